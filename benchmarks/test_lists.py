@@ -50,7 +50,7 @@ BATCH = 20_000
 pytestmark = pytest.mark.benchmark(group="list page")
 
 
-class Place(msgspec.Struct, frozen=True):
+class Bench(msgspec.Struct, frozen=True):
     """An open house with a merchant and as many payments."""
 
     ports: Ports
@@ -79,11 +79,11 @@ def payments(account: Account, shops: Sequence[str], count: int) -> Iterator[Pay
         )
 
 
-async def fill(url: str, place: Place) -> None:
+async def fill(url: str, bench: Bench) -> None:
     """Write the rows as the storage would, but in bulk; the tallies are those that its units would have left."""
     table_maps = keep(CATALOGUE)
     counts: Counter[Tally] = Counter()
-    made = payments(place.caller.account, place.shops, place.count)
+    made = payments(bench.caller.account, bench.shops, bench.count)
     of_payments, of_tallies = table_maps[Payment], table_maps[Tally]
     rows = await rows_into(url)
     while batch := list(islice(made, BATCH)):
@@ -123,11 +123,11 @@ def urls(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(scope="module")
 def places(
     urls: tuple[str, str], loop: asyncio.AbstractEventLoop, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[dict[str, Place]]:
+) -> Iterator[dict[str, Bench]]:
     stack = AsyncExitStack()
     folder: Path = tmp_path_factory.mktemp("house")
 
-    async def open_place(url: str, count: int) -> Place:
+    async def open_bench(url: str, count: int) -> Bench:
         await migrate(url)
         house = await stack.enter_async_context(open_house(Settings(database_url=url, data_dir=folder)))
         made = await create_account(house.ports, "Merchant")
@@ -136,35 +136,35 @@ def places(
             account = await unit[Account].get(made.account_id)
         assert account is not None
         caller = Caller(account=account, mode=Mode.TEST, key_id="svc_test_bench")
-        place = Place(house.ports, caller, count, (account.default_shop_id, *(shop.id for shop in shops)))
-        await fill(url, place)
+        bench = Bench(house.ports, caller, count, (account.default_shop_id, *(shop.id for shop in shops)))
+        await fill(url, bench)
         if count == FEW:
             assert await check_tallies(house.ports) == []
-        return place
+        return bench
 
-    async def open_both() -> dict[str, Place]:
-        return {"few": await open_place(urls[0], FEW), "many": await open_place(urls[1], MANY)}
+    async def open_both() -> dict[str, Bench]:
+        return {"few": await open_bench(urls[0], FEW), "many": await open_bench(urls[1], MANY)}
 
     yield loop.run_until_complete(open_both())
     loop.run_until_complete(stack.aclose())
 
 
-async def page(place: Place, number: int, size: int, asked: PaymentFilter = PaymentFilter()) -> None:  # noqa: B008 - frozen
-    found = await list_payments(place.ports, place.caller, asked, number, size)
+async def page(bench: Bench, number: int, size: int, asked: PaymentFilter = PaymentFilter()) -> None:  # noqa: B008 - frozen
+    found = await list_payments(bench.ports, bench.caller, asked, number, size)
     assert len(found.records) == size
     if asked == PaymentFilter():
-        assert found.total == place.count
+        assert found.total == bench.count
 
 
-def far(place: Place, where: str) -> tuple[int, int]:
+def far(bench: Bench, where: str) -> tuple[int, int]:
     """Number and size of the page in the middle of the list, and of its last one."""
     size = 2 if where == "middle" else 4
-    return (place.count // 2 if where == "middle" else place.count) // size, size
+    return (bench.count // 2 if where == "middle" else bench.count) // size, size
 
 
 @pytest.mark.parametrize("amount", ["few", "many"])
 def test_first_page(
-    benchmark: BenchmarkFixture, loop: asyncio.AbstractEventLoop, places: dict[str, Place], amount: str
+    benchmark: BenchmarkFixture, loop: asyncio.AbstractEventLoop, places: dict[str, Bench], amount: str
 ) -> None:
     benchmark(lambda: loop.run_until_complete(page(places[amount], 1, 20)))
 
@@ -172,7 +172,7 @@ def test_first_page(
 @pytest.mark.parametrize("amount", ["few", "many"])
 @pytest.mark.parametrize("where", ["middle", "last"])
 def test_far_page(
-    benchmark: BenchmarkFixture, loop: asyncio.AbstractEventLoop, places: dict[str, Place], where: str, amount: str
+    benchmark: BenchmarkFixture, loop: asyncio.AbstractEventLoop, places: dict[str, Bench], where: str, amount: str
 ) -> None:
     number, size = far(places[amount], where)
     benchmark(lambda: loop.run_until_complete(page(places[amount], number, size)))
@@ -180,7 +180,7 @@ def test_far_page(
 
 @pytest.mark.parametrize("amount", ["few", "many"])
 def test_first_page_of_two_filters(
-    benchmark: BenchmarkFixture, loop: asyncio.AbstractEventLoop, places: dict[str, Place], amount: str
+    benchmark: BenchmarkFixture, loop: asyncio.AbstractEventLoop, places: dict[str, Bench], amount: str
 ) -> None:
     asked = PaymentFilter(shop_id=places[amount].shops[2], payment_method="recurring")
     benchmark(lambda: loop.run_until_complete(page(places[amount], 1, 1, asked)))
@@ -189,16 +189,16 @@ def test_first_page_of_two_filters(
 @pytest.mark.parametrize("way", ["counted", "skipped"])
 @pytest.mark.parametrize("amount", ["few", "many"])
 def test_without_tallies(
-    benchmark: BenchmarkFixture, loop: asyncio.AbstractEventLoop, places: dict[str, Place], amount: str, way: str
+    benchmark: BenchmarkFixture, loop: asyncio.AbstractEventLoop, places: dict[str, Bench], amount: str, way: str
 ) -> None:
-    place = places[amount]
-    number, size = (1, 20) if way == "counted" else far(place, "middle")
-    criteria: dict[str, Any] = {"account_id": place.caller.account_id, "mode": place.caller.mode}
+    bench = places[amount]
+    number, size = (1, 20) if way == "counted" else far(bench, "middle")
+    criteria: dict[str, Any] = {"account_id": bench.caller.account_id, "mode": bench.caller.mode}
 
     async def plainly() -> None:
-        async with place.ports.storage.unit() as unit:
+        async with bench.ports.storage.unit() as unit:
             if way == "counted":
-                assert await unit[Payment].total(**criteria) == place.count
+                assert await unit[Payment].total(**criteria) == bench.count
             assert len(await unit[Payment].page(number, size, order="-created_at", **criteria)) == size
 
     benchmark.pedantic(lambda: loop.run_until_complete(plainly()), rounds=5)  # type: ignore[no-untyped-call]  # pytest-benchmark annotates only some of it

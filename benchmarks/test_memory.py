@@ -26,7 +26,7 @@ from benchmarks.bare import bare_server
 from benchmarks.load import load, request
 from benchmarks.processes import resident_mib
 from benchmarks.test_deliveries import RECEIVER
-from benchmarks.test_service import Place
+from benchmarks.test_service import Bench
 from tests.stories.processes import Installation, installation
 
 PAYMENTS = int(os.environ.get("CAMBIST_BENCH_MEMORY", "5000"))
@@ -59,13 +59,13 @@ def receiver() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory, receiver: str) -> Iterator[tuple[Installation, Place, int]]:
+def running(tmp_path_factory: pytest.TempPathFactory, receiver: str) -> Iterator[tuple[Installation, Bench, int]]:
     settings = {"trusted_proxies": "127.0.0.1/32", "log_level": "warning"}
     with installation(tmp_path_factory.mktemp("memory"), **settings) as made:
         asyncio.run(made.migrate())
         pairs = [account.test for account in asyncio.run(made.accounts(MERCHANTS, receiver))]
         service, base = made.serve()
-        yield made, Place(base, pairs, service.pid), service.pid
+        yield made, Bench(base, pairs, service.pid), service.pid
 
 
 def test_floor_bare_application(benchmark: BenchmarkFixture) -> None:
@@ -75,20 +75,20 @@ def test_floor_bare_application(benchmark: BenchmarkFixture) -> None:
         noted(benchmark, lambda: resident_mib(pid))
 
 
-def test_service_at_rest(benchmark: BenchmarkFixture, running: tuple[Installation, Place, int]) -> None:
-    _, place, pid = running
-    with urllib.request.urlopen(f"{place.base}/readyz", timeout=10) as answer:
+def test_service_at_rest(benchmark: BenchmarkFixture, running: tuple[Installation, Bench, int]) -> None:
+    _, bench, pid = running
+    with urllib.request.urlopen(f"{bench.base}/readyz", timeout=10) as answer:
         assert answer.status == 200
     time.sleep(3)  # until the worker's first round is over
     noted(benchmark, lambda: resident_mib(pid))
 
 
-def test_service_after_payments(benchmark: BenchmarkFixture, running: tuple[Installation, Place, int]) -> None:
-    made, place, pid = running
+def test_service_after_payments(benchmark: BenchmarkFixture, running: tuple[Installation, Bench, int]) -> None:
+    made, bench, pid = running
     for start in range(0, PAYMENTS, 1000):
-        turns = place.turns(min(1000, PAYMENTS - start), PER_KEY)
+        turns = bench.turns(min(1000, PAYMENTS - start), PER_KEY)
         load(
-            place.base,
+            bench.base,
             [
                 request("POST", "/api/v1/payments", pair, source, BODY, Idempotency_Key=str(uuid4()))
                 for pair, source in turns

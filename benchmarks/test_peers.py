@@ -16,7 +16,7 @@ from benchmarks.peers.environments import NotToBeHad
 from benchmarks.peers.lnbits import Running, lnbits
 from benchmarks.processes import cpu_seconds
 from benchmarks.test_service import LOAD as PAYMENTS
-from benchmarks.test_service import Place, Rounds, beside, serving
+from benchmarks.test_service import Bench, Rounds, beside, serving
 from benchmarks.turns import in_turns
 from tests.servers import database, postgres_server
 
@@ -41,7 +41,7 @@ def peer(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Running]:
 
 
 @pytest.fixture
-def service(peer: Running, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Place]:
+def service(peer: Running, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
     """`cambist serve` on a new database of the same kind, beside the peer."""
     assert peer.pid
     folder = tmp_path / "service"
@@ -54,9 +54,9 @@ def service(peer: Running, tmp_path: Path, request: pytest.FixtureRequest) -> It
 
 
 @pytest.mark.benchmark(group=f"POST /payments: {PAYMENTS}, LNbits: {LOAD}, 32 at once")
-def test_lnbits_invoice(benchmark: BenchmarkFixture, peer: Running, service: Place) -> None:
+def test_lnbits_invoice(benchmark: BenchmarkFixture, peer: Running, service: Bench) -> None:
     """In turns with payments of ours, so that what else the machine does meets both."""
-    ours = Rounds(service, Place.creations, 201)
+    ours = Rounds(service, Bench.creations, 201)
     outcomes: list[Outcome] = []
     cpu: list[float] = []
 

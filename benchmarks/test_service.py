@@ -39,7 +39,7 @@ BODY = b'{"amount_rub":"100.00","description":"order 1234"}'
 NOBODY = KeyPair(api_key="svc_test_" + "0" * 32, api_secret="0" * 64)
 
 
-class Place:
+class Bench:
     """A server, whoever may ask it, and requests that no limit stops."""
 
     def __init__(self, base: str, pairs: Sequence[KeyPair], pid: int) -> None:
@@ -86,8 +86,8 @@ def key_of(pair: KeyPair) -> str:
 class Rounds:
     """What the rounds of one server came to."""
 
-    def __init__(self, place: Place, requests: Callable[[Place], list[bytes]], status: int) -> None:
-        self._place, self._requests, self._status = place, requests, status
+    def __init__(self, bench: Bench, requests: Callable[[Bench], list[bytes]], status: int) -> None:
+        self._place, self._requests, self._status = bench, requests, status
         self.rates: list[float] = []
         self.cpu: list[float] = []
         self.p99: list[float] = []
@@ -107,9 +107,9 @@ class Rounds:
 
 def measured(
     benchmark: BenchmarkFixture,
-    service: Place,
-    bare: Place,
-    requests: Callable[[Place], list[bytes]],
+    service: Bench,
+    bare: Bench,
+    requests: Callable[[Bench], list[bytes]],
     *,
     status: int = 200,
     floor_status: int = 200,
@@ -133,14 +133,14 @@ def beside(over: Sequence[float], under: Sequence[float]) -> float:
 
 
 @pytest.fixture(scope="module")
-def bare() -> Iterator[Place]:
+def bare() -> Iterator[Bench]:
     """The floor, asked with the same headers."""
     with bare_server() as (base, pid):
-        yield Place(base, [NOBODY], pid)
+        yield Bench(base, [NOBODY], pid)
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """`cambist serve` on a new database of each kind."""
     folder = tmp_path_factory.mktemp("service")
     if request.param == "sqlite":
@@ -151,25 +151,25 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(scope="module")
-def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """`cambist serve` on SQLite, with a bank that must be asked for every invoice: two durable steps more."""
     yield from serving(tmp_path_factory.mktemp("asking"), test_banks="simulator-asked")
 
 
-def serving(folder: Path, **settings: str) -> Iterator[Place]:
+def serving(folder: Path, **settings: str) -> Iterator[Bench]:
     with installation(folder, trusted_proxies="127.0.0.1/32", log_level="warning", **settings) as made:
         asyncio.run(made.migrate())
         pairs = [account.test for account in asyncio.run(made.accounts(MERCHANTS))]
         running, base = made.serve()
-        place = Place(base, pairs, running.pid)
-        asyncio.run(pay_once(place, pairs))
-        yield place
+        bench = Bench(base, pairs, running.pid)
+        asyncio.run(pay_once(bench, pairs))
+        yield bench
         running.terminate()
 
 
-async def pay_once(place: Place, pairs: Sequence[KeyPair]) -> None:
+async def pay_once(bench: Bench, pairs: Sequence[KeyPair]) -> None:
     """Let each merchant have a payment."""
-    async with aiohttp.ClientSession(place.base) as session:
+    async with aiohttp.ClientSession(bench.base) as session:
         for number, pair in enumerate(pairs):
             headers = {
                 "X-Api-Key": pair.api_key,
@@ -178,24 +178,24 @@ async def pay_once(place: Place, pairs: Sequence[KeyPair]) -> None:
                 "Idempotency-Key": key_of(pair),
             }
             async with session.post("/api/v1/payments", json={"amount_rub": "100.00"}, headers=headers) as answer:
-                place.payments[pair.api_key] = (await answer.json())["id"]
+                bench.payments[pair.api_key] = (await answer.json())["id"]
 
 
 @pytest.mark.benchmark(group="POST /payments: 3000, 32 at once")
-def test_create(benchmark: BenchmarkFixture, service: Place, bare: Place) -> None:
-    measured(benchmark, service, bare, Place.creations, status=201, floor_status=201)
+def test_create(benchmark: BenchmarkFixture, service: Bench, bare: Bench) -> None:
+    measured(benchmark, service, bare, Bench.creations, status=201, floor_status=201)
 
 
 @pytest.mark.benchmark(group="POST /payments: 3000, 32 at once")
-def test_create_at_a_bank_that_is_asked(benchmark: BenchmarkFixture, asking: Place, bare: Place) -> None:
-    measured(benchmark, asking, bare, Place.creations, status=201, floor_status=201)
+def test_create_at_a_bank_that_is_asked(benchmark: BenchmarkFixture, asking: Bench, bare: Bench) -> None:
+    measured(benchmark, asking, bare, Bench.creations, status=201, floor_status=201)
 
 
 @pytest.mark.benchmark(group="POST /payments with a known key: 3000, 32 at once")
-def test_repeat(benchmark: BenchmarkFixture, service: Place, bare: Place) -> None:
-    measured(benchmark, service, bare, Place.repetitions, floor_status=201)
+def test_repeat(benchmark: BenchmarkFixture, service: Bench, bare: Bench) -> None:
+    measured(benchmark, service, bare, Bench.repetitions, floor_status=201)
 
 
 @pytest.mark.benchmark(group="GET /payments/{id}: 3000, 32 at once")
-def test_read(benchmark: BenchmarkFixture, service: Place, bare: Place) -> None:
-    measured(benchmark, service, bare, Place.readings)
+def test_read(benchmark: BenchmarkFixture, service: Bench, bare: Bench) -> None:
+    measured(benchmark, service, bare, Bench.readings)

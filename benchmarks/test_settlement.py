@@ -31,12 +31,12 @@ ROOT = Path(__file__).parents[1]
 
 pytestmark = pytest.mark.benchmark(group="settlement")
 
-Place = Callable[[], AbstractContextManager[str]]
+Bench = Callable[[], AbstractContextManager[str]]
 """A new, empty database, by its URL."""
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     if request.param == "postgres":
         with postgres_server() as server:
             yield partial(database, server)
@@ -58,19 +58,19 @@ def settling(*arguments: str) -> bytes:
     return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
 
 
-def settled(place: Place, payments: int) -> Settled:
+def settled(bench: Bench, payments: int) -> Settled:
     """Settle so many in a database of their own."""
-    with place() as url:
+    with bench() as url:
         settling("fill", url, str(payments))
         found = msgspec.json.decode(settling("settle", url), type=Settled)
     assert found.payments == payments
     return found
 
 
-def test_settling(benchmark: BenchmarkFixture, place: Place) -> None:
+def test_settling(benchmark: BenchmarkFixture, bench: Bench) -> None:
     rounds: list[list[Settled]] = []
     each = cast("Callable[..., object]", benchmark.pedantic)
-    each(lambda: rounds.append([settled(place, payments) for payments in COUNTS]), rounds=ROUNDS)
+    each(lambda: rounds.append([settled(bench, payments) for payments in COUNTS]), rounds=ROUNDS)
     microseconds = [min(one.seconds for one in size) / size[0].payments * 1e6 for size in zip(*rounds, strict=True)]
     memory = [max(one.peak_mib for one in size) for size in zip(*rounds, strict=True)]
     benchmark.extra_info["us_per_payment"] = dict(zip(COUNTS, map(round, microseconds), strict=True))

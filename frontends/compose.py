@@ -17,7 +17,7 @@ from ..adapters.storage.test_clock import TestClockStorage
 from ..adapters.vault.memory import MemoryVault
 from ..core.domain.accounts.accounts import Account, Mode
 from ..core.usecases.installation.marking import recognise
-from ..ports.bundle import FourEyes, Places, Ports
+from ..ports.bundle import FourEyes, Ports, Urls
 from ..ports.clock import Clock, Ids
 from ..ports.counters import RateCounters
 from ..ports.jobs import Job
@@ -101,8 +101,8 @@ async def open_house(
         vault = await _vault(keeping, kept)
         files = LocalFiles(settings.data_dir / "uploads", settings.base_url, vault, ticking)
         await files.clean()
-        places = Places(base_url=settings.base_url, pay_url=settings.pay_url, app_url=settings.app_url)
-        tools = Tools(mode=Mode.LIVE, storage=kept, clock=shifting, ids=chance, base_url=places.base_url, files=files)
+        urls = Urls(base_url=settings.base_url, pay_url=settings.pay_url, app_url=settings.app_url)
+        tools = Tools(mode=Mode.LIVE, storage=kept, clock=shifting, ids=chance, base_url=urls.base_url, files=files)
         providers = Providers(settings, adapters, tools, ticking)
         closing.push_async_callback(providers.close)
         posting = notifier or providers.notifier()
@@ -121,7 +121,7 @@ async def open_house(
             counters=counters,
             queue=queue,
             vault=vault,
-            places=places,
+            urls=urls,
             four_eyes=FourEyes(
                 acts=frozenset(settings.four_eyes),
                 refund_above=settings.four_eyes_refund_above.kopecks,

@@ -28,7 +28,7 @@ _SHOWN = 5
 _EVERYBODY = ("0.0.0.0/0", "::/0")
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class Examined(msgspec.Struct, frozen=True, kw_only=True):
     """What the checks of this room look at."""
 
     loaded: Loaded
@@ -39,10 +39,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return self.loaded.settings
 
 
-async def check_settings(place: Place) -> Finding:
+async def check_settings(examined: Examined) -> Finding:
     """Values that are allowed, but dangerous together."""
-    settings = place.settings
-    faults = [*place.loaded.warnings, *_faults_of_network(settings), *_faults_of_servers(settings)]
+    settings = examined.settings
+    faults = [*examined.loaded.warnings, *_faults_of_network(settings), *_faults_of_servers(settings)]
     everybody = [str(network) for network in settings.trusted_proxies if str(network) in _EVERYBODY]
     if everybody:
         return failed(
@@ -53,7 +53,9 @@ async def check_settings(place: Place) -> Finding:
         return failed("the storage is in memory: all is lost at the end", "set CAMBIST_DATABASE_URL, or leave it out")
     if faults:
         return warning("; ".join(faults), 'see `cambist config check` and docs/operations.md "Settings and secrets"')
-    return ok(f"{sum(each.origin != 'default' for each in place.loaded.explained)} settings are given, none is unsafe")
+    return ok(
+        f"{sum(each.origin != 'default' for each in examined.loaded.explained)} settings are given, none is unsafe"
+    )
 
 
 def _faults_of_network(settings: Settings) -> list[str]:
@@ -94,21 +96,21 @@ def _faults_of_servers(settings: Settings) -> list[str]:
     return faults
 
 
-async def check_secrets(place: Place) -> Finding:
+async def check_secrets(examined: Examined) -> Finding:
     """Files that hold secrets are their owner's only. What a service manager hands over under /run is its care: there
     the permission bits stand for access lists and mounts."""
     files = [
-        Path(place.environ[variable])
+        Path(examined.environ[variable])
         for name, option in OPTIONS.items()
-        if option.secret and place.environ.get(variable := f"{PREFIX}{name.upper()}_FILE")
+        if option.secret and examined.environ.get(variable := f"{PREFIX}{name.upper()}_FILE")
     ]
     files = [path for path in files if not path.is_relative_to("/run")]
-    config = place.loaded.config_file
+    config = examined.loaded.config_file
     if config is not None and any(
-        OPTIONS[each.name].secret and each.origin.startswith(f"{config}: ") for each in place.loaded.explained
+        OPTIONS[each.name].secret and each.origin.startswith(f"{config}: ") for each in examined.loaded.explained
     ):
         files.append(config)
-    own = key_file(place.settings)
+    own = key_file(examined.settings)
     if own is not None:
         if not own.exists():
             return warning(
@@ -122,9 +124,9 @@ async def check_secrets(place: Place) -> Finding:
     return ok(f"{len(files)} files with secrets are their owner's only" if files else "no secret lies open in a file")
 
 
-async def check_disk(place: Place) -> Finding:
+async def check_disk(examined: Examined) -> Finding:
     """A full disk takes no payments."""
-    folder = _nearest(_data_folder(place.settings))
+    folder = _nearest(_data_folder(examined.settings))
     usage = shutil.disk_usage(folder)
     message = f"{usage.free // _MEGABYTE} MiB of {usage.total // _MEGABYTE} are free at {folder}"
     remedy = "make room: the database and uploads lie there"
@@ -133,9 +135,9 @@ async def check_disk(place: Place) -> Finding:
     return warning(message, remedy) if usage.free < _ROOM_WARNING else ok(message)
 
 
-async def check_uploads(place: Place) -> Finding:
+async def check_uploads(examined: Examined) -> Finding:
     """Clients' documents are written to a folder that all processes share."""
-    folder = place.settings.data_dir / "uploads"
+    folder = examined.settings.data_dir / "uploads"
     into = _nearest(folder)
     try:
         with tempfile.NamedTemporaryFile(dir=into, prefix=".doctor-"):
@@ -158,10 +160,10 @@ def _nearest(folder: Path) -> Path:
     return folder
 
 
-async def check_database(place: Place) -> Finding:
+async def check_database(examined: Examined) -> Finding:
     """Reachable, of a known version, and writing to disk what it says it wrote."""
-    facts = await database_facts(place.settings)
-    if facts is None and place.settings.storage_url == "memory://":
+    facts = await database_facts(examined.settings)
+    if facts is None and examined.settings.storage_url == "memory://":
         return warning("the storage is in memory", "set CAMBIST_DATABASE_URL, or leave it out")
     if facts is None:
         return warning("the storage is from another package, which is not looked into", "see what its package says")
@@ -186,9 +188,9 @@ def judge_database(facts: DatabaseFacts) -> Finding:
     return ok(name)
 
 
-async def check_schema(place: Place) -> Finding:
+async def check_schema(examined: Examined) -> Finding:
     """At the revision that this program needs."""
-    facts = await database_facts(place.settings)
+    facts = await database_facts(examined.settings)
     if facts is None:
         return ok("no schema of this program is there")
     if facts.revision == facts.head:
@@ -200,10 +202,10 @@ async def check_schema(place: Place) -> Finding:
     return failed(f"the schema is at {facts.revision}, newer than this program ({facts.head})", "update the program")
 
 
-async def check_redis(place: Place) -> Finding:
+async def check_redis(examined: Examined) -> Finding:
     """Reachable, with a clock that agrees, and keeping what it is given while it runs. What it saves to disk is of no
     matter: it holds nothing that must be kept."""
-    url = place.settings.redis_url
+    url = examined.settings.redis_url
     if url is None:
         return ok("no Redis is set: one process counts requests by itself")
     clock = system_clock()
@@ -228,16 +230,16 @@ def judge_redis(theirs: datetime, ours: datetime, said: Mapping[str, str]) -> Fi
     return ok(name)
 
 
-async def check_processes(place: Place) -> Finding:
+async def check_processes(examined: Examined) -> Finding:
     """Somebody works, and nobody counts requests apart from the others."""
-    registry = open_registry(place.settings)
+    registry = open_registry(examined.settings)
     if registry is None:
         return ok("nobody counts who shares this storage: let one process serve from it")
     try:
         counting, working = await registry.others(Role.COUNTING), await registry.others(Role.WORKING)
     finally:
         await registry.close()
-    if len(counting) > 1 and counts_alone(place.settings):
+    if len(counting) > 1 and counts_alone(examined.settings):
         return failed(
             f"{len(counting)} processes serve, and here no CAMBIST_REDIS_URL is set: each may count by itself",
             "set CAMBIST_REDIS_URL for all of them",
@@ -253,7 +255,7 @@ async def check_processes(place: Place) -> Finding:
     return ok(f"serving: {len(counting)}, working: {len(working)}")
 
 
-CHECKS: Mapping[str, Callable[[Place], Awaitable[Finding]]] = {
+CHECKS: Mapping[str, Callable[[Examined], Awaitable[Finding]]] = {
     "settings": check_settings,
     "secrets": check_secrets,
     "disk": check_disk,
@@ -265,9 +267,9 @@ CHECKS: Mapping[str, Callable[[Place], Awaitable[Finding]]] = {
 }
 
 
-async def check_pages(place: Place, progress: Progress) -> Finding:
+async def check_pages(examined: Examined, progress: Progress) -> Finding:
     """Is every page of the database sound? Disks forget in silence, and backups take the damage along."""
-    looked = await database_damage(place.settings, progress)
+    looked = await database_damage(examined.settings, progress)
     if looked is None:
         return ok("the storage has no pages of this program")
     damage, whole = looked
@@ -280,7 +282,7 @@ async def check_pages(place: Place, progress: Progress) -> Finding:
     )
 
 
-THOROUGH: Mapping[str, Callable[[Place, Progress], Awaitable[Finding]]] = {"pages": check_pages}
+THOROUGH: Mapping[str, Callable[[Examined, Progress], Awaitable[Finding]]] = {"pages": check_pages}
 """Besides, however long it takes."""
 
 REMEDIES: Mapping[str, str] = {

@@ -36,9 +36,9 @@ def open_beside(settings: Settings) -> Beside:
 
         return FileMarks(Path(url.removeprefix("sqlite:///")))
     if has_own_schema(url):
-        from ..adapters.storage.postgres.place import PostgresPlace
+        from ..adapters.storage.postgres.marks import PostgresMarks
 
-        return PostgresPlace(url)
+        return PostgresMarks(url)
     return Nowhere()
 
 

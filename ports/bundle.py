@@ -19,7 +19,7 @@ from .storage import Storage
 from .vault import Vault
 
 
-class Places(msgspec.Struct, frozen=True, kw_only=True):
+class Urls(msgspec.Struct, frozen=True, kw_only=True):
     """Where the house is reached from outside; no slash at the end."""
 
     base_url: str
@@ -55,7 +55,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     counters: RateCounters
     queue: Queue
     vault: Vault
-    places: Places
+    urls: Urls
     four_eyes: FourEyes = FourEyes()
     started: datetime
     """When this process began, by the machine's clock."""

@@ -29,7 +29,7 @@ class Unavailable(Fault):
         self.retry_after = retry_after
 
 
-class NoPlace(Unavailable):
+class BulkheadFull(Unavailable):
     """So many calls wait for this provider already that this one was not begun."""
 
 

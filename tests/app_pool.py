@@ -12,9 +12,9 @@ from typing import Any
 
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.door.streams import WindowStreams
-from cambist.ports.bundle import Places, Ports
+from cambist.ports.bundle import Ports, Urls
 
-_OWN = ("places", "started")
+_OWN = ("urls", "started")
 """What a face has of its own, because it is no object that something else could stand for."""
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 """Nothing is older."""
@@ -40,10 +40,10 @@ class Lent:
 class Face:
     """An HTTP face, and all that it knows of the house it is lent to. Only what is no object is its own."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, urls: Urls) -> None:
         self._parts = {name: Lent() for name in Ports.__struct_fields__ if name not in _OWN}
         self._streams = Lent()
-        self.app = create_app(Ports(**self._parts, places=places, started=_BEGINNING), streams=self._streams)  # type: ignore[arg-type]  # each stands for its port
+        self.app = create_app(Ports(**self._parts, urls=urls, started=_BEGINNING), streams=self._streams)  # type: ignore[arg-type]  # each stands for its port
 
     def lend(self, ports: Ports | None) -> None:
         """Reach these ports from now on; None: nobody's."""
@@ -52,7 +52,7 @@ class Face:
         object.__setattr__(self._streams, "_now", ports and WindowStreams())
 
 
-_FREE: dict[Places, list[Face]] = {}
+_FREE: dict[Urls, list[Face]] = {}
 
 
 class LentApp:
@@ -75,12 +75,12 @@ class LentApp:
         if face is not None:
             face.lend(None)
             if not self._remembers:
-                _FREE.setdefault(self._ports.places, []).append(face)
+                _FREE.setdefault(self._ports.urls, []).append(face)
 
 
 def _taken(ports: Ports) -> Face:
-    free = _FREE.get(ports.places)
-    face = free.pop() if free else Face(ports.places)
+    free = _FREE.get(ports.urls)
+    face = free.pop() if free else Face(ports.urls)
     face.lend(ports)
     return face
 

@@ -17,7 +17,7 @@ from deskadapters.rates import DeskRates
 from deskadapters.storage import DeskStorage
 
 import cambist
-from cambist.conformance import KIT_CATALOGUE, ChainBench, KycBench, Place, RatesBench, Uploads
+from cambist.conformance import KIT_CATALOGUE, ChainBench, KycBench, RatesBench, StoragePlace, Uploads
 from cambist.ports import Network, TokenMove, TransactionState
 
 TOKEN = "a-token-that-must-not-show"  # noqa: S105 - of a fake
@@ -162,8 +162,8 @@ async def chain_bench() -> AsyncIterator[ChainBench]:
 
 
 @pytest.fixture
-def place() -> Place:
+def place() -> StoragePlace:
     async def opened(clock: Any, kick: Any) -> DeskStorage:
         return DeskStorage(clock, kick, KIT_CATALOGUE)
 
-    return Place(opened, is_shared=False)
+    return StoragePlace(opened, is_shared=False)

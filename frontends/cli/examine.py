@@ -38,9 +38,9 @@ def examine(*, full: bool, limit: float = LIMIT) -> Iterator[Told]:
         for fault in error.faults:
             yield "settings", failed(f"{fault.origin}: {fault.message}", "correct it; `cambist config check` explains")
         return
-    place = around.Place(loaded=loaded, environ=os.environ)
+    examined = around.Examined(loaded=loaded, environ=os.environ)
     patience = None if full else limit + _MARGIN
-    yield from _from_a_thread(lambda: _checks(place, limit, full=full), patience)
+    yield from _from_a_thread(lambda: _checks(examined, limit, full=full), patience)
 
 
 def _from_a_thread(checks: Callable[[], AsyncIterator[Told]], patience: float | None) -> Iterator[Told]:
@@ -74,29 +74,29 @@ def _from_a_thread(checks: Callable[[], AsyncIterator[Told]], patience: float | 
         yield each
 
 
-async def _checks(place: around.Place, limit: float, *, full: bool) -> AsyncIterator[Told]:
+async def _checks(examined: around.Examined, limit: float, *, full: bool) -> AsyncIterator[Told]:
     well: dict[str, bool] = {}
     for name, check in around.CHECKS.items():
-        finding = await _bounded(name, check(place), limit)
+        finding = await _bounded(name, check(examined), limit)
         well[name] = finding.level is not Level.FAILED
         yield name, finding
     for name, look in around.THOROUGH.items() if full and well["database"] else ():
-        yield name, await _bounded(name, look(place, _each_progress), None)
+        yield name, await _bounded(name, look(examined, _each_progress), None)
     missing = [name for name in _LOOKED_AT_FIRST if not well[name]]
-    own = key_file(place.settings)
+    own = key_file(examined.settings)
     if not missing and own is not None and not own.exists():
         missing = ["secrets"]
     if missing:
         for name in (*doctor.CHECKS, _SIMULATORS):
             yield name, warning(f"not looked at, because of {missing[0]}", f"see {missing[0]}")
         return
-    async for each in _checks_inside(place, limit, full=full):
+    async for each in _checks_inside(examined, limit, full=full):
         yield each
 
 
-async def _checks_inside(place: around.Place, limit: float, *, full: bool) -> AsyncIterator[Told]:
+async def _checks_inside(examined: around.Examined, limit: float, *, full: bool) -> AsyncIterator[Told]:
     """What an open house is needed for."""
-    house = open_house(place.settings, patient=True)
+    house = open_house(examined.settings, patient=True)
     opening = asyncio.ensure_future(house.__aenter__())
     finding = await _bounded("house", _opened(opening), limit)
     if finding.level is Level.FAILED:

@@ -12,7 +12,7 @@ import pytest
 from ...ports.storage import Storage
 from .storage_asking import *  # noqa: F403 - their tests
 from .storage_jobs import *  # noqa: F403
-from .storage_kit import Place
+from .storage_kit import StoragePlace
 from .storage_leases import *  # noqa: F403
 from .storage_long_units import *  # noqa: F403
 from .storage_races import *  # noqa: F403
@@ -26,14 +26,14 @@ from .storage_values import *  # noqa: F403
 
 
 @pytest.fixture
-async def storage(place: Place) -> AsyncIterator[Storage]:
+async def storage(place: StoragePlace) -> AsyncIterator[Storage]:
     """A storage, empty."""
     yield await place.open()
     await place.close()
 
 
 @pytest.fixture
-async def shared_place(place: Place) -> AsyncIterator[Place]:
+async def shared_place(place: StoragePlace) -> AsyncIterator[StoragePlace]:
     """A place that several storages may be open on."""
     if not place.is_shared:
         pytest.skip("this place takes one storage at a time")

@@ -10,7 +10,7 @@ from ...core.domain.money import Rub
 from ...ports.faults import Stale
 from ...ports.jobs import Job
 from ...ports.storage import OneOf, Storage
-from .storage_kit import Place, Sample, Tally, job, must_read, put, read
+from .storage_kit import Sample, StoragePlace, Tally, job, must_read, put, read
 from .storage_reads import CRITERIA, ORDERS, SAMPLES
 
 
@@ -27,7 +27,7 @@ async def test_asking_writes_the_job_or_counts_where_it_stands(storage: Storage)
     assert await read(storage, Job, "a") == job("a", asked=21)
 
 
-async def test_asking_kicks_and_makes_it_claimable(place: Place) -> None:
+async def test_asking_kicks_and_makes_it_claimable(place: StoragePlace) -> None:
     storage = await place.open()
     await ask(storage)
     await ask(storage)

@@ -95,7 +95,7 @@ KIT_CATALOGUE = (
 )
 
 
-class Place:
+class StoragePlace:
     """One database (or none, in memory), and storages opened on it. All share the clock and the list of kicks."""
 
     def __init__(

@@ -10,7 +10,7 @@ from ...core.domain.accounts.accounts import Mode, Shop
 from ...core.domain.money import Rub, Usdt
 from ...core.domain.payments.payments import Payment, PaymentStatus
 from ...ports.storage import AtLeast, AtMost, Below, Between, OneOf, Storage
-from .storage_kit import START, Colour, Place, Sample, job, payment, put, read, shop
+from .storage_kit import START, Colour, Sample, StoragePlace, job, payment, put, read, shop
 
 SAMPLES = (
     Sample(
@@ -259,7 +259,7 @@ async def test_records_may_be_written_while_they_are_scanned(storage: Storage) -
     ]
 
 
-async def test_two_storages_on_one_database_see_each_others_commits_at_once(shared_place: Place) -> None:
+async def test_two_storages_on_one_database_see_each_others_commits_at_once(shared_place: StoragePlace) -> None:
     """API, worker, command line and console share one database (docs/decisions.md "Storage")."""
     one, other = await shared_place.open(), await shared_place.open()
     for n in range(20):
@@ -270,7 +270,7 @@ async def test_two_storages_on_one_database_see_each_others_commits_at_once(shar
             assert await unit[Payment].total() == n + 1
 
 
-async def test_reopening_keeps_everything(shared_place: Place) -> None:
+async def test_reopening_keeps_everything(shared_place: StoragePlace) -> None:
     storage = await shared_place.open()
     await put(storage, *SAMPLES, payment("pay_1"))
     await storage.close()

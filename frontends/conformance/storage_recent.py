@@ -11,7 +11,7 @@ from ...core.domain.payments.payments import Payment
 from ...ports.faults import Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import AtMost, Storage
-from .storage_kit import START, Place, job, must_read, payment, put
+from .storage_kit import START, StoragePlace, job, must_read, payment, put
 
 LONG = 3600.0
 
@@ -47,7 +47,7 @@ async def test_what_this_process_wrote_shows_at_once(storage: Storage) -> None:
     assert await name_of(storage) is None
 
 
-async def test_what_another_process_wrote_shows_at_once_where_nothing_old_is_wanted(shared_place: Place) -> None:
+async def test_what_another_process_wrote_shows_at_once_where_nothing_old_is_wanted(shared_place: StoragePlace) -> None:
     ours, theirs = await shared_place.open(), await shared_place.open()
     await put(theirs, account())
     for round_ in range(5):

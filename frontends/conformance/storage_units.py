@@ -10,7 +10,7 @@ from ...core.domain.payments.payments import Payment, PaymentStatus
 from ...ports.faults import Conflict, Stale, Unavailable
 from ...ports.jobs import Job
 from ...ports.storage import Storage
-from .storage_kit import START, Place, Tally, job, key, must_read, payment, put, read, shop
+from .storage_kit import START, StoragePlace, Tally, job, key, must_read, payment, put, read, shop
 
 
 async def test_a_record_comes_back_as_it_was_added(storage: Storage) -> None:
@@ -222,7 +222,7 @@ async def test_a_type_that_the_catalogue_does_not_declare_has_no_shelf(storage: 
             unit[Mode]  # type: ignore[type-var]  # on purpose
 
 
-async def test_a_closed_storage_refuses(place: Place) -> None:
+async def test_a_closed_storage_refuses(place: StoragePlace) -> None:
     storage = await place.open()
     await storage.close()
     await storage.close()

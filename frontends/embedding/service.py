@@ -84,7 +84,7 @@ class Service:
             storage=ports.storage,
             clock=ports.clock,
             ids=ports.ids,
-            base_url=ports.places.base_url,
+            base_url=ports.urls.base_url,
             files=ports.files,
         )
 

@@ -18,7 +18,7 @@ from ...ports.kyc import NoAnswer
 from ..wrapping import OPERATIONS, Call, Does, with_providers, wrapped
 from .answers import Nonsense, Question, check_answer, check_drawn
 from .asker import Asker, present_asker
-from .places import SLOW, Places
+from .bulkheads import SLOW, Bulkhead
 
 P = TypeVar("P")
 
@@ -57,8 +57,8 @@ class Guard:
     def over(self, port: str, adapter: P) -> P:
         """The adapter, with its operations guarded."""
         provider = f"{port} {getattr(adapter, 'name', port)}"
-        places = {
-            (does, of_jobs): Places(self._clock, f"{provider}: {does.value}s of {'jobs' if of_jobs else 'requests'}")
+        bulkheads = {
+            (does, of_jobs): Bulkhead(self._clock, f"{provider}: {does.value}s of {'jobs' if of_jobs else 'requests'}")
             for does in Does
             for of_jobs in (True, False)
         }
@@ -68,15 +68,15 @@ class Guard:
 
             async def ask(*given: Any, **named: Any) -> Any:
                 asker = present_asker()
-                mine = places[asked.does, asker is not None and asker.is_job]
-                place = object()
-                await mine.take(place)
+                mine = bulkheads[asked.does, asker is not None and asker.is_job]
+                ticket = object()
+                await mine.take(ticket)
                 try:
                     limit = self._time_left(asked, asker)
                 except Unavailable:
-                    mine.give_back(place, heard=True)
+                    mine.give_back(ticket, heard=True)
                     raise
-                answer = await self._answer(asked, asker, mine, place, limit, lambda: call(*given, **named))
+                answer = await self._answer(asked, asker, mine, ticket, limit, lambda: call(*given, **named))
                 return asked.checked(answer, (given, named))
 
             return ask
@@ -109,8 +109,8 @@ class Guard:
         self,
         asked: "_Asked",
         asker: Asker | None,
-        places: Places,
-        place: object,
+        bulkhead: Bulkhead,
+        ticket: object,
         limit: float,
         begin: Callable[[], Any],
     ) -> Any:
@@ -145,12 +145,12 @@ class Guard:
             if is_slow and asker is not None:
                 asker.end_slow()
             if task.done():
-                places.give_back(place, heard=_is_heard(task))
+                bulkhead.give_back(ticket, heard=_is_heard(task))
             else:
-                places.give_up(place, silent=ended.done() and not ended.cancelled())
+                bulkhead.give_up(ticket, silent=ended.done() and not ended.cancelled())
                 task.cancel()
                 task.add_done_callback(lambda done: self._late(asked, done, begun))
-                task.add_done_callback(lambda _: places.end())
+                task.add_done_callback(lambda _: bulkhead.end())
         return self._read(asked, task, limit)
 
     def _read(self, asked: "_Asked", task: "asyncio.Task[Any]", limit: float) -> Any:

@@ -17,9 +17,9 @@ from ...core.domain.errors import Refusal
 from ...core.usecases.kyc.upload_put import receive_upload
 from ...ports.bundle import Ports
 from .door.answers import answer
+from .door.concurrency import ConcurrencyLimit
 from .door.errors import on_refusal
 from .door.origin import origin
-from .door.places import Places
 from .door.routing import Router
 
 _CORS: Mapping[str, str] = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store"}
@@ -37,7 +37,7 @@ _LENGTH = re.compile(r"[0-9]{1,15}\Z")
 
 def uploads_router(ports: Ports, trusted_proxies: Sequence[Network] = ()) -> Router:
     """PUT and OPTIONS /uploads/{key}."""
-    places = Places(PER_ADDRESS)
+    concurrency = ConcurrencyLimit(PER_ADDRESS)
 
     # One handler for both: beside one of PUT alone the framework answers OPTIONS by itself, without our headers.
     @route("/{file_key:str}", http_method=["PUT", "OPTIONS"], include_in_schema=False)
@@ -45,7 +45,7 @@ def uploads_router(ports: Ports, trusted_proxies: Sequence[Network] = ()) -> Rou
         if request.method == "OPTIONS":
             return Response(b"", status_code=204, headers=dict(_PREFLIGHT))
         try:
-            await _receive(ports, places, origin(request, trusted_proxies), request, file_key)
+            await _receive(ports, concurrency, origin(request, trusted_proxies), request, file_key)
             response = answer({"status": "uploaded"})
         except Refusal as refusal:
             response = on_refusal(request, refusal)
@@ -55,13 +55,15 @@ def uploads_router(ports: Ports, trusted_proxies: Sequence[Network] = ()) -> Rou
     return Router("/uploads", route_handlers=[upload])
 
 
-async def _receive(ports: Ports, places: Places, address: str, request: Request[Any, Any, Any], file_key: str) -> None:
+async def _receive(
+    ports: Ports, concurrency: ConcurrencyLimit, address: str, request: Request[Any, Any, Any], file_key: str
+) -> None:
     declared = request.headers.get("content-length")
     if declared is not None and not _LENGTH.match(declared):
         raise Refusal("VALIDATION_ERROR", "Content-Length is no length")
-    if not places.has_room(address):
+    if not concurrency.has_room(address):
         raise Refusal("PROVIDER_UNAVAILABLE", "Too many uploads at once from your address; try again", retry_after=10)
-    with places.taken(address):
+    with concurrency.taken(address):
         await receive_upload(
             ports,
             address,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...ports.clock import Clock
-from ...ports.faults import NoPlace, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ...ports.faults import BulkheadFull, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.jobs import Job
 from ..guard.answers import Nonsense
 from ..guard.guard import NotInTime
@@ -35,7 +35,7 @@ def outcome_of(fault: BaseException) -> str:
     words = {
         Refused: "refused",
         OutcomeUnknown: "unknown",
-        NoPlace: "full",
+        BulkheadFull: "full",
         Unavailable: "unavailable",
         NotConfigured: "not_possible",
         NotSupported: "not_possible",

@@ -14,7 +14,7 @@ import httpx
 import msgspec
 from anyio.from_thread import BlockingPortal
 
-from ...ports.bundle import Places, Ports
+from ...ports.bundle import Ports, Urls
 from ..gc_pause import gc_paused
 from ..http.app import create_app
 
@@ -44,8 +44,8 @@ class _LatePorts:
         ports = _meant.get(None)
         if ports is not None:
             return getattr(ports, name)
-        if name == "places":
-            return Places(base_url=BASE_URL, pay_url=BASE_URL, app_url=BASE_URL)
+        if name == "urls":
+            return Urls(base_url=BASE_URL, pay_url=BASE_URL, app_url=BASE_URL)
         return _LatePort(name)
 
 

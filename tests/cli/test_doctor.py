@@ -24,7 +24,14 @@ from cambist.frontends import doctor as around
 from cambist.frontends.cli import examine as doctor
 from cambist.frontends.cli.main import cli
 from cambist.frontends.compose import open_house
-from cambist.frontends.doctor import Place, check_processes, check_secrets, check_settings, judge_database, judge_redis
+from cambist.frontends.doctor import (
+    Examined,
+    check_processes,
+    check_secrets,
+    check_settings,
+    judge_database,
+    judge_redis,
+)
 from cambist.frontends.maintenance import DatabaseFacts
 from cambist.frontends.settings import Settings, load
 from cambist.ports.registry import Role
@@ -35,9 +42,9 @@ SECRET = "a-webhook-secret-of-the-tests"
 URL = "postgresql://cambist:hunter2@127.0.0.1/cambist"
 
 
-def place(environ: dict[str, str], folder: Path = Path("/nonexistent")) -> Place:
+def place(environ: dict[str, str], folder: Path = Path("/nonexistent")) -> Examined:
     named = {f"CAMBIST_{name.upper()}": value for name, value in environ.items()}
-    return Place(loaded=load(named, {}, folder), environ=named)
+    return Examined(loaded=load(named, {}, folder), environ=named)
 
 
 @pytest.fixture(scope="module")

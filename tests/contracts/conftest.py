@@ -18,7 +18,7 @@ from cambist.adapters.storage.sql.schema import metadata
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.ports.storage import Storage
 from cambist.ports.tools import Kick
-from tests.contracts.storage_kit import KIT_CATALOGUE, Place
+from tests.contracts.storage_kit import KIT_CATALOGUE, StoragePlace
 from tests.servers import database, empty
 
 
@@ -67,70 +67,70 @@ def kit_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
-def any_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def any_place(request: pytest.FixtureRequest, tmp_path: Path) -> StoragePlace:
     """An empty place. Not async, because the databases behind it are made in event loops of their own."""
     return _place(request, request.param, tmp_path)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def any_shared_place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def any_shared_place(request: pytest.FixtureRequest, tmp_path: Path) -> StoragePlace:
     """An empty place that keeps what is in it, and may be opened several times at once."""
     return _place(request, request.param, tmp_path)
 
 
 @pytest.fixture
-def any_file(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def any_file(request: pytest.FixtureRequest, tmp_path: Path) -> StoragePlace:
     """An empty SQLite file."""
     return _place(request, "sqlite", tmp_path)
 
 
 @pytest.fixture
-def any_server(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def any_server(request: pytest.FixtureRequest, tmp_path: Path) -> StoragePlace:
     """An empty Postgres database."""
     return _place(request, "postgres", tmp_path)
 
 
 @pytest.fixture
-async def place(any_place: Place) -> AsyncIterator[Place]:
+async def place(any_place: StoragePlace) -> AsyncIterator[StoragePlace]:
     """An empty place to open storages on."""
     yield any_place
     await any_place.close()
 
 
 @pytest.fixture
-async def shared_place(any_shared_place: Place) -> AsyncIterator[Place]:
+async def shared_place(any_shared_place: StoragePlace) -> AsyncIterator[StoragePlace]:
     """An empty place that several storages may be open on."""
     yield any_shared_place
     await any_shared_place.close()
 
 
 @pytest.fixture
-async def file_place(any_file: Place) -> AsyncIterator[Place]:
+async def file_place(any_file: StoragePlace) -> AsyncIterator[StoragePlace]:
     """An empty SQLite file to open storages on."""
     yield any_file
     await any_file.close()
 
 
 @pytest.fixture
-async def server_place(any_server: Place) -> AsyncIterator[Place]:
+async def server_place(any_server: StoragePlace) -> AsyncIterator[StoragePlace]:
     """An empty Postgres database to open storages on."""
     yield any_server
     await any_server.close()
 
 
 @pytest.fixture
-async def storage(place: Place) -> Storage:
+async def storage(place: StoragePlace) -> Storage:
     """A storage, empty."""
     return await place.open()
 
 
-def _place(request: pytest.FixtureRequest, name: str, folder: Path) -> Place:
+def _place(request: pytest.FixtureRequest, name: str, folder: Path) -> StoragePlace:
     if name == "memory":
 
         async def in_memory(clock: VirtualClock, kick: Kick) -> Storage:
             return MemoryStorage(clock, kick, catalogue=KIT_CATALOGUE)
 
-        return Place(in_memory, is_shared=False)
+        return StoragePlace(in_memory, is_shared=False)
     if name == "sqlite":
         path = folder / "house.db"
         shutil.copy(request.getfixturevalue("kit_sqlite"), path)
@@ -138,11 +138,11 @@ def _place(request: pytest.FixtureRequest, name: str, folder: Path) -> Place:
         async def in_file(clock: VirtualClock, kick: Kick) -> Storage:
             return await SqliteStorage.open(path, clock, kick, catalogue=KIT_CATALOGUE)
 
-        return Place(in_file, where=str(path))
+        return StoragePlace(in_file, where=str(path))
     url: str = request.getfixturevalue("kit_postgres")
     empty(url, metadata(KIT_CATALOGUE).tables)
 
     async def on_server(clock: VirtualClock, kick: Kick) -> Storage:
         return await PostgresStorage.open(url, clock, kick, catalogue=KIT_CATALOGUE)
 
-    return Place(on_server, where=url)
+    return StoragePlace(on_server, where=url)

@@ -5,10 +5,10 @@ from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.frontends.conformance.storage_jobs import *  # noqa: F403 - its tests
 from cambist.frontends.conformance.storage_jobs import at, claimed
 from cambist.ports.jobs import Job
-from tests.contracts.storage_kit import START, Place, job, must_read, put
+from tests.contracts.storage_kit import START, StoragePlace, job, must_read, put
 
 
-async def test_claims_survive_reopening(shared_place: Place) -> None:
+async def test_claims_survive_reopening(shared_place: StoragePlace) -> None:
     storage = await shared_place.open()
     await put(storage, job("a"), job("b", 1))
     assert await claimed(storage, lease=10) == ["a"]

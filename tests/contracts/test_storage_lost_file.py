@@ -8,7 +8,7 @@ import pytest
 
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.core.domain.payments.payments import Payment
-from cambist.frontends.conformance.storage_kit import Place, key, payment, put, read
+from cambist.frontends.conformance.storage_kit import StoragePlace, key, payment, put, read
 from cambist.ports.faults import Unavailable
 from cambist.ports.storage import Storage
 
@@ -40,7 +40,7 @@ def delete_the_index(path: Path) -> None:
 HARM = [delete, replace_by_an_empty_file, replace_by_a_copy, delete_the_log, delete_the_index]
 
 
-async def opened(place: Place) -> tuple[SqliteStorage, Path]:
+async def opened(place: StoragePlace) -> tuple[SqliteStorage, Path]:
     storage: Storage = await place.open()
     assert isinstance(storage, SqliteStorage)
     await put(storage, payment("pay_1"))
@@ -49,7 +49,7 @@ async def opened(place: Place) -> tuple[SqliteStorage, Path]:
 
 
 @pytest.mark.parametrize("harm", HARM)
-async def test_the_next_commit_is_not_acknowledged(file_place: Place, harm: Callable[[Path], None]) -> None:
+async def test_the_next_commit_is_not_acknowledged(file_place: StoragePlace, harm: Callable[[Path], None]) -> None:
     storage, path = await opened(file_place)
     harm(path)
     with pytest.raises(Unavailable, match="deleted or replaced"):
@@ -59,7 +59,9 @@ async def test_the_next_commit_is_not_acknowledged(file_place: Place, harm: Call
 
 
 @pytest.mark.parametrize("harm", HARM)
-async def test_who_looks_is_told_and_nothing_is_read_any_more(file_place: Place, harm: Callable[[Path], None]) -> None:
+async def test_who_looks_is_told_and_nothing_is_read_any_more(
+    file_place: StoragePlace, harm: Callable[[Path], None]
+) -> None:
     """What is read may be a key that was used, and with it the answer to a request."""
     storage, path = await opened(file_place)
     harm(path)
@@ -71,7 +73,7 @@ async def test_who_looks_is_told_and_nothing_is_read_any_more(file_place: Place,
             await unit[Payment].find(order="-id", limit=10)
 
 
-async def test_what_is_put_back_is_another_file(file_place: Place) -> None:
+async def test_what_is_put_back_is_another_file(file_place: StoragePlace) -> None:
     """What was committed meanwhile is nowhere."""
     storage, path = await opened(file_place)
     aside = path.with_name("aside")

@@ -23,11 +23,11 @@ from cambist.core.domain.webhooks.feed import FeedEntry
 from cambist.ports.faults import NotConfigured, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import AtLeast
-from tests.contracts.storage_kit import KIT_CATALOGUE, Place, job, key, must_read, payment, put, read
+from tests.contracts.storage_kit import KIT_CATALOGUE, StoragePlace, job, key, must_read, payment, put, read
 from tests.servers import _execute, _free_port, _run, database
 
 
-async def test_without_a_clock_the_database_judges_due_and_leases(server_place: Place) -> None:
+async def test_without_a_clock_the_database_judges_due_and_leases(server_place: StoragePlace) -> None:
     """A machine with a wrong clock neither stalls nor doubles work (ARCHITECTURE.md "Units and jobs")."""
     storage = await PostgresStorage.open(server_place.where, catalogue=KIT_CATALOGUE)
     server = await asyncpg.connect(server_place.where)
@@ -47,7 +47,7 @@ async def test_without_a_clock_the_database_judges_due_and_leases(server_place: 
     await storage.close()
 
 
-async def test_claim_skips_rows_that_another_is_just_taking(server_place: Place) -> None:
+async def test_claim_skips_rows_that_another_is_just_taking(server_place: StoragePlace) -> None:
     storage = await server_place.open()
     await put(storage, job("a", -2), job("b", -1))
     server = await asyncpg.connect(server_place.where)
@@ -58,7 +58,7 @@ async def test_claim_skips_rows_that_another_is_just_taking(server_place: Place)
     await server.close()
 
 
-async def test_a_lost_connection_is_unavailable_and_the_next_works(server_place: Place) -> None:
+async def test_a_lost_connection_is_unavailable_and_the_next_works(server_place: StoragePlace) -> None:
     storage = await server_place.open()
     server = await asyncpg.connect(server_place.where)
     acknowledged: set[str] = set()
@@ -104,7 +104,7 @@ async def storage_answers(storage: object) -> None:
     pytest.fail("the storage did not come back")
 
 
-async def test_a_check_says_what_a_creation_heard_that_found_no_room(server_place: Place) -> None:
+async def test_a_check_says_what_a_creation_heard_that_found_no_room(server_place: StoragePlace) -> None:
     """The heartbeat's row fits where the last one was. `disk_full` counts for a second, or until a unit fits."""
     storage = await server_place.open()
     await put(storage, payment("pay_1"))
@@ -135,7 +135,7 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
         await PostgresStorage.open(f"postgresql://postgres@127.0.0.1:{_free_port()}/x")
 
 
-async def test_a_database_that_is_not_there_is_unavailable(server_place: Place) -> None:
+async def test_a_database_that_is_not_there_is_unavailable(server_place: StoragePlace) -> None:
     with pytest.raises(Unavailable, match="did not answer"):
         await PostgresStorage.open(server_place.where + "_not")
 
@@ -175,7 +175,7 @@ async def test_a_refused_row_is_not_quoted(empty_postgres: str) -> None:
     await storage.close()
 
 
-async def test_a_snapshot_leaves_no_transaction_open(server_place: Place) -> None:
+async def test_a_snapshot_leaves_no_transaction_open(server_place: StoragePlace) -> None:
     storage = await server_place.open()
     async with storage.snapshot() as snapshot:
         await snapshot[Payment].total()
@@ -194,7 +194,7 @@ async def test_a_snapshot_leaves_no_transaction_open(server_place: Place) -> Non
     assert open_ones == []
 
 
-async def test_longer_reads_cannot_write(server_place: Place) -> None:
+async def test_longer_reads_cannot_write(server_place: StoragePlace) -> None:
     """They run on connections of their own, which are read-only."""
     storage = await server_place.open()
     assert isinstance(storage, PostgresStorage)
@@ -202,7 +202,7 @@ async def test_longer_reads_cannot_write(server_place: Place) -> None:
     assert setting == "on"
 
 
-async def test_reads_leave_the_pools_as_they_were(server_place: Place) -> None:
+async def test_reads_leave_the_pools_as_they_were(server_place: StoragePlace) -> None:
     """More units at once than there are connections: they wait their turn."""
     storage = await server_place.open()
     await put(storage, payment("pay_1"))

@@ -14,7 +14,7 @@ from cambist.ports.faults import Conflict, Stale, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage
 from tests.contracts.postgres_wire import noted_statements
-from tests.contracts.storage_kit import START, Place, job, key, must_read, payment, put, read
+from tests.contracts.storage_kit import START, StoragePlace, job, key, must_read, payment, put, read
 
 
 def hits(record_id: str, count: int) -> LimitHits:
@@ -25,7 +25,7 @@ class TestGroups:
     """Units that wait together are one statement, and no unit stands in the way of another."""
 
     @pytest.fixture
-    async def storage(self, server_place: Place) -> Storage:
+    async def storage(self, server_place: StoragePlace) -> Storage:
         return await server_place.open()
 
     @pytest.fixture
@@ -107,7 +107,9 @@ class TestGroups:
         assert sorted(type(outcome).__name__ for outcome in outcomes[4:]) == ["NoneType", "ValueError"]
         assert (await must_read(storage, LimitHits, "together")).count == 2**62
 
-    async def test_what_waits_is_written_before_the_storage_closes(self, storage: Storage, server_place: Place) -> None:
+    async def test_what_waits_is_written_before_the_storage_closes(
+        self, storage: Storage, server_place: StoragePlace
+    ) -> None:
         tasks = [asyncio.create_task(put(storage, key(f"k{n}"))) for n in range(150)]
         await asyncio.sleep(0)
         await storage.close()
@@ -124,7 +126,7 @@ class TestGroups:
         assert await read(storage, IdempotencyKey, "k9") is None
 
     async def test_jobs_are_kicked_for_who_was_cancelled_too_late(
-        self, server_place: Place, monkeypatch: pytest.MonkeyPatch
+        self, server_place: StoragePlace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         storage = await server_place.open()
         plain = asyncpg.Connection.fetchval

@@ -11,10 +11,10 @@ from cambist.core.domain.accounts.accounts import Account
 from cambist.frontends.conformance.storage_recent import *  # noqa: F403 - its tests
 from cambist.frontends.conformance.storage_recent import LONG, account, name_of, rename
 from cambist.ports.storage import Storage
-from tests.contracts.storage_kit import Place, put
+from tests.contracts.storage_kit import StoragePlace, put
 
 
-async def test_a_file_tells_of_all_that_others_wrote(file_place: Place) -> None:
+async def test_a_file_tells_of_all_that_others_wrote(file_place: StoragePlace) -> None:
     ours, theirs = await file_place.open(), await file_place.open()
     await put(theirs, account())
     for turn in range(5):

@@ -26,7 +26,7 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.ports.faults import Conflict, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage
-from tests.contracts.storage_kit import Place, job, key, payment, put, read
+from tests.contracts.storage_kit import StoragePlace, job, key, payment, put, read
 
 
 class Watched(sqlite3.Connection):
@@ -77,7 +77,7 @@ class WatchedCursor(sqlite3.Cursor):
 
 
 @pytest.fixture
-async def watched(file_place: Place, monkeypatch: pytest.MonkeyPatch) -> tuple[Storage, Watched]:
+async def watched(file_place: StoragePlace, monkeypatch: pytest.MonkeyPatch) -> tuple[Storage, Watched]:
     """A storage, and its writing connection."""
     made: list[Watched] = []
     plain = sqlite3.connect
@@ -308,7 +308,7 @@ async def test_a_full_disk_is_unavailable_for_writes_only_and_heals(watched: tup
 
 
 async def test_a_check_says_what_a_creation_would_hear_though_its_own_row_still_fits(
-    watched: tuple[Storage, Watched], file_place: Place
+    watched: tuple[Storage, Watched], file_place: StoragePlace
 ) -> None:
     """Nearly full is not healthy, for a second after the last refusal or until something fits."""
     storage, writing = watched
@@ -331,7 +331,7 @@ async def test_a_check_says_what_a_creation_would_hear_though_its_own_row_still_
 
 
 async def test_a_check_fails_where_less_is_free_than_a_busy_second_writes(
-    file_place: Place, monkeypatch: pytest.MonkeyPatch
+    file_place: StoragePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = await file_place.open()
     await storage.check()
@@ -376,7 +376,7 @@ async def test_a_unit_cancelled_before_its_transaction_is_not_written(watched: t
 
 
 async def test_jobs_of_a_unit_cancelled_while_it_is_written_are_kicked(
-    watched: tuple[Storage, Watched], file_place: Place
+    watched: tuple[Storage, Watched], file_place: StoragePlace
 ) -> None:
     storage, writing = watched
     writing.gate.clear()
@@ -392,7 +392,7 @@ async def test_jobs_of_a_unit_cancelled_while_it_is_written_are_kicked(
     assert await read(storage, Job, "j1") is not None
 
 
-async def test_another_process_lock_is_waited_for_off_the_event_loop(file_place: Place) -> None:
+async def test_another_process_lock_is_waited_for_off_the_event_loop(file_place: StoragePlace) -> None:
     storage = await file_place.open()
     with closing(sqlite3.connect(file_place.where, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -406,7 +406,7 @@ async def test_another_process_lock_is_waited_for_off_the_event_loop(file_place:
     assert await read(storage, Payment, "pay_1") is not None
 
 
-async def test_a_lock_that_stays_is_unavailable(file_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lock_that_stays_is_unavailable(file_place: StoragePlace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_file, "BUSY", 0.02)
     storage = await file_place.open()
     with closing(sqlite3.connect(file_place.where, isolation_level=None)) as other:
@@ -418,14 +418,14 @@ async def test_a_lock_that_stays_is_unavailable(file_place: Place, monkeypatch: 
     await put(storage, payment("pay_1"))
 
 
-async def test_too_many_waiting_units_are_refused(file_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_too_many_waiting_units_are_refused(file_place: StoragePlace, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committer, "QUEUE", 5)
     storage = await file_place.open()
     ends = await asyncio.gather(*(put(storage, key(f"k{n}")) for n in range(8)), return_exceptions=True)
     assert [type(end) for end in ends] == [type(None)] * 5 + [Unavailable] * 3
 
 
-async def test_get_waits_in_a_thread_where_the_quick_read_meets_a_lock(file_place: Place) -> None:
+async def test_get_waits_in_a_thread_where_the_quick_read_meets_a_lock(file_place: StoragePlace) -> None:
     storage = await file_place.open()
     await put(storage, payment("pay_1"))
 
@@ -441,7 +441,7 @@ async def test_get_waits_in_a_thread_where_the_quick_read_meets_a_lock(file_plac
     storage._reading = quick
 
 
-async def test_an_event_loop_that_ends_breaks_nothing_off(file_place: Place) -> None:
+async def test_an_event_loop_that_ends_breaks_nothing_off(file_place: StoragePlace) -> None:
     """asyncio.run cancels every task, the committer's too: whoever still waits is told, the file stays whole."""
     storage = await file_place.open()
     assert isinstance(storage, SqliteStorage)
@@ -533,7 +533,7 @@ def test_a_killed_process_loses_no_acknowledged_commit(tmp_path: Path) -> None:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-async def test_whoever_waits_has_its_turn_before_the_next_batch(file_place: Place) -> None:
+async def test_whoever_waits_has_its_turn_before_the_next_batch(file_place: StoragePlace) -> None:
     storage = await file_place.open()
     with closing(Turnstile(Path(file_place.where))) as waiting:
         with waiting.held():
@@ -545,7 +545,7 @@ async def test_whoever_waits_has_its_turn_before_the_next_batch(file_place: Plac
     assert await read(storage, Payment, "pay_1") is not None
 
 
-async def test_a_unit_that_waits_for_another_process_says_so(file_place: Place) -> None:
+async def test_a_unit_that_waits_for_another_process_says_so(file_place: StoragePlace) -> None:
     storage = await file_place.open()
     with (
         closing(Turnstile(Path(file_place.where))) as looking,
@@ -560,7 +560,7 @@ async def test_a_unit_that_waits_for_another_process_says_so(file_place: Place) 
         assert looking.is_free()
 
 
-async def test_a_turn_that_never_ends_stops_nobody(file_place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_turn_that_never_ends_stops_nobody(file_place: StoragePlace, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that was stopped while it waited."""
     monkeypatch.setattr(turnstile, "COURTESY", 0.02)
     storage = await file_place.open()

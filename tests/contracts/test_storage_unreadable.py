@@ -9,13 +9,13 @@ import pytest
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage
 from cambist.ports.unreadable import UnreadableRow
-from tests.contracts.storage_kit import Place, job, put, read
+from tests.contracts.storage_kit import StoragePlace, job, put, read
 from tests.servers import _execute
 
 LEASE = 8.0
 
 
-async def spoil(place: Place, statement: str) -> None:
+async def spoil(place: StoragePlace, statement: str) -> None:
     """Write past the program."""
     if place.where.startswith("postgres"):
         await _execute(place.where, statement)
@@ -24,7 +24,7 @@ async def spoil(place: Place, statement: str) -> None:
             connection.execute(statement)
 
 
-def is_sqlite(place: Place) -> bool:
+def is_sqlite(place: StoragePlace) -> bool:
     return not place.where.startswith("postgres")
 
 
@@ -44,7 +44,9 @@ BEYOND = 900_000_000_000_000_000
 
 
 @pytest.mark.parametrize("field", ["created_at", "due", "leased_until", "moment"])
-async def test_a_moment_that_is_none_keeps_no_other_job_from_being_claimed(shared_place: Place, field: str) -> None:
+async def test_a_moment_that_is_none_keeps_no_other_job_from_being_claimed(
+    shared_place: StoragePlace, field: str
+) -> None:
     place = shared_place
     storage = await place.open()
     await put(storage, job("watch:1", -3), job("watch:2", -2), job("watch:3", -1))
@@ -54,7 +56,7 @@ async def test_a_moment_that_is_none_keeps_no_other_job_from_being_claimed(share
     )
 
 
-async def test_a_job_that_cannot_be_read_is_set_aside_and_no_claim_meets_it_again(shared_place: Place) -> None:
+async def test_a_job_that_cannot_be_read_is_set_aside_and_no_claim_meets_it_again(shared_place: StoragePlace) -> None:
     place = shared_place
     storage = await place.open()
     await put(storage, job("watch:1", -3), job("watch:2", -2, argument="pay_of_somebody"), job("watch:3", -1))
@@ -73,7 +75,7 @@ async def test_a_job_that_cannot_be_read_is_set_aside_and_no_claim_meets_it_agai
 
 
 async def test_a_job_that_is_asked_for_again_stands_anew_beside_the_one_that_was_set_aside(
-    shared_place: Place,
+    shared_place: StoragePlace,
 ) -> None:
     """So the receiver whose one job was spoilt is served by the next event."""
     place = shared_place
@@ -87,7 +89,7 @@ async def test_a_job_that_is_asked_for_again_stands_anew_beside_the_one_that_was
     assert await claimed(storage) == ["watch:1"]
 
 
-async def test_a_due_time_that_is_none_is_no_fault_of_whoever_asks_what_is_due(shared_place: Place) -> None:
+async def test_a_due_time_that_is_none_is_no_fault_of_whoever_asks_what_is_due(shared_place: StoragePlace) -> None:
     place = shared_place
     storage = await place.open()
     for number, due in enumerate((BEYOND, -BEYOND, *(["'zz'", "x'ff'", "1e300"] if is_sqlite(place) else []))):
@@ -116,7 +118,7 @@ SPOILT = (
 
 
 @pytest.mark.parametrize("spoilt", SPOILT)
-async def test_whatever_sqlite_holds_in_a_job_stops_no_other(file_place: Place, spoilt: str) -> None:
+async def test_whatever_sqlite_holds_in_a_job_stops_no_other(file_place: StoragePlace, spoilt: str) -> None:
     storage = await file_place.open()
     await put(storage, job("watch:1", -3), job("watch:2", -2), job("watch:3", -1))
     await spoil(file_place, f"UPDATE jobs SET {spoilt} WHERE id = 'watch:2'")

@@ -40,7 +40,7 @@ GOAL = 1.0
 class Market:
     """Merchants whose payments are made and paid, and when the service said so."""
 
-    place: Installation
+    bench: Installation
     receivers: Receivers
     base: str
     client: aiohttp.ClientSession
@@ -51,7 +51,7 @@ class Market:
 
     async def employ(self) -> None:
         """One more worker."""
-        worker = self.place.start("worker")
+        worker = self.bench.start("worker")
         await asyncio.to_thread(worker.said, WORKS)
         self.workers.append(worker)
 
@@ -110,27 +110,27 @@ async def market(
             settings["database_url"] = stack.enter_context(own_postgres()).url
             settings["redis_url"] = stack.enter_context(own_redis()).url
             settings["vault_key"], settings["vault_pepper"] = secrets.token_hex(32), secrets.token_hex(32)
-        place = stack.enter_context(installation(folder, **settings))
-        await place.migrate()
+        bench = stack.enter_context(installation(folder, **settings))
+        await bench.migrate()
         receivers = await stack.enter_async_context(Receivers())
         accounts = []
-        async with place.house() as ports:
+        async with bench.house() as ports:
             for number in range(count):
                 account = await create_account(ports, f"Merchant {number}")
                 wish = {"webhook_url": address(receivers, number), "webhook_secret": WEBHOOK_SECRET}
                 await set_settings(ports, account.account_id, wish)
                 accounts.append(account)
-        service = place.start_api() if workers else place.start_service()
+        service = bench.start_api() if workers else bench.start_service()
         base = await asyncio.to_thread(service.ready)
         timeout = aiohttp.ClientTimeout(total=60)
         client = await stack.enter_async_context(
             aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0))
         )
-        trade = Market(place, receivers, base, client, accounts)
+        trade = Market(bench, receivers, base, client, accounts)
         for _ in range(workers):
             await trade.employ()
         yield trade
-        for process in place.started:
+        for process in bench.started:
             assert "Traceback" not in process.err, process.err
 
 
@@ -185,7 +185,7 @@ async def nothing_is_lost(trade: Market, hanging: list[int], well: list[int]) ->
     back."""
     trade.receivers.hangs = set()
     due = sum(len(trade.paid[number]) for number in hanging + well)
-    async with trade.place.house() as ports:
+    async with trade.bench.house() as ports:
         deliveries = await everything(ports, Delivery)
         assert len(deliveries) == due
         assert {each.status for each in deliveries} <= {DeliveryStatus.DELIVERED, DeliveryStatus.PENDING}

@@ -52,7 +52,7 @@ async def _not(_: object) -> bool:
 
 
 async def test_a_face_given_back_reaches_no_house(house: TestHouse) -> None:
-    face = Face(house.ports.places)
+    face = Face(house.ports.urls)
     face.lend(house.ports)
     face.lend(None)
     scope: Any = {"type": "http", "path": "/api/v1/payments", "headers": [], "method": "GET"}

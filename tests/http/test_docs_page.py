@@ -43,7 +43,7 @@ async def test_nothing_from_elsewhere_may_run_or_be_loaded(house: TestHouse) -> 
 
 async def test_it_shows_every_operation_with_its_codes_and_every_event(house: TestHouse) -> None:
     page = (await house.http.get("/docs")).text
-    document = openapi_document(house.ports.places.base_url)
+    document = openapi_document(house.ports.urls.base_url)
     articles = dict(re.findall(r'<article id="(\w+)">(.*?)</article>', page, re.DOTALL))
     for methods in document["paths"].values():
         for operation in methods.values():

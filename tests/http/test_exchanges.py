@@ -324,7 +324,7 @@ async def test_the_sandbox_refuses(
 
 
 async def test_answers_are_as_the_document_promises(house: ExchangeHouse) -> None:
-    document = Document(openapi_document(house.ports.places.base_url))
+    document = Document(openapi_document(house.ports.urls.base_url))
     made = await house.post()
     exchange_id = made.json()["id"]
     answers = [

@@ -49,7 +49,7 @@ async def test_it_is_served_without_a_key_and_is_not_counted(house: TestHouse) -
     assert response.status_code == 200
     assert response.headers["content-type"] == "application/json"
     assert "x-ratelimit-limit" not in response.headers
-    assert response.json() == openapi_document(house.ports.places.base_url)
+    assert response.json() == openapi_document(house.ports.urls.base_url)
 
 
 async def test_it_is_made_once_and_not_on_the_event_loop(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,7 +86,7 @@ class Town:
         return [event for _, event in self.webhooks[url]]
 
 
-class Place:
+class Bench:
     """A house in memory with many merchants, under a virtual clock."""
 
     def __init__(self, ports: Ports, clock: VirtualClock, town: Town) -> None:
@@ -165,17 +165,17 @@ class Place:
 
 
 @asynccontextmanager
-async def open_place() -> AsyncIterator[Place]:
+async def open_bench() -> AsyncIterator[Bench]:
     clock = VirtualClock(settle=at_rest)
     town = Town(clock)
     settings = Settings(database_url="memory://", base_url="https://pay.example", allow_live_simulators=True)
     async with open_house(settings, clock=clock, ids=SeededIds(), notifier=town) as house:
-        yield Place(house.ports, clock, town)
+        yield Bench(house.ports, clock, town)
 
 
 @pytest.fixture
-async def place() -> AsyncIterator[Place]:
-    async with open_place() as opened:
+async def bench() -> AsyncIterator[Bench]:
+    async with open_bench() as opened:
         yield opened
 
 
@@ -183,221 +183,221 @@ class TestSideBySide:
     """A bound per account and in all: one slow or dead receiver delays nobody else
     (docs/decisions.md "Slow receivers")."""
 
-    async def test_ten_hanging_receivers_delay_nobody_and_each_gets_exactly_ten_letters(self, place: Place) -> None:
+    async def test_ten_hanging_receivers_delay_nobody_and_each_gets_exactly_ten_letters(self, bench: Bench) -> None:
         """64 worker slots, 10 receivers that are silent for 10 seconds, 20 that are well: all events of those leave at
         the very moment, and again while the others hang."""
-        dead = [await place.merchant(f"dead{number}", SILENT) for number in range(10)]
-        well = [await place.merchant(f"well{number}") for number in range(20)]
+        dead = [await bench.merchant(f"dead{number}", SILENT) for number in range(10)]
+        well = [await bench.merchant(f"well{number}") for number in range(20)]
         for account in dead:
-            await place.happen(account, 30)
+            await bench.happen(account, 30)
         for account in well:
-            await place.happen(account, 5)
-        town = place.town
-        async with place.working(at_once=64):
+            await bench.happen(account, 5)
+        town = bench.town
+        async with bench.working(at_once=64):
             for number in range(20):
-                assert town.times(place.url(f"well{number}")) == [0.0] * 5
+                assert town.times(bench.url(f"well{number}")) == [0.0] * 5
             for number in range(10):
-                assert town.times(place.url(f"dead{number}")) == [0.0] * 8, "eight at a time, and they hang"
-            await place.clock.advance(5)
+                assert town.times(bench.url(f"dead{number}")) == [0.0] * 8, "eight at a time, and they hang"
+            await bench.clock.advance(5)
             for account in well:
-                await place.happen(account, 5)
-            await place.clock.advance(0)
+                await bench.happen(account, 5)
+            await bench.clock.advance(0)
             for number in range(20):
-                assert town.times(place.url(f"well{number}")) == [0.0] * 5 + [5.0] * 5
-            await place.clock.advance(35)
+                assert town.times(bench.url(f"well{number}")) == [0.0] * 5 + [5.0] * 5
+            await bench.clock.advance(35)
             for number, account in enumerate(dead):
-                assert town.times(place.url(f"dead{number}")) == [0.0] * 8 + [10.0] * 2, "ten failures open its breaker"
-                breaker = await place.breaker(account)
+                assert town.times(bench.url(f"dead{number}")) == [0.0] * 8 + [10.0] * 2, "ten failures open its breaker"
+                breaker = await bench.breaker(account)
                 assert (breaker.failures, breaker.is_open) == (10, True)
-            await place.clock.advance(15)
+            await bench.clock.advance(15)
             for number in range(10):
-                assert town.times(place.url(f"dead{number}"))[10:] == [50.0], "one probe, 30 s after it opened"
+                assert town.times(bench.url(f"dead{number}"))[10:] == [50.0], "one probe, 30 s after it opened"
         for account in well:
-            assert await place.statuses(account) == {"delivered": 10}
-        assert await place.statuses(dead[0]) == {"pending": 30}
+            assert await bench.statuses(account) == {"delivered": 10}
+        assert await bench.statuses(dead[0]) == {"pending": 30}
 
-    async def test_slow_receivers_are_asked_eight_letters_at_a_time_and_nobody_else_waits(self, place: Place) -> None:
-        slow = await place.merchant("slow")
-        place.town.answers[place.url("slow")] = DeliveryResult(
+    async def test_slow_receivers_are_asked_eight_letters_at_a_time_and_nobody_else_waits(self, bench: Bench) -> None:
+        slow = await bench.merchant("slow")
+        bench.town.answers[bench.url("slow")] = DeliveryResult(
             answer=Answer.TIMEOUT, status=200
         )  # slow, but it answers
-        await place.happen(slow, 40)
-        async with place.working():
-            await place.clock.advance(49)
-        assert place.town.times(place.url("slow")) == sorted([0.0, 10.0, 20.0, 30.0, 40.0] * 8)
-        assert place.town.most[place.url("slow")] == 8
-        assert await place.statuses(slow) == {"delivered": 40}
+        await bench.happen(slow, 40)
+        async with bench.working():
+            await bench.clock.advance(49)
+        assert bench.town.times(bench.url("slow")) == sorted([0.0, 10.0, 20.0, 30.0, 40.0] * 8)
+        assert bench.town.most[bench.url("slow")] == 8
+        assert await bench.statuses(slow) == {"delivered": 40}
 
-    async def test_there_is_a_bound_in_all_which_many_receivers_share_in_turn(self, place: Place) -> None:
+    async def test_there_is_a_bound_in_all_which_many_receivers_share_in_turn(self, bench: Bench) -> None:
         """Twelve places for ten receivers that answered well and now hang: each is served, none takes all; from then
         on, five of the places are for slow ones."""
         slow = DeliveryResult(answer=Answer.TIMEOUT, status=200)
-        accounts = [await place.merchant(f"m{number}") for number in range(10)]
+        accounts = [await bench.merchant(f"m{number}") for number in range(10)]
         for account in accounts:
-            await place.happen(account)
-        await place.work()
+            await bench.happen(account)
+        await bench.work()
         for number, account in enumerate(accounts):
-            place.town.answers[place.url(f"m{number}")] = slow
-            await place.happen(account, 6)
-        dispatcher = Dispatcher(place.ports, at_once=12, per_receiver=3)
-        jobs = await place.ports.storage.claim(100, LEASE)
+            bench.town.answers[bench.url(f"m{number}")] = slow
+            await bench.happen(account, 6)
+        dispatcher = Dispatcher(bench.ports, at_once=12, per_receiver=3)
+        jobs = await bench.ports.storage.claim(100, LEASE)
         running = [asyncio.create_task(dispatcher.run(job)) for job in jobs]
-        await place.clock.advance(0)
-        assert place.town.under_way.total() == 12
-        assert all(1 <= place.town.under_way[place.url(f"m{number}")] <= 3 for number in range(10))
-        await place.clock.advance(15)
-        assert place.town.under_way.total() == 5
-        await place.clock.advance(95)
+        await bench.clock.advance(0)
+        assert bench.town.under_way.total() == 12
+        assert all(1 <= bench.town.under_way[bench.url(f"m{number}")] <= 3 for number in range(10))
+        await bench.clock.advance(15)
+        assert bench.town.under_way.total() == 5
+        await bench.clock.advance(95)
         assert all(task.done() for task in running)
-        assert place.town.most_in_all == 12
-        assert [len(place.town.webhooks[place.url(f"m{number}")]) for number in range(10)] == [7] * 10
+        assert bench.town.most_in_all == 12
+        assert [len(bench.town.webhooks[bench.url(f"m{number}")]) for number in range(10)] == [7] * 10
 
-    async def test_one_slot_in_all_goes_round(self, place: Place) -> None:
+    async def test_one_slot_in_all_goes_round(self, bench: Bench) -> None:
         slow = DeliveryResult(answer=Answer.TIMEOUT, status=200)
-        for account in [await place.merchant(f"m{number}", slow) for number in range(3)]:
-            await place.happen(account, 3)
-        dispatcher = Dispatcher(place.ports, at_once=1)
-        running = [asyncio.create_task(dispatcher.run(job)) for job in await place.ports.storage.claim(100, LEASE)]
-        await place.clock.advance(90)
+        for account in [await bench.merchant(f"m{number}", slow) for number in range(3)]:
+            await bench.happen(account, 3)
+        dispatcher = Dispatcher(bench.ports, at_once=1)
+        running = [asyncio.create_task(dispatcher.run(job)) for job in await bench.ports.storage.claim(100, LEASE)]
+        await bench.clock.advance(90)
         assert all(task.done() for task in running)
-        assert place.town.most_in_all == 1
+        assert bench.town.most_in_all == 1
         for number in range(3):
-            times = place.town.times(place.url(f"m{number}"))
+            times = bench.town.times(bench.url(f"m{number}"))
             assert len(times) == 3
             assert all(later - earlier <= 40 for earlier, later in pairwise(times)), "nobody waits for ever"
 
     async def test_an_event_that_comes_while_letters_hang_leaves_within_a_quarter_of_a_second(
-        self, place: Place
+        self, bench: Bench
     ) -> None:
-        account = await place.merchant("slow", DeliveryResult(answer=Answer.TIMEOUT, status=200))
-        await place.happen(account)
-        async with place.working():
-            await place.clock.advance(3)
-            await place.happen(account)
-            await place.clock.advance(LOOK)
-            assert place.town.times(place.url("slow")) == [0.0, 3.0 + LOOK]
+        account = await bench.merchant("slow", DeliveryResult(answer=Answer.TIMEOUT, status=200))
+        await bench.happen(account)
+        async with bench.working():
+            await bench.clock.advance(3)
+            await bench.happen(account)
+            await bench.clock.advance(LOOK)
+            assert bench.town.times(bench.url("slow")) == [0.0, 3.0 + LOOK]
 
     async def test_jobs_of_other_kinds_do_not_hold_up_deliveries_nor_do_these_take_their_places(
-        self, place: Place
+        self, bench: Bench
     ) -> None:
         """One slot for all other jobs; forty receivers hang; a timer's job is still done at once."""
-        bad = await place.merchant("bad", BAD)
-        for account in [await place.merchant(f"dead{number}", SILENT) for number in range(40)]:
-            await place.happen(account, 3)
-        async with place.working(at_once=1):
-            assert place.town.under_way.total() == 120
-            await place.happen(bad)
-            await place.clock.advance(1)
-            assert place.town.times(place.url("bad")) == [0.0, 1.0], "its timer rang"
+        bad = await bench.merchant("bad", BAD)
+        for account in [await bench.merchant(f"dead{number}", SILENT) for number in range(40)]:
+            await bench.happen(account, 3)
+        async with bench.working(at_once=1):
+            assert bench.town.under_way.total() == 120
+            await bench.happen(bad)
+            await bench.clock.advance(1)
+            assert bench.town.times(bench.url("bad")) == [0.0, 1.0], "its timer rang"
 
 
 class TestOrder:
-    async def test_oldest_first(self, place: Place) -> None:
-        account = await place.merchant("m")
-        ids = await place.happen(account, 3 * BATCH + 7)
-        await place.work()
-        assert place.town.events(place.url("m")) == ids
+    async def test_oldest_first(self, bench: Bench) -> None:
+        account = await bench.merchant("m")
+        ids = await bench.happen(account, 3 * BATCH + 7)
+        await bench.work()
+        assert bench.town.events(bench.url("m")) == ids
 
     async def test_behind_an_open_breaker_also_what_has_failed_before_leaves_in_order_of_age(
-        self, place: Place
+        self, bench: Bench
     ) -> None:
         """A success closes it, and what waits goes out oldest first (docs/webhooks.md "When you do not answer")."""
-        account = await place.merchant("m", BAD)
-        ids = await place.happen(account, 4)
-        await place.work(20)
-        ids += await place.happen(account, 300)
-        await place.work(5)
-        assert (await place.breaker(account)).is_open
-        place.town.webhooks.clear()
-        place.town.answers[place.url("m")] = GOOD
-        await place.work(30)
-        assert place.town.events(place.url("m")) == ids
-        assert await place.statuses(account) == {"delivered": 304}
+        account = await bench.merchant("m", BAD)
+        ids = await bench.happen(account, 4)
+        await bench.work(20)
+        ids += await bench.happen(account, 300)
+        await bench.work(5)
+        assert (await bench.breaker(account)).is_open
+        bench.town.webhooks.clear()
+        bench.town.answers[bench.url("m")] = GOOD
+        await bench.work(30)
+        assert bench.town.events(bench.url("m")) == ids
+        assert await bench.statuses(account) == {"delivered": 304}
 
-    async def test_one_event_that_is_always_refused_never_blocks_another(self, place: Place) -> None:
+    async def test_one_event_that_is_always_refused_never_blocks_another(self, bench: Bench) -> None:
         """Others are taken while its ladder lasts, so that it opens no breaker: it goes on by the slow ladder."""
-        account = await place.merchant("m")
-        url = place.url("m")
-        [bad] = await place.happen(account)
+        account = await bench.merchant("m")
+        url = bench.url("m")
+        [bad] = await bench.happen(account)
 
         def answer(webhook: WebhookRequest) -> None:
-            place.town.answers[url] = BAD if webhook.headers["X-Webhook-Id"] == bad else GOOD
+            bench.town.answers[url] = BAD if webhook.headers["X-Webhook-Id"] == bad else GOOD
 
-        place.town.on_letter = answer
+        bench.town.on_letter = answer
         for _ in range(6):
-            await place.work(100)
-            [good] = await place.happen(account)
-            await place.work()
-            assert (await place.delivery(good)).status is DeliveryStatus.DELIVERED
-        assert ((await place.delivery(bad)).attempts, (await place.breaker(account)).is_open) == (10, False)
-        await place.work(2 * 86_400)
-        assert (await place.delivery(bad)).status is DeliveryStatus.FAILED
-        assert place.town.events(url).count(bad) == 14
+            await bench.work(100)
+            [good] = await bench.happen(account)
+            await bench.work()
+            assert (await bench.delivery(good)).status is DeliveryStatus.DELIVERED
+        assert ((await bench.delivery(bad)).attempts, (await bench.breaker(account)).is_open) == (10, False)
+        await bench.work(2 * 86_400)
+        assert (await bench.delivery(bad)).status is DeliveryStatus.FAILED
+        assert bench.town.events(url).count(bad) == 14
 
-    async def test_one_bad_event_does_not_keep_the_breaker_open(self, place: Place) -> None:
+    async def test_one_bad_event_does_not_keep_the_breaker_open(self, bench: Bench) -> None:
         """Probes take the waiting events in turn."""
-        account = await place.merchant("m", BAD)
-        ids = await place.happen(account, 5)
-        await place.work(20)
-        url = place.url("m")
+        account = await bench.merchant("m", BAD)
+        ids = await bench.happen(account, 5)
+        await bench.work(20)
+        url = bench.url("m")
 
         def answer(webhook: WebhookRequest) -> None:
-            place.town.answers[url] = BAD if webhook.headers["X-Webhook-Id"] == ids[0] else GOOD
+            bench.town.answers[url] = BAD if webhook.headers["X-Webhook-Id"] == ids[0] else GOOD
 
-        place.town.on_letter = answer
-        place.town.webhooks.clear()
-        await place.work(90)
-        assert place.town.events(url)[:2] == ids[:2]
-        assert [(await place.delivery(each)).status.value for each in ids] == ["pending"] + ["delivered"] * 4
+        bench.town.on_letter = answer
+        bench.town.webhooks.clear()
+        await bench.work(90)
+        assert bench.town.events(url)[:2] == ids[:2]
+        assert [(await bench.delivery(each)).status.value for each in ids] == ["pending"] + ["delivered"] * 4
 
 
 class TestBreaker:
-    async def test_an_outage_of_minutes_loses_nothing_of_a_merchant_with_one_payment(self, place: Place) -> None:
+    async def test_an_outage_of_minutes_loses_nothing_of_a_merchant_with_one_payment(self, bench: Bench) -> None:
         """Its event waits with the breaker and goes out with the first probe that succeeds
         (docs/webhooks.md "When you do not answer")."""
-        account = await place.merchant("m", BAD)
-        [event] = await place.happen(account)
-        await place.work(540)
-        assert (await place.breaker(account)).is_open
-        assert await place.statuses(account) == {"pending": 1}
-        place.town.answers[place.url("m")] = GOOD
-        await place.work(2)
-        delivery = await place.delivery(event)
+        account = await bench.merchant("m", BAD)
+        [event] = await bench.happen(account)
+        await bench.work(540)
+        assert (await bench.breaker(account)).is_open
+        assert await bench.statuses(account) == {"pending": 1}
+        bench.town.answers[bench.url("m")] = GOOD
+        await bench.work(2)
+        delivery = await bench.delivery(event)
         assert (delivery.status, delivery.attempts, delivery.probes) == (DeliveryStatus.DELIVERED, 10, 1)
-        assert place.town.times(place.url("m"))[-2:] == [511.0, 541.0]
-        assert not (await place.breaker(account)).is_open
-        assert await place.jobs() == []
+        assert bench.town.times(bench.url("m"))[-2:] == [511.0, 541.0]
+        assert not (await bench.breaker(account)).is_open
+        assert await bench.jobs() == []
 
-    async def test_a_merchant_with_one_payment_is_probed_for_seven_days_and_then_given_up(self, place: Place) -> None:
-        account = await place.merchant("m", BAD)
-        [event] = await place.happen(account)
-        await place.work(7 * 86_400 - 3600)
-        assert await place.statuses(account) == {"pending": 1}
-        await place.work(2 * 3600)
-        delivery = await place.delivery(event)
+    async def test_a_merchant_with_one_payment_is_probed_for_seven_days_and_then_given_up(self, bench: Bench) -> None:
+        account = await bench.merchant("m", BAD)
+        [event] = await bench.happen(account)
+        await bench.work(7 * 86_400 - 3600)
+        assert await bench.statuses(account) == {"pending": 1}
+        await bench.work(2 * 3600)
+        delivery = await bench.delivery(event)
         assert (delivery.status, delivery.attempts) == (DeliveryStatus.FAILED, 10)
-        assert await place.jobs() == []
+        assert await bench.jobs() == []
 
-    async def test_it_is_walked_exactly(self, place: Place) -> None:
+    async def test_it_is_walked_exactly(self, bench: Bench) -> None:
         """10 failures from 3 events, then probes after 30 s, 1, 2, 5, 10, 30, 60 min and every 60 min."""
-        account = await place.merchant("m", BAD)
-        await place.happen(account, 3)
-        await place.work(86_400)
-        times = place.town.times(place.url("m"))
+        account = await bench.merchant("m", BAD)
+        await bench.happen(account, 3)
+        await bench.work(86_400)
+        times = bench.town.times(bench.url("m"))
         assert times[:10] == [0.0] * 3 + [1.0] * 3 + [3.0] * 3 + [7.0]
         pauses = [later - earlier for earlier, later in pairwise(times[9:])]
         assert pauses[:9] == [30, 60, 120, 300, 600, 1800, 3600, 3600, 3600]
         assert set(pauses[9:]) == {3600}
-        attempts = await place.attempts()
+        attempts = await bench.attempts()
         assert Counter(each.probe for each in attempts) == {False: 10, True: len(times) - 10}
 
-    async def test_probes_are_rows_and_no_attempts(self, place: Place) -> None:
-        account = await place.merchant("m", BAD)
-        ids = await place.happen(account, 3)
-        await place.work(40)
-        async with place.ports.storage.unit() as unit:
+    async def test_probes_are_rows_and_no_attempts(self, bench: Bench) -> None:
+        account = await bench.merchant("m", BAD)
+        ids = await bench.happen(account, 3)
+        await bench.work(40)
+        async with bench.ports.storage.unit() as unit:
             rows = await unit[Attempt].find(event_id=ids[0], order="sent_at")
-        delivery = await place.delivery(ids[0])
+        delivery = await bench.delivery(ids[0])
         assert [(row.number, row.probe, row.status) for row in rows] == [
             (1, False, 500),
             (2, False, 500),
@@ -407,186 +407,186 @@ class TestBreaker:
         ]
         assert (delivery.attempts, delivery.probes) == (4, 1)
 
-    async def test_after_seven_days_events_behind_it_are_failed(self, place: Place) -> None:
+    async def test_after_seven_days_events_behind_it_are_failed(self, bench: Bench) -> None:
         """What is older than 7 days is `failed`, and can still be sent again
         (docs/webhooks.md "When you do not answer")."""
-        account = await place.merchant("m", BAD)
-        await place.happen(account, 30)
-        await place.work(7 * 86_400 - 3600)
-        assert await place.statuses(account) == {"pending": 30}
-        await place.work(2 * 3600)
-        assert await place.statuses(account) == {"failed": 30}
-        webhooks = len(place.town.webhooks[place.url("m")])
-        await place.work(86_400)
-        assert len(place.town.webhooks[place.url("m")]) == webhooks, "with nothing to send nothing is probed"
-        assert await place.jobs() == []
+        account = await bench.merchant("m", BAD)
+        await bench.happen(account, 30)
+        await bench.work(7 * 86_400 - 3600)
+        assert await bench.statuses(account) == {"pending": 30}
+        await bench.work(2 * 3600)
+        assert await bench.statuses(account) == {"failed": 30}
+        webhooks = len(bench.town.webhooks[bench.url("m")])
+        await bench.work(86_400)
+        assert len(bench.town.webhooks[bench.url("m")]) == webhooks, "with nothing to send nothing is probed"
+        assert await bench.jobs() == []
 
-    async def test_what_comes_after_a_long_silence_is_the_probe_itself(self, place: Place) -> None:
-        account = await place.merchant("m", BAD)
-        await place.happen(account, 12)
-        await place.work(8 * 86_400)
-        assert (await place.breaker(account)).is_open
-        place.town.answers[place.url("m")] = GOOD
-        before = len(place.town.webhooks[place.url("m")])
-        [late] = await place.happen(account)
-        await place.work()
-        assert place.town.events(place.url("m"))[before:] == [late]
-        assert not (await place.breaker(account)).is_open
-        assert (await place.delivery(late)).attempts == 0
+    async def test_what_comes_after_a_long_silence_is_the_probe_itself(self, bench: Bench) -> None:
+        account = await bench.merchant("m", BAD)
+        await bench.happen(account, 12)
+        await bench.work(8 * 86_400)
+        assert (await bench.breaker(account)).is_open
+        bench.town.answers[bench.url("m")] = GOOD
+        before = len(bench.town.webhooks[bench.url("m")])
+        [late] = await bench.happen(account)
+        await bench.work()
+        assert bench.town.events(bench.url("m"))[before:] == [late]
+        assert not (await bench.breaker(account)).is_open
+        assert (await bench.delivery(late)).attempts == 0
 
     @pytest.mark.parametrize(
         "wish", [{"webhook_url": "https://new.example/hook"}, {"webhook_secret": "another-secret-of-the-tests"}]
     )
     async def test_another_address_or_secret_closes_it_and_all_leave_at_once(
-        self, place: Place, wish: dict[str, str]
+        self, bench: Bench, wish: dict[str, str]
     ) -> None:
-        account = await place.merchant("m", BAD)
-        ids = await place.happen(account, 20)
-        await place.work(1000)
-        assert (await place.breaker(account)).is_open
-        place.town.webhooks.clear()
-        place.town.answers[place.url("m")] = GOOD
-        await set_settings(place.ports, account, wish)
-        await place.work()
-        assert place.town.events(wish.get("webhook_url", place.url("m"))) == ids
-        assert not (await place.breaker(account)).is_open
+        account = await bench.merchant("m", BAD)
+        ids = await bench.happen(account, 20)
+        await bench.work(1000)
+        assert (await bench.breaker(account)).is_open
+        bench.town.webhooks.clear()
+        bench.town.answers[bench.url("m")] = GOOD
+        await set_settings(bench.ports, account, wish)
+        await bench.work()
+        assert bench.town.events(wish.get("webhook_url", bench.url("m"))) == ids
+        assert not (await bench.breaker(account)).is_open
 
-    async def test_settings_that_are_none_of_its_business_leave_it(self, place: Place) -> None:
-        account = await place.merchant("m", BAD)
-        await place.happen(account, 12)
-        await place.work(20)
-        await set_settings(place.ports, account, {"webhook_url": place.url("m"), "acceptance": "false"})
-        assert (await place.breaker(account)).is_open
+    async def test_settings_that_are_none_of_its_business_leave_it(self, bench: Bench) -> None:
+        account = await bench.merchant("m", BAD)
+        await bench.happen(account, 12)
+        await bench.work(20)
+        await set_settings(bench.ports, account, {"webhook_url": bench.url("m"), "acceptance": "false"})
+        assert (await bench.breaker(account)).is_open
 
-    async def test_a_blocked_address_keeps_events_waiting_until_it_is_corrected(self, place: Place) -> None:
-        account = await place.merchant("m", DeliveryResult(answer=Answer.BLOCKED, note="https only"))
-        ids = await place.happen(account, 5)
-        await place.work(3 * 86_400)
-        assert await place.statuses(account) == {"pending": 5}
-        await set_settings(place.ports, account, {"webhook_url": place.url("good")})
-        await place.work()
-        assert place.town.events(place.url("good")) == ids
+    async def test_a_blocked_address_keeps_events_waiting_until_it_is_corrected(self, bench: Bench) -> None:
+        account = await bench.merchant("m", DeliveryResult(answer=Answer.BLOCKED, note="https only"))
+        ids = await bench.happen(account, 5)
+        await bench.work(3 * 86_400)
+        assert await bench.statuses(account) == {"pending": 5}
+        await set_settings(bench.ports, account, {"webhook_url": bench.url("good")})
+        await bench.work()
+        assert bench.town.events(bench.url("good")) == ids
 
-    async def test_modes_have_breakers_of_their_own(self, place: Place) -> None:
-        account = await place.merchant("m", BAD)
-        await place.happen(account, 12, Mode.TEST)
-        await place.work(20)
-        place.town.answers[place.url("m")] = GOOD
-        [live] = await place.happen(account, 1, Mode.LIVE)
-        await place.work()
-        assert (await place.delivery(live)).status is DeliveryStatus.DELIVERED
-        assert (await place.breaker(account, Mode.TEST)).is_open
+    async def test_modes_have_breakers_of_their_own(self, bench: Bench) -> None:
+        account = await bench.merchant("m", BAD)
+        await bench.happen(account, 12, Mode.TEST)
+        await bench.work(20)
+        bench.town.answers[bench.url("m")] = GOOD
+        [live] = await bench.happen(account, 1, Mode.LIVE)
+        await bench.work()
+        assert (await bench.delivery(live)).status is DeliveryStatus.DELIVERED
+        assert (await bench.breaker(account, Mode.TEST)).is_open
 
 
 class TestHolding:
-    async def test_pending_events_are_held_when_the_address_goes_and_leave_when_it_is_back(self, place: Place) -> None:
-        account = await place.merchant("m", BAD)
-        await place.happen(account, 2)
-        await place.work(5)
-        await set_settings(place.ports, account, {"webhook_url": ""})
-        await place.work(3600)
-        assert await place.statuses(account) == {"held": 2}
-        webhooks = len(place.town.webhooks[place.url("m")])
-        place.town.answers[place.url("m")] = GOOD
-        await set_settings(place.ports, account, {"webhook_url": place.url("m")})
-        await place.work()
-        assert await place.statuses(account) == {"delivered": 2}
-        assert len(place.town.webhooks[place.url("m")]) == webhooks + 2
+    async def test_pending_events_are_held_when_the_address_goes_and_leave_when_it_is_back(self, bench: Bench) -> None:
+        account = await bench.merchant("m", BAD)
+        await bench.happen(account, 2)
+        await bench.work(5)
+        await set_settings(bench.ports, account, {"webhook_url": ""})
+        await bench.work(3600)
+        assert await bench.statuses(account) == {"held": 2}
+        webhooks = len(bench.town.webhooks[bench.url("m")])
+        bench.town.answers[bench.url("m")] = GOOD
+        await set_settings(bench.ports, account, {"webhook_url": bench.url("m")})
+        await bench.work()
+        assert await bench.statuses(account) == {"delivered": 2}
+        assert len(bench.town.webhooks[bench.url("m")]) == webhooks + 2
 
-    async def test_a_run_hears_of_it_within_a_second(self, place: Place) -> None:
-        account = await place.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
-        await place.happen(account, 20)
-        async with place.working():
-            await set_settings(place.ports, account, {"webhook_url": ""})
-            await place.clock.advance(30)
-            assert len(place.town.webhooks[place.url("m")]) == 8
-            assert await place.statuses(account) == {"held": 12, "delivered": 8}
+    async def test_a_run_hears_of_it_within_a_second(self, bench: Bench) -> None:
+        account = await bench.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
+        await bench.happen(account, 20)
+        async with bench.working():
+            await set_settings(bench.ports, account, {"webhook_url": ""})
+            await bench.clock.advance(30)
+            assert len(bench.town.webhooks[bench.url("m")]) == 8
+            assert await bench.statuses(account) == {"held": 12, "delivered": 8}
 
 
 class TestCrashes:
     """Nothing is lost by kill -9 at any await (ARCHITECTURE.md "Units and jobs")."""
 
-    async def test_the_job_goes_in_the_unit_that_enters_the_last_attempt(self, place: Place) -> None:
-        account = await place.merchant("m")
-        await place.happen(account, 3)
-        assert [job.id for job in await place.jobs()] == [deliver_id(endpoint_id(account, Mode.TEST))]
-        await place.work()
-        assert await place.jobs() == []
+    async def test_the_job_goes_in_the_unit_that_enters_the_last_attempt(self, bench: Bench) -> None:
+        account = await bench.merchant("m")
+        await bench.happen(account, 3)
+        assert [job.id for job in await bench.jobs()] == [deliver_id(endpoint_id(account, Mode.TEST))]
+        await bench.work()
+        assert await bench.jobs() == []
 
-    async def test_a_worker_that_dies_in_the_middle_leaves_the_rest_to_the_next(self, place: Place) -> None:
-        account = await place.merchant("m", SILENT)
-        ids = await place.happen(account, 20)
-        [job] = await place.ports.storage.claim(10, LEASE)
-        running = asyncio.create_task(run(place.ports, job))
-        await place.clock.advance(5)
+    async def test_a_worker_that_dies_in_the_middle_leaves_the_rest_to_the_next(self, bench: Bench) -> None:
+        account = await bench.merchant("m", SILENT)
+        ids = await bench.happen(account, 20)
+        [job] = await bench.ports.storage.claim(10, LEASE)
+        running = asyncio.create_task(run(bench.ports, job))
+        await bench.clock.advance(5)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
-        assert await place.statuses(account) == {"pending": 20}
-        place.town.answers[place.url("m")] = GOOD
-        await place.clock.advance(LEASE)
-        await place.work()
-        assert await place.statuses(account) == {"delivered": 20}
-        assert set(place.town.events(place.url("m"))) == set(ids)
+        assert await bench.statuses(account) == {"pending": 20}
+        bench.town.answers[bench.url("m")] = GOOD
+        await bench.clock.advance(LEASE)
+        await bench.work()
+        assert await bench.statuses(account) == {"delivered": 20}
+        assert set(bench.town.events(bench.url("m"))) == set(ids)
 
-    async def test_a_retry_is_remembered_in_the_unit_that_enters_the_failure(self, place: Place) -> None:
+    async def test_a_retry_is_remembered_in_the_unit_that_enters_the_failure(self, bench: Bench) -> None:
         """Whoever dies between two attempts has left a timer."""
-        account = await place.merchant("m", BAD)
-        await place.happen(account)
-        await run_due(place.ports)
-        [timer] = await place.jobs()
-        assert (timer.kind, timer.due) == (TIMER, place.clock.now() + timedelta(seconds=1))
+        account = await bench.merchant("m", BAD)
+        await bench.happen(account)
+        await run_due(bench.ports)
+        [timer] = await bench.jobs()
+        assert (timer.kind, timer.due) == (TIMER, bench.clock.now() + timedelta(seconds=1))
 
-    async def test_a_long_run_keeps_its_lease(self, place: Place) -> None:
+    async def test_a_long_run_keeps_its_lease(self, bench: Bench) -> None:
         """A minute of slow webhooks, many times the lease: no other worker gets the job, and at its end it goes though
         its lease was renewed."""
-        account = await place.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
-        ids = await place.happen(account, 8 * 6)
-        async with place.working():
+        account = await bench.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
+        ids = await bench.happen(account, 8 * 6)
+        async with bench.working():
             for _ in range(20):
-                await place.clock.advance(3)
-                assert await place.ports.storage.claim(10, LEASE, kind=DELIVER) == []
-        assert place.town.events(place.url("m")) == ids
-        assert await place.jobs() == []
+                await bench.clock.advance(3)
+                assert await bench.ports.storage.claim(10, LEASE, kind=DELIVER) == []
+        assert bench.town.events(bench.url("m")) == ids
+        assert await bench.jobs() == []
 
-    async def test_two_workers_share_receivers_and_send_nothing_twice(self, place: Place) -> None:
-        accounts = [await place.merchant(f"m{number}") for number in range(6)]
-        async with place.working(), place.working():
+    async def test_two_workers_share_receivers_and_send_nothing_twice(self, bench: Bench) -> None:
+        accounts = [await bench.merchant(f"m{number}") for number in range(6)]
+        async with bench.working(), bench.working():
             for _ in range(5):
                 for account in accounts:
-                    await place.happen(account, 10)
-                await place.clock.advance(1)
+                    await bench.happen(account, 10)
+                await bench.clock.advance(1)
         for number in range(6):
-            events = place.town.events(place.url(f"m{number}"))
+            events = bench.town.events(bench.url(f"m{number}"))
             assert len(events) == len(set(events)) == 50
 
-    async def test_who_lost_the_lease_stops_and_enters_what_it_sent(self, place: Place) -> None:
-        account = await place.merchant("m", SILENT)
-        await place.happen(account, 30)
-        [job] = await place.ports.storage.claim(10, 5.0)
-        dispatcher = Dispatcher(place.ports)
+    async def test_who_lost_the_lease_stops_and_enters_what_it_sent(self, bench: Bench) -> None:
+        account = await bench.merchant("m", SILENT)
+        await bench.happen(account, 30)
+        [job] = await bench.ports.storage.claim(10, 5.0)
+        dispatcher = Dispatcher(bench.ports)
         slow = asyncio.create_task(dispatcher.run(job))
-        await place.clock.advance(6)
-        [again] = await place.ports.storage.claim(10, LEASE)
-        place.town.answers[place.url("m")] = GOOD
-        await run(place.ports, again)
-        assert await place.statuses(account) == {"delivered": 30}
+        await bench.clock.advance(6)
+        [again] = await bench.ports.storage.claim(10, LEASE)
+        bench.town.answers[bench.url("m")] = GOOD
+        await run(bench.ports, again)
+        assert await bench.statuses(account) == {"delivered": 30}
         dispatcher.look()
-        await place.clock.advance(60)
+        await bench.clock.advance(60)
         await slow
-        assert await place.statuses(account) == {"delivered": 30}
-        counted = Counter(each.event_id for each in await place.attempts())
+        assert await bench.statuses(account) == {"delivered": 30}
+        counted = Counter(each.event_id for each in await bench.attempts())
         assert sorted(counted.values()) == [1] * 22 + [2] * 8
         for event_id, made in counted.items():
-            assert (await place.delivery(event_id)).attempts == made
+            assert (await bench.delivery(event_id)).attempts == made
 
-    async def test_events_that_come_at_any_moment_of_a_run_are_sent(self, place: Place) -> None:
+    async def test_events_that_come_at_any_moment_of_a_run_are_sent(self, bench: Bench) -> None:
         """However the last look of a run and the commit of an event fall together, the event leaves."""
-        account = await place.merchant("m")
+        account = await bench.merchant("m")
         made: list[str] = []
         left = 40
 
         async def one_more() -> None:
-            made.extend(await place.happen(account))
+            made.extend(await bench.happen(account))
 
         pending: set[asyncio.Task[None]] = set()
 
@@ -596,14 +596,14 @@ class TestCrashes:
                 left -= 1
                 pending.add(asyncio.create_task(one_more()))
 
-        place.town.on_letter = on_letter
-        made += await place.happen(account)
-        await place.work()
+        bench.town.on_letter = on_letter
+        made += await bench.happen(account)
+        await bench.work()
         await asyncio.gather(*pending)
-        await place.work()
-        assert sorted(place.town.events(place.url("m"))) == sorted(made)
+        await bench.work()
+        assert sorted(bench.town.events(bench.url("m"))) == sorted(made)
         assert len(made) == 41
-        assert await place.jobs() == []
+        assert await bench.jobs() == []
 
     @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
     async def test_a_crash_at_any_commit_of_a_bad_day_loses_nothing(self, after: bool) -> None:
@@ -613,67 +613,67 @@ class TestCrashes:
         while True:
             at += 1
             fuse = CrashPoint(at, after=after)
-            async with open_place() as place:
-                await bad_day(place, fuse)
+            async with open_bench() as bench:
+                await bad_day(bench, fuse)
             if fuse.commits < at:
                 break
         assert at > 12, "the story has too few commits to show anything"
 
-    async def test_sigterm_finishes_letters_under_way_and_begins_no_other(self, place: Place) -> None:
-        account = await place.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
-        await place.happen(account, 20)
-        async with place.working() as worker:
+    async def test_sigterm_finishes_letters_under_way_and_begins_no_other(self, bench: Bench) -> None:
+        account = await bench.merchant("m", DeliveryResult(answer=Answer.TIMEOUT, status=200))
+        await bench.happen(account, 20)
+        async with bench.working() as worker:
             worker.stop()
-            await place.clock.advance(30)
-        assert await place.statuses(account) == {"delivered": 8, "pending": 12}
-        [job] = await place.jobs()
+            await bench.clock.advance(30)
+        assert await bench.statuses(account) == {"delivered": 8, "pending": 12}
+        [job] = await bench.jobs()
         assert job.leased_until is None, "the next worker need not wait for a lease to end"
-        place.town.answers[place.url("m")] = GOOD
-        await place.work()
-        assert await place.statuses(account) == {"delivered": 20}
+        bench.town.answers[bench.url("m")] = GOOD
+        await bench.work()
+        assert await bench.statuses(account) == {"delivered": 20}
 
 
-async def bad_day(place: Place, fuse: CrashPoint) -> None:
-    account = await place.merchant("m", BAD)
-    await place.happen(account, 3)
-    whole = place.ports
-    place.ports = msgspec.structs.replace(whole, storage=CrashingStorage(whole.storage, fuse))
+async def bad_day(bench: Bench, fuse: CrashPoint) -> None:
+    account = await bench.merchant("m", BAD)
+    await bench.happen(account, 3)
+    whole = bench.ports
+    bench.ports = msgspec.structs.replace(whole, storage=CrashingStorage(whole.storage, fuse))
     with contextlib.suppress(Killed):
-        await place.work(120)
-    place.ports = whole
-    await place.clock.advance(LEASE)
-    await place.work(120)
-    place.town.answers[place.url("m")] = GOOD
-    await place.work(600)
-    rows = Counter(attempt.event_id for attempt in await place.attempts())
-    async with place.ports.storage.unit() as unit:
+        await bench.work(120)
+    bench.ports = whole
+    await bench.clock.advance(LEASE)
+    await bench.work(120)
+    bench.town.answers[bench.url("m")] = GOOD
+    await bench.work(600)
+    rows = Counter(attempt.event_id for attempt in await bench.attempts())
+    async with bench.ports.storage.unit() as unit:
         deliveries = await unit[Delivery].find(account_id=account)
     assert [each.status for each in deliveries] == [DeliveryStatus.DELIVERED] * 3, fuse.at
     assert {each.id: each.attempts + each.probes for each in deliveries} == rows, fuse.at
-    assert not (await place.breaker(account)).is_open
-    assert await place.jobs() == []
+    assert not (await bench.breaker(account)).is_open
+    assert await bench.jobs() == []
 
 
 class TestFaults:
-    async def test_a_secret_that_does_not_open_is_a_fault_that_loses_nothing(self, place: Place) -> None:
-        account = await place.merchant("m")
-        await place.happen(account, 3)
-        broken = msgspec.structs.replace(place.ports, vault=LostKeys(place.ports.vault))
-        [job] = await place.ports.storage.claim(10, LEASE)
+    async def test_a_secret_that_does_not_open_is_a_fault_that_loses_nothing(self, bench: Bench) -> None:
+        account = await bench.merchant("m")
+        await bench.happen(account, 3)
+        broken = msgspec.structs.replace(bench.ports, vault=LostKeys(bench.ports.vault))
+        [job] = await bench.ports.storage.claim(10, LEASE)
         await run(broken, job)
-        assert await place.statuses(account) == {"pending": 3}
-        assert place.town.webhooks == {}
-        await place.work(1)
-        assert await place.statuses(account) == {"delivered": 3}
+        assert await bench.statuses(account) == {"pending": 3}
+        assert bench.town.webhooks == {}
+        await bench.work(1)
+        assert await bench.statuses(account) == {"delivered": 3}
 
-    async def test_a_notifier_that_raises_loses_nothing(self, place: Place) -> None:
-        account = await place.merchant("m")
-        ids = await place.happen(account, 3)
-        [job] = await place.ports.storage.claim(10, LEASE)
-        failing = msgspec.structs.replace(place.ports, notifier=Exploding())
+    async def test_a_notifier_that_raises_loses_nothing(self, bench: Bench) -> None:
+        account = await bench.merchant("m")
+        ids = await bench.happen(account, 3)
+        [job] = await bench.ports.storage.claim(10, LEASE)
+        failing = msgspec.structs.replace(bench.ports, notifier=Exploding())
         await run(failing, job)
-        await place.work(1)
-        assert place.town.events(place.url("m")) == ids
+        await bench.work(1)
+        assert bench.town.events(bench.url("m")) == ids
 
 
 class LostKeys:
@@ -685,7 +685,7 @@ class LostKeys:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._vault, name)
 
-    def unseal(self, sealed: bytes, place: str) -> bytes:
+    def unseal(self, sealed: bytes, bench: str) -> bytes:
         from cambist.ports.vault import VaultError
 
         raise VaultError("no key")
@@ -701,32 +701,32 @@ class Exploding:
 
 
 class TestClocks:
-    async def test_an_event_from_a_machine_whose_clock_is_ahead_is_not_overlooked(self, place: Place) -> None:
+    async def test_an_event_from_a_machine_whose_clock_is_ahead_is_not_overlooked(self, bench: Bench) -> None:
         """It asks a job that stands already, whose run looks by the storage's clock."""
-        account = await place.merchant("m")
-        await place.happen(account)
-        ahead = VirtualClock(place.clock.now() + timedelta(hours=1))
-        [event] = await happen(msgspec.structs.replace(place.ports, clock=ahead), account)
-        assert (await place.delivery(event)).due == AT_ONCE
-        await place.work()
-        assert (await place.delivery(event)).status is DeliveryStatus.DELIVERED
+        account = await bench.merchant("m")
+        await bench.happen(account)
+        ahead = VirtualClock(bench.clock.now() + timedelta(hours=1))
+        [event] = await happen(msgspec.structs.replace(bench.ports, clock=ahead), account)
+        assert (await bench.delivery(event)).due == AT_ONCE
+        await bench.work()
+        assert (await bench.delivery(event)).status is DeliveryStatus.DELIVERED
 
-    async def test_a_retry_that_a_clock_set_back_hides_is_found_again(self, place: Place) -> None:
+    async def test_a_retry_that_a_clock_set_back_hides_is_found_again(self, bench: Bench) -> None:
         """The timer rang, and then the storage's clock went back: the look finds nothing, so the timer is set anew."""
-        account = await place.merchant("m", BAD)
-        [event] = await place.happen(account)
-        await run_due(place.ports)
-        due = (await place.delivery(event)).due
+        account = await bench.merchant("m", BAD)
+        [event] = await bench.happen(account)
+        await run_due(bench.ports)
+        due = (await bench.delivery(event)).due
         assert due is not None
-        async with place.ports.storage.unit() as unit:
+        async with bench.ports.storage.unit() as unit:
             for timer in await unit[Job].find(kind=TIMER):
                 unit[Job].remove(timer)
             job_id = deliver_id(endpoint_id(account, Mode.TEST))
-            now = place.clock.now()
+            now = bench.clock.now()
             unit[Job].add(
                 Job(id=job_id, kind=DELIVER, argument=endpoint_id(account, Mode.TEST), due=now, created_at=now)
             )
             await unit.commit()
-        await run_due(place.ports)
-        [timer] = await place.jobs()
+        await run_due(bench.ports)
+        [timer] = await bench.jobs()
         assert (timer.kind, timer.due) == (TIMER, due)

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from cambist.core.usecases.webhooks import limiter as rules
-from cambist.core.usecases.webhooks.limiter import LATE, Place, SendLimiter, host_of
+from cambist.core.usecases.webhooks.limiter import LATE, Permit, SendLimiter, host_of
 from cambist.core.usecases.webhooks.limiter_pool import Trust
 
 HOST = "a.example:443"
@@ -18,7 +18,7 @@ class Receiver:
         self.name = name
         self.host = host
         self.told = 0
-        self.places: list[Place] = []
+        self.permits: list[Permit] = []
 
     def stir(self) -> None:
         self.told += 1
@@ -32,13 +32,13 @@ class Hall:
         self.limiter = SendLimiter(total, per_receiver, per_host, lambda: self.time)
 
     def take(self, receiver: Receiver, trust: Trust) -> bool:
-        place = self.limiter.take(receiver, receiver.name, receiver.host, trust)
-        if place is not None:
-            receiver.places.append(place)
-        return place is not None
+        permit = self.limiter.take(receiver, receiver.name, receiver.host, trust)
+        if permit is not None:
+            receiver.permits.append(permit)
+        return permit is not None
 
     def give(self, receiver: Receiver) -> None:
-        self.limiter.give(receiver.places.pop())
+        self.limiter.give(receiver.permits.pop())
 
 
 def many(count: int, host: str | None = None) -> list[Receiver]:
@@ -46,13 +46,13 @@ def many(count: int, host: str | None = None) -> list[Receiver]:
 
 
 @pytest.mark.parametrize(
-    ("trust", "places"),
+    ("trust", "permits"),
     [(Trust.SLOW, 8), (Trust.NEW, 16), (Trust.PROVEN, 20)],
     ids=["slow", "new", "proven"],
 )
-def test_of_twenty_places_each_kind_of_receiver_takes_its_part(trust: Trust, places: int) -> None:
+def test_of_twenty_places_each_kind_of_receiver_takes_its_part(trust: Trust, permits: int) -> None:
     hall = Hall(20)
-    assert sum(hall.take(each, trust) for each in many(30)) == places
+    assert sum(hall.take(each, trust) for each in many(30)) == permits
 
 
 def test_slow_and_new_receivers_together_leave_a_fifth_to_proven_ones() -> None:
@@ -67,7 +67,7 @@ def test_where_others_have_a_quarter_of_the_places_a_receiver_has_one() -> None:
     hall = Hall(40)
     first, second = many(2)
     for _ in range(8):
-        assert hall.limiter.share(first.host, Trust.PROVEN, len(first.places)) == 8
+        assert hall.limiter.share(first.host, Trust.PROVEN, len(first.permits)) == 8
         assert hall.take(first, Trust.PROVEN)
     for mine in range(2):
         assert hall.limiter.share(second.host, Trust.PROVEN, mine) == 8
@@ -153,11 +153,11 @@ def test_who_answers_in_time_again_is_slow_no_more() -> None:
     [receiver] = many(1)
     hall.take(receiver, Trust.PROVEN)
     hall.time = LATE
-    assert not hall.limiter.goes_on(receiver.places[0]), "a slow one asks as such"
+    assert not hall.limiter.goes_on(receiver.permits[0]), "a slow one asks as such"
     assert hall.limiter.is_slow(receiver.name)
     hall.give(receiver)
     hall.take(receiver, Trust.SLOW)
-    hall.limiter.goes_on(receiver.places[0])
+    hall.limiter.goes_on(receiver.permits[0])
     assert not hall.limiter.is_slow(receiver.name)
 
 
@@ -167,11 +167,11 @@ def test_a_place_is_kept_from_letter_to_letter_while_nobody_waits_who_could_have
     hall.take(proven, Trust.PROVEN)
     for each in others:
         hall.take(each, Trust.SLOW)
-    assert hall.limiter.goes_on(proven.places[0]), "the three slow ones could not have it"
+    assert hall.limiter.goes_on(proven.permits[0]), "the three slow ones could not have it"
     for _ in range(2):
         hall.take(proven, Trust.PROVEN)
     assert not hall.take(Receiver("waits"), Trust.PROVEN)
-    assert not hall.limiter.goes_on(proven.places[0])
+    assert not hall.limiter.goes_on(proven.permits[0])
 
 
 def test_each_letter_on_a_place_has_a_second_of_its_own() -> None:
@@ -181,7 +181,7 @@ def test_each_letter_on_a_place_has_a_second_of_its_own() -> None:
     for _ in range(9):
         hall.time += LATE / 2
         hall.limiter.look()
-        assert hall.limiter.goes_on(receiver.places[0])
+        assert hall.limiter.goes_on(receiver.permits[0])
     hall.time += LATE
     hall.limiter.look()
     assert hall.limiter.is_slow(receiver.name)
@@ -191,10 +191,10 @@ def test_no_host_is_sent_more_letters_than_its_bound_however_many_merchants_name
     hall = Hall(1000, per_host=64)
     theirs = many(500, host=HOST)
     for each in theirs:
-        while hall.limiter.share(HOST, Trust.PROVEN, len(each.places)) > len(each.places):
+        while hall.limiter.share(HOST, Trust.PROVEN, len(each.permits)) > len(each.permits):
             if not hall.take(each, Trust.PROVEN):
                 break
-    assert sum(len(each.places) for each in theirs) == 64
+    assert sum(len(each.permits) for each in theirs) == 64
     assert hall.take(Receiver("elsewhere", "b.example:443"), Trust.PROVEN), "who waits there takes no place in all"
 
 
@@ -202,7 +202,7 @@ def test_on_a_shared_host_ten_that_hang_leave_places_for_the_eleventh() -> None:
     hall = Hall(1000, per_host=64)
     hanging = many(10, host=HOST)
     for each in hanging:
-        while hall.limiter.share(HOST, Trust.NEW, len(each.places)) > len(each.places):
+        while hall.limiter.share(HOST, Trust.NEW, len(each.permits)) > len(each.permits):
             assert hall.take(each, Trust.NEW)
     assert hall.take(Receiver("eleventh"), Trust.NEW)
 
@@ -240,7 +240,7 @@ def test_slow_receivers_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyP
     for number, each in enumerate(many(5)):
         hall.take(each, Trust.PROVEN)
         hall.time = 10.0 * (number + 1)
-        hall.limiter.goes_on(each.places[0])
+        hall.limiter.goes_on(each.permits[0])
         hall.give(each)
     assert [hall.limiter.is_slow(f"r{number}") for number in range(5)] == [False, False, True, True, True]
 
@@ -286,13 +286,13 @@ def test_whatever_happens_bounds_hold_and_in_the_end_nothing_is_held_and_nobody_
                 hall.limiter.decline(each)
                 waiting.pop(each, None)
             case _:
-                if each.places and not hall.limiter.goes_on(each.places[-1]):
+                if each.permits and not hall.limiter.goes_on(each.permits[-1]):
                     hall.give(each)
-        assert sum(len(receiver.places) for receiver in receivers) <= 10
+        assert sum(len(receiver.permits) for receiver in receivers) <= 10
         for host in range(4):
-            assert sum(len(receiver.places) for receiver in receivers[host::4]) <= 4
+            assert sum(len(receiver.permits) for receiver in receivers[host::4]) <= 4
     for each in receivers:
-        while each.places:
+        while each.permits:
             hall.give(each)
     for _ in range(50):  # who is told takes its turn and is done
         for each in [each for each, told in waiting.items() if each.told > told]:

@@ -83,7 +83,7 @@ class _Rows:
     def at(self, record_id: str, version: int | None) -> Row:
         """The row, when it has this version (None: any). Raises Stale."""
         row = self.rows.get(record_id)
-        if row is None or (version is not None and row[self.mapped.codec.place["version"]] != version):
+        if row is None or (version is not None and row[self.mapped.codec.index["version"]] != version):
             raise Stale(f"{self.mapped.name} {record_id} changed since it was read, or is gone")
         return row
 
@@ -96,19 +96,19 @@ class _Rows:
                 self.put(record_id, row)
             case Save(_, record_id, version, row, _):
                 stored = self.at(record_id, version)
-                for place in self.mapped.fixed:
-                    if stored[place] != row[place]:
-                        raise TypeError(f"{self.mapped.name}.{self.mapped.codec.names[place]} is declared fixed")
+                for index in self.mapped.fixed:
+                    if stored[index] != row[index]:
+                        raise TypeError(f"{self.mapped.name}.{self.mapped.codec.names[index]} is declared fixed")
                 self.put(record_id, [stored[n] if n in self.mapped.sums else value for n, value in enumerate(row)])
             case Remove(_, record_id, version, sums):
                 row = self.at(record_id, version)
-                if sums != tuple(row[place] for place in self.mapped.sums_in_order):
+                if sums != tuple(row[index] for index in self.mapped.sums_in_order):
                     raise Stale(f"{self.mapped.name} {record_id} changed since it was read")
                 self.put(record_id, None)
             case Increase(_, record_id, field, by):
-                place = self.mapped.codec.place[field]
+                index = self.mapped.codec.index[field]
                 changed = list(self.at(record_id, None))
-                changed[place] = integer(changed[place] + by)
+                changed[index] = integer(changed[index] + by)
                 self.put(record_id, changed)
             case Accrue(_, record_id, row):
                 present = self.rows.get(record_id)
@@ -126,11 +126,11 @@ class _Reader:
         return None if row is None else mapped.codec.decode(row)
 
     async def find(self, mapped: TableMap[R], asked: Query) -> list[R]:
-        place, number = mapped.codec.place[asked.order], mapped.codec.place["id"]
+        index, number = mapped.codec.index[asked.order], mapped.codec.index["id"]
         rows = _matching(self._rows_of(mapped.name), mapped, asked.conditions)
         # A null is the largest value (criteria.py).
         rows.sort(
-            key=lambda row: (row[place] is None, 0 if row[place] is None else row[place], row[number]),
+            key=lambda row: (row[index] is None, 0 if row[index] is None else row[index], row[number]),
             reverse=asked.descending,
         )
         return [mapped.codec.decode(row) for row in rows[asked.offset : asked.offset + asked.limit]]
@@ -139,16 +139,16 @@ class _Reader:
         return len(_matching(self._rows_of(mapped.name), mapped, asked))
 
     async def sums(self, mapped: TableMap[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]:
-        place, group, value_of = mapped.codec.place[field], mapped.codec.place[by], mapped.codec.column(by).value_of
+        index, group, value_of = mapped.codec.index[field], mapped.codec.index[by], mapped.codec.column(by).value_of
         found: dict[Any, int] = {}
         for row in _matching(self._rows_of(mapped.name), mapped, asked):
-            found[row[group]] = found.get(row[group], 0) + row[place]
+            found[row[group]] = found.get(row[group], 0) + row[index]
         return {value_of(plain): amount for plain, amount in found.items()}
 
 
 def _matching(rows: Rows, mapped: TableMap[Any], asked: tuple[Condition, ...]) -> list[Row]:
-    tests = [(mapped.codec.place[each.field], _TESTS[each.relation], each.value) for each in asked]
-    return [row for row in rows.values() if all(test(row[place], value) for place, test, value in tests)]
+    tests = [(mapped.codec.index[each.field], _TESTS[each.relation], each.value) for each in asked]
+    return [row for row in rows.values() if all(test(row[index], value) for index, test, value in tests)]
 
 
 class MemoryStorage:
@@ -201,30 +201,30 @@ class MemoryStorage:
     ) -> list[Job]:
         """Take due jobs, the oldest due first."""
         refuse_both(kind, but_kind)
-        table, place = self._tables[self._jobs.name], self._jobs.codec.place
+        table, index = self._tables[self._jobs.name], self._jobs.codec.index
         self._refuse_when_closed()
         now, span = microseconds(self._clock.now()), lease_microseconds(lease)
         claimed: list[Job] = []
         due = (found for found in self._free(now, kind, but_kind) if found[0] <= now)
         for _, job_id in heapq.nsmallest(limit, due):
             row = list(table.rows[job_id])
-            row[place["attempts"]] += 1
-            row[place["version"]] += 1
-            row[place["leased_until"]] = now + span
+            row[index["attempts"]] += 1
+            row[index["version"]] += 1
+            row[index["leased_until"]] = now + span
             table.put(job_id, row)
             claimed.append(self._jobs.codec.decode(row))
         return claimed
 
     async def renew(self, jobs: Sequence[Job], lease: float) -> None:
         """Make leases last longer."""
-        table, place = self._tables[self._jobs.name], self._jobs.codec.place
+        table, index = self._tables[self._jobs.name], self._jobs.codec.index
         self._refuse_when_closed()
         until = microseconds(self._clock.now()) + lease_microseconds(lease)
         for job in jobs:
             row = table.rows.get(job.id)
-            if row is not None and row[place["version"]] == job.version and row[place["leased_until"]] is not None:
+            if row is not None and row[index["version"]] == job.version and row[index["leased_until"]] is not None:
                 mapped = list(row)
-                mapped[place["leased_until"]] = until
+                mapped[index["leased_until"]] = until
                 table.put(job.id, mapped)
 
     async def next_due(self) -> datetime | None:
@@ -234,7 +234,7 @@ class MemoryStorage:
 
     def _free(self, now: int, kind: str | None = None, but_kind: str | None = None) -> Iterator[tuple[int, str]]:
         """The jobs that are under no living lease: when each is due, and its id, which begins with the kind."""
-        due, lease = (self._jobs.codec.place[name] for name in ("due", "leased_until"))
+        due, lease = (self._jobs.codec.index[name] for name in ("due", "leased_until"))
         for job_id, row in self._rows_of(self._jobs.name).items():
             of = job_id.partition(":")[0] if ":" in job_id else ""
             if (row[lease] is None or row[lease] <= now) and kind in (None, of) and but_kind != of:

@@ -43,7 +43,7 @@ class Bulk:
                 parts.setdefault(("add", mapped.name, ()), (mapped, []))[1].append(write.row)
             elif isinstance(write, Save):
                 setting = mapped.setting(write.changed)
-                values = (*(write.row[mapped.codec.place[name]] for name in setting), write.id, write.version)
+                values = (*(write.row[mapped.codec.index[name]] for name in setting), write.id, write.version)
                 parts.setdefault(("save", mapped.name, setting), (mapped, []))[1].append(values)
             elif isinstance(write, Accrue):
                 known = sums.get((mapped.name, write.id))
@@ -62,9 +62,9 @@ class Bulk:
             (what, name, setting), (mapped, rows) = form, parts[form]
             columns = list(zip(*rows, strict=True))
             if what == "add":
-                places = self._nulls.written(mapped, columns)
-                setting = tuple(mapped.codec.names[place] for place in places)
-                columns = [columns[place] for place in places]
+                indexes = self._nulls.written(mapped, columns)
+                setting = tuple(mapped.codec.names[index] for index in indexes)
+                columns = [columns[index] for index in indexes]
             form = what, name, setting
             forms.append((form, mapped))
             storing = self._storing.get(form) or self._storing.setdefault(form, _stored_as(form, mapped))
@@ -113,7 +113,7 @@ def _change(form: _Form, mapped: TableMap[Any], first: int) -> tuple[str, int]:
     what, table, setting = form
     names = _names(form, mapped)
     types = [TYPES[storing] for storing in _stored_as(form, mapped)]
-    arrays = ", ".join(f"${first + place}::{of}" for place, of in enumerate(types))
+    arrays = ", ".join(f"${first + index}::{of}" for index, of in enumerate(types))
     columns = ", ".join(f'"{name}"' for name in names)
     given = f"unnest({arrays}) AS given ({columns})"
     if what == "save":
@@ -122,7 +122,7 @@ def _change(form: _Form, mapped: TableMap[Any], first: int) -> tuple[str, int]:
         return f"UPDATE {table} SET {values} FROM {given} WHERE {guard}", len(names)  # noqa: S608
     change = f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {given}"  # noqa: S608
     if what == "accrue":
-        totals = [mapped.codec.names[place] for place in mapped.sums_in_order]
+        totals = [mapped.codec.names[index] for index in mapped.sums_in_order]
         moved = ", ".join(f'"{name}" = {table}."{name}" + excluded."{name}"' for name in totals)
         change = f"{change} ON CONFLICT (id) DO UPDATE SET {moved}"
     return change, len(names)

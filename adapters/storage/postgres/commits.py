@@ -211,7 +211,7 @@ def _is_guarded(writes: Sequence[Write]) -> bool:
 
 
 def _without_sums(write: Write, row: Sequence[Any]) -> list[Any]:
-    return [value for place, value in enumerate(row) if place not in write.mapped.sums]
+    return [value for index, value in enumerate(row) if index not in write.mapped.sums]
 
 
 def _is_gone(connection: Any) -> bool:

@@ -19,7 +19,7 @@ from ....ports.faults import Unavailable
 from ..table.unit import Accrue, Add, Save, Write
 from .bulk import Bulk
 from .commits import Broken, Commits
-from .joined import Places, places_of
+from .joined import Targets, targets_of
 
 QUEUE = 10_000
 """Units that may wait; beyond it the storage is taken to be stuck, and refuses."""
@@ -35,7 +35,7 @@ class _Waiting(msgspec.Struct, eq=False):
     """A unit, and the future of whoever waits for it; `late` is called when it was written and nobody waits."""
 
     writes: Sequence[Write]
-    places: Places
+    targets: Targets
     done: "asyncio.Future[None]"
     late: Callable[[], None]
 
@@ -67,8 +67,8 @@ class Groups:
         """All writes of a unit or none. Where the caller is cancelled while others write his unit, `late` is called in
         his stead. Raises: what Commits raises; Unavailable when too many wait.
         """
-        places = places_of(writes)
-        if not (places.apart and _may_be_grouped(writes)):
+        targets = targets_of(writes)
+        if not (targets.apart and _may_be_grouped(writes)):
             await self._commits.carry_out(writes)
         elif self._under_way < _AT_ONCE:
             self._under_way += 1
@@ -80,7 +80,7 @@ class Groups:
         else:
             if len(self._waiting) >= QUEUE:
                 raise Unavailable("too many units wait to be written")
-            waiting = _Waiting(writes, places, asyncio.get_running_loop().create_future(), late)
+            waiting = _Waiting(writes, targets, asyncio.get_running_loop().create_future(), late)
             self._waiting.append(waiting)
             await waiting.done
 
@@ -118,7 +118,7 @@ class Groups:
                 break
             if waiting.done.done():  # cancelled while it waited: nobody asks for it any more
                 continue
-            at = waiting.places
+            at = waiting.targets
             if not (written.isdisjoint(at.rows) and accrued.isdisjoint(at.tables) and by_id.isdisjoint(at.sums)):
                 left.append(waiting)
                 continue

@@ -28,13 +28,13 @@ _PARAMETER = re.compile(r"\$(\d+)")
 def joined(statements: Sequence[tuple[Write, Statement]]) -> Statement | None:
     """The one statement; None where there is nothing to join, or where parts could meet in one row: all parts of a
     statement see the table as it was before any of them."""
-    if not 1 < len(statements) <= _MOST or not places_of([write for write, _ in statements]).apart:
+    if not 1 < len(statements) <= _MOST or not targets_of([write for write, _ in statements]).apart:
         return None
     text = _text(tuple((text, len(parameters)) for _, (text, parameters) in statements))
     return text, [value for _, (_, parameters) in statements for value in parameters]
 
 
-class Places(msgspec.Struct, frozen=True):
+class Targets(msgspec.Struct, frozen=True):
     """Where a unit takes effect."""
 
     rows: set[tuple[str, str]]
@@ -47,7 +47,7 @@ class Places(msgspec.Struct, frozen=True):
     """No two of its writes can meet in one row."""
 
 
-def places_of(writes: Sequence[Write]) -> Places:
+def targets_of(writes: Sequence[Write]) -> Targets:
     """Where these writes take effect."""
     rows, tables, sums, named = set[tuple[str, str]](), set[str](), set[str](), 0
     for write in writes:
@@ -58,7 +58,7 @@ def places_of(writes: Sequence[Write]) -> Places:
             named += 1
             rows.add((name, write.id))
             tables.add(name)
-    return Places(rows, tables, sums, named == len(rows) and tables.isdisjoint(sums))
+    return Targets(rows, tables, sums, named == len(rows) and tables.isdisjoint(sums))
 
 
 def all_or_nothing(changes: Sequence[str], conditions: Sequence[str]) -> str:

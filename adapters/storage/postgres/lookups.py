@@ -88,8 +88,8 @@ class Lookups:
 
     async def _answer(self, mapped: TableMap[Any], asked: Sequence[_Asked]) -> None:
         try:
-            place = mapped.codec.place["id"]
-            found = {row[place]: row for row in await self._rows(mapped, [record_id for record_id, _ in asked])}
+            index = mapped.codec.index["id"]
+            found = {row[index]: row for row in await self._rows(mapped, [record_id for record_id, _ in asked])}
         except BaseException as fault:
             for _, answer in asked:
                 if not answer.done():

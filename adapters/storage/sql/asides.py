@@ -28,7 +28,7 @@ def note_of(mapped: TableMap[Any], row: Row, fault: Unreadable, now: datetime, *
     """What is told of a row. `held`: with its values."""
     from .revisions import head  # here: what is rarely needed, and reads a folder
 
-    row_id = _shown(row[mapped.codec.place["id"]])
+    row_id = _shown(row[mapped.codec.index["id"]])
     return UnreadableRow(
         id=f"{mapped.name}:{row_id}",
         source=mapped.name,
@@ -44,8 +44,8 @@ def taken_out_of_postgres(mapped: TableMap[Any], row: Row, note: UnreadableRow) 
     """Take a row that was read out of its table, unless it moved since, and note it, in one statement."""
     names = _notes().names
     values = ", ".join(
-        f"${place}::{'bigint' if column.storing is Storing.INTEGER else 'text'}"
-        for place, column in enumerate(_notes().columns, start=4)
+        f"${index}::{'bigint' if column.storing is Storing.INTEGER else 'text'}"
+        for index, column in enumerate(_notes().columns, start=4)
     )
     gone = (
         f"DELETE FROM {mapped.name} WHERE id = $1 AND version = $2 AND leased_until IS NOT DISTINCT FROM $3 RETURNING 1"  # noqa: S608 - our own names
@@ -70,7 +70,7 @@ def take_out_of_sqlite(cursor: sqlite3.Cursor, mapped: TableMap[Any], row: Row, 
 
 
 def _as_read(mapped: TableMap[Any], row: Row) -> list[Any]:
-    return [row[mapped.codec.place[name]] for name in ("id", "version", "leased_until")]
+    return [row[mapped.codec.index[name]] for name in ("id", "version", "leased_until")]
 
 
 def _again() -> str:

@@ -26,16 +26,16 @@ class Nulls:
         masks = self._masks.setdefault(mapped.name, [])
         rows = len(columns[0])
         for null, written in masks:
-            for place in null:
-                if columns[place].count(None) < rows:
+            for index in null:
+                if columns[index].count(None) < rows:
                     break
             else:
                 return written
         everything = tuple(range(len(columns)))
-        null = frozenset(place for place in everything if columns[place].count(None) == rows)
+        null = frozenset(index for index in everything if columns[index].count(None) == rows)
         if not null or len(masks) == _MASKS:
             return everything
-        written = tuple(place for place in everything if place not in null)
+        written = tuple(index for index in everything if index not in null)
         masks.append((null, written))
         masks.sort(key=lambda mask: len(mask[0]), reverse=True)
         return written

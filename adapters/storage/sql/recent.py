@@ -14,7 +14,7 @@ from ....ports.storage import R
 from ..table.table_map import TableMap
 from ..table.unit import Pending
 
-_Place = tuple[type[Any], str]
+_Key = tuple[type[Any], str]
 _MOST = 600
 """Records of a generation, of which there are two: those of some 300 merchants, at 1 to 2 KB each."""
 
@@ -28,8 +28,8 @@ class Recent:
     """What was read by id, and when. For one event loop."""
 
     def __init__(self) -> None:
-        self._found: dict[_Place, tuple[float, Any]] = {}
-        self._before: dict[_Place, tuple[float, Any]] = {}
+        self._found: dict[_Key, tuple[float, Any]] = {}
+        self._before: dict[_Key, tuple[float, Any]] = {}
         """The generation before: what is asked for again moves on, the rest is forgotten with it."""
         self._kinds: set[type[Any]] = set()
         self._changes = 0
@@ -37,8 +37,8 @@ class Recent:
 
     def known(self, kind: type[R], record_id: str, within: float) -> tuple[float, R | None] | None:
         """When the record was read, and what it was, if that is at most `within` seconds ago."""
-        place = kind, record_id
-        found = self._found.get(place) or self._moved_on(place)
+        key = kind, record_id
+        found = self._found.get(key) or self._moved_on(key)
         return None if found is None or monotonic() - found[0] > within else found
 
     async def read(
@@ -52,16 +52,16 @@ class Recent:
             self._keep((mapped.kind, record_id), (now, record))
         return record
 
-    def _moved_on(self, place: _Place) -> tuple[float, Any] | None:
-        found = self._before.pop(place, None)
+    def _moved_on(self, key: _Key) -> tuple[float, Any] | None:
+        found = self._before.pop(key, None)
         if found is not None:
-            self._keep(place, found)
+            self._keep(key, found)
         return found
 
-    def _keep(self, place: _Place, found: tuple[float, Any]) -> None:
+    def _keep(self, key: _Key, found: tuple[float, Any]) -> None:
         if len(self._found) >= _MOST:
             self._before, self._found = self._found, {}
-        self._found[place] = found
+        self._found[key] = found
         if self._ageing is None:
             self._age_later()
 

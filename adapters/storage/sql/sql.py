@@ -184,7 +184,7 @@ class SqlStorage(ABC):
                 records, _ = reader.records(mapped, rows, unread)
                 if records:
                     yield records
-                last = rows[-1][mapped.codec.place["id"]]
+                last = rows[-1][mapped.codec.index["id"]]
             if len(rows) < batch:
                 return
 
@@ -233,10 +233,10 @@ class SqlStorage(ABC):
 
     def _met(self, mapped: TableMap[Any], row: Row, fault: Unreadable) -> None:
         """Tell of a row that cannot be read, once: in the log, and in a row beside its table."""
-        place = mapped.name, fault.record_id
-        if place in self._told or len(self._told) >= _TOLD or mapped.kind is UnreadableRow:
+        told = mapped.name, fault.record_id
+        if told in self._told or len(self._told) >= _TOLD or mapped.kind is UnreadableRow:
             return
-        self._told.add(place)
+        self._told.add(told)
         _log.error("%s", fault)
         telling = self._set_aside(row, fault) if mapped.of_jobs else self._note(mapped, row, fault)
         # In a context of its own: it is not one request's.

@@ -95,14 +95,14 @@ class TableStatements:
             case Accrue():
                 return self.accrue([write])
 
-    def insert(self, places: tuple[int, ...]) -> str:
+    def insert(self, indexes: tuple[int, ...]) -> str:
         """The text that adds a row of the fields at these places, all others being null."""
-        known = self._inserts.get(places)
+        known = self._inserts.get(indexes)
         if known is None:
-            names = [self._table_map.codec.names[place] for place in places]
+            names = [self._table_map.codec.names[index] for index in indexes]
             values = {name: sa.bindparam(name, type_=self._table.c[name].type) for name in names}
             insert = Prepared(self._table.insert().inline().values(values), self._dialect)
-            known = self._inserts[places] = insert.expect(*names)
+            known = self._inserts[indexes] = insert.expect(*names)
         return known
 
     def accrue(self, accruals: Sequence[Accrue]) -> Statement:
@@ -141,9 +141,9 @@ class TableStatements:
         values = {name: sa.bindparam(name, type_=columns[name].type) for name in setting}
         update = self._table.update().values(values).where(self._guard)
         text = Prepared(update, self._dialect).expect(*setting, "id_", "version_")
-        places = [self._table_map.codec.place[name] for name in setting]
+        indexes = [self._table_map.codec.index[name] for name in setting]
         # Of one place itemgetter would make no tuple.
-        taking = itemgetter(*places) if len(places) > 1 else lambda row: (row[places[0]],)
+        taking = itemgetter(*indexes) if len(indexes) > 1 else lambda row: (row[indexes[0]],)
         self._updates[changed] = text, taking
         return text, taking
 
@@ -167,7 +167,7 @@ class TableStatements:
             values = [
                 {name: sa.bindparam(f"{name}_{row}", type_=columns[name].type) for name in names} for row in range(rows)
             ]
-            sums = [names[place] for place in sorted(self._table_map.sums)]
+            sums = [names[index] for index in sorted(self._table_map.sums)]
             insert = insert.values(values).on_conflict_do_update(
                 index_elements=[columns.id],
                 set_={name: self._whole(columns[name] + insert.excluded[name]) for name in sums},

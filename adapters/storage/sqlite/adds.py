@@ -58,7 +58,7 @@ class Adds:
         """Write what waits. Raises: sqlite3.IntegrityError, without telling whose row it is."""
         for mapped, rows in self._rows.values():
             columns = list(zip(*rows, strict=True))
-            places = self._nulls.written(mapped, columns)
-            given = zip(*(columns[place] for place in places), strict=True)
-            cursor.executemany(self._statements(mapped).insert(places), given)
+            indexes = self._nulls.written(mapped, columns)
+            given = zip(*(columns[index] for index in indexes), strict=True)
+            cursor.executemany(self._statements(mapped).insert(indexes), given)
         self.clear()

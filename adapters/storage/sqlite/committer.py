@@ -4,7 +4,7 @@ Whoever waits while a commit is under way joins the next one. A batch is carried
 refused (it lost a race, or broke a rule) all of it is taken back and carried out again, now with a savepoint for each
 unit, so that the refused one takes back its own writes only. Refusals are rare, and savepoints are nearly half of all
 statements. Nobody hears of success before COMMIT returned, nor once the file is not where its path leads
-(place.py). Other processes that wait have their turn between two batches (turnstile.py).
+(open_file.py). Other processes that wait have their turn between two batches (turnstile.py).
 
 Statements run on the event loop and only what may block runs in the one thread: COMMIT, for its fsync, and BEGIN
 IMMEDIATE, but that only once it was refused because another process writes. Measured beside a busy HTTP loop this
@@ -25,7 +25,7 @@ import msgspec
 
 from ....ports.faults import Unavailable
 from .file import BUSY
-from .place import Place
+from .open_file import OpenFile
 from .turnstile import Turnstile
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ class Committer:
         self,
         connection: sqlite3.Connection,
         turnstile: Turnstile,
-        place: Place,
+        open_file: OpenFile,
         *,
         begin: Callable[[], None],
         end: Callable[[sqlite3.Cursor], None],
@@ -94,7 +94,7 @@ class Committer:
         self._connection = connection
         self._cursor = connection.cursor()  # one for all statements: to make one costs as much as a small statement
         self._turnstile = turnstile
-        self._place = place
+        self._opened_file = open_file
         self._begin_batch, self._end_batch = begin, end
         self._busy = busy
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cambist-sqlite-commit")
@@ -120,7 +120,7 @@ class Committer:
         """
         if self._closed:
             raise Unavailable("the storage is closed")
-        self._place.require()
+        self._opened_file.require()
         if len(self._waiting) >= QUEUE:
             raise Unavailable("too many units wait to be written")
         loop = asyncio.get_running_loop()
@@ -176,8 +176,8 @@ class Committer:
             await self._begin()
             taken = await self._carry_out(batch)
             await self._in_thread(self._connection.execute, "COMMIT")
-            self._place.look()
-            self._place.require()
+            self._opened_file.look()
+            self._opened_file.require()
         except Unavailable as lost:
             self._begun = None
             for waiting in batch:

@@ -15,15 +15,15 @@ from ..table.codec import Row
 from ..table.criteria import Query
 from ..table.table_map import TableMap
 from . import file as sqlite_file
-from .place import Place
+from .open_file import OpenFile
 
 
 class Reading:
     """A connection that only reads."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection, place: Place) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, open_file: OpenFile) -> None:
         self._path = path
-        self._place = place
+        self._opened_file = open_file
         self._connection = connection
         self._cursor = connection.cursor()  # one for all: to make one costs as much as a small read
         self._closed = False
@@ -38,7 +38,7 @@ class Reading:
         Raises Unavailable."""
         if self._closed:
             raise Unavailable("the storage is closed")
-        self._place.require()
+        self._opened_file.require()
         try:
             rows: list[Row] = self._cursor.execute(statement, parameters).fetchall()
         except sqlite3.Error:

@@ -31,7 +31,7 @@ from ..table.unit import Kick, Pending, Reader, kick_safely, lease_microseconds,
 from . import file as sqlite_file
 from .committer import Committer
 from .migrate import migrate_sqlite, sqlite_current
-from .place import Place
+from .open_file import OpenFile
 from .pool import ReadingPool, ask_on
 from .reads import HotReader, Reading
 from .turnstile import Turnstile
@@ -85,13 +85,13 @@ class SqliteStorage(SqlStorage):
         self._path = path
         self._room = Room(clock.monotonic, _is_full)
         self._units = Units(self._tables)
-        self._place = Place(path)
+        self._opened_file = OpenFile(path)
         self._committer = Committer(
-            writing, Turnstile(path), self._place, begin=self._units.begin, end=self._units.end, busy=busy
+            writing, Turnstile(path), self._opened_file, begin=self._units.begin, end=self._units.end, busy=busy
         )
         self._seen: int | None = None
         self._looked = False
-        self._reading = Reading(path, reading, self._place)
+        self._reading = Reading(path, reading, self._opened_file)
         self._long = ReadingPool(path)
         self._hot = HotReader(self._tables, self._ask, self._reading, self._met)
         self._job_statements = JobStatements(self._tables.of[self._jobs.name], dialect)
@@ -131,12 +131,12 @@ class SqliteStorage(SqlStorage):
 
     async def _ask(self, text: str, parameters: Sequence[Any]) -> Sequence[Row]:
         self._refuse_when_closed()
-        self._place.require()
+        self._opened_file.require()
         return await self._long.ask(text, parameters)
 
     @asynccontextmanager
     async def _seen_at_once(self) -> AsyncIterator[Ask]:
-        self._place.require()
+        self._opened_file.require()
         async with self._long.connection() as connection:
             await ask_on(connection, "BEGIN", ())
             yield partial(ask_on, connection)
@@ -226,7 +226,7 @@ class SqliteStorage(SqlStorage):
 
     def lost(self) -> str | None:
         """As the port Losable has it: the file is compared with what its path leads to."""
-        return self._place.look()
+        return self._opened_file.look()
 
     async def check(self) -> None:
         """Write and read the heartbeat, and see that there is room for more. Many checks at once are one commit."""

@@ -36,8 +36,8 @@ class Sums:
                 self._rows[mapped.name, accrual.id] = accrual, list(accrual.row)
                 continue
             row = known[1]
-            for place in mapped.sums_in_order:
-                row[place] += accrual.row[place]
+            for index in mapped.sums_in_order:
+                row[index] += accrual.row[index]
 
     def write(self, cursor: sqlite3.Cursor) -> None:
         """Add all of it to what is stored. Raises: sqlite3.IntegrityError, OverflowError for a sum beyond 64 bits,

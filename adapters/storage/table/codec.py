@@ -226,7 +226,7 @@ class Codec(Generic[R]):
         self.kind = kind
         self.names: tuple[str, ...] = names
         self.columns = tuple(_column(kind, name, hints[name]) for name in names)
-        self.place = {name: number for number, name in enumerate(names)}
+        self.index = {name: number for number, name in enumerate(names)}
 
     @cached_property
     def encode(self) -> Callable[[R], list[Any]]:
@@ -263,13 +263,13 @@ class Codec(Generic[R]):
             if found is not None:
                 why = f"{column.name} ({found})"
                 break
-        record_id = row[self.place["id"]] if len(row) == len(self.columns) else None
+        record_id = row[self.index["id"]] if len(row) == len(self.columns) else None
         shown = record_id[:_SHOWN] if isinstance(record_id, str) else "of an id that is no text"
         return Unreadable(self.kind.__name__, shown, why)
 
     def column(self, field: str) -> Column:
         """The column of a field. Raises TypeError when there is no such field: a slip of the caller."""
         try:
-            return self.columns[self.place[field]]
+            return self.columns[self.index[field]]
         except KeyError:
             raise TypeError(f"{self.kind.__name__} has no field {field}") from None

@@ -16,14 +16,14 @@ class Rule:
     def __init__(self, codec: Codec[Any], declared: Unique) -> None:
         self.name = declared.name
         self.fields = declared.fields
-        self._key = tuple(codec.place[field] for field in declared.fields)
+        self._key = tuple(codec.index[field] for field in declared.fields)
         self.where = {field: codec.column(field).encode(value) for field, value in declared.where}
-        self._where = tuple((codec.place[field], value) for field, value in self.where.items())
+        self._where = tuple((codec.index[field], value) for field, value in self.where.items())
 
     def key(self, row: Row) -> tuple[Any, ...] | None:
         """What must be unique; None when the rule does not bind this row."""
-        key = tuple(row[place] for place in self._key)
-        if None in key or any(row[place] != value for place, value in self._where):
+        key = tuple(row[index] for index in self._key)
+        if None in key or any(row[index] != value for index, value in self._where):
             return None
         return key
 
@@ -41,9 +41,9 @@ class TableMap(Generic[R]):
         for field in table.sums:
             if not self.codec.column(field).summable:
                 raise TypeError(f"{kind.__name__}.{field} is no integer that can be increased")
-        self.sums = frozenset(self.codec.place[field] for field in table.sums)
+        self.sums = frozenset(self.codec.index[field] for field in table.sums)
         self.sums_in_order = tuple(sorted(self.sums))
-        self.fixed = frozenset(self.codec.place[field] for field in table.fixed)
+        self.fixed = frozenset(self.codec.index[field] for field in table.fixed)
         self.of_jobs = issubclass(kind, Job)
         self._settings: dict[tuple[str, ...], tuple[str, ...]] = {}
 
@@ -52,8 +52,8 @@ class TableMap(Generic[R]):
         change; the version always."""
         known = self._settings.get(changed)
         if known is None:
-            staying = {self.codec.place["id"], *self.sums, *self.fixed}
-            changing = [name for place, name in enumerate(self.codec.names) if place not in staying]
+            staying = {self.codec.index["id"], *self.sums, *self.fixed}
+            changing = [name for index, name in enumerate(self.codec.names) if index not in staying]
             known = tuple(name for name in changing if not changed or name in changed or name == "version")
             self._settings[changed] = known
         return known

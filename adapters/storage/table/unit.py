@@ -121,11 +121,9 @@ class Pending(msgspec.Struct, eq=False):
         """Keep an accrual. Raises RuntimeError as `put` does."""
         if self.closed:
             raise RuntimeError(self.closed)
-        place = accrual.mapped.name, accrual.id
-        known = self.accruals.get(place)
-        self.accruals[place] = (
-            accrual if known is None else Accrue(accrual.mapped, accrual.id, added(accrual, known.row))
-        )
+        key = accrual.mapped.name, accrual.id
+        known = self.accruals.get(key)
+        self.accruals[key] = accrual if known is None else Accrue(accrual.mapped, accrual.id, added(accrual, known.row))
 
     def all_writes(self) -> list[Write]:
         """The writes as they were made, then what was accrued, in the order of tables and ids."""
@@ -136,9 +134,7 @@ class Pending(msgspec.Struct, eq=False):
 
 def added(accrual: Accrue, to: Row) -> list[Any]:
     """The row `to`, with the sums of the accrual added. Raises ValueError beyond 64 bits."""
-    return [
-        integer(value + accrual.row[place]) if place in accrual.mapped.sums else value for place, value in enumerate(to)
-    ]
+    return [integer(value + accrual.row[key]) if key in accrual.mapped.sums else value for key, value in enumerate(to)]
 
 
 class BoundShelf(msgspec.Struct, Generic[R], eq=False):
@@ -212,7 +208,7 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
         """Take a record away. What was added to its sums since it was read is a change, too: it would be lost."""
         self._refuse_to_change()
         row = self._table_map.codec.encode(record) if self._table_map.sums else ()
-        sums = tuple(row[place] for place in self._table_map.sums_in_order)
+        sums = tuple(row[key] for key in self._table_map.sums_in_order)
         self._pending.put(Remove(self._table_map, text(record.id), record.version, sums))
 
     def increase(self, record_id: str, field: str, by: int, /) -> None:

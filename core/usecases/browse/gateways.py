@@ -19,7 +19,7 @@ class KnownGateway(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     """Of the record; ABSENT while it was never set."""
     mode: Mode
-    place: int
+    rank: int
     gateway: Gateway
     health: Seen
 
@@ -27,21 +27,21 @@ class KnownGateway(msgspec.Struct, frozen=True, kw_only=True):
 async def known_gateways(ports: Ports, mode: Mode | None = None) -> list[KnownGateway]:
     """All, in the order in which payments try them."""
     modes = tuple(Mode) if mode is None else (mode,)
-    places = [(each, *pair) for each in modes for pair in enumerate(ports.banks.order.get(each, ()), 1)]
-    names = tuple(name for _, _, name in places)
+    ranks = [(each, *pair) for each in modes for pair in enumerate(ports.banks.order.get(each, ()), 1)]
+    names = tuple(name for _, _, name in ranks)
     async with ports.storage.unit() as unit:
         records = await unit[Gateway].find(id=OneOf(names), limit=len(names), readable=True)
         notes = await unit[ProviderNote].find(id=OneOf(tuple(map(health_id, names))), limit=len(names), readable=True)
     present, health = {each.id: each for each in records}, {each.id: each for each in notes}
     found = []
-    for of, place, name in places:
+    for of, rank, name in ranks:
         record, note = present.get(name), health.get(health_id(name))
         found.append(
             KnownGateway(
                 id=name,
                 version=ABSENT if record is None else record.version,
                 mode=of,
-                place=place,
+                rank=rank,
                 gateway=record or Gateway(id=name),
                 health=() if note is None else msgspec.json.decode(note.body, type=Seen),
             )

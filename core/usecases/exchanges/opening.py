@@ -22,7 +22,7 @@ _RETRY_AFTER = 30
 
 PURPOSE = "Exchange"
 """What the client's bank shows of the invoice."""
-NO_PLACE = "no place for the client's money was obtained in time"
+NO_WAY_TO_PAY_IN = "no place for the client's money was obtained in time"
 
 
 async def open_new(ports: Ports, exchange: Exchange) -> Exchange | None:
@@ -115,6 +115,6 @@ async def give_up(ports: Ports, exchange_id: str) -> Exchange | None:
         present = await unit[Exchange].get(exchange_id)
         if present is None or present.status is not _S.PENDING or ports.clock.now() < present.expires_at:
             return present
-        return await fail(ports, unit, present, NO_PLACE)
+        return await fail(ports, unit, present, NO_WAY_TO_PAY_IN)
 
     return await retrying(ports.storage, work)

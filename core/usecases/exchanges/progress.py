@@ -151,7 +151,7 @@ async def seen_funds(ports: Ports, exchange: Exchange) -> Sequence[Incoming]:
 
 async def take_funds(ports: Ports, exchange: Exchange, seen: Sequence[Incoming]) -> Exchange:
     """Let what was seen take effect; the exchange as it then stands."""
-    if not _has_place(exchange):
+    if not _can_be_paid_in(exchange):
         return exchange
 
     async def work(unit: Unit) -> Exchange:
@@ -160,7 +160,7 @@ async def take_funds(ports: Ports, exchange: Exchange, seen: Sequence[Incoming])
     return await retrying(ports.storage, work, again_on=RACES)
 
 
-def _has_place(exchange: Exchange) -> bool:
+def _can_be_paid_in(exchange: Exchange) -> bool:
     return exchange.crypto_deposit_address is not None or exchange.invoice_reference is not None
 
 
@@ -202,7 +202,7 @@ def next_look(paying: Paying, asked: int, now: datetime, *, advanced: bool) -> d
 
 
 def _late_look(exchange: Exchange, now: datetime, *, advanced: bool) -> datetime | None:
-    if not _has_place(exchange):
+    if not _can_be_paid_in(exchange):
         return None
     last = exchange.expires_at + LATE_FOR
     if advanced:

@@ -14,7 +14,16 @@ import msgspec
 from ....ports.bank import Bank
 from ....ports.bundle import Ports
 from ....ports.counters import Counter
-from ....ports.faults import Fault, Held, NoPlace, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.faults import (
+    BulkheadFull,
+    Fault,
+    Held,
+    NotConfigured,
+    NotSupported,
+    OutcomeUnknown,
+    Refused,
+    Unavailable,
+)
 from ....ports.notes import ProviderNote
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
@@ -57,7 +66,7 @@ async def watched(ports: Ports, mode: Mode, gateway_id: str | None) -> AsyncIter
     """Ask a gateway's bank inside. A refusal is a good answer: somebody is there and judges."""
     try:
         yield
-    except (Held, NoPlace):
+    except (Held, BulkheadFull):
         # The bank was not asked.
         raise
     except OutcomeUnknown:

@@ -37,7 +37,7 @@ def hosted_url(ports: Ports, account_id: str, phone: str) -> str:
     addresses end in histories and logs."""
     link = KycLink(account_id=account_id, phone=phone, expires_at=ports.clock.now() + LINK_TIME)
     sealed = urlsafe_b64encode(ports.vault.seal(msgspec.json.encode(link), _PLACE)).decode()
-    return f"{ports.places.app_url}/kyc?{urlencode({'session': sealed})}"
+    return f"{ports.urls.app_url}/kyc?{urlencode({'session': sealed})}"
 
 
 def open_link(ports: Ports, session: str) -> KycLink | None:

@@ -115,8 +115,8 @@ async def _require_room(unit: Unit, account_id: str, mode: Mode, holder: bytes |
     """Raises: Refusal RATE_LIMIT_EXCEEDED."""
     if holder is not None and await unit[Upload].total(holder=holder) >= HELD_AT_ONCE:
         raise Refusal("RATE_LIMIT_EXCEEDED", "Too many documents; try again tomorrow")
-    places = _places(account_id, mode)
-    if await unit[Job].total(id=Between(f"{places}:", f"{places};")) >= UNUSED_AT_ONCE:  # ; follows : in ASCII
+    prefix = _prefix(account_id, mode)
+    if await unit[Job].total(id=Between(f"{prefix}:", f"{prefix};")) >= UNUSED_AT_ONCE:  # ; follows : in ASCII
         raise Refusal(
             "RATE_LIMIT_EXCEEDED",
             f"Too many documents that no check has used: {UNUSED_AT_ONCE} at most",
@@ -124,14 +124,14 @@ async def _require_room(unit: Unit, account_id: str, mode: Mode, holder: bytes |
         )
 
 
-def _places(account_id: str, mode: Mode) -> str:
+def _prefix(account_id: str, mode: Mode) -> str:
     """What the ids of the jobs begin with that tidy an account's unused places: their number is that of the places."""
     return f"{TIDY_UPLOAD}:{account_id}:{mode}"
 
 
 def _unused(upload: Upload) -> str:
     """The id of the job that tidies it while no check uses it."""
-    return f"{_places(upload.account_id, upload.mode)}:{upload.id}"
+    return f"{_prefix(upload.account_id, upload.mode)}:{upload.id}"
 
 
 async def missing_files(ports: Ports, order: RegisterOrder) -> set[str]:

@@ -4,7 +4,7 @@ An advance is written down before it begins, with a job that holds it: whoever a
 as a caller may be kept waiting; then, or when that process dies, a worker does, to the end. While it lasts the account
 says so, and workers leave the jobs of this test clock alone. They are done in the order of their times, each at its
 own; those of one second and of different objects at once, because most of their time is waiting for the disk
-(clock_turns.py). The clock is stored before they are begun, so whoever asks meanwhile sees a time that never goes
+(clock_batches.py). The clock is stored before they are begun, so whoever asks meanwhile sees a time that never goes
 back, and nothing that lies ahead of it. At the end what is left is due again by the storage's clock.
 """
 

@@ -67,10 +67,10 @@ async def settle_chunk(ports: Ports, run: Run) -> bool:
 
     done = await retrying(ports.storage, work, again_on=STATEMENT_RACES)
     if isinstance(done, datetime):
-        run.place.since = done
-    elif not done and run.place.since is not None:
+        run.progress.since = done
+    elif not done and run.progress.since is not None:
         # Money that the bank told of late may have made an older payment due meanwhile.
-        run.place.since = None
+        run.progress.since = None
         return True
     return bool(done)
 

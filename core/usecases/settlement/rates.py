@@ -39,7 +39,7 @@ async def market_rate(ports: Ports, mode: Mode, *, fresh: bool = False) -> Known
     last one that was, for as long as that is younger than 5 minutes.
     Raises: Refusal RATE_UNAVAILABLE; Unavailable when the storage is.
     """
-    known = await ports.storage.get(KnownRate, _place(ports, mode))
+    known = await ports.storage.get(KnownRate, _rate_id(ports, mode))
     if not is_held(known, ports.clock.now()):
         known = await _believe(ports, mode, await _ask(ports, mode, known))
     now = ports.clock.now()
@@ -48,7 +48,7 @@ async def market_rate(ports: Ports, mode: Mode, *, fresh: bool = False) -> Known
     raise Refusal("RATE_UNAVAILABLE", "No rate at the moment; try again", retry_after=RETRY_AFTER)
 
 
-def _place(ports: Ports, mode: Mode) -> str:
+def _rate_id(ports: Ports, mode: Mode) -> str:
     """Where the rate is kept: one for all accounts of a mode, but one of its own for each whose clock was moved, or
     what it hears in its own time would be the others' future."""
     test_clock = ports.clock.test_clock
@@ -74,13 +74,13 @@ async def _believe(ports: Ports, mode: Mode, heard: list[Quote]) -> KnownRate | 
     """The mode's rate after these quotes. Where another process has just written one, that is taken."""
 
     async def work(unit: Unit) -> KnownRate | None:
-        known = await unit[KnownRate].get(_place(ports, mode))
+        known = await unit[KnownRate].get(_rate_id(ports, mode))
         now = ports.clock.now()
         if known is not None and is_held(known, now):
             return known
         judged = judge(known, heard, now, more=False)
         if judged.quote is not None:
-            fresh = believed(_place(ports, mode), judged.quote, now)
+            fresh = believed(_rate_id(ports, mode), judged.quote, now)
             if known is None:
                 return unit[KnownRate].add(fresh)
             return unit[KnownRate].save(msgspec.structs.replace(fresh, version=known.version))

@@ -28,7 +28,7 @@ HELD = timedelta(seconds=60)
 """How long a run is left alone after each of its units, whoever makes it."""
 
 
-class Place(msgspec.Struct):
+class Progress(msgspec.Struct):
     """How far a run is."""
 
     since: datetime | None = None
@@ -46,7 +46,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     shops: Mapping[str, Shop]
     terms: Mapping[str, Terms]
     """Of each shop that has a markup. Payments of others, and of a shop made since, wait for a later run."""
-    place: Place
+    progress: Progress
 
     @classmethod
     async def of(cls, ports: Ports, batch: SettlementBatch, job: Job, account: Account) -> Self:
@@ -56,7 +56,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         terms = {
             shop.id: terms_of(batch.rate_market, shop.markup) for shop in shops.values() if shop.markup is not None
         }
-        return cls(batch=batch, job=job, account=account, shops=shops, terms=terms, place=Place())
+        return cls(batch=batch, job=job, account=account, shops=shops, terms=terms, progress=Progress())
 
     async def statement(self, unit: Unit) -> Settlement | None:
         """The merchant's statement of this batch, where it has one yet."""
@@ -98,7 +98,7 @@ async def due_payments(unit: Unit, run: Run) -> list[Payment]:
     """The next payments to settle, a chunk at most; none when none is left."""
     if not run.terms:
         return []
-    cutoff, skipped = run.batch.cutoff, run.place.skipped
+    cutoff, skipped = run.batch.cutoff, run.progress.skipped
     # Asked for shops, a database may walk along all that they ever had instead of what is still `paid`.
     shops: dict[str, Any] = {} if run.terms.keys() == run.shops.keys() else {"shop_id": OneOf(tuple(run.terms))}
     while True:
@@ -106,7 +106,7 @@ async def due_payments(unit: Unit, run: Run) -> list[Payment]:
             account_id=run.account.id,
             mode=run.batch.mode,
             status=PaymentStatus.PAID,
-            created_at=Between(run.place.since, cutoff),
+            created_at=Between(run.progress.since, cutoff),
             paid_at=Below(cutoff),
             order="created_at",
             limit=CHUNK + len(skipped),

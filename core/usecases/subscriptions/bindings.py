@@ -48,7 +48,7 @@ WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
 
 def page_of(ports: Ports, subscription_id: str) -> str:
     """Where the payer confirms in our own window (docs/window.md "Subscriptions")."""
-    return f"{ports.places.pay_url}/s/{subscription_id}"
+    return f"{ports.urls.pay_url}/s/{subscription_id}"
 
 
 def binder(ports: Ports, name: str | None) -> MandateBank:

@@ -18,7 +18,7 @@ from ..test_clock import test_clock_of
 from .due import DueQueue, Ready
 from .in_flight import InFlightBreaker
 from .lease import Lease
-from .limiter import Place, SendLimiter, host_of
+from .limiter import Permit, SendLimiter, host_of
 from .limiter_pool import Trust
 from .results import EndpointKey, Sent, enter, hold, leave, park, put_off
 from .signing import Signers, signed_webhook
@@ -219,14 +219,14 @@ class Service:
             under_way = len(self._tasks)
             if under_way >= min(self._room(), limiter.share(self._host, trust, under_way)):
                 break
-            place = limiter.take(self, self._receiver, self._host, trust)
-            if place is None:
+            permit = limiter.take(self, self._receiver, self._host, trust)
+            if permit is None:
                 if not self._tasks:
                     self._detour = limiter.sent_off(self)
                 if self._detour is not None:
                     self._due_queue.keep_only(None)
                 return
-            self._tasks.add(asyncio.create_task(self._serve(place)))
+            self._tasks.add(asyncio.create_task(self._serve(permit)))
         limiter.decline(self)
 
     def _trust(self) -> Trust:
@@ -235,21 +235,21 @@ class Service:
     def _room(self) -> int:
         return 1 if self._probing else self._in_flight.room
 
-    async def _serve(self, place: Place) -> None:
+    async def _serve(self, permit: Permit) -> None:
         """Send webhooks, one after the other, while there are any, on one place."""
         try:
             ready = self._next()
             while ready is not None:
                 await self._send(ready.delivery, ready.event)
                 # When places are short it goes back, and waits its turn.
-                ready = self._next() if self._limiter.goes_on(place) else None
+                ready = self._next() if self._limiter.goes_on(permit) else None
         except Exception as fault:  # noqa: BLE001 - raised by the run itself, once the others are entered
             self._fault = fault
         finally:
             task = asyncio.current_task()
             if task is not None:
                 self._tasks.discard(task)
-            self._limiter.give(place)
+            self._limiter.give(permit)
             self.stir()
 
     def _next(self) -> Ready | None:

@@ -56,7 +56,7 @@ class Detour:
         return self._last - now
 
 
-class Place:
+class Permit:
     """What a webhook needs before it is sent: a place of all, and a place of its host."""
 
     __slots__ = ("began", "host", "receiver", "trust")
@@ -115,7 +115,7 @@ class SendLimiter:
         """How many of them wait how."""
         slow = Detour(_HANGS, _HANGS / max(total * 2 // 5, 1))
         self._detours = {Wait.SLOW: slow, Wait.NEW: slow, Wait.HOST: Detour(LATE, LATE / per_host)}
-        self._young: dict[Place, None] = {}
+        self._young: dict[Permit, None] = {}
         """Under way and not late yet, in the order in which they began."""
         self._slow: dict[str, None] = {}
         """Receivers whose last webhook was late."""
@@ -130,7 +130,7 @@ class SendLimiter:
         there = self.per_receiver if pool is None else pool.share(trust, mine)
         return min(there, self._all.share(trust, mine))
 
-    def take(self, customer: Customer, receiver: str, host: str, trust: Trust) -> Place | None:
+    def take(self, customer: Customer, receiver: str, host: str, trust: Trust) -> Permit | None:
         """Take a place. Returns None when there is none, and queues the customer for one. A customer that waits for
         its host holds no place of all."""
         asked = self._asked.get(customer)
@@ -148,9 +148,9 @@ class SendLimiter:
             self._wait(customer, Asked(host, trust, there=True))
             return None
         self._no_longer(customer)
-        place = Place(receiver, host, trust, self._now())
-        self._young[place] = None
-        return place
+        permit = Permit(receiver, host, trust, self._now())
+        self._young[permit] = None
+        return permit
 
     def turned_away(self, trust: Trust) -> float | None:
         """Seconds after which a receiver of this trust should come back without asking for a place; None when it may
@@ -168,25 +168,25 @@ class SendLimiter:
         self.decline(customer)
         return detour.seconds(self._now())
 
-    def goes_on(self, place: Place) -> bool:
+    def goes_on(self, permit: Permit) -> bool:
         """End a webhook. Returns whether the next webhook may use the same place. It may not when somebody waits who
         could have the place, nor when the receiver is slow: a slow receiver has to ask as such."""
-        self._end(place)
-        if place.trust is Trust.SLOW or place.receiver in self._slow:
+        self._end(permit)
+        if permit.trust is Trust.SLOW or permit.receiver in self._slow:
             return False
-        if self._all.wants_back(place.trust) or self._hosts[place.host].wants_back(place.trust):
+        if self._all.wants_back(permit.trust) or self._hosts[permit.host].wants_back(permit.trust):
             return False
-        place.began = self._now()
-        self._young[place] = None
+        permit.began = self._now()
+        self._young[permit] = None
         return True
 
-    def give(self, place: Place) -> None:
+    def give(self, permit: Permit) -> None:
         """A place is free again."""
-        self._young.pop(place, None)
-        pool = self._hosts[place.host]
-        pool.give(place.trust)
-        self._forget(place.host, pool)
-        self._all.give(place.trust)
+        self._young.pop(permit, None)
+        pool = self._hosts[permit.host]
+        pool.give(permit.trust)
+        self._forget(permit.host, pool)
+        self._all.give(permit.trust)
 
     def decline(self, customer: Customer) -> None:
         """It wants no place now; if its turn has come, the next one may."""
@@ -205,15 +205,15 @@ class SendLimiter:
         """Count the receivers of webhooks that are late by now among the slow ones."""
         latest = self._now() - LATE
         while self._young:
-            place = next(iter(self._young))
-            if place.began > latest:
+            permit = next(iter(self._young))
+            if permit.began > latest:
                 return
-            del self._young[place]
-            self._note_slow(place.receiver)
-            if place.trust is not Trust.SLOW:
-                self._hosts[place.host].slow_down(place.trust)
-                self._all.slow_down(place.trust)
-                place.trust = Trust.SLOW
+            del self._young[permit]
+            self._note_slow(permit.receiver)
+            if permit.trust is not Trust.SLOW:
+                self._hosts[permit.host].slow_down(permit.trust)
+                self._all.slow_down(permit.trust)
+                permit.trust = Trust.SLOW
 
     def _wait(self, customer: Customer, asked: Asked) -> None:
         self._no_longer(customer)
@@ -226,12 +226,12 @@ class SendLimiter:
             self._waits[asked.how] -= 1
         return asked
 
-    def _end(self, place: Place) -> None:
-        self._young.pop(place, None)
-        if self._now() - place.began < LATE:
-            self._slow.pop(place.receiver, None)
+    def _end(self, permit: Permit) -> None:
+        self._young.pop(permit, None)
+        if self._now() - permit.began < LATE:
+            self._slow.pop(permit.receiver, None)
         else:
-            self._note_slow(place.receiver)
+            self._note_slow(permit.receiver)
 
     def _note_slow(self, receiver: str) -> None:
         self._slow.pop(receiver, None)

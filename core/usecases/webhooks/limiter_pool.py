@@ -27,11 +27,11 @@ class Pool:
     """A fixed number of places. Slow receivers take at most two fifths of them; slow and new receivers together leave
     one fifth to proven ones, however many come at once and hang."""
 
-    def __init__(self, places: int, per_receiver: int) -> None:
-        self._places = places
+    def __init__(self, permits: int, per_receiver: int) -> None:
+        self._permits = permits
         self._per_receiver = per_receiver
-        self._most_slow = -(-places * 2 // 5)
-        self._most_unproven = places - places // 5
+        self._most_slow = -(-permits * 2 // 5)
+        self._most_unproven = permits - permits // 5
         self._taken = [0, 0, 0]
         """By trust."""
         self._waiting: tuple[dict[Customer, int], ...] = ({}, {}, {})
@@ -49,10 +49,10 @@ class Pool:
         """The most places that a receiver with `mine` of them may have. Once others have a quarter of all places it is
         one, so that as many receivers as possible get some. A receiver that has more keeps them."""
         if trust is Trust.SLOW:
-            taken, places = self._taken[Trust.SLOW], self._most_slow
+            taken, permits = self._taken[Trust.SLOW], self._most_slow
         else:
-            taken, places = sum(self._taken), self._places
-        return self._per_receiver if 4 * (taken - mine) < places else 1
+            taken, permits = sum(self._taken), self._permits
+        return self._per_receiver if 4 * (taken - mine) < permits else 1
 
     def take(self, customer: Customer, trust: Trust) -> bool:
         """A place, or a turn in the queue for one."""
@@ -97,7 +97,7 @@ class Pool:
 
     def _has_room(self, trust: Trust) -> bool:
         proven, new, slow = self._taken
-        if proven + new + slow >= self._places:
+        if proven + new + slow >= self._permits:
             return False
         if trust is Trust.SLOW:
             return slow < self._most_slow

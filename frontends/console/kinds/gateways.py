@@ -52,7 +52,7 @@ def _facts(each: KnownGateway) -> list[tuple[str, Any]]:
         ("takes payments", _takes(each)),
         ("receivers know", gateway.announced),
         ("health", _health(each)),
-        ("place", f"{each.place} of its mode"),
+        ("place", f"{each.rank} of its mode"),
         ("mode", each.mode),
         ("gateway", each.id),
     ]
@@ -97,7 +97,7 @@ GATEWAYS = Kind(
         Column(title="health", cell=_short_health, width=16),
         Column(title="since", cell=lambda each: each.gateway.since, width=19, wide=True),
         Column(title="takes payments", cell=_takes, width=32, wide=True),
-        Column(title="place", cell=lambda each: each.place, width=5, right=True, wide=True),
+        Column(title="place", cell=lambda each: each.rank, width=5, right=True, wide=True),
     ),
     read=_read,
     get=_get,

@@ -9,7 +9,7 @@ import msgspec
 
 from ....ports.clock import Clock
 from ....ports.faults import Unavailable
-from .places import Places
+from .concurrency import ConcurrencyLimit
 
 HEARTBEAT = 15.0
 """Seconds of silence after which a stream says that it is alive, so that no proxy closes it."""
@@ -43,8 +43,8 @@ class WindowStreams:
         self.limit = limit
         """Above it pages poll instead: an open stream costs a read a second."""
         self.open = 0
-        self._pages = Places(PER_PAGE)
-        self._addresses = Places(PER_ADDRESS)
+        self._pages = ConcurrencyLimit(PER_PAGE)
+        self._addresses = ConcurrencyLimit(PER_ADDRESS)
         self._ended = asyncio.Event()
 
     def is_free(self, seat: Seat) -> bool:

@@ -30,7 +30,7 @@ def openapi_handler(ports: Ports) -> HTTPRouteHandler:
     def make() -> bytes:
         from .openapi import openapi_bytes
 
-        return openapi_bytes(ports.places.base_url)
+        return openapi_bytes(ports.urls.base_url)
 
     document = _Once(make)
 
@@ -51,7 +51,7 @@ def docs_router(ports: Ports) -> Router:
     def make() -> bytes:
         from .docs_page import docs_page
 
-        return docs_page(ports.places.base_url, link)
+        return docs_page(ports.urls.base_url, link)
 
     page = _Once(make)
 

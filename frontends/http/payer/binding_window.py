@@ -32,7 +32,7 @@ def binding_router(
     limit: PageLimit | None = None,
 ) -> Router:
     """Everything under `/s`. Its assets are those of the payer window."""
-    base = urlsplit(ports.places.pay_url).path.rstrip("/")
+    base = urlsplit(ports.urls.pay_url).path.rstrip("/")
     page = BindingPage(f"{base}/s", WindowPage(f"{base}/p"))
     return _Window(ports, page, streams, trusted_proxies).router("/s", limit)
 

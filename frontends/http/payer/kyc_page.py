@@ -151,11 +151,11 @@ def _private(response: Response[bytes]) -> Response[bytes]:
 class _Page:
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
-        self._path = f"{urlsplit(ports.places.app_url).path.rstrip('/')}/kyc"
+        self._path = f"{urlsplit(ports.urls.app_url).path.rstrip('/')}/kyc"
         self._assets = {name: read_asset(name, media_type) for name, media_type in _ASSETS.items()}
         self._templates = Templates(asset=self._asset_link, language_names=LANGUAGE_NAMES)
         # Files go to the API's address, which may be another origin than the page's.
-        api = urlsplit(ports.places.base_url)
+        api = urlsplit(ports.urls.base_url)
         policy = HEADERS["Content-Security-Policy"].replace(
             "connect-src 'self'", f"connect-src 'self' {api.scheme}://{api.netloc}"
         )

@@ -32,7 +32,7 @@ def window_router(
     limit: PageLimit | None = None,
 ) -> Router:
     """Everything under `/p`. It brings its own templates and assets and needs nothing from the application."""
-    page = WindowPage(f"{urlsplit(ports.places.pay_url).path.rstrip('/')}/p")
+    page = WindowPage(f"{urlsplit(ports.urls.pay_url).path.rstrip('/')}/p")
 
     @route("/assets/{name:str}", http_method=["GET", "HEAD"], include_in_schema=False)
     async def asset(request: Asked, name: FromPath[str]) -> Response[bytes]:

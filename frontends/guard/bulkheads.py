@@ -9,9 +9,9 @@ from asyncio import Future, get_running_loop
 from collections import deque
 
 from ...ports.clock import Clock
-from ...ports.faults import NoPlace
+from ...ports.faults import BulkheadFull
 
-PLACES = 64
+CALLS = 64
 """Calls under way at once, while it answers: as many as a worker has slots, unless a setting says otherwise."""
 
 TRIALS = 8
@@ -29,7 +29,7 @@ LEFT = 128
 log = logging.getLogger("cambist.providers")
 
 
-class Places:
+class Bulkhead:
     """For one kind of calls to one provider."""
 
     def __init__(self, clock: Clock, name: str) -> None:
@@ -45,7 +45,9 @@ class Places:
     async def take(self, call: object) -> None:
         """Take a place for a call; wait for one a moment where calls come to an end. Raises: NoPlace."""
         if self._left >= LEFT:
-            raise NoPlace(f"{self._name}: {self._left} calls that were given up go on: its adapter cannot be cancelled")
+            raise BulkheadFull(
+                f"{self._name}: {self._left} calls that were given up go on: its adapter cannot be cancelled"
+            )
         if self._has_room() and not self._waiting:
             self._begun[call] = self._clock.monotonic()
         elif self._hangs or self._none_ends() or len(self._waiting) >= WAITING:
@@ -75,26 +77,26 @@ class Places:
         self._ended_at = self._clock.monotonic()
         while self._waiting and self._has_room():
             following, turn = self._waiting.popleft()
-            if _answer(turn, has_place=True):
+            if _answer(turn, admitted=True):
                 self._begun[following] = self._ended_at
 
     async def _turn(self, call: object) -> None:
         turn: Future[bool] = get_running_loop().create_future()
         self._waiting.append((call, turn))
-        alarm = self._clock.call_later(SLOW, lambda: _answer(turn, has_place=False))
+        alarm = self._clock.call_later(SLOW, lambda: _answer(turn, admitted=False))
         try:
-            has_place = await turn
+            admitted = await turn
         except BaseException:
             if call in self._begun:
                 self._leave(call, hangs=self._hangs)
             raise
         finally:
             alarm.cancel()
-        if not has_place:
+        if not admitted:
             raise self._full()
 
     def _has_room(self) -> bool:
-        return len(self._begun) < (TRIALS if self._hangs else PLACES)
+        return len(self._begun) < (TRIALS if self._hangs else CALLS)
 
     def _none_ends(self) -> bool:
         """Whether none of the calls under way has come to an end for long."""
@@ -104,13 +106,13 @@ class Places:
     def _is_slow(self, call: object) -> bool:
         return self._clock.monotonic() - self._begun[call] >= SLOW
 
-    def _full(self) -> NoPlace:
-        return NoPlace(f"{self._name}: {len(self._begun)} calls are under way already")
+    def _full(self) -> BulkheadFull:
+        return BulkheadFull(f"{self._name}: {len(self._begun)} calls are under way already")
 
 
-def _answer(turn: Future[bool], *, has_place: bool) -> bool:
+def _answer(turn: Future[bool], *, admitted: bool) -> bool:
     """Whether somebody hears it still."""
     if turn.done():
         return False
-    turn.set_result(has_place)
+    turn.set_result(admitted)
     return True

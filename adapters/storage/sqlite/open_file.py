@@ -13,7 +13,7 @@ _LOGS = ("-wal", "-shm")
 """What else belongs to an open file: what is committed lies in the log first."""
 
 
-class Place:
+class OpenFile:
     """Where an open file, its log and its index lay when they were opened."""
 
     def __init__(self, path: Path) -> None:

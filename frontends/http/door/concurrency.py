@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Places:
+class ConcurrencyLimit:
     """Counts who is inside, by name, in this process. Names that nobody has are forgotten."""
 
     def __init__(self, each: int) -> None:

@@ -15,7 +15,7 @@ _UNTOLD = (asyncpg.InsufficientPrivilegeError, asyncpg.FeatureNotSupportedError,
 """What services say that keep the inside of the server to themselves."""
 
 
-class PostgresPlace:
+class PostgresMarks:
     """Fills the port Beside. Nothing is kept beside the database: its place alone tells."""
 
     keeps = False

@@ -11,13 +11,13 @@ import pytest
 
 from cambist.adapters.clock import VirtualClock
 from cambist.core.usecases.payments.progress import look
-from cambist.frontends.guard import places
+from cambist.frontends.guard import bulkheads
 from cambist.frontends.guard.asker import job_asks, request_asks
+from cambist.frontends.guard.bulkheads import CALLS, LEFT, SLOW, TRIALS
 from cambist.frontends.guard.guard import LEAST, LIMIT, REQUEST_LIMIT, Guard
-from cambist.frontends.guard.places import LEFT, PLACES, SLOW, TRIALS
 from cambist.frontends.telemetry.telemetry import outcome_of
 from cambist.frontends.worker.loop import Worker
-from cambist.ports.faults import NoPlace, OutcomeUnknown, Refused, Unavailable
+from cambist.ports.faults import BulkheadFull, OutcomeUnknown, Refused, Unavailable
 from tests.houses import TestHouse, open_test_house
 from tests.providers_kit import inside
 from tests.quiesce import at_rest
@@ -91,23 +91,23 @@ async def asking() -> AsyncIterator[Asking]:
 
 
 async def test_of_a_provider_that_hangs_no_more_calls_are_under_way_than_it_has_places(asking: Asking) -> None:
-    await asking.ask(PLACES)
+    await asking.ask(CALLS)
     await asking.clock.advance(SLOW)
     await asking.ask(10)
-    assert asking.ends() == {"under way": PLACES, "full": 10}
-    assert asking.bank.asked == PLACES
+    assert asking.ends() == {"under way": CALLS, "full": 10}
+    assert asking.bank.asked == CALLS
 
 
 async def test_after_its_calls_were_given_up_a_few_try_until_one_ends(asking: Asking) -> None:
-    await asking.ask(PLACES)
+    await asking.ask(CALLS)
     await asking.clock.advance(LIMIT)
-    assert asking.ends() == {"timeout": PLACES}
+    assert asking.ends() == {"timeout": CALLS}
     asking.bank.takes = 1.0
     await asking.ask(TRIALS + 5)
     assert asking.ends() == {"under way": TRIALS, "full": 5}
     await asking.clock.advance(1)
-    await asking.ask(PLACES)
-    assert asking.ends() == {"answer": TRIALS, "under way": PLACES}
+    await asking.ask(CALLS)
+    assert asking.ends() == {"answer": TRIALS, "under way": CALLS}
 
 
 @pytest.mark.parametrize(
@@ -121,35 +121,35 @@ async def test_an_adapter_s_own_limit_tells_of_a_provider_that_hangs_as_well(
     await asking.ask()
     await asking.clock.advance(SLOW)
     asking.ends()
-    await asking.ask(PLACES)
-    assert asking.ends()["under way"] == (TRIALS if hangs else PLACES)
+    await asking.ask(CALLS)
+    assert asking.ends()["under way"] == (TRIALS if hangs else CALLS)
 
 
 async def test_one_that_is_away_and_says_so_quickly_hangs_not(asking: Asking) -> None:
     asking.bank.takes, asking.bank.fault = SLOW - 0.001, Unavailable("away")
     await asking.ask()
     await asking.clock.advance(SLOW)
-    await asking.ask(PLACES)
-    assert asking.ends() == {"unavailable": 1, "under way": PLACES}
+    await asking.ask(CALLS)
+    assert asking.ends() == {"unavailable": 1, "under way": CALLS}
 
 
 async def test_its_other_kinds_of_calls_have_places_of_their_own(asking: Asking) -> None:
-    await asking.ask(PLACES, "find_invoice")
+    await asking.ask(CALLS, "find_invoice")
     await asking.clock.advance(SLOW)
     await asking.ask(1, "revoke")
     with job_asks(lambda: None, lambda: None):
         await asking.ask(1, "find_invoice")
-    assert asking.ends() == {"under way": PLACES + 2}
+    assert asking.ends() == {"under way": CALLS + 2}
 
 
 async def test_another_provider_has_all_its_places(asking: Asking) -> None:
-    await asking.ask(PLACES)
+    await asking.ask(CALLS)
     await asking.clock.advance(SLOW)
     other = Asking(asking.guard, asking.clock)
     other.bank.takes = 0.5
-    await other.ask(PLACES)
+    await other.ask(CALLS)
     await asking.clock.advance(0.5)
-    assert other.ends() == {"answer": PLACES}
+    assert other.ends() == {"answer": CALLS}
 
 
 class TestWaitingForATurn:
@@ -157,40 +157,40 @@ class TestWaitingForATurn:
 
     async def test_all_get_their_turn_in_order(self, asking: Asking) -> None:
         asking.bank.takes = 0.5
-        await asking.ask(3 * PLACES)
-        assert asking.bank.asked == PLACES
+        await asking.ask(3 * CALLS)
+        assert asking.bank.asked == CALLS
         await asking.clock.advance(0.5)
-        assert asking.bank.asked == 2 * PLACES
+        assert asking.bank.asked == 2 * CALLS
         await asking.clock.advance(1)
-        assert asking.ends() == {"answer": 3 * PLACES}
+        assert asking.ends() == {"answer": 3 * CALLS}
 
     async def test_nobody_waits_for_long(self, asking: Asking) -> None:
-        await asking.ask(PLACES + 1)
+        await asking.ask(CALLS + 1)
         await asking.clock.advance(SLOW - 0.001)
-        assert asking.ends() == {"under way": PLACES + 1}
+        assert asking.ends() == {"under way": CALLS + 1}
         await asking.clock.advance(0.001)
-        assert asking.ends() == {"under way": PLACES, "full": 1}
+        assert asking.ends() == {"under way": CALLS, "full": 1}
 
     async def test_not_more_wait_than_may(self, asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(places, "WAITING", 3)
-        await asking.ask(PLACES + 5)
-        assert asking.ends() == {"under way": PLACES + 3, "full": 2}
+        monkeypatch.setattr(bulkheads, "WAITING", 3)
+        await asking.ask(CALLS + 5)
+        assert asking.ends() == {"under way": CALLS + 3, "full": 2}
 
     @pytest.mark.parametrize("at", [0.4, 0.5])
     async def test_who_is_cancelled_leaves_the_turn_to_the_next(self, asking: Asking, at: float) -> None:
         asking.bank.takes = 0.5
-        await asking.ask(PLACES)
+        await asking.ask(CALLS)
         await asking.ask(2)
-        first = asking.tasks[PLACES]
+        first = asking.tasks[CALLS]
         # At the very moment, too, at which the place is given to it.
         asking.clock.call_later(at, first.cancel)
         await asking.clock.advance(1)
-        del asking.tasks[PLACES]
-        assert (first.cancelled(), asking.ends()) == (True, {"answer": PLACES + 1})
+        del asking.tasks[CALLS]
+        assert (first.cancelled(), asking.ends()) == (True, {"answer": CALLS + 1})
         asking.bank.takes = None
-        await asking.ask(PLACES + 1)
+        await asking.ask(CALLS + 1)
         await asking.clock.advance(SLOW)
-        assert asking.ends() == {"under way": PLACES, "full": 1}, "no place is lost, and none was made"
+        assert asking.ends() == {"under way": CALLS, "full": 1}, "no place is lost, and none was made"
 
 
 async def test_calls_that_cannot_be_cancelled_are_bounded_and_leave_room_until_then(
@@ -298,7 +298,7 @@ class TestWorker:
     async def test_80_payments_at_a_bank_that_hangs_delay_nobody_else(self) -> None:
         async with open_test_house() as house:
             [live] = house.ports.banks.order["live"]
-            ours = [(await house.create(mode="live")).json()["id"] for _ in range(PLACES + 16)]
+            ours = [(await house.create(mode="live")).json()["id"] for _ in range(CALLS + 16)]
             theirs = [(await house.created())["id"] for _ in range(30)]
             bank = inside(house.ports.banks.named(live))
             usual = bank.invoice_state
@@ -338,11 +338,11 @@ class TestWorker:
             payment = await house.payment((await house.create(mode="live")).json()["id"])
 
             async def full(_: Any) -> None:
-                raise NoPlace("full")
+                raise BulkheadFull("full")
 
             inside(house.ports.banks.named(live)).invoice_state = full
             for _ in range(20):
-                with pytest.raises(NoPlace):
+                with pytest.raises(BulkheadFull):
                     await look(house.ports, payment)
             [gateway] = (await house.get("/gateways", mode="live")).json()
             assert gateway["status"] == "operational"
