@@ -34,7 +34,7 @@ from .providers import Adapters, FurtherBank, Providers
 from .settings import Settings
 from .stopping import closed_soon
 from .telemetry.telemetry import Telemetry
-from .telemetry.watched import watched_ports
+from .telemetry.traced import traced_ports
 
 __all__ = ["Adapters", "FurtherBank", "House", "key_file", "migrate", "open_house", "system_clock", "virtual_time"]
 
@@ -131,7 +131,7 @@ async def open_house(
         )
         guard = Guard(ticking)
         closing.push_async_callback(guard.close)
-        seen = watched_ports(telemetry, guarded_ports(guard, ports))
+        seen = traced_ports(telemetry, guarded_ports(guard, ports))
         yield House(
             settings=settings,
             ports=held_ports(seen, kept),

@@ -1,4 +1,5 @@
-"""Whether a process is watched, and by what: settings become telemetry around the house, and what serves it."""
+"""Whether a process is counted and traced, and by what: settings become telemetry around the house, and what serves
+it."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Requests, watched at the edge: counted by route, traced, and written into the access log."""
+"""Requests at the edge: counted by route, traced, and written into the access log."""
 
 import logging
 import re

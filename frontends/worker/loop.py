@@ -187,8 +187,8 @@ class Worker:
             self._serves.set()
 
     async def _do(self, job: Job) -> None:
-        watched = nullcontext(Ending()) if self._telemetry is None else self._telemetry.job(job)
-        with job_context(job), watched as ending, job_asks(self._lend_slot, self._take_slot_back):
+        counted = nullcontext(Ending()) if self._telemetry is None else self._telemetry.job(job)
+        with job_context(job), counted as ending, job_asks(self._lend_slot, self._take_slot_back):
             ending.outcome = await run(self._ports, job, self._handlers)
 
     def _lend_slot(self) -> None:

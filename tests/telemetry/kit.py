@@ -1,4 +1,5 @@
-"""A house that is watched: in memory, under a virtual clock, with its HTTP face, its reader and its scrape."""
+"""A house that is counted and traced: in memory, under a virtual clock, with its HTTP face, its reader and its
+scrape."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -43,7 +44,7 @@ def samples(text: str) -> dict[Sample, float]:
 
 
 @dataclass
-class Watched:
+class Traced:
     ports: Ports
     telemetry: Telemetry
     reader: Reader
@@ -81,7 +82,7 @@ class Watched:
 
 
 @asynccontextmanager
-async def watched_house(tracing: Tracing | None = None, *, access_log: str = "off") -> AsyncIterator[Watched]:
+async def traced_house(tracing: Tracing | None = None, *, access_log: str = "off") -> AsyncIterator[Traced]:
     clock, postman, script = VirtualClock(), Postman(), Script()
     telemetry = Telemetry(clock, tracing)
     settings = Settings(database_url="memory://", base_url="https://pay.example", allow_live_simulators=True)
@@ -101,4 +102,4 @@ async def watched_house(tracing: Tracing | None = None, *, access_log: str = "of
 
         transport = httpx.ASGITransport(late, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
-            yield Watched(house.ports, telemetry, Reader(house.ports), clock, postman, script, client, account)
+            yield Traced(house.ports, telemetry, Reader(house.ports), clock, postman, script, client, account)

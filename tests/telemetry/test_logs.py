@@ -13,7 +13,7 @@ from cambist.adapters.clock import SystemClock
 from cambist.frontends.telemetry.logs import configure_logging, job_context, request_context
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.jobs import Job
-from tests.telemetry.kit import watched_house
+from tests.telemetry.kit import traced_house
 
 
 class Stderr:
@@ -43,7 +43,7 @@ def lines(out: Stderr) -> list[dict[str, Any]]:
 
 
 async def test_each_request_gets_one_line_with_its_route_and_account(stderr: Stderr) -> None:
-    async with watched_house(access_log="all") as house:
+    async with traced_house(access_log="all") as house:
         configure_logging("info", "json")
         payment = (await house.pay()).json()["id"]
         await house.http.get(f"/api/v1/payments/{payment}?phone=%2B79161237788", headers=house.headers())
@@ -70,7 +70,7 @@ async def test_each_request_gets_one_line_with_its_route_and_account(stderr: Std
 async def test_the_setting_says_which_requests_get_a_line(
     stderr: Stderr, monkeypatch: pytest.MonkeyPatch, wanted: str, statuses: list[int]
 ) -> None:
-    async with watched_house(access_log=wanted) as house:
+    async with traced_house(access_log=wanted) as house:
         configure_logging("info", "json")
         await house.http.get("/livez")
         with monkeypatch.context() as broken:

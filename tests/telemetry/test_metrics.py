@@ -29,18 +29,18 @@ from cambist.frontends.telemetry.process import observed, scraped
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from tests.houses import open_test_house
-from tests.telemetry.kit import Watched, sample, samples, watched_house
+from tests.telemetry.kit import Traced, sample, samples, traced_house
 
 OUR_IDS = re.compile(r"(?:pay|acc|sub|ref|wd|exch|evt)_|svc_|[0-9a-f]{8}-[0-9a-f]{4}")
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[Watched]:
-    async with watched_house() as opened:
+async def house() -> AsyncIterator[Traced]:
+    async with traced_house() as opened:
         yield opened
 
 
-async def test_a_payment_s_life_is_counted_and_no_label_is_an_id(house: Watched) -> None:
+async def test_a_payment_s_life_is_counted_and_no_label_is_an_id(house: Traced) -> None:
     house.script.create.append(Twist())  # so that the bank is asked
     payment = (await house.pay()).json()["id"]
     await house.simulate(payment, outcome="paid")
@@ -60,7 +60,7 @@ async def test_a_payment_s_life_is_counted_and_no_label_is_an_id(house: Watched)
     assert [series for series in found if OUR_IDS.search(str(series))] == []
 
 
-async def test_what_strangers_make_up_gets_no_series_of_its_own(house: Watched) -> None:
+async def test_what_strangers_make_up_gets_no_series_of_its_own(house: Traced) -> None:
     for method, path, labels in (
         ("GET", "/api/v1/made-up", {"method": "GET", "route": "none", "code": "404"}),
         ("POST", "/wp-login.php", {"method": "POST", "route": "none", "code": "404"}),
@@ -72,7 +72,7 @@ async def test_what_strangers_make_up_gets_no_series_of_its_own(house: Watched) 
     await _flood_is_counted(house)
 
 
-async def _flood_is_counted(house: Watched) -> None:
+async def _flood_is_counted(house: Traced) -> None:
     """What the edge itself refuses is counted too."""
     await house.http.post("/api/v1/payments", content=b"x" * 102_401)
     for _ in range(61):
@@ -83,7 +83,7 @@ async def _flood_is_counted(house: Watched) -> None:
     assert found[sample("limit_hits_total", counter="general:key")] == 1
 
 
-async def test_jobs_count_by_how_they_ended_and_how_late_they_began(house: Watched) -> None:
+async def test_jobs_count_by_how_they_ended_and_how_late_they_began(house: Traced) -> None:
     house.postman.send = _break  # type: ignore[assignment, method-assign]
     await house.simulate((await house.pay()).json()["id"], outcome="paid")
     await house.clock.advance(20)
@@ -101,7 +101,7 @@ async def _break(_: Any) -> NoReturn:
     raise RuntimeError("a slip of the notifier")
 
 
-async def test_what_is_read_from_the_storage(house: Watched) -> None:
+async def test_what_is_read_from_the_storage(house: Traced) -> None:
     """Each sign is brought about, and seen."""
     await set_gateway(house.ports, "simulator-live", GatewayStatus.DOWN)
     await start_standing(house.ports)
@@ -128,7 +128,7 @@ async def test_what_is_read_from_the_storage(house: Watched) -> None:
     assert found[sample("settlement_late_seconds", mode="live")] == 0
 
 
-async def test_a_hold_is_seen_while_it_lasts(house: Watched) -> None:
+async def test_a_hold_is_seen_while_it_lasts(house: Traced) -> None:
     seen = [(await house.scrape())[sample("held")]]
     await hold(house.ports, Because.BY_HAND)
     seen.append((await house.scrape())[sample("held")])
@@ -137,7 +137,7 @@ async def test_a_hold_is_seen_while_it_lasts(house: Watched) -> None:
     assert seen == [0, 1, 0]
 
 
-async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(house: Watched) -> None:
+async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(house: Traced) -> None:
     payment = (await house.pay()).json()["id"]
     await house.simulate(payment, outcome="paid")
     await house.work()
@@ -160,7 +160,7 @@ async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(house: W
 
 @pytest.mark.parametrize("trouble", ["fails", "hangs"])
 async def test_a_scrape_answers_while_the_storage_is_away(
-    house: Watched, monkeypatch: pytest.MonkeyPatch, trouble: str
+    house: Traced, monkeypatch: pytest.MonkeyPatch, trouble: str
 ) -> None:
     await house.scrape()
 
@@ -179,7 +179,7 @@ async def test_a_scrape_answers_while_the_storage_is_away(
 
 
 async def test_a_question_that_hangs_even_in_being_cancelled_is_left_alone_and_asked_once(
-    house: Watched, monkeypatch: pytest.MonkeyPatch
+    house: Traced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, over = 0, asyncio.Event()
 
@@ -199,7 +199,7 @@ async def test_a_question_that_hangs_even_in_being_cancelled_is_left_alone_and_a
     assert asked == 1
 
 
-async def test_prometheus_scrapes_a_port_of_its_own(house: Watched) -> None:
+async def test_prometheus_scrapes_a_port_of_its_own(house: Traced) -> None:
     """From a thread, so that the answer comes though the event loop is busy: here it waits for it."""
     await house.reader.read()
     with exposed(house.telemetry, house.reader, "127.0.0.1", 0) as port:

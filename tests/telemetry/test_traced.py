@@ -8,7 +8,7 @@ import pytest
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.script import Ending, Twist
 from cambist.frontends.telemetry.telemetry import Telemetry, outcome_of
-from cambist.frontends.telemetry.watched import WatchedNotifier, watched
+from cambist.frontends.telemetry.traced import TracedNotifier, traced
 from cambist.frontends.wrapping import OPERATIONS
 from cambist.ports.bank import Bank, BankSimulator, InvoiceRequest, ListingBank
 from cambist.ports.chain import ChainSimulator, ChainWatcher
@@ -21,7 +21,7 @@ from cambist.ports.payouts import FindingSender, ListingSender, SenderSimulator,
 from cambist.ports.rates import RateSimulator, RateSource
 from cambist.ports.remittances import RemittanceBank, RemittanceSimulator
 from tests.houses import Postman, open_test_house
-from tests.telemetry.kit import watched_house
+from tests.telemetry.kit import traced_house
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from tests.telemetry.kit import watched_house
     [(Ending.UNKNOWN_DONE, "unknown"), (Ending.REFUSED, "refused"), (Ending.UNAVAILABLE, "unavailable")],
 )
 async def test_a_bank_s_three_ends_are_told_apart(ending: Ending, outcome: str) -> None:
-    async with watched_house() as house:
+    async with traced_house() as house:
         house.script.create.append(Twist(ending=ending))
         request = InvoiceRequest(operation="pay_1", amount_kopecks=1, purpose="", expires_at=house.clock.now())
         with pytest.raises(Fault):
@@ -72,7 +72,7 @@ def test_every_fault_has_one_word(fault: BaseException, outcome: str) -> None:
 async def test_a_letter_counts_by_what_became_of_it(result: DeliveryResult, outcome: str) -> None:
     telemetry, postman = Telemetry(VirtualClock()), Postman()
     postman.answers.append(result)
-    assert await WatchedNotifier(telemetry, postman).send(WebhookRequest(url="", headers={}, body=b"")) == result
+    assert await TracedNotifier(telemetry, postman).send(WebhookRequest(url="", headers={}, body=b"")) == result
     assert telemetry.counters.deliveries.read() == [((outcome,), 1)]
 
 
@@ -88,7 +88,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
 
 
 @pytest.mark.parametrize("port", OPERATIONS)
-async def test_a_watched_adapter_can_just_what_it_could(port: str) -> None:
+async def test_a_traced_adapter_can_just_what_it_could(port: str) -> None:
     async with open_test_house() as plain:
         ports = plain.ports
         adapter: Any = {
@@ -99,7 +99,7 @@ async def test_a_watched_adapter_can_just_what_it_could(port: str) -> None:
             "payouts": next(iter(ports.senders.senders.values())),
             "rates": ports.rates.of_mode("test")[0],
         }[port]
-        seen = watched(Telemetry(ports.clock), port, adapter)
+        seen = traced(Telemetry(ports.clock), port, adapter)
         for ability in ABILITIES[port]:
             if getattr(ability, "_is_runtime_protocol", False):
                 assert isinstance(seen, ability) == isinstance(adapter, ability)

@@ -13,7 +13,7 @@ from cambist.frontends.settings import Settings, SettingsError
 from cambist.frontends.telemetry.process import observed
 from cambist.frontends.telemetry.tracing import Tracing, start_tracing
 from tests.houses import open_test_house
-from tests.telemetry.kit import watched_house
+from tests.telemetry.kit import traced_house
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 CALLER = "00f067aa0ba902b7"
@@ -40,7 +40,7 @@ def by_name(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
 
 async def test_a_payment_s_spans(tracing: Tracing, exporter: InMemorySpanExporter) -> None:
     """A request goes on with the caller's trace; the bank's call is in the request's span, the webhook in its job's."""
-    async with watched_house(tracing) as house:
+    async with traced_house(tracing) as house:
         house.script.create.append(Twist())  # so that the bank is asked
         created = await house.pay(traceparent=f"00-{TRACE}-{CALLER}-01")
         await house.simulate(created.json()["id"], outcome="paid", payer_name="ИВАН И.")
@@ -77,7 +77,7 @@ async def test_a_payment_s_spans(tracing: Tracing, exporter: InMemorySpanExporte
 async def test_a_refusal_is_an_answer_and_an_unknown_end_is_an_error(
     tracing: Tracing, exporter: InMemorySpanExporter, ending: Ending, outcome: str, status: StatusCode
 ) -> None:
-    async with watched_house(tracing) as house:
+    async with traced_house(tracing) as house:
         house.script.create.append(Twist(ending=ending))
         await house.pay()
     bank = by_name(exporter)["bank create_invoice"]
@@ -87,7 +87,7 @@ async def test_a_refusal_is_an_answer_and_an_unknown_end_is_an_error(
 
 
 async def test_a_traceparent_that_is_none_begins_a_trace(tracing: Tracing, exporter: InMemorySpanExporter) -> None:
-    async with watched_house(tracing) as house:
+    async with traced_house(tracing) as house:
         for given in ("", "00-zz-zz-01", f"00-{TRACE}-{'0' * 16}-01", "x" * 5000):
             assert (await house.http.get("/livez", headers={"traceparent": given})).status_code == 200
     spans = exporter.get_finished_spans()

@@ -1,5 +1,5 @@
 """Ports whose calls are counted and traced: the composition root puts them around the adapters of a process that is
-watched. Neither the core nor an adapter knows of it."""
+traced. Neither the core nor an adapter knows of it."""
 
 from typing import Any, TypeVar
 
@@ -13,7 +13,7 @@ from .telemetry import Telemetry
 P = TypeVar("P")
 
 
-def watched(telemetry: Telemetry, port: str, adapter: P) -> P:
+def traced(telemetry: Telemetry, port: str, adapter: P) -> P:
     """The adapter, with its operations counted under this port's name."""
     provider = str(getattr(adapter, "name", port))
 
@@ -27,7 +27,7 @@ def watched(telemetry: Telemetry, port: str, adapter: P) -> P:
     return wrapped(adapter, OPERATIONS[port], counted)
 
 
-class WatchedNotifier:
+class TracedNotifier:
     """Fills the port Notifier over another one, and counts the webhooks by what became of them."""
 
     def __init__(self, telemetry: Telemetry, notifier: Notifier) -> None:
@@ -53,9 +53,9 @@ def _outcome(result: DeliveryResult) -> str:
     return str(result.answer)
 
 
-def watched_ports(telemetry: Telemetry | None, ports: Ports) -> Ports:
-    """The ports with those to providers and receivers watched; as they are when nobody watches."""
+def traced_ports(telemetry: Telemetry | None, ports: Ports) -> Ports:
+    """The ports with those to providers and receivers traced; as they are where nothing is counted."""
     if telemetry is None:
         return ports
-    seen = with_providers(ports, lambda port, adapter: watched(telemetry, port, adapter))
-    return msgspec.structs.replace(seen, notifier=WatchedNotifier(telemetry, ports.notifier))
+    seen = with_providers(ports, lambda port, adapter: traced(telemetry, port, adapter))
+    return msgspec.structs.replace(seen, notifier=TracedNotifier(telemetry, ports.notifier))
