@@ -11,7 +11,7 @@ from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.webhooks import dispatcher as deliveries
 from cambist.core.usecases.webhooks import limiter as slots_rules
 from cambist.core.usecases.webhooks.dispatcher import Dispatcher
-from cambist.core.usecases.webhooks.endpoint_worker import Service
+from cambist.core.usecases.webhooks.endpoint_worker import EndpointWorker
 from cambist.core.usecases.webhooks.in_flight import InFlightBreaker
 from cambist.core.usecases.webhooks.limiter import LATE
 from cambist.core.usecases.webhooks.limiter_pool import Trust
@@ -207,13 +207,13 @@ async def test_of_many_receivers_slow_ones_are_looked_at_every_two_seconds_and_t
     """A look reads: of a thousand that hang, four looks a second would leave no time for anything else."""
     monkeypatch.setattr(deliveries, "_MANY", 2)
     looks: Counter[str] = Counter()
-    look_around = Service.look_around
+    look_around = EndpointWorker.look_around
 
-    def counted(service: Service) -> None:
-        looks[service._host] += 1
-        look_around(service)
+    def counted(worker: EndpointWorker) -> None:
+        looks[worker._host] += 1
+        look_around(worker)
 
-    monkeypatch.setattr(Service, "look_around", counted)
+    monkeypatch.setattr(EndpointWorker, "look_around", counted)
     hanging = await merchants(bench, 3, SLOW, name="hangs")
     [account] = await merchants(bench, 1, GOOD, proven=True, name="busy")
     bench.town.pauses[bench.url("busy0")] = 0.9
@@ -283,7 +283,7 @@ async def test_on_a_host_where_all_hang_no_more_than_its_bound_are_under_way_and
             await bench.clock.advance(60)
 
 
-async def test_a_service_that_is_cancelled_while_it_waits_leaves_no_place_taken() -> None:
+async def test_a_worker_that_is_cancelled_while_it_waits_leaves_no_permit_taken() -> None:
     async with open_bench() as bench:
         for account in await merchants(bench, 6, SILENT):
             await bench.happen(account, 3)

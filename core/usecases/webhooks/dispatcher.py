@@ -8,7 +8,7 @@ comes next is decided in domain/webhooks/delivery.py and domain/webhooks/breaker
 
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
-from .endpoint_worker import Service, Shared
+from .endpoint_worker import EndpointWorker, Shared
 from .limiter import SendLimiter
 from .signing import Signers
 
@@ -23,7 +23,7 @@ _LESS_OFTEN = 8
 
 
 class Dispatcher:
-    """Serves many receivers side by side. `at_once`, `per_host` and `per_receiver` bound the webhooks under way.
+    """Serves many endpoints side by side. `at_once`, `per_host` and `per_receiver` bound the webhooks under way.
 
     `per_host` is more than `per_receiver`, because merchants share hosts, and no more than anybody's host can bear.
     """
@@ -31,32 +31,32 @@ class Dispatcher:
     def __init__(self, ports: Ports, *, at_once: int = WEBHOOKS, per_receiver: int = 8, per_host: int = 64) -> None:
         limiter = SendLimiter(at_once, per_receiver, per_host, ports.clock.monotonic)
         self._shared = Shared(ports=ports, signers=Signers(ports.vault), limiter=limiter)
-        self._services: set[Service] = set()
+        self._workers: set[EndpointWorker] = set()
         self._looks = 0
 
     async def run(self, job: Job) -> None:
         """Serve the receiver of a claimed job until nothing more is due there. Raises: VaultError and what a port
         raises; what was answered before is entered."""
-        service = Service(self._shared, job)
-        self._services.add(service)
+        worker = EndpointWorker(self._shared, job)
+        self._workers.add(worker)
         try:
-            await service.run()
+            await worker.run()
         finally:
-            self._services.discard(service)
-            self._shared.limiter.decline(service)
+            self._workers.discard(worker)
+            self._shared.limiter.decline(worker)
 
     def look(self) -> None:
-        """To be called now and then while services run: they look for what became due meanwhile, and keep their
+        """To be called now and then while workers run: they look for what became due meanwhile, and keep their
         leases."""
         self._shared.limiter.look()
         self._looks += 1
-        all_look = len(self._services) <= _MANY or self._looks % _LESS_OFTEN == 0 or self._shared.stopping
-        for service in self._services:
-            if all_look or not service.is_slow:
-                service.look_around()
+        all_look = len(self._workers) <= _MANY or self._looks % _LESS_OFTEN == 0 or self._shared.stopping
+        for worker in self._workers:
+            if all_look or not worker.is_slow:
+                worker.look_around()
 
     def stop(self) -> None:
-        """Begin no further webhook: services end when those under way are entered."""
+        """Begin no further webhook: workers end when those under way are entered."""
         self._shared.stopping = True
         self.look()
 

@@ -34,7 +34,7 @@ seconds)."""
 
 
 class Shared(msgspec.Struct):
-    """What the services of a worker have in common."""
+    """What the endpoint workers of a process have in common."""
 
     ports: Ports
     signers: Signers
@@ -43,7 +43,7 @@ class Shared(msgspec.Struct):
     """No further webhook is to be begun."""
 
 
-class Service:
+class EndpointWorker:
     """Serves one receiver under the lease of its job."""
 
     def __init__(self, shared: Shared, job: Job) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Customer(Protocol):
-    """The service of one receiver, which takes places. It is told when its turn has come."""
+    """The worker of one endpoint, which takes permits. It is told when its turn has come."""
 
     def stir(self) -> None: ...
 
