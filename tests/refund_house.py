@@ -142,7 +142,7 @@ class RefundHouse:
 
     async def left_at_bank(self, payment_id: str, mode: str = "test") -> int:
         """Kopecks of a payment that the bank has not sent back."""
-        entry = await self.bank(mode)._books.read(payment_id)
+        entry = await self.bank(mode)._pages.read(payment_id)
         assert entry is not None
         came = sum(transfer.amount_kopecks for transfer in entry.transfers)
         return came - sum(refund.amount_kopecks for refund in entry.refunds if refund.keeps_money)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 
 from ...ports.bank import InvoiceRequest
-from .books import InvoiceEntry
+from .pages import InvoiceEntry
 
 DRAWN = "!"
 """Between the operation and the rest; in no operation of ours."""

@@ -1,4 +1,4 @@
-"""What the pages of a simulated bank's books hold of bindings and charges, beside what every page holds (books.py)."""
+"""What the pages of a simulated bank's pages hold of bindings and charges, beside what every page holds (pages.py)."""
 
 from datetime import datetime
 

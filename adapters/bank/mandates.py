@@ -1,6 +1,6 @@
 """The simulated bank's mandates: bindings that payers confirm when somebody says so, and charges by them.
 
-A binding is a page of the bank's books, with the money of its first charge; each further charge is a page of its own.
+A binding is a page of the bank's pages, with the money of its first charge; each further charge is a page of its own.
 Both are refunded as invoices are.
 """
 
@@ -22,8 +22,7 @@ from ...ports.mandates import (
     MandateState,
 )
 from ..script import begin_read, begin_write, end_write
-from .books import LINK_LATER, OUTCOME_UNKNOWN, InvoiceEntry
-from .mandate_books import (
+from .mandate_events import (
     charge_begun,
     charge_pretended,
     has_link,
@@ -35,6 +34,7 @@ from .mandate_books import (
     wait_of,
 )
 from .mandate_pages import BindingPart, NextCharge
+from .pages import LINK_LATER, OUTCOME_UNKNOWN, InvoiceEntry
 from .simulator_core import SimulatorCore
 
 _SYMBOLIC = 1_00
@@ -122,13 +122,13 @@ class MandateCore(SimulatorCore):
         if not await self._has_binding(operation):
             raise self._missing(f"binding {reference}")
         try:
-            await self._books.change(operation, lambda entry: revoked(page_as_of(entry, now), now))
+            await self._pages.change(operation, lambda entry: revoked(page_as_of(entry, now), now))
         except Unavailable as fault:
-            raise OutcomeUnknown("the bank's books did not answer") from fault
+            raise OutcomeUnknown("the bank's pages did not answer") from fault
         await end_write(self._clock, twist)
 
     async def pretend_mandate(self, operation: str, pretence: MandatePretence) -> Sequence[Notice]:
-        """Change the books, and return the notices that go out.
+        """Change the pages, and return the notices that go out.
 
         Raises: Refused when there is no such binding; ValueError for money of a binding without a first charge.
         """
@@ -136,7 +136,7 @@ class MandateCore(SimulatorCore):
         if before is None or before.binding is None:
             raise self._missing(f"binding of {operation}")
         paid_before = await self._last_paid(before.binding)
-        entry = await self._books.change(
+        entry = await self._pages.change(
             operation,
             lambda entry: mandate_pretended(page_as_of(entry, now), pretence, now, paid_before=paid_before),
         )
@@ -148,12 +148,12 @@ class MandateCore(SimulatorCore):
         if not await self._has_binding(operation):
             raise self._missing(f"binding of {operation}")
         wish = NextCharge(result=result, executed=executed or result != NEXT_UNAVAILABLE)
-        await self._books.change(operation, lambda entry: next_wished(entry, wish))
+        await self._pages.change(operation, lambda entry: next_wished(entry, wish))
 
     async def pretend_charge(self, operation: str, pretence: ChargePretence) -> Sequence[Notice]:
-        """Change the books, and return the notices that go out. Raises: Refused when there is no such charge."""
+        """Change the pages, and return the notices that go out. Raises: Refused when there is no such charge."""
         now = self._clock.now()
-        entry = await self._books.change(
+        entry = await self._pages.change(
             operation, lambda entry: charge_pretended(page_as_of(entry, now), pretence, now)
         )
         if entry is None or entry.charge is None:
@@ -205,9 +205,9 @@ class MandateCore(SimulatorCore):
             return entry
 
         try:
-            found = await self._books.change(self._operation(request.reference), begin)
+            found = await self._pages.change(self._operation(request.reference), begin)
         except Unavailable as fault:
-            raise OutcomeUnknown("the bank's books did not answer") from fault
+            raise OutcomeUnknown("the bank's pages did not answer") from fault
         if found is None:
             raise self._missing(f"binding {request.reference}")
         if not plan.executed:

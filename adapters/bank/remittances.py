@@ -1,6 +1,6 @@
 """The simulated bank's remittances: money that goes to a person's phone by itself, or as somebody says.
 
-The books keep no phone: its last four digits are enough to tell a repeat from another request.
+The pages keep no phone: its last four digits are enough to tell a repeat from another request.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _S = RemittanceStatus
 
 
 class RemittancePage(msgspec.Struct, frozen=True, kw_only=True):
-    """One remittance in the bank's books: the body of a note."""
+    """One remittance in the bank's pages: the body of a note."""
 
     amount_kopecks: int
     bank_id: str
@@ -61,7 +61,7 @@ class RemittanceCore(SimulatorCore):
     async def pretend_remittance(
         self, operation: str, status: RemittanceStatus, failure: str | None = None
     ) -> Sequence[Notice]:
-        """Change the books, and return the one notice that goes out. FAILED is `declined_by_bank` without a reason.
+        """Change the pages, and return the one notice that goes out. FAILED is `declined_by_bank` without a reason.
 
         Raises: Refused when there is no such remittance.
         """
@@ -100,7 +100,7 @@ class RemittanceCore(SimulatorCore):
         try:
             kept, _ = await self._remittances.start(request.operation, page)
         except Unavailable as fault:
-            raise OutcomeUnknown("the bank's books did not answer") from fault
+            raise OutcomeUnknown("the bank's pages did not answer") from fault
         if _asked(kept) != _asked(page):
             raise Refused(f"{request.operation} began as another remittance", reason="operation")
         return kept

@@ -1,7 +1,7 @@
 """A bank without money: SBP invoices that are paid, refused or forgotten, refunds and mandates, when somebody says so.
 
-Its books lie in the storage, so that what it promised survives a restart, as a real bank would. It keeps no timers:
-what has happened by now follows from the books and the clock whenever it is asked. It does everything that a bank can
+Its pages lie in the storage, so that what it promised survives a restart, as a real bank would. It keeps no timers:
+what has happened by now follows from the pages and the clock whenever it is asked. It does everything that a bank can
 do to us, late and double payments included; what becomes of them is the core's to decide.
 """
 
@@ -28,7 +28,10 @@ from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.storage import Storage
 from ..notebook import Notebook
 from ..script import Script, begin_read, begin_write, end_write
-from .books import (
+from .drawn import drawn_chance, drawn_entry, drawn_reference
+from .mandate_events import page_as_of
+from .mandates import MandateCore
+from .pages import (
     ACTING,
     OUTCOME_UNKNOWN,
     REACTION,
@@ -39,9 +42,6 @@ from .books import (
     refund_pretended,
     refunded,
 )
-from .drawn import drawn_chance, drawn_entry, drawn_reference
-from .mandate_books import page_as_of
-from .mandates import MandateCore
 from .remittances import RemittanceCore, RemittancePage
 
 _AT_ONCE = timedelta(0)
@@ -120,7 +120,7 @@ class SimulatedBank(MandateCore, RemittanceCore):
     async def find_invoice(self, operation: str) -> Invoice | None:
         """The invoice of this operation, or None. Raises: what the script says."""
         await begin_read(self._clock, self._script.find)
-        entry = await self._books.read(operation)
+        entry = await self._pages.read(operation)
         return None if entry is None or not entry.is_invoice else self._invoice(entry)
 
     async def invoice_state(self, reference: str) -> InvoiceState:
@@ -132,7 +132,7 @@ class SimulatedBank(MandateCore, RemittanceCore):
         return InvoiceState(reference=reference, status=entry.status, transfers=entry.transfers, failure=entry.failure)
 
     async def pretend(self, operation: str, pretence: Pretence, *, reference: str | None = None) -> Sequence[Notice]:
-        """Change the books, and return the notices that go out: one, none when silent, two when doubled.
+        """Change the pages, and return the notices that go out: one, none when silent, two when doubled.
 
         An invoice that was paid stays paid: any further wish changes nothing, but for a second transfer with `again`.
         Without a failure reason FAILED means `declined_by_bank`. Money is accepted in every state, however late.
@@ -143,12 +143,12 @@ class SimulatedBank(MandateCore, RemittanceCore):
             raise ValueError("an invoice does not become open again")
         if pretence.amount_kopecks is not None and pretence.amount_kopecks <= 0:
             raise ValueError("a transfer is of more than nothing")
-        now, found = self._clock.now(), await self._books.read(operation)
+        now, found = self._clock.now(), await self._pages.read(operation)
         if found is None and reference is not None and (drawn := self._drawn(reference)) is not None:
             found, _ = await self._start(drawn)
         if found is None or not found.is_invoice:
             raise self._missing(f"invoice of {operation}")
-        await self._books.change(operation, lambda entry: pretended(page_as_of(entry, now), pretence, now))
+        await self._pages.change(operation, lambda entry: pretended(page_as_of(entry, now), pretence, now))
         if pretence.silent:
             return ()
         return (Notice(operation=operation),) * (2 if pretence.doubled else 1)
@@ -194,7 +194,7 @@ class SimulatedBank(MandateCore, RemittanceCore):
     async def pretend_refund(
         self, operation: str, status: RefundStatus, failure: str | None = None
     ) -> Sequence[Notice]:
-        """Change the books, and return the one notice that goes out.
+        """Change the pages, and return the one notice that goes out.
 
         A refund in processing may be done, fail (`declined_by_bank` without a reason) or be held in processing; one
         that is done may be reversed. Any other wish changes nothing.
@@ -205,7 +205,7 @@ class SimulatedBank(MandateCore, RemittanceCore):
         now = self._clock.now()
         entry = None
         if page is not None:
-            entry = await self._books.change(
+            entry = await self._pages.change(
                 page.invoice, lambda entry: refund_pretended(page_as_of(entry, now), operation, status, failure)
             )
         if entry is None or entry.refund(operation) is None:
@@ -236,11 +236,11 @@ class SimulatedBank(MandateCore, RemittanceCore):
             page, _ = await self._refund_pages.start(request.operation, RefundPage(invoice=invoice))
             if page.invoice != invoice:
                 raise Refused(f"{request.operation} began with another invoice", reason="operation")
-            entry = await self._books.change(
+            entry = await self._pages.change(
                 invoice, lambda entry: refunded(page_as_of(entry, now), request, now, self._refunds_hold)
             )
         except Unavailable as fault:
-            raise OutcomeUnknown("the bank's books did not answer") from fault
+            raise OutcomeUnknown("the bank's pages did not answer") from fault
         made = None if entry is None else entry.refund(request.operation)
         if made is None:
             raise self._missing(f"invoice {request.reference}")
@@ -261,7 +261,7 @@ class SimulatedBank(MandateCore, RemittanceCore):
     async def _invoice_page(self, reference: str) -> InvoiceEntry | None:
         """The page of what has this reference, by the clock of now; of an invoice that was drawn and that nobody paid
         yet, the page as it would be."""
-        found = await self._books.read(self._operation(reference)) or self._drawn(reference)
+        found = await self._pages.read(self._operation(reference)) or self._drawn(reference)
         return None if found is None else page_as_of(found, self._clock.now())
 
     def _drawn(self, reference: str) -> InvoiceEntry | None:

@@ -1,4 +1,4 @@
-"""What every part of the simulated bank works with: its books, its clock and its script."""
+"""What every part of the simulated bank works with: its pages, its clock and its script."""
 
 import binascii
 
@@ -8,9 +8,9 @@ from ...ports.faults import OutcomeUnknown, Refused
 from ...ports.storage import Storage
 from ..notebook import MayBeWritten, Notebook
 from ..script import Script
-from .books import InvoiceEntry
 from .drawn import DRAWN
-from .mandate_books import page_as_of
+from .mandate_events import page_as_of
+from .pages import InvoiceEntry
 
 
 class SimulatorCore:
@@ -27,7 +27,7 @@ class SimulatorCore:
         script: Script | None,
         capabilities: BankCapabilities,
     ) -> None:
-        self._books = Notebook(name, InvoiceEntry, storage, clock)
+        self._pages = Notebook(name, InvoiceEntry, storage, clock)
         self._clock = clock
         self._ids = ids
         self._link_base = link_base
@@ -37,7 +37,7 @@ class SimulatorCore:
     @property
     def name(self) -> str:
         """As given; part of every note's id."""
-        return self._books.provider
+        return self._pages.provider
 
     @property
     def capabilities(self) -> BankCapabilities:
@@ -46,19 +46,19 @@ class SimulatorCore:
 
     async def _page(self, operation: str) -> InvoiceEntry | None:
         """The page of this operation by the clock of now, or None."""
-        found = await self._books.read(operation)
+        found = await self._pages.read(operation)
         return None if found is None else page_as_of(found, self._clock.now())
 
     async def _start(self, entry: InvoiceEntry) -> tuple[InvoiceEntry, bool]:
         """The page of the operation, and whether this call wrote it. Raises: OutcomeUnknown; Unavailable, when the
-        books could not even be opened."""
+        pages could not even be opened."""
         try:
-            return await self._books.start(entry.operation, entry)
+            return await self._pages.start(entry.operation, entry)
         except MayBeWritten as fault:
-            raise OutcomeUnknown("the bank's books did not answer") from fault
+            raise OutcomeUnknown("the bank's pages did not answer") from fault
 
     def _reference(self, operation: str) -> str:
-        return self._books.page_id(operation)
+        return self._pages.page_id(operation)
 
     def _operation(self, reference: str) -> str:
         """The operation of what has this reference, if there is such a thing."""

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
-from cambist.adapters.bank.books import InvoiceEntry
+from cambist.adapters.bank.pages import InvoiceEntry
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.script import Ending, Twist
 from cambist.ports.bank import Bank, BankSimulator, InvoiceState, InvoiceStatus, Pretence, Transfer

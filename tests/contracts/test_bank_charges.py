@@ -109,7 +109,7 @@ class TestCharge:
     ) -> None:
         await bank.charge(debit(mandate))
         await bank.pretend_charge(CHARGE, ChargePretence(status=C.PAID, payer_name="Ivan Petrovich P."))
-        page = await bank._books.read(BINDING)
+        page = await bank._pages.read(BINDING)
         assert page is not None
         told = repr([mandate, debit(mandate), await charge_of(bank), page, page.binding])
         assert "Ivan" not in told

@@ -236,7 +236,7 @@ class TestPretend:
 class TestBooks:
     async def test_a_token_is_of_no_use_before_it_was_given(self, bank: SimulatedBank) -> None:
         made = await bank.bind(binding())
-        page = await bank._books.read(BINDING)
+        page = await bank._pages.read(BINDING)
         assert page is not None
         assert page.binding is not None
         token = page.binding.token

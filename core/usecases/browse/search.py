@@ -34,9 +34,9 @@ from ...domain.webhooks.events import Event
 from ..accounts.accounts import storable
 from ..kyc.gate import find_client
 from ..sealed import open_client_phone
-from .books import get_purse
 from .browse import browse_accounts
 from .gateways import known_gateways
+from .ledger import get_purse
 
 MOST = 50
 _ACCOUNTS = 1000

@@ -5,7 +5,7 @@ from typing import Any
 
 from ....core.domain.errors import shape_error
 from ....core.domain.operators.audit import AuditEntry
-from ....core.usecases.browse.books import AuditWish, browse_audit
+from ....core.usecases.browse.ledger import AuditWish, browse_audit
 from ....core.usecases.browse.search import kind_of_id
 from ....core.usecases.browse.timeline import Moment
 from ....ports.bundle import Ports

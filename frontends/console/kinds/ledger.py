@@ -3,7 +3,7 @@
 from typing import Any
 
 from ....core.domain.ledger import EntryKind, JournalEntry, currency_of
-from ....core.usecases.browse.books import (
+from ....core.usecases.browse.ledger import (
     LedgerState,
     PurseView,
     get_purse,

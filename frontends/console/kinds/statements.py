@@ -3,7 +3,7 @@
 from typing import Any
 
 from ....core.domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
-from ....core.usecases.browse.books import list_corrections, list_statement_items, list_statements
+from ....core.usecases.browse.ledger import list_corrections, list_statement_items, list_statements
 from ....core.usecases.browse.timeline import Moment, read_timeline
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when

@@ -1,4 +1,4 @@
-"""What time and people do to the bindings, mandates and charges in a simulated bank's books (mandate_pages.py)."""
+"""What time and people do to the bindings, mandates and charges in a simulated bank's pages (mandate_pages.py)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -19,8 +19,8 @@ from ...ports.mandates import (
     MandatePretence,
     MandateStatus,
 )
-from .books import DECLINED, INSUFFICIENT_FUNDS, OUTCOME_UNKNOWN, REACTION, InvoiceEntry, as_of, paid, refunds_as_of
 from .mandate_pages import BindingPart, ChargePart, NextCharge
+from .pages import DECLINED, INSUFFICIENT_FUNDS, OUTCOME_UNKNOWN, REACTION, InvoiceEntry, as_of, paid, refunds_as_of
 
 _ACTING: Mapping[int, str] = {INSUFFICIENT_FUNDS: "insufficient_funds", DECLINED: "declined_by_bank"}
 """Amounts in kopecks that fail without a call, and why: a charge at once, a first charge a second after the link."""

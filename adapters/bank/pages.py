@@ -1,7 +1,7 @@
-"""What stands in a simulated bank's books: invoices with their refunds, and what time and people do to them.
+"""What stands in a simulated bank's pages: invoices with their refunds, and what time and people do to them.
 
 An invoice and its refunds are one page, so that of many refunds at once no two send the same money back. Bindings and
-charges are such pages too, for their money goes back the same way; what time and people do to them: mandate_books.py.
+charges are such pages too, for their money goes back the same way; what time and people do to them: mandate_events.py.
 """
 
 from datetime import datetime, timedelta
@@ -48,7 +48,7 @@ class RefundEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InvoiceEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One invoice in the bank's books, or a binding or charge: the body of a note."""
+    """One invoice in the bank's pages, or a binding or charge: the body of a note."""
 
     operation: str
     amount_kopecks: int
