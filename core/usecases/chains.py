@@ -29,7 +29,7 @@ NO_HEAD = "the chain has no head: it was deleted, or this is an upgrade"
 UNTAGGED = "the head of the chain bears no tag of the vault: it was taken away, or this is an upgrade"
 ALTERED = "the head of the chain is not what the vault tagged"
 
-_SEALED_AT_ONCE = 1000
+_AT_ONCE = 1000
 
 log = logging.getLogger("cambist.ledger")
 
@@ -82,7 +82,7 @@ async def present_head(ports: Ports) -> str:
     return told(heads, sealed_at)
 
 
-async def seal_chain(ports: Ports, chain: Chain) -> int:
+async def extend_chain(ports: Ports, chain: Chain) -> int:
     """Seal what is committed by now and not sealed yet; how many rows that were. None are where the head is at fault,
     which alarms tell (ledger/watch.py)."""
     behind = ""
@@ -96,9 +96,7 @@ async def seal_chain(ports: Ports, chain: Chain) -> int:
         number, last = head.number, head.seal
         # Each look goes on where the one before ended: a database may walk over what was sealed just now, and over a
         # million of such that takes longer than all the sealing.
-        fresh: list[Any] = await unit[chain.rows].find(
-            number=None, id=AtLeast(behind), order="id", limit=_SEALED_AT_ONCE
-        )
+        fresh: list[Any] = await unit[chain.rows].find(number=None, id=AtLeast(behind), order="id", limit=_AT_ONCE)
         for row in fresh:
             number += 1
             last = chain.link(row, number, last)
@@ -114,5 +112,5 @@ async def seal_chain(ports: Ports, chain: Chain) -> int:
         count, behind = await retrying(ports.storage, work)
         done += count
         # What comes in meanwhile is left to the next sealing, or a busy service would never end this one.
-        if count < _SEALED_AT_ONCE:
+        if count < _AT_ONCE:
             return done

@@ -24,7 +24,7 @@ from .exchanges.steps import WATCH_EXCHANGE
 from .gateways.news import HOLD, TELL, tell_accounts, tell_if_held
 from .kyc.results import FOLLOW, follow
 from .kyc.uploads import TIDY_UPLOAD, tidy_upload
-from .ledger.ledger import SEAL, seal
+from .ledger.ledger import EXTEND_CHAINS, extend_chains
 from .payments.charge_effects import EXHAUST, tell_if_exhausted
 from .payments.opening import WATCH
 from .payments.progress import watch
@@ -85,7 +85,7 @@ JOB_KINDS = (
     JobKind(TIDY, tidy),
     JobKind(HOLD.kind, tell_if_held),
     JobKind(TELL, tell_accounts),
-    JobKind(SEAL, seal),
+    JobKind(EXTEND_CHAINS, extend_chains),
     JobKind(DAILY, open_daily),
     JobKind(SETTLE, settle),
     JobKind(OWN_DAILY.kind, open_own_daily),

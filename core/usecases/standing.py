@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict
 from ...ports.jobs import Job
-from .ledger.ledger import SEAL, first_sealing
+from .ledger.ledger import EXTEND_CHAINS, first_extension
 from .retention import RETAIN, first_retention
 from .settlement.settlement import DAILY, first_settlement
 from .webhooks.feed import TIDY, first_tidying
@@ -16,7 +16,7 @@ from .webhooks.feed import TIDY, first_tidying
 STANDING: Mapping[str, Callable[[Ports], Job]] = {
     RETAIN: lambda ports: first_retention(ports.clock.now()),
     TIDY: first_tidying,
-    SEAL: first_sealing,
+    EXTEND_CHAINS: first_extension,
     DAILY: first_settlement,
 }
 """How each is made when it is not there, by its id."""

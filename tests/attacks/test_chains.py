@@ -12,7 +12,7 @@ from cambist.core.domain.operators.audit import AUDIT, Act
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.acts.audit import note
-from cambist.core.usecases.chains import ALTERED, NO_HEAD, UNTAGGED, present_head, seal_chain
+from cambist.core.usecases.chains import ALTERED, NO_HEAD, UNTAGGED, extend_chain, present_head
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.ledger.watch import ledger_faults
 from tests.attacks.kit import OWN, Attacker, multiplied, without
@@ -30,8 +30,8 @@ async def lived_in(attacked: TestHouse) -> None:
         await paid(attacked, f"{100 + number}.00")
         act = Act(operator="vera", name="client.look", object_id=f"cli_{number}", reason=f"reason {number}")
         await note(attacked.ports, act)
-    assert await seal_chain(attacked.ports, LEDGER) == LINES
-    assert await seal_chain(attacked.ports, AUDIT) == LINES
+    assert await extend_chain(attacked.ports, LEDGER) == LINES
+    assert await extend_chain(attacked.ports, AUDIT) == LINES
     assert (await verify_ledger(attacked.ports)).holds
 
 
@@ -108,9 +108,9 @@ async def test_no_job_seals_what_he_calls_old_or_new(attacked: TestHouse, attack
     """Neither the hourly sealing nor the first account of what looks like an empty installation helps him."""
     await LEDGERS[case][0](attacker)
     await paid(attacked)
-    assert await seal_chain(attacked.ports, LEDGER) == 0
+    assert await extend_chain(attacked.ports, LEDGER) == 0
     await create_account(attacked.ports, "Another")
-    assert await seal_chain(attacked.ports, LEDGER) == 0
+    assert await extend_chain(attacked.ports, LEDGER) == 0
     assert not (await verify_ledger(attacked.ports)).holds
 
 
@@ -176,7 +176,7 @@ async def test_an_audit_log_made_anew_is_named(attacked: TestHouse, attacker: At
     assert (report.holds, report.first_bad_entry) == (False, None)
     assert report.first_bad_act is not None
     assert (report.first_bad_act.number, report.first_bad_act.reason) == (number, reason)
-    assert await seal_chain(attacked.ports, AUDIT) == 0
+    assert await extend_chain(attacked.ports, AUDIT) == 0
 
 
 async def test_a_former_state_passes_but_for_a_head_that_was_told_since(
@@ -188,7 +188,7 @@ async def test_a_former_state_passes_but_for_a_head_that_was_told_since(
     early = await present_head(attacked.ports)
     await paid(attacked, "900.00")
     await note(attacked.ports, Act(operator="vera", name="client.look", object_id="cli_9"))
-    assert (await seal_chain(attacked.ports, LEDGER), await seal_chain(attacked.ports, AUDIT)) == (1, 1)
+    assert (await extend_chain(attacked.ports, LEDGER), await extend_chain(attacked.ports, AUDIT)) == (1, 1)
     late = await present_head(attacked.ports)
 
     await attacker.delete(*(each for each in await everything(attacked.ports, Payment) if each.id not in payments))
@@ -208,7 +208,7 @@ async def test_a_former_state_passes_but_for_a_head_that_was_told_since(
 
     await paid(attacked, "901.00")
     await note(attacked.ports, Act(operator="vera", name="client.look", object_id="cli_10"))
-    assert (await seal_chain(attacked.ports, LEDGER), await seal_chain(attacked.ports, AUDIT)) == (1, 1)
+    assert (await extend_chain(attacked.ports, LEDGER), await extend_chain(attacked.ports, AUDIT)) == (1, 1)
     assert (await verify_ledger(attacked.ports)).holds
     replaced = await verify_ledger(attacked.ports, against=heads_in(late))
     assert replaced.differing == tuple(

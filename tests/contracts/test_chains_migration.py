@@ -17,7 +17,7 @@ from cambist.core.domain.chains import FIRST_LINK
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import LEDGER, EntryKind, JournalEntry, Purse, journal_entry
 from cambist.core.domain.tron import tron_address
-from cambist.core.usecases.chains import NO_HEAD, UNTAGGED, seal_chain
+from cambist.core.usecases.chains import NO_HEAD, UNTAGGED, extend_chain
 from cambist.core.usecases.ledger.adoption import adopt
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.ledger.watch import ledger_faults
@@ -96,7 +96,7 @@ async def test_what_was_sealed_before_is_taken_over_by_an_operator(old_url: str)
             ("wd_pending_elsewhere", "withdrawals.wallet"),
         ]
         assert len(await ledger_faults(ports)) == 2
-        assert await seal_chain(ports, LEDGER) == 0
+        assert await extend_chain(ports, LEDGER) == 0
 
         done = await adopt(ports)
         assert (done.chains, done.entries, done.acts) == (("ledger", "audit"), SEALED + 1, 1)

@@ -15,10 +15,10 @@ from cambist.core.domain.money import Usdt
 from cambist.core.domain.operators.audit import AUDIT, Act
 from cambist.core.usecases import chains
 from cambist.core.usecases.acts.audit import acting
-from cambist.core.usecases.chains import begin_chains, seal_chain
+from cambist.core.usecases.chains import begin_chains, extend_chain
 from cambist.core.usecases.holding import hold
 from cambist.core.usecases.ledger.check import LedgerReport, verify_ledger
-from cambist.core.usecases.ledger.ledger import LEDGER_RULES, may_take, post, purses, seal_all
+from cambist.core.usecases.ledger.ledger import LEDGER_RULES, extend_journal, may_take, post, purses
 from cambist.core.usecases.units import retrying
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
@@ -196,7 +196,7 @@ async def test_a_row_that_a_credit_makes_meanwhile_is_read_again(ports: Ports) -
 async def test_sealers_at_once_give_each_entry_one_number(ports: Ports, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chains, "_SEALED_AT_ONCE", 7)
     await book(ports, *(receipt(f"pay_{number:03}", 5) for number in range(40)))
-    sealed = await asyncio.gather(*(seal_all(ports) for _ in range(3)))
+    sealed = await asyncio.gather(*(extend_journal(ports) for _ in range(3)))
     assert sum(sealed) == 40
     entries = sorted(await everything(ports, JournalEntry), key=lambda each: each.number)
     assert [each.number for each in entries] == list(range(1, 41))
@@ -210,8 +210,8 @@ async def test_sealers_at_once_give_each_entry_one_number(ports: Ports, monkeypa
 
 async def test_entries_that_come_during_the_sealing_are_sealed_later(ports: Ports) -> None:
     await book(ports, receipt("pay_1", 5))
-    await asyncio.gather(seal_all(ports), book(ports, receipt("pay_2", 5)), book(ports, receipt("pay_0", 5)))
-    await seal_all(ports)
+    await asyncio.gather(extend_journal(ports), book(ports, receipt("pay_2", 5)), book(ports, receipt("pay_0", 5)))
+    await extend_journal(ports)
     report = await verify_ledger(ports)
     assert (journal_holds(report), report.entries, report.unsealed) == (True, 3, 0)
 
@@ -223,16 +223,16 @@ async def test_a_sealer_that_dies_leaves_a_chain_that_holds(
     monkeypatch.setattr(chains, "_SEALED_AT_ONCE", 3)
     await book(ports, *(receipt(f"pay_{number}", 5) for number in range(8)))
     with pytest.raises(Killed):
-        await seal_all(fused(ports, CrashPoint(2, after=after)))
+        await extend_journal(fused(ports, CrashPoint(2, after=after)))
     report = await verify_ledger(ports)
     assert (journal_holds(report), report.entries, report.unsealed) == (True, 8, 2 if after else 5)
-    assert await seal_all(ports) == report.unsealed
+    assert await extend_journal(ports) == report.unsealed
     assert journal_holds(await verify_ledger(ports))
 
 
 async def test_a_changed_row_is_found_on_every_storage(ports: Ports) -> None:
     await book(ports, *(receipt(f"pay_{number}", 5) for number in range(5)))
-    await seal_all(ports)
+    await extend_journal(ports)
     async with ports.storage.unit() as unit:
         [third] = await unit[JournalEntry].find(number=3)
         unit[JournalEntry].save(msgspec.structs.replace(third, account_id="acc_2"))
@@ -248,5 +248,5 @@ async def test_the_chains_begin_with_the_first_acts_where_there_is_no_account(fr
     await asyncio.gather(*(hold(acting(fresh, act), Because.BY_HAND) for act in acts))
     report = await verify_ledger(fresh)
     assert (report.holds, report.acts, report.acts_unsealed) == (True, 2, 2), report.first_bad_act
-    assert await seal_chain(fresh, AUDIT) == 2
+    assert await extend_chain(fresh, AUDIT) == 2
     assert (await verify_ledger(fresh)).holds

@@ -21,7 +21,7 @@ from cambist.core.domain.ledger import SERVICE, EntryKind, JournalEntry, Purse, 
 from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.core.usecases.ledger.adoption import adopt
 from cambist.core.usecases.ledger.check import verify_ledger
-from cambist.core.usecases.ledger.ledger import seal_all
+from cambist.core.usecases.ledger.ledger import extend_journal
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.compose import open_house
@@ -165,7 +165,7 @@ async def test_entries_are_what_the_service_would_have_written(url: str) -> None
             at=PAID_AT,
             postings={Purse.BANK: -100_00, Purse.PENDING: 100_00},
         )
-        assert await seal_all(house.ports) == 0, "an operator takes the books over first"
+        assert await extend_journal(house.ports) == 0, "an operator takes the books over first"
         await adopt(house.ports)
         sealed = [entry for entry in await everything(house.ports, JournalEntry) if entry.number is not None]
         assert len(sealed) == 1502

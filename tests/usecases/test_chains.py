@@ -11,7 +11,7 @@ from cambist.core.domain.chains import Head, heads_in, told
 from cambist.core.domain.ledger import LEDGER, JournalEntry
 from cambist.core.domain.operators.audit import AUDIT, Act
 from cambist.core.usecases.acts.audit import note
-from cambist.core.usecases.chains import present_head, seal_chain
+from cambist.core.usecases.chains import extend_chain, present_head
 from cambist.core.usecases.ledger.adoption import adopt
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.operators.reseal import reseal
@@ -26,7 +26,7 @@ async def grown(house: TestHouse, ports: Ports, name: str) -> None:
     """One more entry and one more act, sealed."""
     await book(house, entry(house, f"pay_{name}"))
     await note(ports, Act(operator="vera", name="look", object_id=name))
-    assert (await seal_chain(ports, LEDGER), await seal_chain(ports, AUDIT)) == (1, 1)
+    assert (await extend_chain(ports, LEDGER), await extend_chain(ports, AUDIT)) == (1, 1)
 
 
 @pytest.fixture

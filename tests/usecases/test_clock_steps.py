@@ -20,7 +20,7 @@ from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases import clock_steps
 from cambist.core.usecases.clock_steps import STEP, ClockWatch, SetBack, found_set_back
-from cambist.core.usecases.ledger.ledger import SEAL
+from cambist.core.usecases.ledger.ledger import EXTEND_CHAINS
 from cambist.core.usecases.settlement.settlement import DAILY
 from cambist.core.usecases.standing import start_standing
 from cambist.frontends.worker import loop
@@ -180,7 +180,7 @@ async def test_standing_jobs_come_no_later_than_they_would_anew(house: TestHouse
         house.clock.step(-3 * HOUR)
         await house.clock.advance(5)
         now = house.clock.now()
-        assert (await job_of(house, SEAL)).due <= now + timedelta(hours=1)
+        assert (await job_of(house, EXTEND_CHAINS)).due <= now + timedelta(hours=1)
         assert (await job_of(house, DAILY)).due <= now + timedelta(days=1)
 
 

@@ -11,7 +11,7 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.chains import FIRST_LINK, ChainHead
 from cambist.core.domain.ledger import LEDGER, EntryKind, JournalEntry, Purse, journal_entry
 from cambist.core.usecases.ledger.check import verify_ledger
-from cambist.core.usecases.ledger.ledger import post, purses, seal_all
+from cambist.core.usecases.ledger.ledger import extend_journal, post, purses
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.faults import Conflict
 from cambist.ports.storage import Storage, Unit
@@ -73,11 +73,11 @@ async def test_entries_of_one_unit_move_a_balance_together(house: TestHouse) -> 
 async def test_sealing_gives_every_entry_its_number_once(house: TestHouse) -> None:
     for number in (3, 1, 2):
         await book(house, entry(house, f"pay_{number}"))
-    assert await seal_all(house.ports) == 3
-    assert await seal_all(house.ports) == 0
+    assert await extend_journal(house.ports) == 3
+    assert await extend_journal(house.ports) == 0
     first = await journal(house)
     await book(house, entry(house, "pay_0"))
-    assert await seal_all(house.ports) == 1
+    assert await extend_journal(house.ports) == 1
     by_number = sorted(await journal(house), key=lambda each: each.number or 0)
     assert [each.object_id for each in by_number] == ["pay_1", "pay_2", "pay_3", "pay_0"]
     assert [each for each in by_number if each.number != 4] == first
@@ -98,7 +98,7 @@ async def test_more_than_a_thousand_entries_are_sealed_in_several_units(house: T
     before = await verify_ledger(house.ports)
     assert (before.holds, before.entries, before.unsealed) == (True, 2001, 2001)
     calm = CrashPoint(0, after=False)
-    assert await seal_all(fused(house.ports, calm)) == 2001
+    assert await extend_journal(fused(house.ports, calm)) == 2001
     assert calm.commits == 3
     report = await verify_ledger(house.ports, progress=told.append)
     assert (report.holds, report.entries, report.unsealed, told) == (True, 2001, 0, [1000, 2000])
@@ -128,9 +128,9 @@ async def test_what_comes_while_it_seals_is_left_to_the_next_time(house: TestHou
                 yield OtherCommit(unit, commit)
 
     busy = Busy()
-    assert await seal_all(msgspec.structs.replace(house.ports, storage=cast("Storage", busy))) == 1500
+    assert await extend_journal(msgspec.structs.replace(house.ports, storage=cast("Storage", busy))) == 1500
     assert busy.came == 2
-    assert await seal_all(house.ports) == 2
+    assert await extend_journal(house.ports) == 2
     assert (await verify_ledger(house.ports)).unsealed == 0
 
 
@@ -139,9 +139,9 @@ async def test_what_comes_while_it_seals_is_left_to_the_next_time(house: TestHou
 async def test_a_sealer_that_died_is_followed_by_another(house: TestHouse, at: int, after: bool) -> None:
     await book(house, *(entry(house, f"pay_{number}") for number in range(2001)))
     with pytest.raises(Killed):
-        await seal_all(fused(house.ports, CrashPoint(at, after=after)))
+        await extend_journal(fused(house.ports, CrashPoint(at, after=after)))
     assert (await verify_ledger(house.ports)).holds
-    await seal_all(house.ports)
+    await extend_journal(house.ports)
     report = await verify_ledger(house.ports)
     assert (report.holds, report.entries, report.unsealed) == (True, 2001, 0)
 

@@ -13,7 +13,7 @@ from cambist.core.domain.chains import ChainHead, link_in
 from cambist.core.domain.ledger import LEDGER, JournalEntry, LedgerAccount, Posting, Purse
 from cambist.core.usecases.chains import ALTERED, NO_HEAD
 from cambist.core.usecases.ledger.check import verify_ledger
-from cambist.core.usecases.ledger.ledger import seal_all
+from cambist.core.usecases.ledger.ledger import extend_journal
 from cambist.core.usecases.settlement.settlement import settle_own
 from tests.houses import TestHouse
 from tests.usecases.test_ledger import book, entry, journal, plain
@@ -155,21 +155,21 @@ async def _renamed(house: TestHouse, chain: list[JournalEntry]) -> None:
     await write(house, save=(changed(loose, revision=2),))
 
 
-SEALED_5 = "is not what was sealed"
+CHAINED_5 = "is not what was sealed"
 TAMPERINGS: dict[str, tuple[Tampering, tuple[int | None, str]]] = {
-    "a posting changed": (_posting_changed, (5, SEALED_5)),
-    "an account changed": (_account_changed, (5, SEALED_5)),
-    "a moment changed": (_moment_changed, (5, SEALED_5)),
+    "a posting changed": (_posting_changed, (5, CHAINED_5)),
+    "an account changed": (_account_changed, (5, CHAINED_5)),
+    "a moment changed": (_moment_changed, (5, CHAINED_5)),
     "an entry deleted": (_deleted, (5, "is missing from the chain")),
-    "an entry deleted, the rest moved up": (_deleted_and_moved_up, (5, SEALED_5)),
-    "an entry inserted before one of its number": (_inserted_before, (5, SEALED_5)),
+    "an entry deleted, the rest moved up": (_deleted_and_moved_up, (5, CHAINED_5)),
+    "an entry inserted before one of its number": (_inserted_before, (5, CHAINED_5)),
     "an entry inserted after one of its number": (_inserted_after, (5, "has a number that is not its own")),
     "an entry inserted below the chain": (_inserted_below, (0, "has a number that is not its own")),
     "an entry added to the chain": (_inserted_at_the_end, (14, "the chain should end at number 12")),
-    "two swapped": (_swapped, (5, SEALED_5)),
-    "two swapped with their seals": (_swapped_with_their_seals, (5, SEALED_5)),
-    "a seal changed": (_seal_changed, (5, SEALED_5)),
-    "a seal taken away": (_seal_taken_away, (5, SEALED_5)),
+    "two swapped": (_swapped, (5, CHAINED_5)),
+    "two swapped with their seals": (_swapped_with_their_seals, (5, CHAINED_5)),
+    "a seal changed": (_seal_changed, (5, CHAINED_5)),
+    "a seal taken away": (_seal_taken_away, (5, CHAINED_5)),
     "an entry unsealed": (_number_taken_away, (5, "is missing from the chain")),
     "the head changed": (_head_changed, (13, "the chain should end at number 12")),
     "the head deleted": (_head_deleted, (None, NO_HEAD)),
@@ -191,7 +191,7 @@ async def test_the_first_bad_entry_is_named(house: TestHouse, case: str) -> None
     assert report.first_bad_entry is not None
     assert (report.first_bad_entry.number, report.first_bad_entry.reason) == (number, reason)
     by_number = {each.number: each.id for each in await journal(house) if each.number is not None}
-    if reason == SEALED_5 and "inserted" not in case:
+    if reason == CHAINED_5 and "inserted" not in case:
         assert report.first_bad_entry.id == by_number[5]
     if "inserted" in case:
         assert report.first_bad_entry.id in ("receipt:!:1", "receipt:~:1")
@@ -244,7 +244,7 @@ async def test_a_running_balance_that_was_deleted_is_named(house: TestHouse) -> 
 @pytest.mark.parametrize("number", [1000, -5, 0])
 async def test_an_inserted_entry_is_seen_wherever_the_walk_turns_a_page(house: TestHouse, number: int) -> None:
     await book(house, *(entry(house, f"pay_{each}") for each in range(1001)))
-    await seal_all(house.ports)
+    await extend_journal(house.ports)
     await write(house, add=(_forged(house, "~", number),))
     report = await verify_ledger(house.ports)
     assert report.first_bad_entry is not None

@@ -15,7 +15,7 @@ from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import FINAL, Exchange, ExchangeStatus
 from ...domain.exchanges.funds import ExchangeTransfer, is_under_way
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
-from ..chains import CHAINS, HEAD_RULE, head_fault, new_head, seal_chain, tagged
+from ..chains import CHAINS, HEAD_RULE, extend_chain, head_fault, new_head, tagged
 from ..sealed import tag_exchange, tag_return, tag_wallet, tag_withdrawal
 from ..units import retrying
 from .check import LedgerReport, Progress, nobody, verify_ledger
@@ -53,7 +53,7 @@ async def adopt(ports: Ports, *, anyway: bool = False, progress: Progress = nobo
 
     taken, wallets = await retrying(ports.storage, work, again_on=(HEAD_RULE,))
     for chain in CHAINS if taken else ():
-        await seal_chain(ports, chain)
+        await extend_chain(ports, chain)
     return Adopted(chains=taken, entries=report.entries, acts=report.acts, wallets=wallets)
 
 

@@ -62,7 +62,7 @@ class ChainCheck:
         """Where the rows that were seen end."""
         return Head(chain=self.chain.name, number=self._number, link=self._link)
 
-    def sealed(self, number: int, row: Any) -> None:
+    def note_chained(self, number: int, row: Any) -> None:
         """The next row of the chain, by its number."""
         self.rows += 1
         expected = self._number + 1
@@ -109,7 +109,7 @@ class ChainCheck:
         if fault is not None:
             self.fault(None, None, fault)
 
-    def unsealed(self) -> None:
+    def note_loose(self) -> None:
         """A row that the chain does not hold yet."""
         self.rows += 1
         self.loose += 1
@@ -150,7 +150,7 @@ async def _batch(shelf: Shelf[Any], offset: int, **asked: Any) -> list[Any]:
                 return readable
 
 
-async def sealed_rows(seen: Snapshot, chain: Chain) -> AsyncIterator[tuple[int, Any]]:
+async def chained_rows(seen: Snapshot, chain: Chain) -> AsyncIterator[tuple[int, Any]]:
     """Whatever has a number, in its order: also a number that the chain never gave, or one that two have. Raises:
     RowUnreadable."""
     last, same = _LOWEST, 0
@@ -161,7 +161,7 @@ async def sealed_rows(seen: Snapshot, chain: Chain) -> AsyncIterator[tuple[int, 
             yield number, row
 
 
-async def unsealed_rows(seen: Snapshot, chain: Chain) -> AsyncIterator[Any]:
+async def loose_rows(seen: Snapshot, chain: Chain) -> AsyncIterator[Any]:
     """What the chain does not hold yet. Raises: RowUnreadable."""
     after, past = "", 0
     while batch := await _batch(seen[chain.rows], past, number=None, id=AtLeast(after)):

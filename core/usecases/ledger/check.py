@@ -18,7 +18,7 @@ from ...domain.ledger import (
     imbalance,
 )
 from ...domain.operators.audit import AUDIT
-from .chain_check import BATCH, BadEntry, ChainCheck, RowUnreadable, sealed_rows, unsealed_rows
+from .chain_check import BATCH, BadEntry, ChainCheck, RowUnreadable, chained_rows, loose_rows
 from .value_check import BadValue, bad_values
 
 
@@ -125,22 +125,22 @@ async def verify_ledger(
 
 
 async def _walk(seen: Snapshot, books: "_Books", head: ChainHead | None, *, adopting: bool) -> None:
-    async for number, entry in sealed_rows(seen, LEDGER):
-        books.chain.sealed(number, entry)
+    async for number, entry in chained_rows(seen, LEDGER):
+        books.chain.note_chained(number, entry)
         books.count(entry)
     books.chain.ends(head, adopting=adopting)
-    async for entry in unsealed_rows(seen, LEDGER):
-        books.chain.unsealed()
+    async for entry in loose_rows(seen, LEDGER):
+        books.chain.note_loose()
         books.count(entry)
 
 
 async def _walk_acts(seen: Snapshot, acts: ChainCheck, *, adopting: bool) -> None:
     try:
-        async for number, row in sealed_rows(seen, AUDIT):
-            acts.sealed(number, row)
+        async for number, row in chained_rows(seen, AUDIT):
+            acts.note_chained(number, row)
         acts.ends(await seen[ChainHead].get(AUDIT.head_id), adopting=adopting)
-        async for _ in unsealed_rows(seen, AUDIT):
-            acts.unsealed()
+        async for _ in loose_rows(seen, AUDIT):
+            acts.note_loose()
     except RowUnreadable:
         acts.stops()
 

@@ -23,10 +23,10 @@ from ...domain.ledger import (
 )
 from ...domain.money import Usdt
 from ...domain.operators.audit import AUDIT
-from ..chains import seal_chain
+from ..chains import extend_chain
 from ..schedule import come_back
 
-SEAL = "ledger.seal"
+EXTEND_CHAINS = "ledger.seal"
 
 LEDGER_RULES = ("ledger_accounts_id",)
 """Unique rules whose Conflict means that another unit made a running balance first: read again."""
@@ -106,20 +106,20 @@ async def purses(unit: Unit, owner: str, mode: Mode) -> dict[Purse, int]:
     return found
 
 
-def first_sealing(ports: Ports) -> Job:
+def first_extension(ports: Ports) -> Job:
     """The standing job that seals new entries every hour."""
     now = ports.clock.now()
-    return Job(id=SEAL, kind=SEAL, argument="", due=now + _EVERY, created_at=now)
+    return Job(id=EXTEND_CHAINS, kind=EXTEND_CHAINS, argument="", due=now + _EVERY, created_at=now)
 
 
-async def seal(ports: Ports, job: Job) -> None:
+async def extend_chains(ports: Ports, job: Job) -> None:
     """Put every entry, and every row of the audit log, that is not sealed yet into its hash chain, and come back in an
     hour."""
-    await seal_all(ports)
-    await seal_chain(ports, AUDIT)
+    await extend_journal(ports)
+    await extend_chain(ports, AUDIT)
     await come_back(ports, job, ports.clock.now() + _EVERY, anew=True)
 
 
-async def seal_all(ports: Ports) -> int:
+async def extend_journal(ports: Ports) -> int:
     """Seal what is committed of the journal by now and not sealed yet; how many entries that were."""
-    return await seal_chain(ports, LEDGER)
+    return await extend_chain(ports, LEDGER)

@@ -20,7 +20,7 @@ from ...domain.days import iso
 from ...domain.errors import Refusal
 from ...domain.settlement.settlement import Settlement, SettlementBatch, cutoff_of, last_run, next_run
 from ..accounts.accounts import find_account
-from ..ledger.ledger import seal_all
+from ..ledger.ledger import extend_journal
 from ..refunds.progress import retry_waiting
 from ..schedule import come_back
 from ..test_clock import test_clock_of
@@ -142,7 +142,7 @@ async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> Non
     if failed is not None:
         raise failed
     await _close(ports, job)
-    await seal_all(ports)
+    await extend_journal(ports)
 
 
 async def _accounts(ports: Ports, batch: SettlementBatch) -> AsyncIterator[Account]:
