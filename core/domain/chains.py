@@ -67,12 +67,12 @@ class ChainHead(msgspec.Struct, frozen=True, kw_only=True):
     tag: bytes | None = None
     """The vault's over number and link; null where the chain was never taken over from before there were tags."""
     sealed_at: datetime | None = None
-    """When the last rows were sealed."""
+    """When the last rows were chained."""
     version: int = 0
 
 
 def link_in(seal: bytes | None) -> bytes:
-    """The link of a row's seal."""
+    """The link of a row."""
     return (seal or b"")[:LINK_BYTES]
 
 
@@ -98,7 +98,7 @@ _HEAD = re.compile(r"(?<![\w-])(ledger|audit)=([0-9]{1,18}):([A-Za-z0-9_-]{43})(
 
 
 def told(heads: Iterable[Head], at: datetime | None) -> str:
-    """Heads as one line, with the moment at which the rows up to them were sealed."""
+    """Heads as one line, with the moment at which the rows up to them were chained."""
     return " ".join((*(head.told for head in heads), *(() if at is None else (f"at={iso(at)}",))))
 
 

@@ -164,7 +164,7 @@ class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     postings: tuple[Posting, ...]
     number: int | None = None
-    """Its place in the hash chain; null until it is sealed."""
+    """Its place in the hash chain; null until it is chained."""
     seal: bytes | None = None
     """Its link in the chain, and the vault's tag (chains.py)."""
     version: int = 0

@@ -1,8 +1,8 @@
-"""Sealing: the one room that puts rows into a hash chain, in batches, behind those who write them (domain/chains.py).
+"""The one room that puts rows into a hash chain, in batches, behind those who write them (domain/chains.py).
 
 A chain goes on only from a head that the vault tagged. One that was begun before there were tags, or whose head is
-gone or altered, is left as it is: whoever writes the database could call his own rows old, or not sealed yet, and would
-have them sealed as true. Only an operator takes such a chain over (ledger/adoption.py).
+gone or altered, is left as it is: whoever writes the database could call his own rows old, or not chained yet, and
+would have them chained as true. Only an operator takes such a chain over (ledger/adoption.py).
 """
 
 import logging
@@ -83,19 +83,19 @@ async def present_head(ports: Ports) -> str:
 
 
 async def extend_chain(ports: Ports, chain: Chain) -> int:
-    """Seal what is committed by now and not sealed yet; how many rows that were. None are where the head is at fault,
-    which alarms tell (ledger/watch.py)."""
+    """Add to the chain what is committed by now and not chained yet; how many rows that were. None are where the head
+    is at fault, which alarms tell (ledger/watch.py)."""
     behind = ""
 
     async def work(unit: Unit) -> tuple[int, str]:
         head = await unit[ChainHead].get(chain.head_id)
         fault = head_fault(ports.vault, chain, head)
         if head is None or fault is not None:
-            log.error("nothing is sealed, %s of the %s; see `cambist ledger verify`", fault, chain.name)
+            log.error("no row is chained, %s of the %s; see `cambist ledger verify`", fault, chain.name)
             return 0, behind
         number, last = head.number, head.seal
-        # Each look goes on where the one before ended: a database may walk over what was sealed just now, and over a
-        # million of such that takes longer than all the sealing.
+        # Each look goes on where the one before ended: a database may walk over what was chained just now, and over a
+        # million of such that takes longer than all the hashing.
         fresh: list[Any] = await unit[chain.rows].find(number=None, id=AtLeast(behind), order="id", limit=_AT_ONCE)
         for row in fresh:
             number += 1
@@ -111,6 +111,6 @@ async def extend_chain(ports: Ports, chain: Chain) -> int:
     while True:
         count, behind = await retrying(ports.storage, work)
         done += count
-        # What comes in meanwhile is left to the next sealing, or a busy service would never end this one.
+        # What comes in meanwhile is left to the next run, or a busy service would never end this one.
         if count < _AT_ONCE:
             return done

@@ -1,4 +1,4 @@
-"""Standing jobs: those that are always there and come back by themselves. Without them nothing settles, is sealed or
+"""Standing jobs: those that are always there and come back by themselves. Without them nothing settles, is chained or
 deleted, and nothing else would show it: what is not there is never late."""
 
 import contextlib

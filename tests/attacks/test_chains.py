@@ -25,7 +25,7 @@ LINES = 5
 
 @pytest.fixture(autouse=True)
 async def lived_in(attacked: TestHouse) -> None:
-    """Five payments and five acts, all sealed."""
+    """Five payments and five acts, all chained."""
     for number in range(LINES):
         await paid(attacked, f"{100 + number}.00")
         act = Act(operator="vera", name="client.look", object_id=f"cli_{number}", reason=f"reason {number}")
@@ -74,7 +74,7 @@ async def _cut_off(attacker: Attacker) -> None:
 
 
 async def _unsealed(attacker: Attacker) -> None:
-    """As if nothing had ever been sealed: the next sealing would take all of it for new."""
+    """As if nothing had ever been chained: the next run would take all of it for new."""
     [*rows] = await attacker.rows(LEDGER)
     for row in (multiplied(rows[0], 1000), *rows[1:]):
         await attacker.write(msgspec.structs.replace(row, number=None, seal=None))
@@ -157,12 +157,12 @@ async def _acts_unsealed(attacker: Attacker) -> None:
 
 
 ACTS: dict[str, tuple[Attack, int | None, str]] = {
-    "altered": (_act_altered_alone, 3, "is not what was sealed"),
+    "altered": (_act_altered_alone, 3, "is not what was chained"),
     "altered, all made anew": (_act_altered, 1, "is not what the vault tagged"),
     "deleted": (_act_deleted, 3, "is missing from the chain"),
     "deleted, all made anew": (_acts_deleted, 1, "is not what the vault tagged"),
     "inserted": (_act_inserted, 3, "has a number that is not its own"),
-    "reordered": (_acts_reordered, 3, "is not what was sealed"),
+    "reordered": (_acts_reordered, 3, "is not what was chained"),
     "the last deleted": (_acts_cut_off, 4, "the chain should end at number 5"),
     "all unsealed": (_acts_unsealed, None, NO_HEAD),
 }

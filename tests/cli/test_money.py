@@ -257,11 +257,11 @@ def test_a_changed_entry_is_1_and_is_named(books: Books) -> None:
     status, document = books.verify()
     bad = document["first_bad_entry"]
     assert (status, document["holds"], document["bad_balances"]) == (1, False, [])
-    assert (bad["number"], bad["reason"]) == (1, "is not what was sealed")
+    assert (bad["number"], bad["reason"]) == (1, "is not what was chained")
     assert bad["id"].startswith("receipt:pay_")
     outcome = books.call("ledger", "verify")
     assert outcome.status == 1
-    assert f"first bad entry  {bad['id']} 1 is not what was sealed" in outcome.out
+    assert f"first bad entry  {bad['id']} 1 is not what was chained" in outcome.out
 
 
 @pytest.mark.parametrize(

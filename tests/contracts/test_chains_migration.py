@@ -42,7 +42,7 @@ def receipt(number: int) -> JournalEntry:
 
 
 def filled(connection: sa.Connection) -> None:
-    """Four sealed entries, one that is not yet, and an act, as a service with 0018 left them."""
+    """Four chained entries, one that is not yet, and an act, as a service with 0018 left them."""
     command.upgrade(steps_on(connection), "0018")
     known = sa.MetaData()
 

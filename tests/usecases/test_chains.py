@@ -23,7 +23,7 @@ from tests.usecases.test_reseal import AFTER, BEFORE, BETWEEN, keyed
 
 
 async def grown(house: TestHouse, ports: Ports, name: str) -> None:
-    """One more entry and one more act, sealed."""
+    """One more entry and one more act, chained."""
     await book(house, entry(house, f"pay_{name}"))
     await note(ports, Act(operator="vera", name="look", object_id=name))
     assert (await extend_chain(ports, LEDGER), await extend_chain(ports, AUDIT)) == (1, 1)
@@ -31,7 +31,7 @@ async def grown(house: TestHouse, ports: Ports, name: str) -> None:
 
 @pytest.fixture
 async def house() -> AsyncIterator[TestHouse]:
-    """Without a receiver, whose secret would be sealed by the house's own key."""
+    """Without a receiver, whose secret would be chained by the house's own key."""
     async with open_test_house(receiver=False) as opened:
         opened.made_up = True
         yield opened

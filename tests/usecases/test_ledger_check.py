@@ -21,7 +21,7 @@ from tests.usecases.test_settlement import caller, paid
 
 
 async def lived_in(house: TestHouse) -> list[JournalEntry]:
-    """Six receipts, settled and sealed, and two that are not yet; the sealed ones in the order of the chain."""
+    """Six receipts, settled and chained, and two that are not yet; the chained ones in the order of the chain."""
     for number in range(6):
         await paid(house, f"{100 + number}.00")
     await settle_own(house.ports, await caller(house))
@@ -155,7 +155,7 @@ async def _renamed(house: TestHouse, chain: list[JournalEntry]) -> None:
     await write(house, save=(changed(loose, revision=2),))
 
 
-CHAINED_5 = "is not what was sealed"
+CHAINED_5 = "is not what was chained"
 TAMPERINGS: dict[str, tuple[Tampering, tuple[int | None, str]]] = {
     "a posting changed": (_posting_changed, (5, CHAINED_5)),
     "an account changed": (_account_changed, (5, CHAINED_5)),

@@ -64,8 +64,8 @@ async def _head_resealed(unit: Unit, house: TestHouse, chain: Chain) -> None:
     ("tamper", "word"),
     [
         (_sums_off, "off zero"),
-        (_said_otherwise, "ledger: entry 11 is not what was sealed"),
-        (_first_said_otherwise, "ledger: entry 1 is not what was sealed"),
+        (_said_otherwise, "ledger: entry 11 is not what was chained"),
+        (_first_said_otherwise, "ledger: entry 1 is not what was chained"),
         (_not_zero, "ledger: entry 12 does not sum to zero"),
         (_removed, "does not run"),
         (_last_removed, "does not run"),
@@ -98,7 +98,7 @@ async def test_only_the_newest_entries_are_looked_at(
     async with house.ports.storage.unit() as unit:
         unit[JournalEntry].save(changed(chain[-4], account_id="acc_other"))
         await unit.commit()
-    assert await ledger_faults(house.ports) == ("ledger: entry 9 is not what was sealed",)
+    assert await ledger_faults(house.ports) == ("ledger: entry 9 is not what was chained",)
     async with house.ports.storage.unit() as unit:
         await _beyond_the_head(unit, house, chain)
         await unit.commit()

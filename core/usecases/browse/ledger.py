@@ -54,9 +54,9 @@ class LedgerState(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     faults: tuple[str, ...]
-    sealed: int
+    chained: int
     """Entries in the hash chain."""
-    seal: str
+    link: str
     version: int = 0
 
 
@@ -111,8 +111,8 @@ async def ledger_state(ports: Ports) -> LedgerState:
     """What the cheap check of the ledger says, and where the chain ends."""
     faults = await ledger_faults(ports)
     head = await ports.storage.get(ChainHead, LEDGER.head_id)
-    sealed, seal = (0, "") if head is None else (head.number, head.seal.hex())
-    return LedgerState(id="", faults=faults, sealed=sealed, seal=seal)
+    chained, link = (0, "") if head is None else (head.number, head.seal.hex())
+    return LedgerState(id="", faults=faults, chained=chained, link=link)
 
 
 async def list_entries(

@@ -2,7 +2,7 @@
 
 A program cannot tell a history of before there were tags from one that was forged to look so. So nothing takes it over
 by itself: until an operator says that the history is the one that this installation wrote, alarms name it, and nothing
-is sealed on top of it.
+is chained on top of it.
 """
 
 import msgspec
@@ -37,8 +37,8 @@ class Adopted(msgspec.Struct, frozen=True, kw_only=True):
 
 async def adopt(ports: Ports, *, anyway: bool = False, progress: Progress = nobody) -> Adopted:
     """Tag the heads of chains that bear no tag, once every link and balance was found to hold, and payout wallets,
-    pending payouts and exchanges under way that bear none; and seal what waits. Where no chain is to be taken over,
-    nothing is.
+    pending payouts and exchanges under way that bear none; and extend the chains by what waits. Where no chain is to be
+    taken over, nothing is.
 
     Raises: Refusal INVALID_STATE where the books do not hold; where rows or a head show that the vault tagged them
     before, so that this is no upgrade, unless `anyway`: its keys are lost, and what stands is known to be true.

@@ -79,7 +79,7 @@ class ChainCheck:
     def _judge(self, number: int, row: Any) -> None:
         link, tag = link_in(row.seal), tag_in(row.seal)
         if not compare_digest(link, self.chain.link(row, number, self._link)):
-            self.fault(row.id, number, "is not what was sealed")
+            self.fault(row.id, number, "is not what was chained")
             return
         self.is_tagged = self.is_tagged or bool(tag)
         try:

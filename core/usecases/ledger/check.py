@@ -47,7 +47,7 @@ class LedgerReport(msgspec.Struct, frozen=True, kw_only=True):
     heads: tuple[Head, ...]
     """Where the chains end."""
     sealed_at: datetime | None
-    """When the journal's last entries were sealed."""
+    """When the journal's last entries were chained."""
     bad_values: tuple[BadValue, ...]
     """Amounts and wallets of other rows that are not what the journal, or their tags, say."""
     is_tagged: bool

@@ -107,13 +107,13 @@ async def purses(unit: Unit, owner: str, mode: Mode) -> dict[Purse, int]:
 
 
 def first_extension(ports: Ports) -> Job:
-    """The standing job that seals new entries every hour."""
+    """The standing job that adds new entries to their chains every hour."""
     now = ports.clock.now()
     return Job(id=EXTEND_CHAINS, kind=EXTEND_CHAINS, argument="", due=now + _EVERY, created_at=now)
 
 
 async def extend_chains(ports: Ports, job: Job) -> None:
-    """Put every entry, and every row of the audit log, that is not sealed yet into its hash chain, and come back in an
+    """Put every entry, and every row of the audit log, that is not chained yet into its hash chain, and come back in an
     hour."""
     await extend_journal(ports)
     await extend_chain(ports, AUDIT)
@@ -121,5 +121,5 @@ async def extend_chains(ports: Ports, job: Job) -> None:
 
 
 async def extend_journal(ports: Ports) -> int:
-    """Seal what is committed of the journal by now and not sealed yet; how many entries that were."""
+    """Add to the chain what is committed of the journal by now and not chained yet; how many entries that were."""
     return await extend_chain(ports, LEDGER)

@@ -11,14 +11,14 @@ from ..chains import CHAINS, head_fault
 from .chain_check import NO_ROW
 
 NEWEST = 100
-"""How many sealed entries are looked at."""
+"""How many chained entries are looked at."""
 
 
 async def ledger_faults(ports: Ports) -> tuple[str, ...]:
     """What is wrong, in words for operators; empty when nothing is.
 
-    The running balances of all owners together sum to zero in each currency, the newest sealed entries and acts are
-    what was sealed, entries sum to zero, and each chain ends where its head says, which the vault tagged.
+    The running balances of all owners together sum to zero in each currency, the newest chained entries and acts are
+    what was chained, entries sum to zero, and each chain ends where its head says, which the vault tagged.
     """
     async with ports.storage.snapshot() as seen:
         try:
@@ -51,7 +51,7 @@ async def _chain_end(ports: Ports, seen: Snapshot, chain: Chain) -> list[str]:
     before = FIRST_LINK if first == 1 else None
     for at, row in enumerate(found, first):
         if before is not None and link_in(row.seal) != chain.link(row, at, before):
-            faults.append(f"{chain.name}: entry {at} is not what was sealed")
+            faults.append(f"{chain.name}: entry {at} is not what was chained")
         if isinstance(row, JournalEntry) and imbalance(row.postings) is not None:
             faults.append(f"{chain.name}: entry {at} does not sum to zero")
         before = link_in(row.seal)

@@ -38,8 +38,8 @@ def _facts(each: PurseView | LedgerState) -> list[tuple[str, Any]]:
         return [
             ("the books", "hold, as far as the quick check sees" if not each.faults else "do not hold"),
             *(("alarm", fault) for fault in each.faults),
-            ("sealed entries", each.sealed),
-            ("last seal", each.seal),
+            ("chained entries", each.chained),
+            ("last link", each.link),
             ("proof", "Verify, on the list of purses (L)"),
         ]
     return [
@@ -58,7 +58,7 @@ async def _headline(ports: Ports) -> str:
     state = await ledger_state(ports)
     if state.faults:
         return f"ALARM: {'; '.join(state.faults)}"
-    return f"no alarm: sums are zero, the newest of {state.sealed} sealed entries hold"
+    return f"no alarm: sums are zero, the newest of {state.chained} chained entries hold"
 
 
 async def _verify(doing: Doing) -> str:
@@ -68,7 +68,7 @@ async def _verify(doing: Doing) -> str:
 
 def _told(report: LedgerReport) -> str:
     if report.holds:
-        return f"The books hold: {report.entries} entries, {report.unsealed} of them not sealed yet."
+        return f"The books hold: {report.entries} entries, {report.unsealed} of them not chained yet."
     lines = [f"The books do not hold; {report.entries} entries were checked."]
     bad = report.first_bad_entry
     if bad is not None:
@@ -83,7 +83,7 @@ _VERIFY = ConsoleAct(
     key="v",
     changes=lambda _: [
         Change("books", "as they are", "as they are: it reads only"),
-        Change("proof", "-", "every balance, sum and seal is computed anew"),
+        Change("proof", "-", "every balance, sum and link is computed anew"),
     ],
     run=_verify,
     reads=True,
@@ -135,7 +135,7 @@ def _entry_facts(each: JournalEntry) -> list[tuple[str, Any]]:
         ("mode", each.mode),
         ("account", each.account_id),
         *((f"  {posting.purse}", amount(posting.amount, currency_of(posting.purse))) for posting in each.postings),
-        ("number in the chain", each.number or "not sealed yet"),
+        ("number in the chain", each.number or "not chained yet"),
         ("seal", None if each.seal is None else each.seal.hex()),
     ]
 
