@@ -15,7 +15,7 @@ CONNECTIONS = 8192
 log = logging.getLogger("cambist.serve")
 
 
-class Shares(NamedTuple):
+class FileBudget(NamedTuple):
     """Who may have how many at once, so that none takes what another needs."""
 
     webhooks: int
@@ -26,11 +26,11 @@ class Shares(NamedTuple):
     """Of these from one address: a quarter of all files, whatever is set."""
 
 
-def shares(allowed: int) -> Shares:
+def file_budget(allowed: int) -> FileBudget:
     """How so many files are shared."""
     webhooks = max(min(WEBHOOKS, allowed // 2), 1)
     connections = max(min(CONNECTIONS, (allowed - webhooks) * 3 // 4), 1)
-    return Shares(webhooks, connections, max(min(connections, allowed // 4), 1))
+    return FileBudget(webhooks, connections, max(min(connections, allowed // 4), 1))
 
 
 def raise_limit() -> None:
@@ -54,7 +54,7 @@ def raise_limit() -> None:
         log.warning(
             "this process may have %d files open (ulimit -n): %d webhooks under way at most, instead of %d",
             aim,
-            shares(aim).webhooks,
+            file_budget(aim).webhooks,
             WEBHOOKS,
         )
 

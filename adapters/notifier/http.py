@@ -13,8 +13,8 @@ from ...ports.notifier import Answer, DeliveryResult, WebhookRequest
 from .deadlines import Deadlines
 from .exchanges import EXCHANGE, Exchange, NeverFinal
 from .guard import AddressBlocked, BadAddress, SocketGuard, check_url
+from .host_limit import Host, HostLimit
 from .resolver import ThreadResolver
-from .shares import Host, Shares
 
 _NOTE_MAX = 200
 _DNS_SECONDS = 10
@@ -60,7 +60,7 @@ class HttpNotifier:
         self._tls = tls
         self._resolver = resolver or ThreadResolver(_DNS_THREADS)
         self._make_exchange = exchange
-        self._shares = {kind: Shares(per_host) for kind in (False, True)}
+        self._host_limit = {kind: HostLimit(per_host) for kind in (False, True)}
         self._checked: dict[tuple[str, bool], tuple[URL, Host]] = {}
         self._exchanges: dict[bool, Exchange] = {}
         self._deadlines: Deadlines | None = None
@@ -75,15 +75,15 @@ class HttpNotifier:
             url, host = self._address(webhook)
         except BadAddress as error:
             return DeliveryResult(answer=Answer.BLOCKED, note=str(error))
-        shares = self._shares[webhook.open_network]
-        await shares.enter(host)
+        limit = self._host_limit[webhook.open_network]
+        await limit.enter(host)
         try:
             exchange = self._exchange(webhook.open_network)
             started = self._clock.monotonic()
             answer, status, note = await self._attempt(exchange, url, webhook)
             took = self._clock.monotonic() - started
         finally:
-            shares.leave(host)
+            limit.leave(host)
         return DeliveryResult(answer=answer, status=status, note=note[:_NOTE_MAX], took_ms=round(took * 1000))
 
     async def close(self) -> None:

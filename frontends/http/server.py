@@ -19,7 +19,7 @@ from ..compose import House, open_house, system_clock
 from ..gc_pause import gc_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
-from ..open_files import allowed, shares
+from ..open_files import allowed, file_budget
 from ..registry import counts_alone, registered
 from ..settings import Settings
 from ..simulators import tell_of_simulators
@@ -152,7 +152,7 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Sto
     settings, departure = house.settings, Departure()
     counters = None if house.telemetry is None else house.telemetry.counters
     intake = Intake(house.ports.clock, counters)
-    room = shares(allowed())
+    room = file_budget(allowed())
     of_an_address = min(settings.connections_per_address, room.of_an_address)
     crowd = Crowd(room.connections, of_an_address, settings.trusted_proxies, counters)
     # Who serves alone keeps nobody waiting: there is no other process that could take its requests.

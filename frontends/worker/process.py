@@ -12,7 +12,7 @@ from ..compose import House, open_house, system_clock
 from ..gc_pause import gc_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
-from ..open_files import allowed, raise_limit, shares
+from ..open_files import allowed, file_budget, raise_limit
 from ..registry import registered
 from ..settings import Settings
 from ..simulators import tell_of_simulators
@@ -79,7 +79,7 @@ async def at_work(house: House, on_death: Callable[[], None], stopping: Stopping
     Raises: what the worker died of. That is no orderly end: whoever watches over the process shall see it fail, and
     start it again.
     """
-    webhooks = shares(allowed()).webhooks
+    webhooks = file_budget(allowed()).webhooks
     worker = Worker(house.ports, at_once=house.settings.workers, webhooks=webhooks, telemetry=house.telemetry)
     working = asyncio.create_task(worker.work())
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cambist.core.usecases.webhooks.dispatcher import WEBHOOKS
-from cambist.frontends.open_files import CONNECTIONS, WANTED, allowed, raise_limit, shares
+from cambist.frontends.open_files import CONNECTIONS, WANTED, allowed, file_budget, raise_limit
 
 resource = pytest.importorskip("resource")
 
@@ -59,7 +59,7 @@ def test_where_it_stays_low_it_is_said(
 
 @pytest.mark.parametrize("files", [64, 300, 1024, 4096, WANTED])
 def test_nobody_s_share_is_another_s(files: int) -> None:
-    webhooks, connections, of_an_address = shares(files)
+    webhooks, connections, of_an_address = file_budget(files)
     spare = files - webhooks - connections
     assert webhooks <= files // 2
     assert webhooks <= WEBHOOKS
@@ -71,4 +71,4 @@ def test_nobody_s_share_is_another_s(files: int) -> None:
 
 
 def test_a_whole_process_has_all_its_letters() -> None:
-    assert shares(WANTED) == (WEBHOOKS, CONNECTIONS, CONNECTIONS)
+    assert file_budget(WANTED) == (WEBHOOKS, CONNECTIONS, CONNECTIONS)

@@ -381,7 +381,7 @@ async def test_a_receiver_without_letters_is_forgotten(receiver: Receiver) -> No
     made = HttpNotifier(SystemClock(), loopback=True, per_host=1)
     await asyncio.gather(*(made.send(webhook(receiver.url)) for _ in range(3)))
     await made.close()
-    assert not made._shares[True]._gates
+    assert not made._host_limit[True]._waitlists
 
 
 async def test_waiting_for_a_free_connection_is_not_charged_to_the_receiver(receiver: Receiver) -> None:

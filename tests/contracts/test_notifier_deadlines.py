@@ -6,7 +6,7 @@ import asyncio
 import pytest
 
 from cambist.adapters.notifier.deadlines import Deadlines
-from cambist.adapters.notifier.shares import Shares
+from cambist.adapters.notifier.host_limit import HostLimit
 
 LIMIT = 0.1
 
@@ -73,38 +73,38 @@ async def test_cancelled_in_the_moment_of_the_deadline_the_cancelling_goes_on() 
 
 
 async def test_turns_are_first_come_first_served_and_outlive_who_gave_up() -> None:
-    shares = Shares(1)
+    limit = HostLimit(1)
     here = ("receiver", 443)
-    await shares.enter(here)
+    await limit.enter(here)
     came: list[int] = []
 
     async def visit(number: int) -> None:
-        await shares.enter(here)
+        await limit.enter(here)
         came.append(number)
         await asyncio.sleep(0)
-        shares.leave(here)
+        limit.leave(here)
 
     visits = [asyncio.create_task(visit(number)) for number in range(5)]
     await asyncio.sleep(0)
     visits[1].cancel()
-    shares.leave(here)
+    limit.leave(here)
     visits[0].cancel()  # its turn had come in this very moment
     await asyncio.gather(*visits, return_exceptions=True)
     assert came == [2, 3, 4]
-    assert not shares._gates
+    assert not limit._waitlists
 
 
 async def test_who_gives_up_after_all_others_left_leaves_nothing_behind() -> None:
-    shares = Shares(1)
+    limit = HostLimit(1)
     here, there = ("receiver", 443), ("other", 443)
-    await shares.enter(here)
-    waiting = [asyncio.create_task(shares.enter(here)) for _ in range(2)]
+    await limit.enter(here)
+    waiting = [asyncio.create_task(limit.enter(here)) for _ in range(2)]
     await asyncio.sleep(0)
     for task in waiting:
         task.cancel()
-    shares.leave(here)
+    limit.leave(here)
     await asyncio.gather(*waiting, return_exceptions=True)
-    assert not shares._gates
-    await shares.enter(there)
-    shares.leave(there)
-    assert not shares._gates
+    assert not limit._waitlists
+    await limit.enter(there)
+    limit.leave(there)
+    assert not limit._waitlists

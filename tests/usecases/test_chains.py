@@ -31,7 +31,7 @@ async def grown(house: TestHouse, ports: Ports, name: str) -> None:
 
 @pytest.fixture
 async def house() -> AsyncIterator[TestHouse]:
-    """Without a receiver, whose secret would be chained by the house's own key."""
+    """Without a receiver, whose secret would be sealed by the house's own key."""
     async with open_test_house(receiver=False) as opened:
         opened.made_up = True
         yield opened

@@ -31,7 +31,7 @@ class Bulk:
 
     def statement(self, writes: Iterable[Write]) -> tuple[str, list[Any]]:
         """The one statement of writes that never meet in one row, sums apart, which are added up; it makes all of them
-        or none (joined.py: REFUSED). An array for each column, and the number of rows of each part.
+        or none (joined.py: TAKEN_BACK). An array for each column, and the number of rows of each part.
 
         Raises: ValueError for sums that only together are beyond 64 bits; TypeError for any other kind of write.
         """

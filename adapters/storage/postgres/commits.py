@@ -17,7 +17,7 @@ from ..sql.statements import Statement
 from ..sql.tables import Tables
 from ..table.unit import Add, Remove, Save, Write
 from .bulk import Bulk, parted
-from .joined import REFUSED, joined
+from .joined import TAKEN_BACK, joined
 from .pool import Connections
 
 _TRIES = 20
@@ -169,13 +169,13 @@ class Commits:
         """Raises: Stale, _Clash; the driver's faults."""
         if len(writes) > _LONG and not queued:
             # What is refused is found out by one after the other, in the order of the unit.
-            with contextlib.suppress(*REFUSED, _Clash, Stale):
+            with contextlib.suppress(*TAKEN_BACK, _Clash, Stale):
                 await self._in_bulk(connection, writes)
                 return
         statements = self._tables.of_unit(writes)
         one = None if queued else joined(statements)
         if one is not None:
-            with contextlib.suppress(*REFUSED):
+            with contextlib.suppress(*TAKEN_BACK):
                 await connection.fetchval(one[0], *one[1])
                 return
         # A lone statement is a transaction already, in one round trip instead of three.
@@ -186,7 +186,7 @@ class Commits:
                 await _write(connection, write, statement)
 
     async def _in_bulk(self, connection: Any, writes: Sequence[Write]) -> None:
-        """A long unit, in few statements. Raises: as `_transact`; REFUSED, too."""
+        """A long unit, in few statements. Raises: as `_transact`; TAKEN_BACK, too."""
         together, rest = parted(writes)
         statements = self._tables.of_unit(rest)
         async with connection.transaction() if statements else contextlib.nullcontext():

@@ -15,7 +15,7 @@ import msgspec
 from ..sql.statements import Statement
 from ..table.unit import Accrue, Write
 
-REFUSED = (asyncpg.UniqueViolationError, asyncpg.DivisionByZeroError)
+TAKEN_BACK = (asyncpg.UniqueViolationError, asyncpg.DivisionByZeroError)
 """What a joined statement raises when one of its parts is refused."""
 
 _MOST = 8

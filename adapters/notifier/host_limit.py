@@ -11,7 +11,7 @@ Host = tuple[str, int]
 """Its name, and the port."""
 
 
-class Gate:
+class Waitlist:
     """A number of places, given to who comes first. asyncio.Semaphore is the same with five calls for each use."""
 
     __slots__ = ("_waiting", "free")
@@ -42,7 +42,7 @@ class Gate:
         self.free += 1
 
 
-class Shares:
+class HostLimit:
     """Gives out turns, first come first served per host.
 
     Not the connector's own limits: its queue runs on the webhook's time, and would charge our wait to the receiver.
@@ -50,29 +50,29 @@ class Shares:
 
     def __init__(self, per_host: int) -> None:
         self._per_host = per_host
-        self._gates: dict[Host, Gate] = {}
+        self._waitlists: dict[Host, Waitlist] = {}
         """One that nobody holds is forgotten, so that memory follows what is under way."""
 
     async def enter(self, host: Host) -> None:
         """Wait for a turn at this host; `leave` ends it."""
-        gate = self._gates.get(host)
-        if gate is None:
-            gate = self._gates[host] = Gate(self._per_host)
-        if gate.free:
-            gate.free -= 1
+        waitlist = self._waitlists.get(host)
+        if waitlist is None:
+            waitlist = self._waitlists[host] = Waitlist(self._per_host)
+        if waitlist.free:
+            waitlist.free -= 1
             return
         try:
-            await gate.wait()
+            await waitlist.wait()
         except BaseException:
-            self._forget(host, gate)
+            self._forget(host, waitlist)
             raise
 
     def leave(self, host: Host) -> None:
         """The turn is over."""
-        gate = self._gates[host]
-        gate.give_back()
-        self._forget(host, gate)
+        waitlist = self._waitlists[host]
+        waitlist.give_back()
+        self._forget(host, waitlist)
 
-    def _forget(self, host: Host, gate: Gate) -> None:
-        if gate.free == self._per_host and self._gates.get(host) is gate:
-            del self._gates[host]
+    def _forget(self, host: Host, waitlist: Waitlist) -> None:
+        if waitlist.free == self._per_host and self._waitlists.get(host) is waitlist:
+            del self._waitlists[host]
