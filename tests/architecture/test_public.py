@@ -1,6 +1,7 @@
 """README, docs and examples use public names alone (docs/versioning.md "The package"), so that rooms may move."""
 
 import re
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -21,3 +22,13 @@ def test_what_users_read_names_public_modules_only(path: Path) -> None:
     text = path.read_text("utf-8")
     assert {found for found in IMPORT.findall(text) if found not in DOORS} == set()
     assert ROOM.findall(text) == []
+
+
+def test_a_clone_in_a_folder_that_is_no_name_of_python_can_be_tested() -> None:
+    """pytest then imports the root's `__init__.py` by its path, without a package, and looks for `pytest_plugins`."""
+    spec = spec_from_file_location("__init__", ROOT / "__init__.py")
+    assert spec is not None
+    assert spec.loader is not None
+    alone = module_from_spec(spec)
+    spec.loader.exec_module(alone)
+    assert not hasattr(alone, "pytest_plugins")
