@@ -121,8 +121,8 @@ async def test_a_verification(kyc: KycHouse, row: tuple[KycStatus, KycStatus]) -
 @pytest.mark.parametrize("row", PLAYED, ids="-".join)
 async def test_a_verification_in_the_sandbox(kyc: KycHouse, row: tuple[KycStatus, KycStatus]) -> None:
     for status in PLAYED[row]:
-        advanced = await kyc.post("/sandbox/exchange-clients", {"phone": PHONE, "kyc_status": status}, "test")
-        assert (advanced.status_code, advanced.json()["kyc_status"]) == (200, status)
+        simulated = await kyc.post("/sandbox/exchange-clients", {"phone": PHONE, "kyc_status": status}, "test")
+        assert (simulated.status_code, simulated.json()["kyc_status"]) == (200, status)
     [client] = (await kyc.house.get("/exchange-clients")).json()["data"]
     events = (await kyc.house.get(f"/events?object_id={client['id']}")).json()["data"]
     last = (await kyc.house.get(f"/events/{events[0]['id']}")).json()["payload"]

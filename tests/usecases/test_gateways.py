@@ -234,6 +234,6 @@ async def test_another_process_s_word_of_a_gateway_is_as_old_as_that_of_a_key_an
 
     monkeypatch.setattr(storage, "recent", noted)
     await house.created()
-    advanced = simulated_id(house.account.account_id, "simulator-test")
-    assert asked == {"simulator-test": RECENT, advanced: 0.0}
+    simulated = simulated_id(house.account.account_id, "simulator-test")
+    assert asked == {"simulator-test": RECENT, simulated: 0.0}
     assert RECENT == 2.0

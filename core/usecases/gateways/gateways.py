@@ -32,7 +32,7 @@ class GatewaySimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class ShownGateway(msgspec.Struct, frozen=True, kw_only=True):
-    """A gateway as it is shown; `advanced`: this is what the account plays, not how it is."""
+    """A gateway as it is shown; `simulated`: this is what the account plays, not how it is."""
 
     gateway_id: str
     mode: Mode
@@ -40,7 +40,7 @@ class ShownGateway(msgspec.Struct, frozen=True, kw_only=True):
     status: GatewayStatus
     reason: GatewayReason | None
     since: datetime | None
-    advanced: bool = False
+    simulated: bool = False
 
 
 def read_status(text: str) -> GatewayStatus:
@@ -55,12 +55,12 @@ async def list_gateways(ports: Ports, mode: Mode, account_id: str | None = None)
     """The gateways of a mode, in the order in which payments try them, as they are now; for an account with what it
     plays."""
     names = ports.banks.order.get(mode, ())
-    advanced = (
+    simulated = (
         {} if account_id is None or mode is Mode.LIVE else {simulated_id(account_id, name): name for name in names}
     )
     async with ports.storage.unit() as unit:
         found = (
-            await unit[Gateway].find(id=OneOf((*names, *advanced)), limit=2 * len(names), readable=True)
+            await unit[Gateway].find(id=OneOf((*names, *simulated)), limit=2 * len(names), readable=True)
             if names
             else []
         )
@@ -68,14 +68,12 @@ async def list_gateways(ports: Ports, mode: Mode, account_id: str | None = None)
     shown = []
     for name in names:
         own = None if account_id is None else records.get(simulated_id(account_id, name))
-        is_advanced_over = own is not None and own.status is not GatewayStatus.OPERATIONAL
-        shown.append(
-            _shown(name, mode, (own if is_advanced_over else None) or records.get(name), advanced=is_advanced_over)
-        )
+        is_simulated = own is not None and own.status is not GatewayStatus.OPERATIONAL
+        shown.append(_shown(name, mode, (own if is_simulated else None) or records.get(name), simulated=is_simulated))
     return shown
 
 
-def _shown(name: str, mode: Mode, record: Gateway | None, *, advanced: bool = False) -> ShownGateway:
+def _shown(name: str, mode: Mode, record: Gateway | None, *, simulated: bool = False) -> ShownGateway:
     record = record or Gateway(id=name)
     return ShownGateway(
         gateway_id=name,
@@ -84,7 +82,7 @@ def _shown(name: str, mode: Mode, record: Gateway | None, *, advanced: bool = Fa
         status=record.status,
         reason=record.reason,
         since=record.since,
-        advanced=advanced,
+        simulated=simulated,
     )
 
 
@@ -163,8 +161,10 @@ async def first_open(ports: Ports, routes: Sequence[AnyBank], mode: Mode, accoun
     last_resort = None
     for bank in routes:
         shared = await ports.storage.recent(Gateway, bank.name, within=RECENT)
-        advanced = await ports.storage.recent(Gateway, simulated_id(account_id, bank.name)) if mode is TEST else None
-        if (shared is not None and not shared.takes_payments) or (advanced is not None and not advanced.takes_payments):
+        simulated = await ports.storage.recent(Gateway, simulated_id(account_id, bank.name)) if mode is TEST else None
+        if (shared is not None and not shared.takes_payments) or (
+            simulated is not None and not simulated.takes_payments
+        ):
             continue
         if shared is None or shared.status is not GatewayStatus.DOWN or await may_be_tried(ports, bank.name):
             return bank
