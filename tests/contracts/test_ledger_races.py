@@ -194,7 +194,7 @@ async def test_a_row_that_a_credit_makes_meanwhile_is_read_again(ports: Ports) -
 
 
 async def test_sealers_at_once_give_each_entry_one_number(ports: Ports, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chains, "_SEALED_AT_ONCE", 7)
+    monkeypatch.setattr(chains, "_AT_ONCE", 7)
     await book(ports, *(receipt(f"pay_{number:03}", 5) for number in range(40)))
     sealed = await asyncio.gather(*(extend_journal(ports) for _ in range(3)))
     assert sum(sealed) == 40
@@ -220,7 +220,7 @@ async def test_entries_that_come_during_the_sealing_are_sealed_later(ports: Port
 async def test_a_sealer_that_dies_leaves_a_chain_that_holds(
     ports: Ports, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
-    monkeypatch.setattr(chains, "_SEALED_AT_ONCE", 3)
+    monkeypatch.setattr(chains, "_AT_ONCE", 3)
     await book(ports, *(receipt(f"pay_{number}", 5) for number in range(8)))
     with pytest.raises(Killed):
         await extend_journal(fused(ports, CrashPoint(2, after=after)))
