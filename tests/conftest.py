@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import os
-import shutil
 import signal
 import sqlite3
 import sys
@@ -20,9 +19,8 @@ import sqlalchemy as sa
 
 from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.sql import revisions
-from cambist.adapters.storage.sql.schema import metadata
 from tests.houses import TestHouse, open_test_house
-from tests.servers import database, empty, postgres_server
+from tests.servers import database, house_url, postgres_server
 
 # Tests start a hundred processes of the program: each would compile all of it where bytecode may not be kept.
 sys.dont_write_bytecode = False
@@ -143,16 +141,7 @@ def new_files_at_head(schema_at_head: list[str], monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The database of a house, once on each storage, at head and empty. Not async, because a schema is brought up in
     an event loop of its own."""
-    if request.param == "postgres":
-        shared: str = request.getfixturevalue("migrated_database")
-        empty(shared, metadata().tables)
-        yield shared
-    elif request.param == "sqlite":
-        path = tmp_path / "house.db"
-        shutil.copy(request.getfixturevalue("migrated_file"), path)
-        yield f"sqlite:///{path}"
-    else:
-        yield "memory://"
+    return house_url(request, request.param, tmp_path)

@@ -29,6 +29,8 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import pytest
 
+from cambist.adapters.storage.sql.schema import metadata
+
 T = TypeVar("T")
 
 _URL_VARIABLE = "CAMBIST_TEST_DATABASE_URL"
@@ -71,6 +73,20 @@ def database(server: str) -> Iterator[str]:
 def empty(url: str, tables: Iterable[str]) -> None:
     """Take all rows out of these tables: a hundred times as quick as another database."""
     _run(_execute(url, ";".join(f"DELETE FROM {name}" for name in tables)))
+
+
+def house_url(request: pytest.FixtureRequest, kind: str, folder: Path) -> str:
+    """The URL of a database for a house, at head and empty: in memory, a file of its own, or the one of this process on
+    the server. Nothing is migrated for it, which takes longer than most tests. Not from within an event loop."""
+    if kind == "postgres":
+        shared: str = request.getfixturevalue("migrated_database")
+        empty(shared, metadata().tables)
+        return shared
+    if kind == "sqlite":
+        path = folder / "house.db"
+        shutil.copy(request.getfixturevalue("migrated_file"), path)
+        return f"sqlite:///{path}"
+    return "memory://"
 
 
 def embedded_binaries() -> Path | None:

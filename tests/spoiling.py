@@ -1,9 +1,8 @@
 """Houses on databases into which tests write past the program: rows that nobody can read."""
 
-import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,7 +11,6 @@ import asyncpg
 import httpx
 
 from cambist.adapters.clock import SeededIds, VirtualClock
-from cambist.adapters.storage.migrate import migrate
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.jobs import run_due
 from cambist.frontends.compose import open_house
@@ -22,19 +20,6 @@ from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.app_pool import lent_app
 from tests.houses import WEBHOOK_SECRET
 from tests.quiesce import at_rest
-from tests.servers import database
-
-
-@contextmanager
-def fresh_database(kind: str, server: str | None, folder: Path) -> Iterator[str]:
-    """The URL of a new database with the schema; in a file, or on the server."""
-    if kind == "sqlite":
-        yield f"sqlite:///{folder / 'house.db'}"
-        return
-    assert server is not None
-    with database(server) as url:
-        asyncio.run(migrate(url))
-        yield url
 
 
 class Street:

@@ -1,27 +1,19 @@
 """An installation whose database somebody else may write, on SQLite and on Postgres."""
 
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from cambist.adapters.storage.table.catalogue import CATALOGUE
 from tests.attacks.kit import KEYS, Attacker
 from tests.houses import TestHouse, open_test_house
-from tests.servers import empty
+from tests.servers import house_url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A database with the schema. Not async, because it is made in event loops of its own."""
-    if request.param == "postgres":
-        shared: str = request.getfixturevalue("migrated_database")
-        empty(shared, [table.name for table in CATALOGUE])
-        return shared
-    path = tmp_path / "attacked.db"
-    shutil.copy(request.getfixturevalue("migrated_file"), path)
-    return f"sqlite:///{path}"
+    return house_url(request, request.param, tmp_path)
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 sends (docs/limits.md "Sizes").
 
 The full form sends 100 MB of each kind and looks at how long others wait; the short one, beside other tests on the same
-cores, sends less and looks at memory alone. A service of its own for each kind; half of a form is sent first, so that
-what the first of a kind takes for good is not counted.
+cores, sends less and looks at memory alone, all of it at one service. Half of a form is sent first, so that what the
+first of a kind takes for good is not counted.
 """
 
 import asyncio
@@ -17,10 +17,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.processes import resident_mib
-from tests.stories.processes import installation
+from tests.stories.processes import Service, installation
 
 FULL = os.environ.get("CAMBIST_ATTACKS") == "full"
 BYTES = (100 if FULL else 6) * 1_000_000
+BYTES_OF_REQUESTS = BYTES if FULL else 2_000_000
+"""They are answered, each: a hundred thousand of the shortest."""
 BLOCK = 1_000_000
 MEMORY = 1.0 if FULL else 2.0
 """MiB. A page more or less of the interpreter's own is nearly nothing of 100 MB, and is something of 6."""
@@ -127,21 +129,42 @@ class Others:
             writer.close()
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", FORMS)
-async def test_one_connection_costs_less_than_a_megabyte_and_stalls_nobody(tmp_path: Path, name: str) -> None:
-    with installation(tmp_path, database_url="memory://", log_level="warning") as place:
-        service, base = await asyncio.to_thread(place.serve)
-        port = int(base.rpartition(":")[2])
-        async with Others(port, service.pid).at_it():
-            await attack(port, FORMS[name], BYTES // 2)
-        before = resident_mib(service.pid)
-        others = Others(port, service.pid)
-        async with others.at_it():
-            sent = await attack(port, FORMS[name], BYTES)
-            others.look()
-        print(f"{name}: {sent / 1e6:.0f} MB, {others.most - before:+.2f} MiB, others {others.slowest * 1000:.0f} ms")
-        assert others.most - before < MEMORY
-        assert not FULL or others.slowest < STALL
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The service of all kinds in the short form."""
+    yield from started(tmp_path_factory.mktemp("endless"))
+
+
+def started(folder: Path) -> Iterator[Service]:
+    """A service, which ends well."""
+    with installation(folder, database_url="memory://", log_level="warning") as place:
+        service, _ = place.serve()
+        yield service
         assert service.terminate() == 0
         assert "Traceback" not in service.err
+
+
+@pytest.fixture
+def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
+    if FULL:
+        yield from started(tmp_path)
+    else:
+        yield request.getfixturevalue("shared")
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", FORMS)
+async def test_one_connection_costs_less_than_a_megabyte_and_stalls_nobody(service: Service, name: str) -> None:
+    port = int(service.ready().rpartition(":")[2])
+    most = BYTES_OF_REQUESTS if "requests" in name else BYTES
+    async with Others(port, service.pid).at_it():
+        await attack(port, FORMS[name], most // 2)
+    before = resident_mib(service.pid)
+    others = Others(port, service.pid)
+    async with others.at_it():
+        sent = await attack(port, FORMS[name], most)
+        others.look()
+    print(f"{name}: {sent / 1e6:.0f} MB, {others.most - before:+.2f} MiB, others {others.slowest * 1000:.0f} ms")
+    assert others.most - before < MEMORY
+    assert not FULL or others.slowest < STALL
+    assert not service.ended

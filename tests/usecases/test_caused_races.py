@@ -2,13 +2,9 @@
 the others first."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
 
-import pytest
-
-from cambist.adapters.storage.migrate import migrate
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
@@ -16,26 +12,9 @@ from tests.exchange_house import PHONE, open_exchange_house
 from tests.invariants import everything
 from tests.payout_kit import open_payouts
 from tests.refund_house import open_refund_house
-from tests.servers import database
 
 KEY = str(UUID(int=7))
 MANY = 8
-
-
-@pytest.fixture
-def fresh_postgres(server: str) -> Iterator[str]:
-    with database(server) as url:
-        asyncio.run(migrate(url))
-        yield url
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The database of a house. Not async, because a server is prepared in an event loop of its own."""
-    where: str = request.param
-    if where == "postgres":
-        return str(request.getfixturevalue("fresh_postgres"))
-    return "memory://" if where == "memory" else f"sqlite:///{tmp_path / 'house.db'}"
 
 
 async def test_a_refund_by_one_key(url: str, tmp_path: Path) -> None:

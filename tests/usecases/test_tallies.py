@@ -4,7 +4,6 @@ commit (ARCHITECTURE.md "Units and jobs")."""
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cambist.adapters.script import Ending, Twist
-from cambist.adapters.storage.migrate import migrate
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
@@ -35,7 +33,6 @@ from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.houses import TestHouse, open_test_house
-from tests.servers import database
 
 S = PaymentStatus
 NONE: dict[S, int] = {}
@@ -220,23 +217,6 @@ def test_nobody_else_adds_or_removes_a_payment() -> None:
 # Parallel requests
 
 
-@pytest.fixture(scope="module")
-def empty_postgres(server: str) -> Iterator[str]:
-    with database(server) as url:
-        asyncio.run(migrate(url))
-        yield url
-
-
-@pytest.fixture
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The database of a house. Not async, because a server is prepared in an event loop of its own."""
-    where: str = request.param
-    if where == "postgres":
-        return str(request.getfixturevalue("empty_postgres"))
-    return "memory://" if where == "memory" else f"sqlite:///{tmp_path / 'house.db'}"
-
-
-@pytest.mark.parametrize("url", ["memory", "sqlite", "postgres"], indirect=True)
 async def test_50_parallel_creates_and_their_moves_keep_the_tallies(url: str, tmp_path: Path) -> None:
     """Of one account, whose rows they all move; some payments are refused by the bank and taken back."""
     async with open_test_house(database_url=url, data_dir=tmp_path) as house:

@@ -1,7 +1,7 @@
 """What becomes of rows that cannot be read: set aside, told of, taken up again; and money that waits rather than being
 counted without one (docs/operations.md "Rows that cannot be read")."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,16 +18,15 @@ from cambist.core.usecases.settlement.settlement import daily_id
 from cambist.core.usecases.standing import STANDING, start_standing
 from cambist.ports.faults import Unreadable
 from cambist.ports.jobs import Job
-from tests.spoiling import Spoilable, fresh_database, open_spoilable
+from tests.servers import house_url
+from tests.spoiling import Spoilable, open_spoilable
 
 BEYOND = 900_000_000_000_000_000
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    server = request.getfixturevalue("server") if request.param == "postgres" else None
-    with fresh_database(request.param, server, tmp_path) as made:
-        yield made
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return house_url(request, request.param, tmp_path)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """One event or delivery that cannot be read delays no other webhook, not even of its own merchant; a type that this
 version does not know is sent as it is (docs/operations.md "Rows that cannot be read")."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,16 +14,15 @@ from cambist.core.usecases.webhooks.outbox import DELIVER, deliver_id
 from cambist.ports.jobs import Job
 from cambist.ports.unreadable import UnreadableRow
 from tests.event_factory import happen
-from tests.spoiling import Spoilable, fresh_database, open_spoilable
+from tests.servers import house_url
+from tests.spoiling import Spoilable, open_spoilable
 
 BEYOND = 900_000_000_000_000_000
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    server = request.getfixturevalue("server") if request.param == "postgres" else None
-    with fresh_database(request.param, server, tmp_path) as made:
-        yield made
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return house_url(request, request.param, tmp_path)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from cambist.ports.counters import Counter
 from cambist.ports.faults import Unreadable
 from tests import openapi_tour
 from tests.houses import WEBHOOK_SECRET, TestHouse, open_test_house
-from tests.spoiling import fresh_database
+from tests.servers import house_url
 
 FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 SHARE = 1 if FULL else 3
@@ -201,10 +201,8 @@ async def open_town(url: str, folder: Path) -> AsyncIterator[Town]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    server = request.getfixturevalue("server") if request.param == "postgres" else None
-    with fresh_database(request.param, server, tmp_path) as made:
-        yield made
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return house_url(request, request.param, tmp_path)
 
 
 @pytest.fixture
