@@ -16,6 +16,7 @@ from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.acts.decisions import Waits
 from cambist.core.usecases.exchanges.returns import return_money
+from cambist.core.usecases.ledger.adoption import adopt
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.operators.action_items import ALTERED, NOT_AS_MADE, read_action_items
 from cambist.core.usecases.operators.pending_acts import confirm_act, reject_act
@@ -110,6 +111,32 @@ async def test_a_part_of_a_payout_that_was_altered_is_not_sent(exchanges: Exchan
     doubled = tuple(msgspec.structs.replace(each, amount=each.amount + each.amount) for each in done.parts)
     await attacker.write(msgspec.structs.replace(done, parts=doubled))
     assert await named(exchanges.ports) == [(made.id, "exchanges.client_wallet")]
+
+
+async def test_what_is_under_way_at_the_upgrade_is_taken_over_with_the_chains(
+    exchanges: ExchangeHouse, attacker: Attacker
+) -> None:
+    """Older versions tagged nothing; until an operator vouches for the history, nothing of it is sent."""
+    late = await late_usdt(exchanges)
+    await return_money(exchanges.ports, late, BACK)
+    made = await exchanges.bought()
+    await exchanges.pay(made.id)
+    for statement in (
+        "UPDATE exchanges SET tag = NULL",
+        "UPDATE exchange_transfers SET return_tag = NULL",
+        "DELETE FROM ledger_heads",
+        "UPDATE audit SET number = NULL, seal = NULL",
+        "UPDATE journal SET number = NULL, seal = NULL",
+    ):
+        await attacker.run(statement)
+    await exchanges.house.work(600)
+    assert await exchanges.on_chain() == []
+    assert await asked_for(exchanges.ports, "exchange") == [(made.id, NOT_AS_MADE)]
+    await adopt(exchanges.ports)
+    assert await named(exchanges.ports) == []
+    await exchanges.house.work(6 * 3600)
+    assert await exchanges.status(made.id) == "completed"
+    assert len(await exchanges.on_chain()) == 2
 
 
 async def test_what_goes_back_goes_where_the_operator_said(exchanges: ExchangeHouse, attacker: Attacker) -> None:
