@@ -12,6 +12,7 @@ import pytest
 
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.frontends.http.door import intake as rules
+from cambist.frontends.http.door.gated import GatedProtocol
 from cambist.frontends.http.door.intake import HOPE, LEAST_ROOM, LOOK, PATIENCE, REFUSALS, ROOM, Intake
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
@@ -198,6 +199,27 @@ async def test_a_refusal_is_an_answer_like_any_other_and_its_connection_goes_on(
             made = await client.post("/api/v1/payments", json={"amount_rub": "100.00"}, headers=keys | key)
             assert made.status_code == 201, "the key is not used up"
             assert msgspec.json.decode(made.content)["id"]
+
+
+async def test_a_connection_that_rests_keeps_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of them rest in an overload, and what they took comes back slowly."""
+    lines: list[GatedProtocol] = []
+
+    def refuse(intake: Any, line: GatedProtocol, cycle: Any, app: Any) -> None:
+        lines.append(line)
+        intake._refuse(line, cycle)
+
+    monkeypatch.setattr(rules.Intake, "take", refuse)
+    async with asyncio.timeout(60), running(Settings(database_url="memory://", port=0), works=False) as service:
+        port = int(service.house.settings.base_url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(2):
+            writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx")
+            assert (await reader.readuntil(b"}}")).startswith(b"HTTP/1.1 503 ")
+            line: Any = lines[-1]
+            assert (line.parser, line.cycle, line.scope, line.headers) == (None, None, None, None)
+            assert vars(line) == vars(line.flow) == {}, "a name that the server has beside its slots costs a dict"
+        writer.close()
 
 
 async def test_a_head_that_has_begun_behind_a_refused_request_is_read_to_its_end(
