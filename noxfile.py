@@ -45,6 +45,14 @@ def attacks(session: nox.Session) -> None:
 
 
 @nox.session
+def monkey(session: nox.Session) -> None:
+    """100 000 random keys at the console, on SQLite and Postgres with 20 000 payments, over a storage that is late,
+    away or raises: some hours. Prints each run's seed; `-- --seed 7 --keys 2000 --storage sqlite` types it again."""
+    session.install("-e", ".[dev]")
+    session.run("python", "-m", "tests.console.monkey", *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """The hot paths beside their floors and peers, and one table of the ratios; only those of one run mean anything.
 

@@ -1,6 +1,6 @@
 """What every screen works with, and how it asks the storage without ever standing still or falling over."""
 
-from collections.abc import Awaitable, Coroutine, Iterable
+from collections.abc import Awaitable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -50,6 +50,11 @@ class ConsoleContext(msgspec.Struct, frozen=True, kw_only=True):
     operator: str
     demo: bool = False
     names: Names = msgspec.field(default_factory=Names)
+
+
+def row_at(rows: Sequence[T], place: int) -> T | None:
+    """The row at a table's cursor; None where there is none: a table without rows has its cursor at -1."""
+    return rows[place] if 0 <= place < len(rows) else None
 
 
 class ConsoleScreen(Asking[None]):

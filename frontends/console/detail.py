@@ -14,7 +14,7 @@ from textual.widgets.data_table import ColumnKey
 from ...core.usecases.browse.timeline import Moment
 from .act_dialog import ActDialog
 from .asking import background
-from .context import ConsoleContext, ConsoleScreen
+from .context import ConsoleContext, ConsoleScreen, row_at
 from .kinds.kinds import Change, ConsoleAct, Doing, Kind
 from .texts import SOURCES, lines, plain, short, styled
 
@@ -143,7 +143,7 @@ class DetailScreen(ConsoleScreen):
     @on(DataTable.RowHighlighted, "#timeline")
     def _highlighted(self, event: DataTable.RowHighlighted) -> None:
         """The whole of the line, which may be cut above."""
-        moment = self.moments[event.cursor_row] if event.cursor_row < len(self.moments) else None
+        moment = row_at(self.moments, event.cursor_row)
         if moment is not None:
             opens = f"  (enter opens the {moment.of})" if self._leads(moment) else ""
             text = " · ".join(plain(part) for part in (moment.text, moment.detail) if part)
@@ -163,8 +163,7 @@ class DetailScreen(ConsoleScreen):
     @on(DataTable.RowSelected, "#timeline")
     def _selected(self) -> None:
         """Open the other object that the line tells of."""
-        row = self.query_one("#timeline", DataTable).cursor_row
-        moment = self.moments[row] if row < len(self.moments) else None
+        moment = row_at(self.moments, self.query_one("#timeline", DataTable).cursor_row)
         if moment is not None and self._leads(moment):
             self.app.post_message(OpenObject(moment.of, moment.object_id))
 

@@ -14,7 +14,7 @@ from ...core.usecases.operators.action_items import ActionItem, ActionItems, rea
 from ...core.usecases.operators.dashboard import Dashboard, read_dashboard
 from .asking import background
 from .catalogue import KINDS, kind_of
-from .context import ConsoleContext, ConsoleScreen
+from .context import ConsoleContext, ConsoleScreen, row_at
 from .detail import DetailScreen
 from .texts import left, plain, short, styled
 
@@ -143,10 +143,9 @@ class HomeScreen(ConsoleScreen):
 
     @on(DataTable.RowSelected, "#action-items")
     def _selected(self) -> None:
-        row = self.query_one("#action-items", DataTable).cursor_row
-        if row >= len(self.items):
+        item = row_at(self.items, self.query_one("#action-items", DataTable).cursor_row)
+        if item is None:
             return
-        item = self.items[row]
         kind = kind_of(item.of)
         if kind is None:
             self.notify(f"No screen shows a {item.of} yet: {plain(item.object_id)}")

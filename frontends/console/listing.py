@@ -14,7 +14,7 @@ from .act_dialog import ActDialog
 from .asking import background
 from .choose_dialog import AskDialog, ChooseDialog
 from .columns import Column, chosen
-from .context import ConsoleContext, ConsoleScreen
+from .context import ConsoleContext, ConsoleScreen, row_at
 from .detail import DetailScreen
 from .kinds.kinds import ConsoleAct, Filter, Kind, Wish
 from .texts import plain, styled
@@ -185,8 +185,8 @@ class ListScreen(ConsoleScreen):
 
     @on(DataTable.RowSelected, "#list")
     def _selected(self) -> None:
-        if self.table.cursor_row < len(self.records):
-            record = self.records[self.table.cursor_row]
+        record = row_at(self.records, self.table.cursor_row)
+        if record is not None:
             self.app.push_screen(DetailScreen(self.shared, self.kind, record.id))
 
     def acts(self) -> list[ConsoleAct]:
@@ -255,8 +255,8 @@ class ListScreen(ConsoleScreen):
 
     def action_copy_id(self) -> None:
         """To the clipboard, as far as the terminal has one."""
-        if self.table.cursor_row < len(self.records):
-            record = self.records[self.table.cursor_row]
+        record = row_at(self.records, self.table.cursor_row)
+        if record is not None:
             self.app.copy_to_clipboard(record.id)
             self.notify(f"Copied {plain(record.id)}")
 

@@ -141,7 +141,7 @@ class Sitting:
         return "\n".join("".join(line) for line in lines)
 
 
-def _unpainted(compositor: Compositor, **_: Any) -> None:
+def unpainted(compositor: Compositor, **_: Any) -> None:
     """There is no terminal: painting after every change would cost a third of a sitting, and `Sitting.shown` paints for
     itself."""
     compositor._dirty_regions.clear()
@@ -158,7 +158,7 @@ async def sitting(
         ports = msgspec.structs.replace(refunds.ports, storage=storage)
         app = Console(ConsoleContext(ports=ports, operator="olga"))
         app.animation_level = "none"
-        with patch.object(Compositor, "render_update", _unpainted), Slips().listening() as slips:
+        with patch.object(Compositor, "render_update", unpainted), Slips().listening() as slips:
             async with app.run_test(size=size) as pilot:
                 opened = Sitting(refunds, app, pilot, storage, slips.told)
                 await opened.settle()
