@@ -20,6 +20,7 @@ from cambist.core.usecases.acts.audit import acting, note
 from cambist.core.usecases.acts.decisions import Waits
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.refunds.progress import conclude
+from cambist.core.usecases.sealed import tag_act
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now
 from cambist.ports.bank import InvoiceStatus, Pretence, RefundState, RefundStatus
 from cambist.ports.bundle import FourEyes
@@ -91,7 +92,7 @@ async def asked(refunds: RefundHouse) -> tuple[str, str]:
     act = waiting.value.act
     second = msgspec.structs.replace(act, id=f"act_{ports.ids.uuid()}", slot=None, version=0)
     async with ports.storage.unit() as unit:
-        unit[PendingAct].add(second)
+        unit[PendingAct].add(tag_act(ports.vault, second))
         await unit.commit()
     return act.id, second.id
 

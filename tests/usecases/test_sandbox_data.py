@@ -366,7 +366,7 @@ async def test_a_letter_on_its_way_is_entered_nowhere(house: TestHouse, monkeypa
         await forget_test_data(house.ports, await merchant.caller())
         return await kept(webhook)
 
-    monkeypatch.setattr(house.postman, "post", post)
+    monkeypatch.setattr(house.postman, "send", post)
     for _ in range(3):
         await merchant.paid()
     await house.work(86_400)
