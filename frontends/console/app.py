@@ -1,16 +1,18 @@
 """The console: an application over the same use cases as the command line and HTTP."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from rich.text import Text
 from textual import on
+from textual.actions import ActionParseResult
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.dom import DOMNode
 from textual.screen import Screen
 
 from ...core.usecases.browse.search import Hit
-from .asking import log, whereabouts
+from .asking import log, note_slip, whereabouts, words
 from .catalogue import KINDS, kind_of
 from .choose_dialog import ChooseDialog
 from .context import ConsoleContext, ConsoleScreen
@@ -129,6 +131,20 @@ class Console(App[None]):
 
     def action_shade(self) -> None:
         self.theme = _LIGHT if self.theme == _DARK else _DARK
+
+    async def run_action(
+        self,
+        action: "str | ActionParseResult",
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """What a key is bound to, a widget's own included; what it raises is told, and ends nothing."""
+        try:
+            return await super().run_action(action, default_namespace, namespaces)
+        except Exception as fault:  # noqa: BLE001 - a slip is told and logged; it is no reason to end the console
+            note_slip(str(action), fault)
+            self.notify(words(fault), severity="error", markup=False)
+            return True
 
     def _fatal_error(self) -> None:
         """Textual's last word, without what was on the screen: it would print the values of every frame."""

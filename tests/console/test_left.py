@@ -126,6 +126,20 @@ async def test_the_last_words_of_a_console_hold_nothing_of_what_it_showed(capsys
     assert SECRET not in said.err + said.out
 
 
+async def test_a_key_whose_action_stumbles_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumble(_self: HomeScreen) -> None:
+        raise KeyError(SECRET)
+
+    async with sitting(SIZES[0]) as shared:
+        monkeypatch.setattr(HomeScreen, "action_reload", stumble)
+        await shared.pilot.press("r")
+        await shared.pilot.pause()
+        assert "a fault of the console (KeyError)" in [each.message for each in shared.app._notifications]
+        assert "KeyError" in shared.slips[-1]
+        assert SECRET not in shared.slips[-1]
+        shared.slips.clear()
+
+
 async def test_two_keys_on_their_way_close_one_screen_each() -> None:
     """The second is heard by a screen that is closed already."""
     async with sitting(SIZES[0], mismatch) as shared:
