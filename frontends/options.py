@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from ..core.domain.masked import Masked
 from ..core.domain.money import Rub
 from ..core.domain.operators.pending_acts import Guarded
 from ..core.domain.web_addresses import is_web_address
@@ -30,14 +31,13 @@ _POSTGRES = ("postgresql", "postgres", "postgresql+asyncpg")
 _REDIS = ("redis", "rediss", "unix")
 
 
-class VaultKey(msgspec.Struct, frozen=True):
+class VaultKey(Masked, frozen=True):
     """One sealing key. Its repr hides it."""
+
+    _shown = ("number",)
 
     number: int
     key: bytes
-
-    def __repr__(self) -> str:
-        return f"VaultKey({self.number}, ***)"
 
 
 def _text(raw: Any) -> str:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from ..core.domain.masked import Masked
 from ..core.domain.money import Rub
 from ..core.domain.operators.pending_acts import Guarded
 from .operator import VARIABLE as OPERATOR
@@ -27,18 +28,12 @@ OF_LISTEN = ("CAMBIST_API_KEY", "CAMBIST_API_SECRET")
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (a name for each, not an address to bind)
 
 
-class VaultKeys(msgspec.Struct, frozen=True, kw_only=True):
+class VaultKeys(Masked, frozen=True, kw_only=True):
     """The vault's keys by id, which of them seals, and the pepper of fingerprints. Its repr hides them."""
 
     keys: Mapping[int, bytes]
     current: int
     pepper: bytes
-
-    def __repr__(self) -> str:
-        return "VaultKeys(***)"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [("keys", "***")]
 
 
 def _own_address(host: str, port: int) -> str:

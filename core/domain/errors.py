@@ -5,9 +5,11 @@ The table of docs/errors.md "All codes" is made from it, and tests hold the two 
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+
+E = TypeVar("E", bound=StrEnum)
 
 
 class Retry(StrEnum):
@@ -184,6 +186,14 @@ class Refusal(Exception):
 def shape_error(path: str, message: str) -> Refusal:
     """`400 VALIDATION_ERROR` for one field."""
     return Refusal("VALIDATION_ERROR", f"{path}: {message}", details=[FieldFault(path, message)])
+
+
+def read_choice(path: str, text: str, kind: type[E]) -> E:
+    """The member that a text names, in any case. Raises: Refusal VALIDATION_ERROR that lists them."""
+    try:
+        return kind(text.lower())
+    except ValueError:
+        raise shape_error(path, f"must be one of: {', '.join(kind)}") from None
 
 
 def value_error(path: str, message: str) -> Refusal:

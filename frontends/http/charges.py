@@ -13,7 +13,7 @@ from ...core.usecases.subscriptions.charges import create_charge, list_charges, 
 from ...ports.bundle import Ports
 from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer, created
-from .door.bodies import page_of, read_body
+from .door.bodies import body_reader, page_of
 from .door.routing import Router
 from .views import payment_view, payments_view
 
@@ -53,13 +53,12 @@ def charges_router(ports: Ports) -> Router:
 
     @post("/charges")
     async def charge(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
-        body = await request.body()
         made = await create_charge(
             ports,
             request.auth,
             subscription_id,
             request.headers.get("idempotency-key"),
-            lambda: read_body(body, request.headers.get("content-type"), ChargeOrder),
+            await body_reader(request, ChargeOrder),
         )
         view = payment_view(ports, made.payment)
         if made.is_new or made.replayed:
@@ -84,13 +83,7 @@ def sandbox_charges_router(ports: Ports) -> Router:
 
     @post("/next-charge", status_code=200)
     async def next_charge(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
-        body = await request.body()
-        wish = await wish_next_charge(
-            ports,
-            request.auth,
-            subscription_id,
-            lambda: read_body(body, request.headers.get("content-type"), NextChargeWish),
-        )
+        wish = await wish_next_charge(ports, request.auth, subscription_id, await body_reader(request, NextChargeWish))
         return answer(wish)
 
     return Router(

@@ -17,7 +17,7 @@ from ...core.usecases.paging import Page
 from ...ports.bundle import Ports
 from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer
-from .door.bodies import page_of, read_body
+from .door.bodies import body_reader, page_of
 from .door.routing import Router
 from .views import Pagination, pagination
 
@@ -94,8 +94,7 @@ def sandbox_clients_router(ports: Ports) -> Router:
 
     @post("/", status_code=200)
     async def play(request: ApiRequest) -> Response[bytes]:
-        body = await request.body()
-        wanted = read_body(body, request.headers.get("content-type"), ClientSimulation)
+        wanted = (await body_reader(request, ClientSimulation))()
         return answer(client_view(await simulate_client(ports, request.auth, wanted)))
 
     return Router("/sandbox/exchange-clients", route_handlers=[play], guards=[require_test_mode])

@@ -29,7 +29,7 @@ from ...core.usecases.webhooks.resends import resend_event, resend_range
 from ...ports.bundle import Ports
 from .door.access import ApiRequest
 from .door.answers import answer
-from .door.bodies import page_of, read_body
+from .door.bodies import body_reader, page_of
 from .door.routing import Router
 from .views import Pagination
 
@@ -253,8 +253,7 @@ def events_router(ports: Ports) -> Router:
 
     @post("/resend", status_code=200)
     async def resend_many(request: ApiRequest) -> Response[bytes]:
-        body = await request.body()
-        wanted = read_body(body, request.headers.get("content-type"), EventRange)
+        wanted = (await body_reader(request, EventRange))()
         caller = request.auth
         return answer({"events": await resend_range(ports, caller.account_id, caller.mode, wanted.query)})
 

@@ -7,6 +7,7 @@ from litestar.params import FromPath
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.exchanges.exchanges import Exchange, shown_received
 from ...core.domain.exchanges.orders import ExchangeOrder
+from ...core.domain.masked import Masked
 from ...core.usecases.exchanges.exchanges import (
     cancel_exchange,
     create_exchange,
@@ -20,7 +21,7 @@ from ...core.usecases.sealed import open_exchange_phone
 from ...ports.bundle import Ports
 from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer, created
-from .door.bodies import page_of, read_body
+from .door.bodies import body_reader, page_of
 from .door.routing import Router
 from .views import Pagination, pagination
 
@@ -39,8 +40,10 @@ class NewExchangeView(msgspec.Struct, frozen=True, kw_only=True):
     external_id: str | None
 
 
-class ExchangeView(msgspec.Struct, frozen=True, kw_only=True):
+class ExchangeView(Masked, frozen=True, kw_only=True):
     """The exchange object (docs/exchanges.md "Making one")."""
+
+    _shown = ("id",)
 
     id: str
     status: str
@@ -56,9 +59,6 @@ class ExchangeView(msgspec.Struct, frozen=True, kw_only=True):
     completed_at: str | None
     external_id: str | None
     created_at: str
-
-    def __repr__(self) -> str:
-        return f"ExchangeView(id={self.id!r}, …)"
 
 
 class ExchangesView(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,12 +112,8 @@ def exchanges_router(ports: Ports) -> Router:
 
     @post("/")
     async def create(request: ApiRequest) -> Response[bytes]:
-        body = await request.body()
         made = await create_exchange(
-            ports,
-            request.auth,
-            request.headers.get("idempotency-key"),
-            lambda: read_body(body, request.headers.get("content-type"), ExchangeOrder),
+            ports, request.auth, request.headers.get("idempotency-key"), await body_reader(request, ExchangeOrder)
         )
         return created(new_exchange_view(made.resource), replayed=made.replayed)
 
@@ -144,22 +140,13 @@ def sandbox_exchanges_router(ports: Ports) -> Router:
 
     @post("/")
     async def begin(request: ApiRequest) -> Response[bytes]:
-        body = await request.body()
-        begun = await begin_simulated(
-            ports,
-            request.auth,
-            lambda: read_body(body, request.headers.get("content-type"), ExchangeWish),
-        )
+        begun = await begin_simulated(ports, request.auth, await body_reader(request, ExchangeWish))
         return answer(exchange_view(ports, begun), status=201)
 
     @post("/{exchange_id:str}/simulate", status_code=200)
     async def simulate(request: ApiRequest, exchange_id: FromPath[str]) -> Response[bytes]:
-        body = await request.body()
         simulated = await simulate_exchange(
-            ports,
-            request.auth,
-            exchange_id,
-            lambda: read_body(body, request.headers.get("content-type"), ExchangeSimulation),
+            ports, request.auth, exchange_id, await body_reader(request, ExchangeSimulation)
         )
         return answer(exchange_view(ports, simulated))
 

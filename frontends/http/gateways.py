@@ -9,7 +9,7 @@ from ...core.usecases.gateways.gateways import GatewaySimulation, ShownGateway, 
 from ...ports.bundle import Ports
 from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer
-from .door.bodies import read_body
+from .door.bodies import body_reader
 from .door.routing import Router
 
 
@@ -51,8 +51,7 @@ def sandbox_gateways_router(ports: Ports) -> Router:
 
     @post("/{gateway_id:str}/simulate", status_code=200)
     async def simulate(request: ApiRequest, gateway_id: FromPath[str]) -> Response[bytes]:
-        body = await request.body()
-        wanted = read_body(body, request.headers.get("content-type"), GatewaySimulation)
+        wanted = (await body_reader(request, GatewaySimulation))()
         return answer(gateway_view(await simulate_gateway(ports, request.auth, gateway_id, wanted)))
 
     return Router("/sandbox/gateways", route_handlers=[simulate], guards=[require_test_mode])

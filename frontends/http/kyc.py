@@ -12,7 +12,7 @@ from ...core.usecases.kyc.uploads import Grant, grant_upload
 from ...ports.bundle import Ports
 from .door.access import ApiRequest
 from .door.answers import answer
-from .door.bodies import read_body
+from .door.bodies import body_reader
 from .door.routing import Router
 
 
@@ -69,22 +69,16 @@ def kyc_router(ports: Ports) -> Router:
 
     @post("/check", status_code=200)
     async def check_client(request: ApiRequest) -> Response[bytes]:
-        body = await request.body()
-        content_type = request.headers.get("content-type")
-        return answer(check_view(await check(ports, request.auth, lambda: read_body(body, content_type, CheckOrder))))
+        return answer(check_view(await check(ports, request.auth, await body_reader(request, CheckOrder))))
 
     @post("/upload-url", status_code=200)
     async def upload_url(request: ApiRequest) -> Response[bytes]:
-        body = await request.body()
-        content_type = request.headers.get("content-type")
-        grant = await grant_upload(ports, request.auth, lambda: read_body(body, content_type, UploadOrder))
+        grant = await grant_upload(ports, request.auth, await body_reader(request, UploadOrder))
         return answer(upload_view(grant))
 
     @post("/register", status_code=200)
     async def register_client(request: ApiRequest) -> Response[bytes]:
-        body = await request.body()
-        content_type = request.headers.get("content-type")
-        done = await register(ports, request.auth, lambda: read_body(body, content_type, RegisterOrder))
+        done = await register(ports, request.auth, await body_reader(request, RegisterOrder))
         return answer(registration_view(done))
 
     return Router("/kyc", route_handlers=[check_client, upload_url, register_client])

@@ -10,7 +10,7 @@ from ...core.usecases.payments.proofs import read_proof, submit_proof
 from ...ports.bundle import Ports
 from .door.access import ApiRequest
 from .door.answers import answer
-from .door.bodies import read_body
+from .door.bodies import body_reader
 from .door.routing import Router
 
 
@@ -40,13 +40,7 @@ def proofs_router(ports: Ports) -> Router:
 
     @post("/", status_code=200)
     async def submit(request: ApiRequest, payment_id: FromPath[str]) -> Response[bytes]:
-        body = await request.body()
-        proof = await submit_proof(
-            ports,
-            request.auth,
-            payment_id,
-            lambda: read_body(body, request.headers.get("content-type"), ProofOrder),
-        )
+        proof = await submit_proof(ports, request.auth, payment_id, await body_reader(request, ProofOrder))
         return answer(proof_view(proof))
 
     @get("/")

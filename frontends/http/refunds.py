@@ -17,7 +17,7 @@ from ...core.usecases.sandbox.refunds import RefundSimulation, simulate_refund
 from ...ports.bundle import Ports
 from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer, created
-from .door.bodies import page_of, read_body
+from .door.bodies import body_reader, page_of
 from .door.routing import Router
 from .views import Pagination, pagination
 
@@ -76,12 +76,8 @@ def refunds_router(ports: Ports) -> Router:
 
     @post("/")
     async def create(request: ApiRequest) -> Response[bytes]:
-        body = await request.body()
         made = await create_refund(
-            ports,
-            request.auth,
-            request.headers.get("idempotency-key"),
-            lambda: read_body(body, request.headers.get("content-type"), RefundOrder),
+            ports, request.auth, request.headers.get("idempotency-key"), await body_reader(request, RefundOrder)
         )
         return created(refund_view(made.resource), replayed=made.replayed)
 
@@ -107,13 +103,7 @@ def sandbox_refunds_router(ports: Ports) -> Router:
 
     @post("/{refund_id:str}/simulate", status_code=200)
     async def simulate(request: ApiRequest, refund_id: FromPath[str]) -> Response[bytes]:
-        body = await request.body()
-        simulated = await simulate_refund(
-            ports,
-            request.auth,
-            refund_id,
-            lambda: read_body(body, request.headers.get("content-type"), RefundSimulation),
-        )
+        simulated = await simulate_refund(ports, request.auth, refund_id, await body_reader(request, RefundSimulation))
         return answer(refund_view(simulated))
 
     return Router("/sandbox/refunds", route_handlers=[simulate], guards=[require_test_mode])

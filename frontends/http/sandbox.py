@@ -10,7 +10,7 @@ from ...core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from ...ports.bundle import Ports
 from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer
-from .door.bodies import read_body
+from .door.bodies import body_reader
 from .door.routing import Router
 from .views import payment_view
 
@@ -27,14 +27,12 @@ def sandbox_router(ports: Ports) -> Router:
 
     @post("/payments/{payment_id:str}/simulate", status_code=200)
     async def simulate_payment(request: ApiRequest, payment_id: FromPath[str]) -> Response[bytes]:
-        body = await request.body()
-        wanted = read_body(body, request.headers.get("content-type"), PaymentSimulation)
+        wanted = (await body_reader(request, PaymentSimulation))()
         return answer(payment_view(ports, await simulate(ports, request.auth, payment_id, wanted)))
 
     @post("/payments/{payment_id:str}/resolve", status_code=200)
     async def resolve_payment(request: ApiRequest, payment_id: FromPath[str]) -> Response[bytes]:
-        body = await request.body()
-        wanted = read_body(body, request.headers.get("content-type"), Review)
+        wanted = (await body_reader(request, Review))()
         return answer(payment_view(ports, await resolve_own_mismatch(ports, request.auth, payment_id, wanted.outcome)))
 
     @delete("/data", status_code=200)

@@ -10,7 +10,7 @@ from ...core.usecases.sandbox.clock import ClockStanding, advance, read_clock
 from ...ports.bundle import Ports
 from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer
-from .door.bodies import read_body
+from .door.bodies import body_reader
 from .door.routing import Router
 
 
@@ -34,8 +34,7 @@ def sandbox_clock_router(ports: Ports) -> Router:
 
     @post("/advance", status_code=200)
     async def move(request: ApiRequest) -> Response[bytes]:
-        body = await request.body()
-        wish = read_body(body, request.headers.get("content-type"), ClockWish)
+        wish = (await body_reader(request, ClockWish))()
         return answer(_view(await advance(ports, request.auth, wish, do)))
 
     return Router("/sandbox/clock", route_handlers=[read, move], guards=[require_test_mode])

@@ -25,7 +25,7 @@ from ...core.usecases.subscriptions.subscriptions import (
 from ...ports.bundle import Ports
 from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer, created
-from .door.bodies import page_of, read_body
+from .door.bodies import body_reader, page_of, read_body
 from .door.routing import Router
 from .views import Pagination, pagination
 
@@ -146,12 +146,8 @@ def sandbox_subscriptions_router(ports: Ports) -> Router:
 
     @post("/{subscription_id:str}/simulate", status_code=200)
     async def simulate(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
-        body = await request.body()
         simulated = await simulate_subscription(
-            ports,
-            request.auth,
-            subscription_id,
-            lambda: read_body(body, request.headers.get("content-type"), SubscriptionSimulation),
+            ports, request.auth, subscription_id, await body_reader(request, SubscriptionSimulation)
         )
         return answer(subscription_view(simulated))
 

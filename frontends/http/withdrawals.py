@@ -18,7 +18,7 @@ from ...core.usecases.settlement.withdrawals import get_withdrawal, list_withdra
 from ...ports.bundle import Ports
 from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer
-from .door.bodies import page_of, read_body
+from .door.bodies import body_reader, page_of
 from .door.routing import Router
 from .views import Pagination, pagination
 
@@ -94,12 +94,8 @@ def sandbox_withdrawals_router(ports: Ports) -> Router:
 
     @post("/{withdrawal_id:str}/simulate", status_code=200)
     async def simulate(request: ApiRequest, withdrawal_id: FromPath[str]) -> Response[bytes]:
-        body = await request.body()
         simulated = await simulate_withdrawal(
-            ports,
-            request.auth,
-            withdrawal_id,
-            lambda: read_body(body, request.headers.get("content-type"), WithdrawalSimulation),
+            ports, request.auth, withdrawal_id, await body_reader(request, WithdrawalSimulation)
         )
         return answer(withdrawal_view(simulated))
 

@@ -11,6 +11,7 @@ import msgspec
 from ..accounts.accounts import Account, Mode
 from ..errors import Refusal, shape_error, value_error
 from ..kyc.clients import Client, is_verified_for_tests, require_registered
+from ..masked import Masked
 from ..money import Rub, Usdt
 from ..shapes import check_text
 from ..tron import is_tron_address
@@ -24,8 +25,10 @@ _PHONE = re.compile(r"\+[0-9]{10,15}\Z")
 _BANK = re.compile(r"bank[0-9]{1,20}\Z")
 
 
-class ExchangeOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExchangeOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /exchanges, word for word. A null counts as absent."""
+
+    _shown = ("amount_usdt",)
 
     amount_usdt: str
     client_phone: str
@@ -34,21 +37,17 @@ class ExchangeOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     idempotency_key: str | None = None
     """Legacy. The header is required and wins, so this has no effect."""
 
-    def __repr__(self) -> str:
-        return f"ExchangeOrder(amount_usdt={self.amount_usdt!r}, …)"
 
-
-class RubExchangeOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RubExchangeOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What an operator asks for on a merchant's request: RUB to USDT."""
+
+    _shown = ("amount_rub",)
 
     amount_rub: str
     client_phone: str
     client_wallet: str
     """The client's TRON address."""
     external_id: str | None = None
-
-    def __repr__(self) -> str:
-        return f"RubExchangeOrder(amount_rub={self.amount_rub!r}, …)"
 
 
 class ExchangeCase(msgspec.Struct, frozen=True, kw_only=True):

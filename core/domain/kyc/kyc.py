@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
 from ..accounts.accounts import Caller, KycDemand, Mode
 from ..errors import Refusal, shape_error
+from ..masked import Masked
 from .clients import DECIDED_BY, KYC_MOVES, Client, DocumentState, KycStatus, KycTrigger, moved_to
 
 UPLOAD_MAX = 10 * 1024 * 1024
@@ -35,16 +35,10 @@ class UserType(StrEnum):
     LEGAL_ENTITY = "legal_entity"
 
 
-class CheckOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CheckOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /kyc/check. Its repr hides who it is."""
 
     phone: str
-
-    def __repr__(self) -> str:
-        return "CheckOrder(***)"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [("hidden", "***")]
 
 
 class UploadOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -53,7 +47,7 @@ class UploadOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     content_type: str
 
 
-class RegisterOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RegisterOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /kyc/register. Which fields the verifier needs is the verifier's to say. Its repr hides who it
     is."""
 
@@ -63,12 +57,6 @@ class RegisterOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     address_key: str | None = None
     email: str | None = None
     user_type: str | None = None
-
-    def __repr__(self) -> str:
-        return "RegisterOrder(***)"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [("hidden", "***")]
 
     def keys(self) -> dict[str, str]:
         """The files that are given, by the field's name."""

@@ -12,6 +12,7 @@ import msgspec
 from ..accounts.accounts import Caller, Shop
 from ..accounts.terminals import EXCHANGE_HIGHEST, EXCHANGE_LOWEST, PAYMENT_METHODS, Terminal
 from ..errors import Refusal, shape_error, value_error
+from ..masked import Masked
 from ..money import Rub
 from ..shapes import check_text, check_uuid, has_control
 from ..web_addresses import WEB_ADDRESS, is_web_address
@@ -40,7 +41,7 @@ _E164 = re.compile(r"\+[0-9]{10,15}\Z")
 _DOCUMENT = re.compile(r"[^\W_]{5,32}\Z")
 
 
-class Payer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Payer(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who pays (docs/payments.md "Taking one"). Its repr says nothing: it is personal data."""
 
     full_name: str
@@ -48,12 +49,11 @@ class Payer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     kyc_reference: str | None = None
     kyc_completed_at: str | None = None
 
-    def __repr__(self) -> str:
-        return "Payer(…)"
 
-
-class PaymentOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PaymentOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /payments, word for word. A null counts as absent."""
+
+    _shown = ("amount_rub",)
 
     amount_rub: str
     payment_method: str | None = None
@@ -69,9 +69,6 @@ class PaymentOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     client_info: dict[str, Any] | None = None
     auto_return: bool | None = None
     webhook_url: str | None = None
-
-    def __repr__(self) -> str:
-        return f"PaymentOrder(amount_rub={self.amount_rub!r}, …)"
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):

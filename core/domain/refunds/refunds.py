@@ -11,6 +11,7 @@ from ..accounts.accounts import Mode
 from ..accounts.terminals import Terminal
 from ..errors import Refusal, shape_error
 from ..machine import Move, Moves
+from ..masked import Masked
 from ..money import Rub, Usdt
 from ..payloads import RefundEvent
 from ..payments.payments import Payment, PaymentStatus, PaymentTrigger
@@ -124,9 +125,11 @@ class Refund(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
 
 
-class RefundOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RefundOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /refunds, word for word. A null counts as absent; without an amount it asks for all that is
     left."""
+
+    _shown = ("payment_id", "amount_rub")
 
     payment_id: str
     amount_rub: str | None = None
@@ -134,9 +137,6 @@ class RefundOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     reason: str | None = None
     metadata: dict[str, Any] | None = None
     """Kept as it is: the service writes nothing into a refund's metadata, so no key of it is reserved."""
-
-    def __repr__(self) -> str:
-        return f"RefundOrder(payment_id={self.payment_id!r}, amount_rub={self.amount_rub!r}, …)"
 
 
 def moved_to(refund: Refund, trigger: RefundTrigger, **changes: Any) -> Refund:

@@ -9,6 +9,7 @@ import msgspec
 from ..accounts.accounts import Caller, Shop
 from ..accounts.terminals import Terminal
 from ..errors import Refusal, shape_error
+from ..masked import Masked
 from ..money import Rub
 from ..payments.payments import BindingCharge
 from ..shapes import check_text, check_uuid, has_control
@@ -22,8 +23,10 @@ DESCRIPTION_LONGEST = 32
 PHONE_LONGEST = 32
 
 
-class SubscriptionOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SubscriptionOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /subscriptions, word for word. A null counts as absent."""
+
+    _shown = ("amount_rub", "interval")
 
     amount_rub: str
     interval: str
@@ -36,9 +39,6 @@ class SubscriptionOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     method_id: str | None = None
     success_url: str | None = None
     binding_charge: str | None = None
-
-    def __repr__(self) -> str:
-        return f"SubscriptionOrder(amount_rub={self.amount_rub!r}, interval={self.interval!r}, …)"
 
 
 class SubscriptionCase(msgspec.Struct, frozen=True, kw_only=True):

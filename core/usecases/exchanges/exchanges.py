@@ -14,7 +14,7 @@ from ....ports.storage import Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Caller, Mode
 from ...domain.accounts.idempotency import IdempotencyKey
-from ...domain.errors import Refusal, shape_error
+from ...domain.errors import Refusal, read_choice
 from ...domain.exchanges.exchanges import (
     ACTIVE_RULE,
     CANCELLABLE,
@@ -208,16 +208,8 @@ async def list_exchanges(ports: Ports, caller: Caller, status: str | None, numbe
     VALIDATION_ERROR."""
     criteria: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
     if status is not None:
-        criteria["status"] = read_status(status)
+        criteria["status"] = read_choice("status", status, ExchangeStatus)
     return await list_newest(ports, Exchange, number, size, **criteria)
-
-
-def read_status(text: str) -> ExchangeStatus:
-    """A status in any case. Raises: Refusal VALIDATION_ERROR that lists them."""
-    try:
-        return ExchangeStatus(text.lower())
-    except ValueError:
-        raise shape_error("status", f"must be one of: {', '.join(ExchangeStatus)}") from None
 
 
 async def every_exchange(ports: Ports, account_id: str, mode: Mode | None = None, limit: int = 1000) -> list[Exchange]:

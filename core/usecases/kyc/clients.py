@@ -10,8 +10,9 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import OneOf, Snapshot, Unit
 from ...domain.accounts.accounts import Caller, Mode
-from ...domain.errors import Refusal, shape_error
+from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.kyc.clients import IN_PROGRESS, Client, ClientStatus, KycStatus, staged
+from ...domain.masked import Masked
 from ..accounts.accounts import find_account, storable
 from ..paging import Page, newest
 from ..sealed import open_client_phone
@@ -55,30 +56,16 @@ class ShownClient(msgspec.Struct, frozen=True, kw_only=True):
         return [("client", self.client.id)]
 
 
-class ClientSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ClientSimulation(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /sandbox/exchange-clients."""
 
     phone: str
     kyc_status: str
 
-    def __repr__(self) -> str:
-        return "ClientSimulation(***)"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [("hidden", "***")]
-
 
 def shown(ports: Ports, client: Client) -> ShownClient:
     """A client as its merchant may see it."""
     return ShownClient(client=client, phone=open_client_phone(ports.vault, client))
-
-
-def read_client_status(text: str) -> ClientStatus:
-    """A status in any case. Raises: Refusal VALIDATION_ERROR that lists them."""
-    try:
-        return ClientStatus(text.lower())
-    except ValueError:
-        raise shape_error("kyc_status", f"must be one of: {', '.join(ClientStatus)}") from None
 
 
 def stored_as(status: ClientStatus) -> dict[str, Any]:
@@ -93,7 +80,7 @@ async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number
     """
     criteria: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
     if asked.kyc_status is not None:
-        criteria |= _STORED[read_client_status(asked.kyc_status)]
+        criteria |= _STORED[read_choice("kyc_status", asked.kyc_status, ClientStatus)]
     digits = None if asked.q is None else "".join(_DIGITS.findall(asked.q))
     if digits is not None and len(digits) < _SHORTEST_SEARCH:
         return Page([], number, size, 0)
@@ -162,7 +149,7 @@ async def simulate_client(ports: Ports, caller: Caller, wanted: ClientSimulation
     """
     if not _E164.match(wanted.phone):
         raise shape_error("phone", "must be E.164: + and 10 to 15 digits")
-    status = read_client_status(wanted.kyc_status)
+    status = read_choice("kyc_status", wanted.kyc_status, ClientStatus)
 
     async def work(unit: Unit) -> Client:
         present = await find_client(ports, unit, caller.account_id, caller.mode, wanted.phone)

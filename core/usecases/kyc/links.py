@@ -12,24 +12,21 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.vault import VaultError
+from ...domain.masked import Masked
 
 LINK_TIME = timedelta(hours=1)
 _PLACE = "kyc.link"
 _LONGEST = 1024
 
 
-class KycLink(msgspec.Struct, frozen=True, kw_only=True):
+class KycLink(Masked, frozen=True, kw_only=True):
     """What a link permits. Its repr hides the phone."""
+
+    _shown = ("account_id",)
 
     account_id: str
     phone: str
     expires_at: datetime
-
-    def __repr__(self) -> str:
-        return f"KycLink(account_id={self.account_id!r}, ***)"
-
-    def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("account_id", self.account_id)]
 
 
 def hosted_url(ports: Ports, account_id: str, phone: str) -> str:

@@ -2,7 +2,6 @@
 (docs/kyc.md "In live mode")."""
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -25,6 +24,7 @@ from ...domain.kyc.kyc import (
     may_use,
     require_kyc,
 )
+from ...domain.masked import Masked
 from ..schedule import is_ours, set_due
 from ..units import retrying
 
@@ -44,18 +44,14 @@ _PURPOSES = {
 _KEY_BYTES = 32
 
 
-class Grant(msgspec.Struct, frozen=True, kw_only=True):
+class Grant(Masked, frozen=True, kw_only=True):
     """A place for a document. The address is the permission to fill it, so its repr hides it."""
+
+    _shown = ("expires_at",)
 
     upload_url: str
     file_key: str
     expires_at: datetime
-
-    def __repr__(self) -> str:
-        return f"Grant(expires_at={self.expires_at!r}, ***)"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [("expires_at", self.expires_at)]
 
 
 async def grant_upload(ports: Ports, caller: Caller, read_order: ReadUpload) -> Grant:

@@ -6,11 +6,12 @@ every few seconds beside a busy service.
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.storage import AtLeast, AtMost, Between, OneOf, Unit
+from ....ports.storage import AtLeast, AtMost, Between, OneOf, R, Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.days import LONG_AGO
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus
@@ -96,6 +97,10 @@ def _item(
 Finder = Callable[[Ports, Unit], Awaitable[list[ActionItem]]]
 
 
+async def _first(unit: Unit, kind: type[R], order: str, **criteria: Any) -> list[R]:
+    return await unit[kind].find(order=order, limit=MOST, readable=True, **criteria)
+
+
 async def read_action_items(ports: Ports) -> ActionItems:
     """What waits now. Raises: Unavailable."""
     found: list[ActionItem] = []
@@ -109,9 +114,7 @@ async def read_action_items(ports: Ports) -> ActionItems:
 
 
 async def _mismatches(_ports: Ports, unit: Unit) -> list[ActionItem]:
-    found = await unit[Payment].find(
-        status=PaymentStatus.AMOUNT_MISMATCH, order="created_at", limit=MOST, readable=True
-    )
+    found = await _first(unit, Payment, "created_at", status=PaymentStatus.AMOUNT_MISMATCH)
     return [
         _item(
             "mismatch",
@@ -130,32 +133,26 @@ async def _unknown(ports: Ports, unit: Unit) -> list[ActionItem]:
     found: list[UnknownOutcome] = []
     for operation in Operation:
         span = Between(told_from(operation, now), now - UNKNOWN_FROM)
-        found += await unit[UnknownOutcome].find(
-            operation=operation, created_at=span, order="created_at", limit=MOST, readable=True
-        )
+        found += await _first(unit, UnknownOutcome, "created_at", operation=operation, created_at=span)
     text = "the bank never said what became of it"
     oldest = sorted(found, key=lambda row: row.created_at)[:MOST]
     return [_item("unknown", "payment", row, text, row.created_at) for row in oldest]
 
 
 async def _suspense(_ports: Ports, unit: Unit) -> list[ActionItem]:
-    found = await unit[Suspense].find(resolved_at=None, order="received_at", limit=MOST, readable=True)
+    found = await _first(unit, Suspense, "received_at", resolved_at=None)
     return [_of_suspended(row, f"{row.amount} RUB came: {row.reason}") for row in found]
 
 
 async def _exchange_suspense(_ports: Ports, unit: Unit) -> list[ActionItem]:
-    found = await unit[ExchangeTransfer].find(
-        resolved_at=None, reason=OneOf(SUSPENDED_FOR), order="received_at", limit=MOST, readable=True
-    )
+    found = await _first(unit, ExchangeTransfer, "received_at", resolved_at=None, reason=OneOf(SUSPENDED_FOR))
     return [_of_suspended(row, f"{row.currency} of an exchange: {row.reason}") for row in found]
 
 
 async def _losses(ports: Ports, unit: Unit) -> list[ActionItem]:
     """RUB that payers' banks took back once something was given for them."""
     since = AtLeast(ports.clock.now() - LOSS_FOR)
-    found = await unit[ExchangeTransfer].find(
-        resolved_at=None, reason=LOST, received_at=since, order="received_at", limit=MOST, readable=True
-    )
+    found = await _first(unit, ExchangeTransfer, "received_at", resolved_at=None, reason=LOST, received_at=since)
     text = "RUB were taken back once the exchange was over: a loss"
     return [
         _item("loss", "exchange", row, f"{Rub(row.taken_back)} {text}", row.received_at, object_id=row.exchange_id)
@@ -172,17 +169,11 @@ def _of_refund(kind: str, refund: Refund, text: str, since: datetime | None = No
 
 
 async def _refunds(ports: Ports, unit: Unit) -> list[ActionItem]:
-    waiting = await unit[Refund].find(
-        status=RefundStatus.PENDING,
-        pending_reason=PendingReason.AWAITING_APPROVAL,
-        order="created_at",
-        limit=MOST,
-        readable=True,
+    waiting = await _oldest(
+        unit, Refund, "created_at", status=RefundStatus.PENDING, pending_reason=PendingReason.AWAITING_APPROVAL
     )
     late = AtMost(ports.clock.now() - REFUND_LATE)
-    stuck = await unit[Refund].find(
-        status=RefundStatus.PROCESSING, created_at=late, order="created_at", limit=MOST, readable=True
-    )
+    stuck = await _first(unit, Refund, "created_at", status=RefundStatus.PROCESSING, created_at=late)
     sent = await list_contradicted(unit, MOST)
     return [
         *(_of_refund("refund", refund, f"{refund.amount} RUB awaits approval") for refund in waiting),
@@ -196,23 +187,13 @@ async def _refunds(ports: Ports, unit: Unit) -> list[ActionItem]:
 
 async def _payouts(ports: Ports, unit: Unit) -> list[ActionItem]:
     now = ports.clock.now()
-    failed = await unit[Withdrawal].find(
-        status=WithdrawalStatus.FAILED,
-        created_at=AtLeast(now - PAYOUT_FAILED_FOR),
-        order="created_at",
-        limit=MOST,
-        readable=True,
+    failed = await _oldest(
+        unit, Withdrawal, "created_at", status=WithdrawalStatus.FAILED, created_at=AtLeast(now - PAYOUT_FAILED_FOR)
     )
-    waiting = await unit[Withdrawal].find(
-        status=WithdrawalStatus.PENDING,
-        created_at=AtMost(now - PAYOUT_LATE),
-        order="created_at",
-        limit=MOST,
-        readable=True,
+    waiting = await _oldest(
+        unit, Withdrawal, "created_at", status=WithdrawalStatus.PENDING, created_at=AtMost(now - PAYOUT_LATE)
     )
-    pending = await unit[Withdrawal].find(
-        status=WithdrawalStatus.PENDING, order="created_at", limit=MOST, readable=True
-    )
+    pending = await _first(unit, Withdrawal, "created_at", status=WithdrawalStatus.PENDING)
     forged = [row for row in pending if not withdrawal_fits(ports.vault, row)]
     told = {row.id for row in forged}
     late = [row for row in waiting if row.id not in told]
@@ -234,12 +215,8 @@ async def _exchanges(ports: Ports, unit: Unit) -> list[ActionItem]:
 
 async def _proofs(ports: Ports, unit: Unit) -> list[ActionItem]:
     """In review for longer than a check takes by itself."""
-    found = await unit[DeliveryProof].find(
-        status=ProofStatus.IN_REVIEW,
-        status_at=AtMost(ports.clock.now() - STUCK),
-        order="status_at",
-        limit=MOST,
-        readable=True,
+    found = await _oldest(
+        unit, DeliveryProof, "status_at", status=ProofStatus.IN_REVIEW, status_at=AtMost(ports.clock.now() - STUCK)
     )
     text = "delivery proof in review"
     return [ActionItem(kind="proof", of="payment", object_id=row.id, text=text, since=row.status_at) for row in found]
@@ -247,21 +224,15 @@ async def _proofs(ports: Ports, unit: Unit) -> list[ActionItem]:
 
 async def _receivers(ports: Ports, unit: Unit) -> list[ActionItem]:
     """Open breakers, and receivers for which webhooks were given up."""
-    opened = await unit[Breaker].find(next_probe_at=AtLeast(LONG_AGO), order="next_probe_at", limit=MOST, readable=True)
+    opened = await _first(unit, Breaker, "next_probe_at", next_probe_at=AtLeast(LONG_AGO))
     found = [
         _of_receiver("breaker", row, f"does not answer: {row.last_answer or 'no answer'}", row.opened_at)
         for row in opened
     ]
     since = AtLeast(ports.clock.now() - LETTERS_FAILED_FOR)
-    for row in await unit[Breaker].find(last_failure_at=since, order="-last_failure_at", limit=MOST, readable=True):
-        failed = await unit[Delivery].find(
-            account_id=row.account_id,
-            mode=row.mode,
-            status=DeliveryStatus.FAILED,
-            due=None,
-            order="id",
-            limit=MOST,
-            readable=True,
+    for row in await _first(unit, Breaker, "-last_failure_at", last_failure_at=since):
+        failed = await _oldest(
+            unit, Delivery, "id", account_id=row.account_id, mode=row.mode, status=DeliveryStatus.FAILED, due=None
         )
         if failed:
             count = "1 webhook" if len(failed) == 1 else f"{len(failed)}{'+' if len(failed) == MOST else ''} webhooks"

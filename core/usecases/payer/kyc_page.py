@@ -9,6 +9,7 @@ from ....ports.bundle import Ports
 from ...domain.accounts.accounts import Account, KycDemand, KycFlow, Mode
 from ...domain.errors import Refusal
 from ...domain.kyc.kyc import RegisterOrder
+from ...domain.masked import Masked
 from ...domain.payer.kyc_page import Face, return_address
 from ..accounts.admission import admit_stranger
 from ..kyc.check import KycAnswer, check_client
@@ -21,8 +22,10 @@ PER_MINUTE = 60
 """Calls by links of one client in a window: the page polls every three seconds."""
 
 
-class KycView(msgspec.Struct, frozen=True, kw_only=True):
+class KycView(Masked, frozen=True, kw_only=True):
     """What the page shows. Its repr hides the phone."""
+
+    _shown = ("face",)
 
     face: Face
     phone: str
@@ -33,12 +36,6 @@ class KycView(msgspec.Struct, frozen=True, kw_only=True):
     """Why, in English; the page has words of its own for it."""
     form_url: str | None
     back: str | None
-
-    def __repr__(self) -> str:
-        return f"KycView(face={self.face!r}, ***)"
-
-    def __rich_repr__(self) -> list[tuple[str, str]]:
-        return [("face", self.face)]
 
 
 async def view(ports: Ports, session: str, redirect: str | None) -> KycView | None:

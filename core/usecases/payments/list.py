@@ -16,7 +16,7 @@ from ...domain import ids
 from ...domain.accounts.accounts import Caller, Shop
 from ...domain.accounts.terminals import PAYMENT_METHODS
 from ...domain.days import read_moment
-from ...domain.errors import Refusal, shape_error
+from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.ids import canonical_uuid
 from ...domain.payments.orders import EXTERNAL_ID_LONGEST
 from ...domain.payments.payments import RECURRING, Payment, PaymentStatus
@@ -133,7 +133,7 @@ def _read(caller: Caller, asked: PaymentFilter) -> _Wanted:
     """Raises: Refusal VALIDATION_ERROR for a value that no payment could have."""
     kind = {
         "shop_id": None if asked.shop_id is None else _shop_id(asked.shop_id),
-        "status": None if asked.status is None else _status(asked.status),
+        "status": None if asked.status is None else read_choice("status", asked.status, PaymentStatus),
         "payment_method": None if asked.payment_method is None else _method(asked.payment_method),
     }
     named = {
@@ -154,13 +154,6 @@ def _shop_id(text: str) -> str:
     if shop_id is None:
         raise shape_error("shop_id", "must be a UUID")
     return shop_id
-
-
-def _status(text: str) -> PaymentStatus:
-    try:
-        return PaymentStatus(text.lower())
-    except ValueError:
-        raise shape_error("status", f"must be one of: {', '.join(PaymentStatus)}") from None
 
 
 def _method(text: str) -> str:

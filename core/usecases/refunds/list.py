@@ -8,7 +8,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ...domain import ids
 from ...domain.accounts.accounts import Account, Caller, Mode, Shop
-from ...domain.errors import Refusal, shape_error
+from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.ids import canonical_uuid
 from ...domain.refunds.refunds import EXTERNAL_ID_LONGEST, Refund, RefundStatus
 from ..accounts.accounts import find_account
@@ -54,7 +54,7 @@ def _read(caller: Caller, asked: RefundFilter) -> dict[str, Any]:
             raise shape_error("payment_id", "must be the id of a payment")
         criteria["payment_id"] = asked.payment_id
     if asked.status is not None:
-        criteria["status"] = read_status(asked.status)
+        criteria["status"] = read_choice("status", asked.status, RefundStatus)
     if asked.shop_id is not None:
         shop_id = canonical_uuid(asked.shop_id)
         if shop_id is None:
@@ -63,14 +63,6 @@ def _read(caller: Caller, asked: RefundFilter) -> dict[str, Any]:
     if asked.external_id is not None:
         criteria["external_id"] = _external_id(asked.external_id)
     return criteria
-
-
-def read_status(text: str) -> RefundStatus:
-    """A status in any case. Raises: Refusal VALIDATION_ERROR that lists them."""
-    try:
-        return RefundStatus(text.lower())
-    except ValueError:
-        raise shape_error("status", f"must be one of: {', '.join(RefundStatus)}") from None
 
 
 def _external_id(text: str) -> str:

@@ -3,13 +3,12 @@ and in either direction one that is still without a place for the client's money
 
 from collections.abc import Callable
 
-import msgspec
-
 from ....ports.bundle import Ports
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.orders import ExchangeOrder, RubExchangeOrder
+from ...domain.masked import Masked
 from ..exchanges.exchanges import begin_exchange
 from .exchanges import made_up_wallet
 
@@ -17,7 +16,7 @@ SANDBOX_BANK = "bank100000000004"
 """Where simulated RUB go unless the wish says otherwise."""
 
 
-class ExchangeWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ExchangeWish(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of POST /sandbox/exchanges. Which of the amounts it has says the direction."""
 
     client_phone: str
@@ -32,9 +31,6 @@ class ExchangeWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     external_id: str | None = None
     pending: bool = False
     """It stays `pending` until it is looked at ten seconds later."""
-
-    def __repr__(self) -> str:
-        return "ExchangeWish(…)"
 
 
 async def begin_simulated(ports: Ports, caller: Caller, read_wish: Callable[[], ExchangeWish]) -> Exchange:

@@ -4,7 +4,7 @@ from typing import Any
 
 from ....ports.bundle import Ports
 from ...domain.accounts.accounts import Caller
-from ...domain.errors import shape_error
+from ...domain.errors import read_choice
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
 from ..paging import Page, list_newest
 
@@ -15,13 +15,5 @@ async def list_subscriptions(
     """A page of the caller's subscriptions in this mode, as of one moment. Raises: Refusal VALIDATION_ERROR."""
     criteria: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
     if status is not None:
-        criteria["status"] = read_status(status)
+        criteria["status"] = read_choice("status", status, SubscriptionStatus)
     return await list_newest(ports, Subscription, number, size, **criteria)
-
-
-def read_status(text: str) -> SubscriptionStatus:
-    """A status in any case. Raises: Refusal VALIDATION_ERROR that lists them."""
-    try:
-        return SubscriptionStatus(text.lower())
-    except ValueError:
-        raise shape_error("status", f"must be one of: {', '.join(SubscriptionStatus)}") from None

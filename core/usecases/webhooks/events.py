@@ -12,7 +12,7 @@ from ....ports.storage import Between, OneOf, Snapshot, Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Caller, Mode
 from ...domain.days import read_moment
-from ...domain.errors import Refusal, shape_error
+from ...domain.errors import Refusal, read_choice
 from ...domain.webhooks.delivery import last_attempt_id
 from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 from ..paging import Page
@@ -95,23 +95,17 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_query(owner: dict[str, str], asked: EventQuery) -> Wanted:
+    kind = asked.type
     return Wanted(
         owner=owner,
-        type=_one_of("type", asked.type, EventType),
+        type=None if kind is None else read_choice("type", kind, EventType),
         object_id=asked.object_id,
-        status=_one_of("delivery_status", asked.delivery_status, DeliveryStatus),
+        status=None
+        if asked.delivery_status is None
+        else read_choice("delivery_status", asked.delivery_status, DeliveryStatus),
         low=None if asked.since is None else read_moment("from", asked.since),
         high=None if asked.until is None else read_moment("to", asked.until),
     )
-
-
-def _one_of(name: str, text: str | None, kind: type[T]) -> T | None:
-    if text is None:
-        return None
-    try:
-        return kind(text.lower())
-    except ValueError:
-        raise shape_error(name, f"must be one of: {', '.join(kind)}") from None
 
 
 def owner_of(account_id: str | None, mode: Mode | None) -> dict[str, str]:

@@ -10,13 +10,13 @@ from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
-import msgspec
 from litestar import Request, Response, post, route
 from litestar.params import FromPath
 
 from ....core.domain.accounts.quota import WINDOW
 from ....core.domain.errors import Refusal
 from ....core.domain.kyc.kyc import RegisterOrder
+from ....core.domain.masked import Masked
 from ....core.domain.payer.kyc_page import Face
 from ....core.usecases.payer import kyc_page
 from ....core.usecases.payer.kyc_page import KycView
@@ -49,42 +49,24 @@ Asked = Request[Any, Any, Any]
 T = TypeVar("T")
 
 
-class PageCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PageCall(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The body of a call by the page's script."""
 
     session: str
 
-    def __repr__(self) -> str:
-        return "PageCall(***)"
 
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [("hidden", "***")]
-
-
-class PageUpload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PageUpload(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     session: str
     content_type: str
 
-    def __repr__(self) -> str:
-        return "PageUpload(***)"
 
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [("hidden", "***")]
-
-
-class PageRegister(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PageRegister(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     session: str
     selfie_key: str | None = None
     document_key: str | None = None
     address_key: str | None = None
     email: str | None = None
     user_type: str | None = None
-
-    def __repr__(self) -> str:
-        return "PageRegister(***)"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [("hidden", "***")]
 
 
 def kyc_page_router(ports: Ports, limit: PageLimit | None = None) -> Router:
