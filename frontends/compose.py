@@ -7,9 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from ..adapters.clock import SeededIds, ShiftingClock, SystemClock, SystemIds, VirtualClock
+from ..adapters.clock import ShiftingClock, SystemClock, VirtualClock
 from ..adapters.counters.memory import MemoryCounters
 from ..adapters.files.local import LocalFiles
+from ..adapters.ids import SeededIds, SystemIds
 from ..adapters.queue.memory import MemoryQueue
 from ..adapters.script import Script
 from ..adapters.storage.memory.memory import MemoryStorage

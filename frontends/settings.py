@@ -17,7 +17,8 @@ from ..core.domain.masked import Masked
 from ..core.domain.money import Rub
 from ..core.domain.operators.pending_acts import Guarded
 from .operator import VARIABLE as OPERATOR
-from .options import OPTIONS, Option, VaultKey, masked_url
+from .option_readers import VaultKey, masked_url
+from .options import OPTIONS, Option
 
 PREFIX = "CAMBIST_"
 CONFIG = "CAMBIST_CONFIG"

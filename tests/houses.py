@@ -9,7 +9,8 @@ from uuid import uuid4
 import httpx
 import msgspec
 
-from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.ids import SeededIds
 from cambist.adapters.script import Script
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Event

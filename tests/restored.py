@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from cambist.adapters.bank.simulator import SimulatedBank
-from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.clock import VirtualClock
 from cambist.adapters.deposits.simulator import SimulatedDeposits
+from cambist.adapters.ids import SeededIds
 from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.adapters.script import Script
 from cambist.adapters.storage.memory.memory import MemoryStorage

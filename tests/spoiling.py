@@ -10,7 +10,8 @@ from uuid import uuid4
 import asyncpg
 import httpx
 
-from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.ids import SeededIds
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.jobs import run_due
 from cambist.frontends.compose import open_house

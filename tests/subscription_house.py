@@ -7,7 +7,7 @@ from uuid import uuid4
 import httpx
 
 from cambist.adapters.bank.simulator import SimulatedBank
-from cambist.adapters.clock import SystemIds
+from cambist.adapters.ids import SystemIds
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.accounts.accounts import set_settings

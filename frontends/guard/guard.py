@@ -16,9 +16,10 @@ from ...ports.clock import Clock
 from ...ports.faults import Fault, OutcomeUnknown, Unavailable
 from ...ports.kyc import NoAnswer
 from ..wrapping import OPERATIONS, Call, Does, with_providers, wrapped
-from .answers import Nonsense, Question, check_answer, check_drawn
+from .answers import Question, check_answer, check_drawn
 from .asker import Asker, present_asker
 from .bulkheads import SLOW, Bulkhead
+from .values import Nonsense
 
 P = TypeVar("P")
 

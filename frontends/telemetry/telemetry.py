@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from ...ports.clock import Clock
 from ...ports.faults import BulkheadFull, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.jobs import Job
-from ..guard.answers import Nonsense
 from ..guard.guard import NotInTime
+from ..guard.values import Nonsense
 from .counters import Counters
 from .tracing import Attributes, Tracing, ended
 

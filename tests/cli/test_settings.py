@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from cambist.frontends.options import OPTIONS, masked_url
+from cambist.frontends.option_readers import masked_url
+from cambist.frontends.options import OPTIONS
 from cambist.frontends.settings import Loaded, Settings, SettingsError, for_many_processes, load
 
 KEY, OTHER_KEY, PEPPER = "ab" * 32, "cd" * 32, "ef" * 32

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from cambist.adapters.bank.simulator import SimulatedBank
-from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.ids import SeededIds
 from cambist.adapters.script import Script
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.ports.bank import (

@@ -7,8 +7,9 @@ import msgspec
 
 from cambist.adapters.bank.remittances import RemittancePage
 from cambist.adapters.chain.simulator import SimulatedChain
-from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.clock import VirtualClock
 from cambist.adapters.deposits.simulator import SimulatedDeposits
+from cambist.adapters.ids import SeededIds
 from cambist.adapters.kyc.simulator import SimulatedVerifier
 from cambist.adapters.notifier.http import HttpNotifier
 from cambist.adapters.payouts.simulator import FINALITY, SimulatedSender

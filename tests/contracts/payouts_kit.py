@@ -4,7 +4,8 @@ import asyncio
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 
-from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.ids import SeededIds
 from cambist.adapters.payouts.simulator import FINALITY, LIFETIME, SimulatedSender
 from cambist.adapters.script import SenderScript
 from cambist.adapters.storage.memory.memory import MemoryStorage

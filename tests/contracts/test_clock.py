@@ -10,7 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from cambist.adapters.clock import SeededIds, ShiftingClock, SystemClock, SystemIds, VirtualClock
+from cambist.adapters.clock import ShiftingClock, SystemClock, VirtualClock
+from cambist.adapters.ids import SeededIds, SystemIds
 from cambist.ports.clock import Clock, Ids, TestClock
 
 START = datetime(2026, 8, 8, 12, tzinfo=UTC)

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.clock import VirtualClock
 from cambist.adapters.deposits.simulator import FINALITY, SimulatedDeposits
+from cambist.adapters.ids import SeededIds
 from cambist.adapters.script import DepositScript, Ending, Twist
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.accounts.accounts import Mode

@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.ids import SeededIds
 from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode

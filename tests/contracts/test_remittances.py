@@ -8,7 +8,7 @@ import pytest
 
 from cambist.adapters.bank.remittances import TAKES
 from cambist.adapters.bank.simulator import REMITTANCE_MOST, SimulatedBank
-from cambist.adapters.clock import SeededIds
+from cambist.adapters.ids import SeededIds
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.frontends.compose import open_house

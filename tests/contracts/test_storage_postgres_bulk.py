@@ -12,7 +12,7 @@ from cambist.adapters.storage.postgres.bulk import Bulk, _text, parted
 from cambist.adapters.storage.postgres.commits import Commits
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.table_map import TableMap
-from cambist.adapters.storage.table.unit import Increase, Remove, Write
+from cambist.adapters.storage.table.writes import Increase, Remove, Write
 from cambist.core.domain.payments.payments import Payment
 from cambist.ports.faults import Stale
 from cambist.ports.storage import Storage

@@ -12,7 +12,7 @@ from cambist.adapters.storage.postgres.lookups import Lookups
 from cambist.adapters.storage.sql.schema import TablesByName
 from cambist.adapters.storage.sql.tables import Tables
 from cambist.adapters.storage.table.table_map import TableMap, keep
-from cambist.adapters.storage.table.unit import Accrue, Add, Save, Write
+from cambist.adapters.storage.table.writes import Accrue, Add, Save, Write
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.accounts.limit_hits import LimitHits
 from cambist.core.domain.payments.payments import Payment

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cambist.adapters.storage.sql import recent
-from cambist.adapters.storage.table.unit import Pending, Remove
+from cambist.adapters.storage.table.writes import Pending, Remove
 from cambist.core.domain.accounts.accounts import Account
 from cambist.frontends.conformance.storage_recent import *  # noqa: F403 - its tests
 from cambist.frontends.conformance.storage_recent import LONG, account, name_of, rename

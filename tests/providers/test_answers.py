@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from cambist.adapters.clock import VirtualClock
 from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.frontends.guard import answers
-from cambist.frontends.guard.answers import Nonsense, check_answer, check_drawn
+from cambist.frontends.guard.answers import check_answer, check_drawn
 from cambist.frontends.guard.guard import Guard
+from cambist.frontends.guard.values import Nonsense
 from cambist.frontends.telemetry.telemetry import outcome_of
 from cambist.frontends.wrapping import OPERATIONS, Does
 from cambist.ports.bank import (

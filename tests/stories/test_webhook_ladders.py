@@ -14,7 +14,8 @@ from itertools import accumulate
 
 import pytest
 
-from cambist.adapters.clock import SeededIds, SystemClock, VirtualClock
+from cambist.adapters.clock import SystemClock, VirtualClock
+from cambist.adapters.ids import SeededIds
 from cambist.adapters.notifier.http import HttpNotifier
 from cambist.core.domain.webhooks.breaker import PAUSES
 from cambist.core.domain.webhooks.delivery import FAST_LADDER, SLOW_LADDER

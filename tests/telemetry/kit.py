@@ -11,7 +11,8 @@ from litestar.types import ASGIApp
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.ids import SeededIds
 from cambist.adapters.script import Script
 from cambist.core.usecases.accounts import accounts
 from cambist.frontends.compose import open_house

@@ -9,7 +9,8 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.ids import SeededIds
 from cambist.core.domain.accounts.accounts import Account, ApiKey, Mode, Shop
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ids import canonical_uuid

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.ids import SeededIds
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
 from cambist.core.domain.webhooks.delivery import AT_ONCE

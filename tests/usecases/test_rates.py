@@ -9,7 +9,8 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.ids import SeededIds
 from cambist.adapters.rates.simulator import SimulatedRates
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode, Shop

@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.ids import SeededIds
 from cambist.core.domain.accounts.accounts import DEFAULT_SHOP_NAME, Shop
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ids import canonical_uuid

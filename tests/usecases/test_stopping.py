@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.ids import SeededIds
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.frontends.stopping import Stopping, closed_soon

@@ -9,7 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from cambist.adapters.clock import SeededIds, VirtualClock
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.ids import SeededIds
 from cambist.core.usecases.jobs import RENEW
 from cambist.core.usecases.jobs import WORKER_LEASE as LEASE
 from cambist.core.usecases.webhooks.outbox import DELIVER

@@ -19,24 +19,8 @@ from ..table.catalogue import CATALOGUE, Table
 from ..table.codec import Row, integer, microseconds, moment
 from ..table.criteria import Condition, Query, Relation, conditions
 from ..table.table_map import TableMap, TableMaps, keep, table_map_of
-from ..table.unit import (
-    Accrue,
-    Add,
-    Increase,
-    Kick,
-    Pending,
-    Remove,
-    Save,
-    WorkUnit,
-    Write,
-    added,
-    kick_safely,
-    lease_microseconds,
-    lone_read,
-    no_kick,
-    refuse_both,
-    snapshot_over,
-)
+from ..table.unit import Kick, WorkUnit, kick_safely, lease_microseconds, lone_read, no_kick, refuse_both, snapshot_over
+from ..table.writes import Accrue, Add, Increase, Pending, Remove, Save, Write, added
 
 _TESTS: dict[Relation, Callable[[Any, Any], bool]] = {
     Relation.EQUAL: lambda value, asked: value is not None and value == asked,

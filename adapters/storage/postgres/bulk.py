@@ -10,7 +10,7 @@ from typing import Any, cast
 from ..sql.nulls import Nulls
 from ..table.codec import Storing
 from ..table.table_map import TableMap
-from ..table.unit import Accrue, Add, Save, Write, added
+from ..table.writes import Accrue, Add, Save, Write, added
 from .arrays import TYPES, array
 from .joined import all_or_nothing
 

@@ -15,7 +15,7 @@ import asyncpg
 from ....ports.faults import Conflict, Stale, Unavailable
 from ..sql.statements import Statement
 from ..sql.tables import Tables
-from ..table.unit import Add, Remove, Save, Write
+from ..table.writes import Add, Remove, Save, Write
 from .bulk import Bulk, parted
 from .joined import TAKEN_BACK, joined
 from .pool import Connections

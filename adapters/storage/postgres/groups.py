@@ -16,7 +16,7 @@ import asyncpg
 import msgspec
 
 from ....ports.faults import Unavailable
-from ..table.unit import Accrue, Add, Save, Write
+from ..table.writes import Accrue, Add, Save, Write
 from .bulk import Bulk
 from .commits import Broken, Commits
 from .joined import Targets, targets_of

@@ -13,7 +13,7 @@ import asyncpg
 import msgspec
 
 from ..sql.statements import Statement
-from ..table.unit import Accrue, Write
+from ..table.writes import Accrue, Write
 
 TAKEN_BACK = (asyncpg.UniqueViolationError, asyncpg.DivisionByZeroError)
 """What a joined statement raises when one of its parts is refused."""

@@ -29,7 +29,8 @@ from ..sql.statements import JobStatements, beat
 from ..table.catalogue import CATALOGUE, Table
 from ..table.codec import Row, microseconds, nearest_moment
 from ..table.table_map import table_map_of
-from ..table.unit import Kick, Pending, Reader, kick_safely, lease_microseconds, no_kick
+from ..table.unit import Kick, Reader, kick_safely, lease_microseconds, no_kick
+from ..table.writes import Pending
 from .bulk import Bulk
 from .commits import Commits
 from .faults import translated

@@ -12,7 +12,7 @@ from typing import Any
 
 from ....ports.storage import R
 from ..table.table_map import TableMap
-from ..table.unit import Pending
+from ..table.writes import Pending
 
 _Key = tuple[type[Any], str]
 _MOST = 600

@@ -24,7 +24,8 @@ from ..table.catalogue import Table
 from ..table.codec import Row
 from ..table.criteria import Condition, Query, Unread, conditions
 from ..table.table_map import TableMap, keep, table_map_of
-from ..table.unit import Kick, Pending, Reader, WorkUnit, kick_safely, lone_read, snapshot_over
+from ..table.unit import Kick, Reader, WorkUnit, kick_safely, lone_read, snapshot_over
+from ..table.writes import Pending
 from .asides import note_of, unpacked
 from .recent import Recent
 from .tables import Tables

@@ -13,7 +13,8 @@ from sqlalchemy.engine.interfaces import Dialect
 
 from ..table.codec import Row
 from ..table.table_map import Rule, TableMap
-from ..table.unit import Accrue, Add, Increase, Remove, Save, Write, refuse_both
+from ..table.unit import refuse_both
+from ..table.writes import Accrue, Add, Increase, Remove, Save, Write
 from .schema import HEARTBEAT
 
 Statement = tuple[str, Sequence[Any]]

@@ -11,7 +11,7 @@ from sqlalchemy.engine.interfaces import Dialect
 from ..table.catalogue import Table
 from ..table.criteria import Condition, Query, Relation
 from ..table.table_map import TableMap
-from ..table.unit import Accrue, Write
+from ..table.writes import Accrue, Write
 from .schema import TablesByName
 from .statements import Statement, TableStatements
 

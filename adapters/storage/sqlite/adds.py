@@ -14,7 +14,7 @@ from ..sql.nulls import Nulls
 from ..sql.statements import TableStatements
 from ..table.codec import Row
 from ..table.table_map import TableMap
-from ..table.unit import Add, Write
+from ..table.writes import Add, Write
 
 _TOGETHER = 16
 """Units whose rows are written in one go: about a millisecond, in which the event loop does nothing else."""

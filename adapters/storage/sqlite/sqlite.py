@@ -27,7 +27,8 @@ from ..sql.statements import JobStatements, beat
 from ..table.catalogue import CATALOGUE, Table
 from ..table.codec import Row, microseconds, nearest_moment
 from ..table.table_map import table_map_of
-from ..table.unit import Kick, Pending, Reader, kick_safely, lease_microseconds, no_kick, refuse_both
+from ..table.unit import Kick, Reader, kick_safely, lease_microseconds, no_kick, refuse_both
+from ..table.writes import Pending
 from . import file as sqlite_file
 from .committer import Committer
 from .migrate import migrate_sqlite, sqlite_current

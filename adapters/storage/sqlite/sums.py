@@ -13,7 +13,7 @@ from typing import Any
 
 from ..sql.statements import TableStatements
 from ..table.table_map import TableMap
-from ..table.unit import Accrue
+from ..table.writes import Accrue
 
 
 class Sums:

@@ -13,7 +13,7 @@ import msgspec
 from ....ports.faults import Conflict, Stale
 from ..sql.statements import Statement
 from ..sql.tables import Tables
-from ..table.unit import Pending, Write
+from ..table.writes import Pending, Write
 from .adds import Adds, all_add
 from .committer import Doubtful
 from .sums import Sums

@@ -14,9 +14,10 @@ import msgspec
 
 from ....ports.jobs import Job
 from ....ports.storage import R, Shelf
-from .codec import Row, integer, text
+from .codec import integer, text
 from .criteria import Condition, Query, Unread, conditions, query
 from .table_map import TableMap, TableMaps, table_map_of
+from .writes import Accrue, Add, Increase, Pending, Remove, Save
 
 Kick = Callable[[Sequence[Job]], Awaitable[None]]
 """Told of jobs that were committed, so that workers wake (Queue.kick)."""
@@ -38,54 +39,6 @@ def refuse_both(kind: str | None, but_kind: str | None) -> None:
         raise ValueError("either one kind, or all but one")
 
 
-class Add(msgspec.Struct, frozen=True, gc=False):
-    """A new record, as a row."""
-
-    mapped: TableMap[Any]
-    id: str
-    row: Row
-
-
-class Save(msgspec.Struct, frozen=True, gc=False):
-    """A changed record, as a row that carries the new version; `version` is the one it replaces."""
-
-    mapped: TableMap[Any]
-    id: str
-    version: int
-    row: Row
-    changed: tuple[str, ...] = ()
-    """The only fields that changed, where that is known."""
-
-
-class Remove(msgspec.Struct, frozen=True):
-    """A record that goes. `sums` are what its sums were when it was read, in the order of the fields."""
-
-    mapped: TableMap[Any]
-    id: str
-    version: int
-    sums: tuple[int, ...] = ()
-
-
-class Increase(msgspec.Struct, frozen=True):
-    """A sum that moves."""
-
-    mapped: TableMap[Any]
-    id: str
-    field: str
-    by: int
-
-
-class Accrue(msgspec.Struct, frozen=True):
-    """A row whose sums are added to those of the stored one, or that is written as it is."""
-
-    mapped: TableMap[Any]
-    id: str
-    row: Row
-
-
-Write = Add | Save | Remove | Increase | Accrue
-
-
 class Reader(Protocol):
     """How a storage, or one snapshot of it, is read."""
 
@@ -96,45 +49,6 @@ class Reader(Protocol):
     async def total(self, mapped: TableMap[R], asked: tuple[Condition, ...]) -> int: ...
 
     async def sums(self, mapped: TableMap[R], field: str, by: str, asked: tuple[Condition, ...]) -> dict[Any, int]: ...
-
-
-class Pending(msgspec.Struct, eq=False):
-    """What a unit has written and not yet committed. One that is `closed` takes no more."""
-
-    writes: list[Write] = []
-    """All but what is accrued."""
-    jobs: list[Job] = []
-    accruals: dict[tuple[str, str], Accrue] = {}
-    """By table and id: what is accrued twice is added up here."""
-    closed: str | None = None
-    """Why nothing more may be written; None while it may."""
-
-    __repr__ = object.__repr__  # a struct's own would show what is written, also through whatever holds this
-
-    def put(self, write: Write) -> None:
-        """Keep a write for commit. Raises RuntimeError when the unit is over or only reads: a slip of the caller."""
-        if self.closed:
-            raise RuntimeError(self.closed)
-        self.writes.append(write)
-
-    def accrue(self, accrual: Accrue) -> None:
-        """Keep an accrual. Raises RuntimeError as `put` does."""
-        if self.closed:
-            raise RuntimeError(self.closed)
-        key = accrual.mapped.name, accrual.id
-        known = self.accruals.get(key)
-        self.accruals[key] = accrual if known is None else Accrue(accrual.mapped, accrual.id, added(accrual, known.row))
-
-    def all_writes(self) -> list[Write]:
-        """The writes as they were made, then what was accrued, in the order of tables and ids."""
-        if not self.accruals:
-            return self.writes
-        return [*self.writes, *(accrual for _, accrual in sorted(self.accruals.items()))]
-
-
-def added(accrual: Accrue, to: Row) -> list[Any]:
-    """The row `to`, with the sums of the accrual added. Raises ValueError beyond 64 bits."""
-    return [integer(value + accrual.row[key]) if key in accrual.mapped.sums else value for key, value in enumerate(to)]
 
 
 class BoundShelf(msgspec.Struct, Generic[R], eq=False):

@@ -169,7 +169,7 @@ def _of_refund(kind: str, refund: Refund, text: str, since: datetime | None = No
 
 
 async def _refunds(ports: Ports, unit: Unit) -> list[ActionItem]:
-    waiting = await _oldest(
+    waiting = await _first(
         unit, Refund, "created_at", status=RefundStatus.PENDING, pending_reason=PendingReason.AWAITING_APPROVAL
     )
     late = AtMost(ports.clock.now() - REFUND_LATE)
@@ -187,10 +187,10 @@ async def _refunds(ports: Ports, unit: Unit) -> list[ActionItem]:
 
 async def _payouts(ports: Ports, unit: Unit) -> list[ActionItem]:
     now = ports.clock.now()
-    failed = await _oldest(
+    failed = await _first(
         unit, Withdrawal, "created_at", status=WithdrawalStatus.FAILED, created_at=AtLeast(now - PAYOUT_FAILED_FOR)
     )
-    waiting = await _oldest(
+    waiting = await _first(
         unit, Withdrawal, "created_at", status=WithdrawalStatus.PENDING, created_at=AtMost(now - PAYOUT_LATE)
     )
     pending = await _first(unit, Withdrawal, "created_at", status=WithdrawalStatus.PENDING)
@@ -215,7 +215,7 @@ async def _exchanges(ports: Ports, unit: Unit) -> list[ActionItem]:
 
 async def _proofs(ports: Ports, unit: Unit) -> list[ActionItem]:
     """In review for longer than a check takes by itself."""
-    found = await _oldest(
+    found = await _first(
         unit, DeliveryProof, "status_at", status=ProofStatus.IN_REVIEW, status_at=AtMost(ports.clock.now() - STUCK)
     )
     text = "delivery proof in review"
@@ -231,7 +231,7 @@ async def _receivers(ports: Ports, unit: Unit) -> list[ActionItem]:
     ]
     since = AtLeast(ports.clock.now() - LETTERS_FAILED_FOR)
     for row in await _first(unit, Breaker, "-last_failure_at", last_failure_at=since):
-        failed = await _oldest(
+        failed = await _first(
             unit, Delivery, "id", account_id=row.account_id, mode=row.mode, status=DeliveryStatus.FAILED, due=None
         )
         if failed:
