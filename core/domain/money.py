@@ -2,6 +2,7 @@
 (docs/concepts.md "Amounts and times")."""
 
 import re
+from decimal import ROUND_HALF_EVEN, Context, DivisionByZero, InvalidOperation, Overflow
 from functools import lru_cache
 from typing import Self
 
@@ -73,3 +74,17 @@ class Usdt(msgspec.Struct, frozen=True, order=True):
         if type(other) is not Usdt:
             return NotImplemented
         return Usdt(self.units - other.units)
+
+
+def arithmetic(digits: int) -> Context:
+    """Our own rules of arithmetic; all of them, because those left out would be the embedder's."""
+    return Context(
+        prec=digits,
+        rounding=ROUND_HALF_EVEN,
+        Emin=-999_999,
+        Emax=999_999,
+        capitals=1,
+        clamp=0,
+        flags=[],
+        traps=[InvalidOperation, DivisionByZero, Overflow],
+    )

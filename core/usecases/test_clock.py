@@ -16,7 +16,7 @@ from ...ports.bundle import Ports
 from ...ports.clock import TestClock
 from ...ports.jobs import Job
 from ...ports.storage import Unit
-from ..domain.accounts.accounts import TEST, Account, Mode
+from ..domain.accounts.accounts import TEST, Account, Mode, Owned
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,17 +25,11 @@ _AGAIN = timedelta(seconds=5)
 """After it a worker looks again at a job that it left to whoever advances the clock."""
 
 
-class Owned(Protocol):
-    """What belongs to an account, in one of its modes."""
+class OwnedRecord(Owned, Protocol):
+    """One that is stored."""
 
     @property
-    def id(self) -> str: ...
-    @property
     def version(self) -> int: ...
-    @property
-    def account_id(self) -> str: ...
-    @property
-    def mode(self) -> Mode: ...
 
 
 def test_clock_of(account: Account, mode: Mode) -> TestClock | None:
@@ -67,7 +61,7 @@ OfObject = Callable[Concatenate[Ports, str, P], Awaitable[T]]
 OfAccount = Callable[Concatenate[Ports, str, Mode, P], Awaitable[T]]
 
 
-def in_test_time(*kinds: type[Owned]) -> Callable[[OfObject[P, T]], OfObject[P, T]]:
+def in_test_time(*kinds: type[OwnedRecord]) -> Callable[[OfObject[P, T]], OfObject[P, T]]:
     """For a use case whose caller names an object, of one of these kinds, by its id and comes from no test clock:
     payers and operators. It runs where the object lives. Whoever comes from a test clock came from the object's own."""
 
@@ -86,7 +80,7 @@ def in_test_time(*kinds: type[Owned]) -> Callable[[OfObject[P, T]], OfObject[P, 
     return wrap
 
 
-async def _test_clock_of_object(unit: Unit, kinds: Iterable[type[Owned]], object_id: str) -> TestClock | None:
+async def _test_clock_of_object(unit: Unit, kinds: Iterable[type[OwnedRecord]], object_id: str) -> TestClock | None:
     for kind in kinds:
         found = await unit[kind].get(object_id)
         if found is not None:

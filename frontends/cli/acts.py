@@ -1,9 +1,11 @@
 """`cambist act …`: what waits for a second operator."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import click
 
+from ...core.domain.operators.pending_acts import PendingAct
 from ...core.usecases.operators import pending_acts as usecases
 from ...ports.bundle import Ports
 from .output import Answer, table
@@ -37,10 +39,7 @@ def list_(*, is_all: bool) -> Answer:
 def show(act_id: str) -> Answer:
     """One act: who asked for what, and what it changes."""
 
-    async def work(ports: Ports) -> dict[str, Any]:
-        return act_document(await usecases.get_act(ports, act_id), ports.clock.now())
-
-    return _answer(in_house(work))
+    return _answer(usecases.get_act, act_id)
 
 
 @act.command("confirm")
@@ -50,10 +49,7 @@ def show(act_id: str) -> Answer:
 def confirm(act_id: str) -> Answer:
     """Have it done, as it was shown. Whoever asked for it cannot; refused where anything shown has changed since."""
 
-    async def work(ports: Ports) -> dict[str, Any]:
-        return act_document(await usecases.confirm_act(ports, act_id), ports.clock.now())
-
-    return _answer(in_house(work))
+    return _answer(usecases.confirm_act, act_id)
 
 
 @act.command("reject")
@@ -63,11 +59,12 @@ def confirm(act_id: str) -> Answer:
 def reject(act_id: str) -> Answer:
     """Have it come to nothing. Whoever asked for it withdraws it so."""
 
+    return _answer(usecases.reject_act, act_id)
+
+
+def _answer(do: Callable[[Ports, str], Awaitable[PendingAct]], act_id: str) -> Answer:
     async def work(ports: Ports) -> dict[str, Any]:
-        return act_document(await usecases.reject_act(ports, act_id), ports.clock.now())
+        return act_document(await do(ports, act_id), ports.clock.now())
 
-    return _answer(in_house(work))
-
-
-def _answer(document: dict[str, Any]) -> Answer:
+    document = in_house(work)
     return Answer(document=document, text=act_text(document))

@@ -5,7 +5,7 @@ import unicodedata
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -21,6 +21,17 @@ class Mode(StrEnum):
 
     LIVE = "live"
     TEST = "test"
+
+
+class Owned(Protocol):
+    """What belongs to an account, in one of its modes."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def account_id(self) -> str: ...
+    @property
+    def mode(self) -> Mode: ...
 
 
 LIVE: Final = Mode.LIVE

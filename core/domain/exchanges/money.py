@@ -7,13 +7,13 @@ for a USDT. RUB to USDT it is base / (1 - markup/100), as the merchant rate is (
 client pays more RUB for a USDT. By the first formula the client would gain there, and nothing would be left to credit.
 """
 
-from decimal import ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, InvalidOperation, Overflow
+from decimal import Decimal, InvalidOperation
 from typing import Self
 
 import msgspec
 
 from ..errors import Refusal
-from ..money import Rub, Usdt
+from ..money import Rub, Usdt, arithmetic
 from .exchanges import NETWORK_STEP, Direction, Exchange
 
 LOWEST = Rub(1000_00)
@@ -117,12 +117,12 @@ def client_rate(direction: Direction, base_rate: str, markup_percent: str) -> st
     """`rate` as it is shown: all its digits USDT to RUB, 28 of them RUB to USDT, where it may have no end; at least
     two decimals. Raises ValueError as `ExchangeTerms.of`."""
     rate, percent = _checked(base_rate, markup_percent)
-    exact = _arithmetic(_EXACT)
+    exact = arithmetic(_EXACT)
     share = exact.subtract(Decimal(1), exact.scaleb(percent, Decimal(-2)))
     if direction is Direction.USDT_TO_RUB:
         shown = exact.multiply(rate, share)
     else:
-        shown = _arithmetic(_SHOWN).divide(rate, share)
+        shown = arithmetic(_SHOWN).divide(rate, share)
     whole, _, part = format(shown, "f").partition(".")
     return f"{whole}.{part.rstrip('0').ljust(2, '0')}"
 
@@ -173,17 +173,3 @@ def _checked(base_rate: str, markup_percent: str) -> tuple[Decimal, Decimal]:
     if not (rate.is_finite() and rate > 0 and percent.is_finite() and 0 <= percent < 100):
         raise ValueError("a rate is above zero, a markup from 0 to below 100")
     return rate, percent
-
-
-def _arithmetic(digits: int) -> Context:
-    """Our own rules of arithmetic; all of them, because those left out would be the embedder's."""
-    return Context(
-        prec=digits,
-        rounding=ROUND_HALF_EVEN,
-        Emin=-999_999,
-        Emax=999_999,
-        capitals=1,
-        clamp=0,
-        flags=[],
-        traps=[InvalidOperation, DivisionByZero, Overflow],
-    )

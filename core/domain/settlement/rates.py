@@ -5,10 +5,12 @@ Rates are RUB for 1 USDT. Nothing here depends on the decimal context of whoever
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, DivisionByZero, InvalidOperation, Overflow
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from fractions import Fraction
 
 import msgspec
+
+from ..money import arithmetic
 
 HELD = timedelta(seconds=30)
 """No source is asked while the last answer is younger."""
@@ -148,26 +150,12 @@ def merchant_rate(market: Decimal, markup: str) -> Decimal:
     if not (market.is_finite() and market > 0 and part.is_finite() and 0 <= part < 1):
         raise ValueError("a rate is above zero, a markup from 0 to below 1")
     exact = Fraction(market) / (1 - Fraction(part))
-    return _arithmetic().divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return arithmetic(_PRECISION).divide(Decimal(exact.numerator), Decimal(exact.denominator))
 
 
 def shown(rate: Decimal) -> str:
     """As the interface shows a rate: exactly two decimals, half a kopeck up."""
-    return format(rate.quantize(_CENT, rounding=ROUND_HALF_UP, context=_arithmetic()), "f")
-
-
-def _arithmetic() -> Context:
-    """Our own rules of arithmetic; all of them, because those left out would be the embedder's."""
-    return Context(
-        prec=_PRECISION,
-        rounding=ROUND_HALF_EVEN,
-        Emin=-999_999,
-        Emax=999_999,
-        capitals=1,
-        clamp=0,
-        flags=[],
-        traps=[InvalidOperation, DivisionByZero, Overflow],
-    )
+    return format(rate.quantize(_CENT, rounding=ROUND_HALF_UP, context=arithmetic(_PRECISION)), "f")
 
 
 def _is_within(moment: datetime, now: datetime, limit: timedelta) -> bool:

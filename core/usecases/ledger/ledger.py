@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Protocol
 
 import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Between, Unit
-from ...domain.accounts.accounts import Mode
+from ...domain.accounts.accounts import Mode, Owned
 from ...domain.ledger import (
     LEDGER,
     EntryKind,
@@ -50,17 +49,6 @@ def post(unit: Unit, *entries: JournalEntry) -> None:
                 row = msgspec.structs.replace(known, balance=known.balance + row.balance)
             moved[row.id] = row
     unit[LedgerAccount].accrue(*moved.values())
-
-
-class Owned(Protocol):
-    """What money is booked for: a payment, a refund, a payout, …"""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def account_id(self) -> str: ...
-    @property
-    def mode(self) -> Mode: ...
 
 
 def book(

@@ -12,7 +12,7 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, AtMost, Between, OneOf, R, Unit
-from ...domain.accounts.accounts import Mode
+from ...domain.accounts.accounts import Mode, Owned
 from ...domain.days import LONG_AGO
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus
 from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer
@@ -32,7 +32,6 @@ from ..holding import read_hold
 from ..ledger.watch import ledger_faults
 from ..refunds.contradictions import list_contradicted
 from ..sealed import act_fits, exchange_fits, withdrawal_fits
-from ..test_clock import Owned
 from .pending_acts import list_acts
 from .unreadable import list_unreadable
 

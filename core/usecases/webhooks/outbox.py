@@ -10,7 +10,7 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts.accounts import Account, Mode
+from ...domain.accounts.accounts import Account, Mode, Owned
 from ...domain.payloads import Payload
 from ...domain.webhooks.breaker import endpoint_id
 from ...domain.webhooks.delivery import sent_anew
@@ -29,15 +29,9 @@ _RELEASE_BATCH = 500
 _RELEASE_PAUSES = (timedelta(seconds=10), timedelta(seconds=110))
 
 
-class Subject(Protocol):
+class Subject(Owned, Protocol):
     """What an event is about: a payment, a refund, a subscription, …"""
 
-    @property
-    def id(self) -> str: ...
-    @property
-    def account_id(self) -> str: ...
-    @property
-    def mode(self) -> Mode: ...
     @property
     def sequence(self) -> int: ...
 
