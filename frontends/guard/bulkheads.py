@@ -43,7 +43,7 @@ class Bulkhead:
         self._hangs = False
 
     async def take(self, call: object) -> None:
-        """Take a place for a call; wait for one a moment where calls come to an end. Raises: NoPlace."""
+        """Take a place for a call; wait for one a moment where calls come to an end. Raises: BulkheadFull."""
         if self._left >= LEFT:
             raise BulkheadFull(
                 f"{self._name}: {self._left} calls that were given up go on: its adapter cannot be cancelled"
