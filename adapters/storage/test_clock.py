@@ -71,11 +71,11 @@ class TestClockStorage(ForwardingStorage):
         """A unit whose jobs are, at each use, those of the test clock in force."""
         return _Unit(self.inner.unit(), self._clock)
 
-    def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
+    async def get(self, kind: type[R], record_id: str, /) -> R | None:
         """The record; a job as it is by the test clock in force."""
         if kind is Job:
-            return cast("Coroutine[Any, Any, R | None]", self._job(record_id))
-        return self.inner.get(kind, record_id)
+            return cast("R | None", await self._job(record_id))
+        return await self.inner.get(kind, record_id)
 
     async def _job(self, record_id: str) -> Job | None:
         async with self.unit() as unit:

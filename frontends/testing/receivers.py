@@ -64,17 +64,17 @@ class Postbox:
         self._now = now
         self._machine_time = machine_time
 
-    async def send(self, request: WebhookRequest) -> DeliveryResult:
+    async def send(self, webhook: WebhookRequest) -> DeliveryResult:
         """Verify, hand over, keep."""
-        webhook = verify_webhook(request.headers, request.body, [self._secret], now=self._now)
-        shown = self._at_receivers_time(request, webhook)
+        verified = verify_webhook(webhook.headers, webhook.body, [self._secret], now=self._now)
+        shown = self._at_receivers_time(webhook, verified)
         error: BaseException | None = None
         try:
-            status = await self._hand_over(request.url, shown, request.body)
+            status = await self._hand_over(webhook.url, shown, webhook.body)
         except Exception as raised:
             log.exception("the merchant's receiver raised")
             status, error = _FAILED, raised
-        kept = Delivery(webhook=webhook, headers=shown, body=request.body, status=status, error=error)
+        kept = Delivery(webhook=verified, headers=shown, body=webhook.body, status=status, error=error)
         self.deliveries.append(kept)
         return DeliveryResult(answer=Answer.RESPONDED, status=status)
 
