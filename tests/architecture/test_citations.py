@@ -42,7 +42,6 @@ _PRIVATE = {
         "goal ": r"\bgoal \d",
         "point ": r"\bpoint \d+[.,;:)]",
         "; ": r"(?<![\w.-])[AFT]\d{1,2}; ",
-        "/work/": r"(?<!\w)/work/",
     }.items()
 }
 """How texts that are not here are named, by what stands in each such name: a reader could not look them up."""
@@ -154,7 +153,6 @@ def test_there_are_citations_and_they_are_found() -> None:
         "see reviews/security.md",
         "T20; identity",
         "trap 3:",
-        "/work/somebody/file",
         '(docs/refunds.md "No such heading")',
         '(docs/refunds.md "Rules", "No such heading")',
         '(docs/refunds.md "No such\n    heading")',
