@@ -13,6 +13,7 @@ from cambist.core.domain.subscriptions.periods import Interval
 from cambist.ports.mandates import ChargeStatus
 from tests.charge_house import DAY, UNKNOWN, ChargeHouse, open_charge_house, told
 from tests.charge_house import due_subscription as due
+from tests.subscription_house import bound, choose_calendar
 
 
 @pytest.fixture
@@ -125,6 +126,21 @@ class TestReads:
         assert second["data"][-1]["external_id"] is None, "it marks the binding"
         bad = await charges.house.get(f"/subscriptions/{subscription_id}/charges?per_page=101")
         assert told(bad) == (400, "VALIDATION_ERROR")
+
+    @pytest.mark.parametrize("scheme", Scheme)
+    async def test_null_marks_the_charge_that_the_binding_made(self, charges: ChargeHouse, scheme: Scheme) -> None:
+        """Whatever id the subscription has (docs/subscriptions.md "Charging"). So in the calendar scheme a charge with
+        any id of the merchant's is another one than it ("The calendar scheme")."""
+        if scheme is Scheme.CALENDAR:
+            await choose_calendar(charges.house)
+        subscription_id = (await bound(charges.house, external_id="club"))["id"]
+        [first] = (await charges.house.get(f"/subscriptions/{subscription_id}/charges")).json()["data"]
+        assert (first["status"], first["external_id"]) == ("paid", None)
+        if scheme is Scheme.CALENDAR:
+            occupied = await charges.post(subscription_id, {"amount_rub": "500.00", "external_id": "club"})
+            assert told(occupied) == (409, "CHARGE_PERIOD_OCCUPIED")
+            same = await charges.post(subscription_id, {"amount_rub": "500.00"})
+            assert (same.status_code, same.json()["id"]) == (200, first["id"])
 
     async def test_the_window_tells_what_a_charge_would_meet(self, charges: ChargeHouse) -> None:
         """Computed by the function that guards charges (docs/subscriptions.md "Charging")."""
