@@ -11,6 +11,6 @@ from cambist.frontends.conformance.benches import KycBench as KycBench
 from cambist.frontends.conformance.benches import NotifierBench as NotifierBench
 from cambist.frontends.conformance.benches import PayoutsBench as PayoutsBench
 from cambist.frontends.conformance.benches import RatesBench as RatesBench
-from cambist.frontends.conformance.storage_kit import KIT_CATALOGUE as KIT_CATALOGUE
-from cambist.frontends.conformance.storage_kit import StoragePlace as StoragePlace
+from cambist.frontends.conformance.storage.kit import KIT_CATALOGUE as KIT_CATALOGUE
+from cambist.frontends.conformance.storage.kit import StoragePlace as StoragePlace
 from cambist.frontends.conformance.uploads import Uploads as Uploads

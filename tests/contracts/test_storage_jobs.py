@@ -2,8 +2,8 @@
 
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.memory.memory import MemoryStorage
-from cambist.frontends.conformance.storage_jobs import *  # noqa: F403 - its tests
-from cambist.frontends.conformance.storage_jobs import at, claimed
+from cambist.frontends.conformance.storage.jobs import *  # noqa: F403 - its tests
+from cambist.frontends.conformance.storage.jobs import at, claimed
 from cambist.ports.jobs import Job
 from tests.contracts.storage_kit import START, StoragePlace, job, must_read, put
 

@@ -8,7 +8,7 @@ import pytest
 
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.core.domain.payments.payments import Payment
-from cambist.frontends.conformance.storage_kit import StoragePlace, key, payment, put, read
+from cambist.frontends.conformance.storage.kit import StoragePlace, key, payment, put, read
 from cambist.ports.faults import Unavailable
 from cambist.ports.storage import Storage
 

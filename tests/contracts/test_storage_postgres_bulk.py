@@ -1,5 +1,5 @@
 """Many writes as one statement on Postgres (adapters/storage/postgres/bulk.py). What long units mean is in the contract
-of all storages (frontends/conformance/storage_long_units.py)."""
+of all storages (frontends/conformance/storage/long_units.py)."""
 
 from typing import Any
 

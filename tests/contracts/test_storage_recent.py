@@ -8,8 +8,8 @@ import pytest
 from cambist.adapters.storage.sql import recent
 from cambist.adapters.storage.table.writes import Pending, Remove
 from cambist.core.domain.accounts.accounts import Account
-from cambist.frontends.conformance.storage_recent import *  # noqa: F403 - its tests
-from cambist.frontends.conformance.storage_recent import LONG, account, name_of, rename
+from cambist.frontends.conformance.storage.recent import *  # noqa: F403 - its tests
+from cambist.frontends.conformance.storage.recent import LONG, account, name_of, rename
 from cambist.ports.storage import Storage
 from tests.contracts.storage_kit import StoragePlace, put
 

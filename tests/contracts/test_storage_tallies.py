@@ -1,3 +1,3 @@
 """Our own storages keep the contract of sums, as it is shipped for those of others."""
 
-from cambist.frontends.conformance.storage_tallies import *  # noqa: F403 - its tests
+from cambist.frontends.conformance.storage.tallies import *  # noqa: F403 - its tests

@@ -1,5 +1,5 @@
 """Our own storages keep the contract of units, unique rules and sums, as it is shipped for those of others."""
 
-from cambist.frontends.conformance.storage_rules import *  # noqa: F403 - its tests
-from cambist.frontends.conformance.storage_sums import *  # noqa: F403
-from cambist.frontends.conformance.storage_units import *  # noqa: F403
+from cambist.frontends.conformance.storage.rules import *  # noqa: F403 - its tests
+from cambist.frontends.conformance.storage.sums import *  # noqa: F403
+from cambist.frontends.conformance.storage.units import *  # noqa: F403

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cambist.adapters.storage.table.codec import Codec
 from cambist.core.domain.money import Rub, Usdt
-from cambist.frontends.conformance.storage_values import *  # noqa: F403 - its tests
+from cambist.frontends.conformance.storage.values import *  # noqa: F403 - its tests
 from cambist.ports.storage import Storage
 from tests.contracts.storage_kit import Colour, Part, Sample
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import msgspec
 
-from ...adapters.clock import VirtualClock
-from ...adapters.storage.table.catalogue import CATALOGUE, Table, Unique
-from ...core.domain.accounts.accounts import Mode, Shop
-from ...core.domain.accounts.idempotency import IdempotencyKey
-from ...core.domain.money import Rub, Usdt
-from ...core.domain.payments.payments import Payment, PaymentStatus
-from ...ports.jobs import Job
-from ...ports.storage import R, Storage
-from ...ports.tools import Kick
+from ....adapters.clock import VirtualClock
+from ....adapters.storage.table.catalogue import CATALOGUE, Table, Unique
+from ....core.domain.accounts.accounts import Mode, Shop
+from ....core.domain.accounts.idempotency import IdempotencyKey
+from ....core.domain.money import Rub, Usdt
+from ....core.domain.payments.payments import Payment, PaymentStatus
+from ....ports.jobs import Job
+from ....ports.storage import R, Storage
+from ....ports.tools import Kick
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

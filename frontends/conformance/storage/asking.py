@@ -6,12 +6,12 @@ import asyncio
 import msgspec
 import pytest
 
-from ...core.domain.money import Rub
-from ...ports.faults import Stale
-from ...ports.jobs import Job
-from ...ports.storage import OneOf, Storage
-from .storage_kit import Sample, StoragePlace, Tally, job, must_read, put, read
-from .storage_reads import CRITERIA, ORDERS, SAMPLES
+from ....core.domain.money import Rub
+from ....ports.faults import Stale
+from ....ports.jobs import Job
+from ....ports.storage import OneOf, Storage
+from .kit import Sample, StoragePlace, Tally, job, must_read, put, read
+from .reads import CRITERIA, ORDERS, SAMPLES
 
 
 async def ask(storage: Storage, job_id: str = "a") -> None:

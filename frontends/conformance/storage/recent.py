@@ -6,12 +6,12 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from ...core.domain.accounts.accounts import Account
-from ...core.domain.payments.payments import Payment
-from ...ports.faults import Unavailable
-from ...ports.jobs import Job
-from ...ports.storage import AtMost, Storage
-from .storage_kit import START, StoragePlace, job, must_read, payment, put
+from ....core.domain.accounts.accounts import Account
+from ....core.domain.payments.payments import Payment
+from ....ports.faults import Unavailable
+from ....ports.jobs import Job
+from ....ports.storage import AtMost, Storage
+from .kit import START, StoragePlace, job, must_read, payment, put
 
 LONG = 3600.0
 

@@ -6,10 +6,10 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from ...ports.faults import Stale
-from ...ports.jobs import Job
-from ...ports.storage import Storage
-from .storage_kit import START, StoragePlace, job, put, read
+from ....ports.faults import Stale
+from ....ports.jobs import Job
+from ....ports.storage import Storage
+from .kit import START, StoragePlace, job, put, read
 
 
 async def _claimed(storage: Storage, limit: int = 10, **which: str) -> list[str]:

@@ -5,13 +5,13 @@ import asyncio
 import msgspec
 import pytest
 
-from ...core.domain.accounts.idempotency import IdempotencyKey
-from ...core.domain.money import Rub
-from ...core.domain.payments.payments import Payment
-from ...ports.faults import Conflict, Stale
-from ...ports.jobs import Job
-from ...ports.storage import Storage
-from .storage_kit import StoragePlace, Tally, job, key, must_read, payment, put, read
+from ....core.domain.accounts.idempotency import IdempotencyKey
+from ....core.domain.money import Rub
+from ....core.domain.payments.payments import Payment
+from ....ports.faults import Conflict, Stale
+from ....ports.jobs import Job
+from ....ports.storage import Storage
+from .kit import StoragePlace, Tally, job, key, must_read, payment, put, read
 
 
 async def open_some(place: StoragePlace) -> list[Storage]:

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from ...core.domain.money import Rub
-from ...ports.faults import Stale
-from ...ports.storage import Storage
-from .storage_kit import Tally, must_read, put, read
+from ....core.domain.money import Rub
+from ....ports.faults import Stale
+from ....ports.storage import Storage
+from .kit import Tally, must_read, put, read
 
 
 async def test_increase_adds_and_leaves_the_version(storage: Storage) -> None:

@@ -3,14 +3,14 @@
 import msgspec
 import pytest
 
-from ...core.domain.accounts.accounts import Mode, Shop
-from ...core.domain.accounts.idempotency import IdempotencyKey
-from ...core.domain.money import Rub
-from ...core.domain.payments.payments import Payment, PaymentStatus
-from ...ports.faults import Conflict, Stale, Unavailable
-from ...ports.jobs import Job
-from ...ports.storage import Storage
-from .storage_kit import START, StoragePlace, Tally, job, key, must_read, payment, put, read, shop
+from ....core.domain.accounts.accounts import Mode, Shop
+from ....core.domain.accounts.idempotency import IdempotencyKey
+from ....core.domain.money import Rub
+from ....core.domain.payments.payments import Payment, PaymentStatus
+from ....ports.faults import Conflict, Stale, Unavailable
+from ....ports.jobs import Job
+from ....ports.storage import Storage
+from .kit import START, StoragePlace, Tally, job, key, must_read, payment, put, read, shop
 
 
 async def test_a_record_comes_back_as_it_was_added(storage: Storage) -> None:

@@ -4,12 +4,12 @@ storage may carry them out in another way than short ones; what they mean is the
 import msgspec
 import pytest
 
-from ...core.domain.accounts.limit_hits import LimitHits
-from ...core.domain.payments.payments import Payment, PaymentStatus
-from ...ports.faults import Conflict, Stale
-from ...ports.jobs import Job
-from ...ports.storage import Storage
-from .storage_kit import START, Tally, job, must_read, payment, put, read
+from ....core.domain.accounts.limit_hits import LimitHits
+from ....core.domain.payments.payments import Payment, PaymentStatus
+from ....ports.faults import Conflict, Stale
+from ....ports.jobs import Job
+from ....ports.storage import Storage
+from .kit import START, Tally, job, must_read, payment, put, read
 
 MANY = 100
 

@@ -6,14 +6,14 @@ import asyncio
 import msgspec
 import pytest
 
-from ...core.domain.accounts.accounts import Mode
-from ...core.domain.money import Rub
-from ...core.domain.payments.payments import Payment, PaymentStatus
-from ...core.domain.payments.tallies import Tally, Turnover
-from ...ports.faults import Stale
-from ...ports.storage import Between, Storage
-from . import storage_kit
-from .storage_kit import Sample, StoragePlace, payment, put, read
+from ....core.domain.accounts.accounts import Mode
+from ....core.domain.money import Rub
+from ....core.domain.payments.payments import Payment, PaymentStatus
+from ....core.domain.payments.tallies import Tally, Turnover
+from ....ports.faults import Stale
+from ....ports.storage import Between, Storage
+from . import kit
+from .kit import Sample, StoragePlace, payment, put, read
 
 
 def tally(name: str, count: int, *, status: PaymentStatus = PaymentStatus.PENDING, period: str = "ever") -> Tally:
@@ -116,7 +116,7 @@ async def test_accrue_is_for_tables_of_sums_without_unique_rules(storage: Storag
         with pytest.raises(TypeError):
             unit[Payment].accrue(payment("pay_1"))
         with pytest.raises(TypeError):
-            unit[storage_kit.Tally].accrue(storage_kit.Tally(id="t", owner="o", count=1))
+            unit[kit.Tally].accrue(kit.Tally(id="t", owner="o", count=1))
 
 
 async def test_a_unit_that_is_over_and_a_snapshot_accrue_nothing(storage: Storage) -> None:

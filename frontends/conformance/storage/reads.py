@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from ...core.domain.accounts.accounts import Mode, Shop
-from ...core.domain.money import Rub, Usdt
-from ...core.domain.payments.payments import Payment, PaymentStatus
-from ...ports.storage import AtLeast, AtMost, Below, Between, OneOf, Storage
-from .storage_kit import START, Colour, Sample, StoragePlace, job, payment, put, read, shop
+from ....core.domain.accounts.accounts import Mode, Shop
+from ....core.domain.money import Rub, Usdt
+from ....core.domain.payments.payments import Payment, PaymentStatus
+from ....ports.storage import AtLeast, AtMost, Below, Between, OneOf, Storage
+from .kit import START, Colour, Sample, StoragePlace, job, payment, put, read, shop
 
 SAMPLES = (
     Sample(

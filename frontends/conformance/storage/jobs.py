@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-from ...core.domain.payments.payments import Payment
-from ...ports.faults import Conflict, Stale
-from ...ports.jobs import Job
-from ...ports.storage import Storage
-from .storage_kit import START, StoragePlace, job, must_read, payment, put, read
+from ....core.domain.payments.payments import Payment
+from ....ports.faults import Conflict, Stale
+from ....ports.jobs import Job
+from ....ports.storage import Storage
+from .kit import START, StoragePlace, job, must_read, payment, put, read
 
 
 def at(seconds: float) -> datetime:

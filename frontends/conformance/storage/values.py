@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from ...core.domain.accounts.accounts import Account, Settings
-from ...core.domain.money import Rub, Usdt
-from ...core.domain.payments.payments import Payment
-from ...ports.storage import Storage
-from .storage_kit import START, Colour, Part, Sample, must_read, payment, put, read
+from ....core.domain.accounts.accounts import Account, Settings
+from ....core.domain.money import Rub, Usdt
+from ....core.domain.payments.payments import Payment
+from ....ports.storage import Storage
+from .kit import START, Colour, Part, Sample, must_read, payment, put, read
 
 _LEAST, _MOST = -(2**63), 2**63 - 1
 _TEXTS = (

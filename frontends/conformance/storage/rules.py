@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from ...core.domain.accounts.accounts import Shop
-from ...core.domain.accounts.idempotency import IdempotencyKey
-from ...core.domain.payments.payments import Payment
-from ...ports.faults import Conflict
-from ...ports.storage import Storage
-from .storage_kit import Tally, key, must_read, payment, put, read, shop
+from ....core.domain.accounts.accounts import Shop
+from ....core.domain.accounts.idempotency import IdempotencyKey
+from ....core.domain.payments.payments import Payment
+from ....ports.faults import Conflict
+from ....ports.storage import Storage
+from .kit import Tally, key, must_read, payment, put, read, shop
 
 
 async def test_a_taken_id_is_a_conflict_that_names_the_primary_key(storage: Storage) -> None:
