@@ -1,8 +1,8 @@
 """What every storage must do (ports/storage.py): `pytest --pyargs cambist.conformance.storage`.
 
-Your conftest.py gives a fixture `place`: an empty Place of kit.py, which opens storages on one database,
-several at a time where the storage can; `storage` is one of them. Tables are made of KIT_CATALOGUE, which declares two
-records beside the real ones.
+Your conftest.py gives a fixture `place`: an empty StoragePlace (kit.py), which opens storages on one database, several
+at a time where the storage can; `storage` is one of them. Tables are made of KIT_CATALOGUE, which declares two records
+beside the real ones (docs/adapters.md "A storage").
 """
 
 from collections.abc import AsyncIterator
