@@ -1,4 +1,4 @@
-"""The composition root's second half: what is asked of adapters outside of an open house, for its upkeep."""
+"""The composition root's second half: what is asked of adapters outside of an open house, for its maintenance."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -12,17 +12,17 @@ Host = tuple[str, int]
 
 
 class Waitlist:
-    """A number of places, given to who comes first. asyncio.Semaphore is the same with five calls for each use."""
+    """The permits of one host, given to who comes first. asyncio.Semaphore is the same with five calls for each use."""
 
     __slots__ = ("_waiting", "free")
 
-    def __init__(self, places: int) -> None:
-        self.free = places
+    def __init__(self, permits: int) -> None:
+        self.free = permits
         """None while somebody waits."""
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def wait(self) -> None:
-        """A place, where none is free."""
+        """Wait for a permit, where none is free."""
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
@@ -33,7 +33,7 @@ class Waitlist:
             raise
 
     def give_back(self) -> None:
-        """A place goes to the first who still waits, or is free again."""
+        """Hand a permit on to the first who still waits, or keep it free."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():

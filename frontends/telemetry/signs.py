@@ -27,7 +27,7 @@ LEDGER_EVERY = 4
 PATIENCE = 5.0
 """Seconds that one question may take."""
 BEAT = 0.5
-"""Seconds between two beats of the loop's pulse."""
+"""Seconds between two measurements of the loop's delay."""
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """The worker: claims due jobs and does them side by side, until told to stop.
 
-Deliveries and other jobs do not take each other's places: they are claimed apart, and every receiver is served by a
+Deliveries and other jobs do not take each other's slots: they are claimed apart, and every receiver is served by a
 task of its own, under bounds of its own (core/usecases/webhooks/dispatcher.py). A job whose provider takes long gives
 its slot back meanwhile; how many such calls there are is bounded for each provider (frontends/guard). So neither
 receivers nor banks that hang hold up the others.

@@ -1,4 +1,4 @@
-"""One granted upload address does not take the places of all who upload (docs/limits.md "Sizes")."""
+"""One granted upload address does not keep others from uploading (docs/limits.md "Sizes")."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -244,7 +244,7 @@ AHEAD = TestClock("acc_1", timedelta(days=400))
 
 
 class TestShiftingClock:
-    def test_outside_of_all_worlds_it_is_the_machines_clock(self) -> None:
+    def test_outside_of_all_test_clocks_it_is_the_machines_clock(self) -> None:
         clock = ShiftingClock(VirtualClock(START))
         assert clock.test_clock is None
         assert clock.now() == clock.real() == START
@@ -257,7 +257,7 @@ class TestShiftingClock:
             assert clock.real() == START
         assert clock.now() == START
 
-    def test_worlds_are_left_in_turn_and_also_by_an_error(self) -> None:
+    def test_test_clocks_are_left_in_turn_and_also_by_an_error(self) -> None:
         clock = ShiftingClock(VirtualClock(START))
 
         def fail() -> None:

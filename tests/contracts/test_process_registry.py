@@ -29,8 +29,8 @@ from cambist.ports.registry import Role
 
 async def main():
     where = sys.argv[1]
-    roll = PostgresRegistry(where) if "://" in where else FileRegistry(Path(where))
-    print(await roll.enter(Role.COUNTING, alone=True), flush=True)
+    registry = PostgresRegistry(where) if "://" in where else FileRegistry(Path(where))
+    print(await registry.enter(Role.COUNTING, alone=True), flush=True)
     await asyncio.Event().wait()
 
 asyncio.run(main())

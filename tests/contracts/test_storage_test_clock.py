@@ -129,7 +129,7 @@ async def test_jobs_of_no_world_and_of_others_are_left_as_they_are(url: str) -> 
         assert (await read(house.ports, "none")).world is None
 
 
-async def test_a_worlds_jobs_are_found_in_the_order_of_its_time(url: str) -> None:
+async def test_jobs_are_found_in_the_order_of_the_test_clock(url: str) -> None:
     async with opened(url) as house:
         there = house.clock.now() + AHEAD
         await add(house.ports, *(job(str(hours), there + hours * HOUR) for hours in (3, 1, 2)), world=MINE)

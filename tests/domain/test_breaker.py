@@ -311,7 +311,7 @@ class TestRoom:
         assert (sent, under_way) == (OPENS_AFTER, 0)
 
 
-def test_a_lane_is_named_by_account_and_mode() -> None:
+def test_an_endpoint_is_named_by_account_and_mode() -> None:
     for mode in Mode:
         assert endpoint_of(endpoint_id("acc_1", mode)) == ("acc_1", mode)
         assert new_breaker("acc_1", mode).id == endpoint_id("acc_1", mode)

@@ -98,7 +98,7 @@ ROWS: dict[str, tuple[KnownRate | None, list[Quote], bool, Quote | None, Candida
     "the first rate ever, more to ask": (None, [quote("5")], True, None, None),
     "the first rate ever, of the only source": (None, [quote("5")], False, quote("5"), None),
     "the first rate ever, two within 10 %": (None, [quote("5"), quote("5.5", "b")], True, quote("5"), None),
-    "the first rate ever, two worlds apart": (
+    "the first rate ever, far apart": (
         None, [quote("92.50"), quote("9.25", "b")], False, None, level("92.50", 0),
     ),
     "only unsound ones": (None, [quote("0"), quote("NaN", "b")], False, None, None),

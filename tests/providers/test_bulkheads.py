@@ -1,4 +1,4 @@
-"""A provider that hangs takes its own places: its own calls are refused soon, everybody else's go on."""
+"""A provider that hangs holds up itself: its own calls are refused soon, everybody else's go on."""
 
 import asyncio
 import logging
@@ -90,7 +90,7 @@ async def asking() -> AsyncIterator[Asking]:
     await asyncio.gather(*made.tasks, return_exceptions=True)
 
 
-async def test_of_a_provider_that_hangs_no_more_calls_are_under_way_than_it_has_places(asking: Asking) -> None:
+async def test_of_a_provider_that_hangs_no_more_calls_are_under_way_than_it_has_permits(asking: Asking) -> None:
     await asking.ask(CALLS)
     await asking.clock.advance(SLOW)
     await asking.ask(10)
@@ -133,7 +133,7 @@ async def test_one_that_is_away_and_says_so_quickly_hangs_not(asking: Asking) ->
     assert asking.ends() == {"unavailable": 1, "under way": CALLS}
 
 
-async def test_its_other_kinds_of_calls_have_places_of_their_own(asking: Asking) -> None:
+async def test_its_other_kinds_of_calls_have_permits_of_their_own(asking: Asking) -> None:
     await asking.ask(CALLS, "find_invoice")
     await asking.clock.advance(SLOW)
     await asking.ask(1, "revoke")
@@ -142,7 +142,7 @@ async def test_its_other_kinds_of_calls_have_places_of_their_own(asking: Asking)
     assert asking.ends() == {"under way": CALLS + 2}
 
 
-async def test_another_provider_has_all_its_places(asking: Asking) -> None:
+async def test_another_provider_has_all_its_permits(asking: Asking) -> None:
     await asking.ask(CALLS)
     await asking.clock.advance(SLOW)
     other = Asking(asking.guard, asking.clock)

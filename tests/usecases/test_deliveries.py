@@ -230,8 +230,8 @@ class TestSideBySide:
         assert await bench.statuses(slow) == {"delivered": 40}
 
     async def test_there_is_a_bound_in_all_which_many_receivers_share_in_turn(self, bench: Bench) -> None:
-        """Twelve places for ten receivers that answered well and now hang: each is served, none takes all; from then
-        on, five of the places are for slow ones."""
+        """Twelve permits for ten receivers that answered well and now hang: each is served, none takes all; from then
+        on, five of the permits are for slow ones."""
         slow = DeliveryResult(answer=Answer.TIMEOUT, status=200)
         accounts = [await bench.merchant(f"m{number}") for number in range(10)]
         for account in accounts:
@@ -278,7 +278,7 @@ class TestSideBySide:
             await bench.clock.advance(LOOK)
             assert bench.town.times(bench.url("slow")) == [0.0, 3.0 + LOOK]
 
-    async def test_jobs_of_other_kinds_do_not_hold_up_deliveries_nor_do_these_take_their_places(
+    async def test_jobs_of_other_kinds_do_not_hold_up_deliveries_nor_do_these_take_their_slots(
         self, bench: Bench
     ) -> None:
         """One slot for all other jobs; forty receivers hang; a timer's job is still done at once."""

@@ -59,7 +59,7 @@ def under_way(bench: Bench, name: str) -> int:
 async def test_when_fifty_of_sixty_hang_the_ten_get_every_letter_at_once(
     bench: Bench, answer: DeliveryResult, proven: bool
 ) -> None:
-    """The fifty are more than there are places. Each is found out by its first webhook; from then on they wait for one
+    """The fifty are more than there are permits. Each is found out by its first webhook; from then on they wait for one
     another alone."""
     hanging = await merchants(bench, 50, answer, proven=proven, name="hangs")
     well = await merchants(bench, 10, GOOD, proven=True, name="well")
@@ -85,7 +85,7 @@ async def test_when_fifty_of_sixty_hang_the_ten_get_every_letter_at_once(
         assert await bench.statuses(account) == {"delivered": 5 if proven else 4}, "everybody's turn comes"
 
 
-async def test_forty_new_receivers_that_hang_at_their_first_letter_leave_places_to_those_who_answered(
+async def test_forty_new_receivers_that_hang_at_their_first_webhook_leave_permits_to_those_who_answered(
     bench: Bench,
 ) -> None:
     well = await merchants(bench, 8, GOOD, proven=True, name="well")
@@ -125,7 +125,7 @@ async def test_who_answers_badly_but_at_once_is_no_slow_receiver(bench: Bench) -
             assert [time - times[0] for time in times] == [0, 1, 3, 7]
 
 
-async def test_a_mended_receiver_is_slow_no_more_with_its_first_letter_that_is_answered_in_time(bench: Bench) -> None:
+async def test_a_mended_receiver_is_slow_no_more_with_its_first_webhook_that_is_answered_in_time(bench: Bench) -> None:
     [account] = await merchants(bench, 1, SLOW, proven=True, name="was")
     await bench.happen(account, 1)
     async with bench.working() as worker:

@@ -12,7 +12,7 @@ from cambist.core.usecases.webhooks.in_flight import InFlightBreaker
 from cambist.core.usecases.webhooks.results import EndpointKey, Sent
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-LANE = EndpointKey("acc_1", Mode.TEST)
+ENDPOINT = EndpointKey("acc_1", Mode.TEST)
 
 
 def sent(number: int, status: int | None) -> Sent:
@@ -29,7 +29,7 @@ def sent(number: int, status: int | None) -> Sent:
 
 @pytest.fixture
 def in_flight() -> InFlightBreaker:
-    return InFlightBreaker(LANE, 8)
+    return InFlightBreaker(ENDPOINT, 8)
 
 
 def note(in_flight: InFlightBreaker, each: Sent) -> None:

@@ -50,7 +50,7 @@ def many(count: int, host: str | None = None) -> list[Receiver]:
     [(Trust.SLOW, 8), (Trust.NEW, 16), (Trust.PROVEN, 20)],
     ids=["slow", "new", "proven"],
 )
-def test_of_twenty_places_each_kind_of_receiver_takes_its_part(trust: Trust, permits: int) -> None:
+def test_of_twenty_permits_each_kind_of_receiver_takes_its_part(trust: Trust, permits: int) -> None:
     hall = Hall(20)
     assert sum(hall.take(each, trust) for each in many(30)) == permits
 
@@ -63,7 +63,7 @@ def test_slow_and_new_receivers_together_leave_a_fifth_to_proven_ones() -> None:
     assert sum(hall.take(each, Trust.PROVEN) for each in proven) == 4
 
 
-def test_where_others_have_a_quarter_of_the_places_a_receiver_has_one() -> None:
+def test_where_others_have_a_quarter_of_the_permits_a_receiver_has_one() -> None:
     hall = Hall(40)
     first, second = many(2)
     for _ in range(8):
@@ -198,7 +198,7 @@ def test_no_host_is_sent_more_letters_than_its_bound_however_many_merchants_name
     assert hall.take(Receiver("elsewhere", "b.example:443"), Trust.PROVEN), "who waits there takes no place in all"
 
 
-def test_on_a_shared_host_ten_that_hang_leave_places_for_the_eleventh() -> None:
+def test_on_a_shared_host_ten_that_hang_leave_permits_for_the_eleventh() -> None:
     hall = Hall(1000, per_host=64)
     hanging = many(10, host=HOST)
     for each in hanging:
@@ -245,7 +245,7 @@ def test_slow_receivers_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyP
     assert [hall.limiter.is_slow(f"r{number}") for number in range(5)] == [False, False, True, True, True]
 
 
-def test_more_than_may_wait_are_sent_off_and_come_back_as_fast_as_places_get_free(
+def test_more_than_may_wait_are_sent_off_and_come_back_as_fast_as_permits_get_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rules, "MOST_WAIT", 3)

@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from cambist.adapters.storage import test_clock as worlds
+from cambist.adapters.storage import test_clock
 from cambist.core.domain.exchanges.exchanges import DirectionSwitch
 from cambist.core.usecases.refunds.progress import begin
 from cambist.core.usecases.units import TRIES, retrying
@@ -73,7 +73,7 @@ async def test_retrying_inside_retrying_is_a_slip_that_shows(house: TestHouse) -
 async def test_a_turn_that_does_not_come_is_not_waited_for_without_end(
     house: TestHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worlds, "_PATIENCE", 0.0)
+    monkeypatch.setattr(test_clock, "_PATIENCE", 0.0)
     storage = house.ports.storage
     assert isinstance(storage, Queueing)
 

@@ -1,4 +1,4 @@
-"""The two conversions of a record type, written out as a function of its own each: field by field, without a loop that
+"""The two conversions of a record type, compiled as a function of its own each: field by field, without a loop that
 asks of every column what it is.
 
 Every write encodes and every read decodes. Beside loops over the columns encoding takes two thirds as long and decoding

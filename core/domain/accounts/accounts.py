@@ -16,7 +16,7 @@ from ..shapes import has_control
 
 
 class Mode(StrEnum):
-    """The two worlds of an account. Objects of one are invisible in the other
+    """The two modes of an account. Objects of one are invisible in the other
     (docs/concepts.md "Accounts, keys, modes")."""
 
     LIVE = "live"

@@ -13,8 +13,8 @@ from .limiter import SendLimiter
 from .signing import Signers
 
 WEBHOOKS = 1280
-"""Webhooks under way at once, at most: of a thousand receivers that begin to hang at one moment each holds a place for
-as long as it may take to answer, and there are some for the others."""
+"""Webhooks under way at once, at most: of a thousand receivers that begin to hang at one moment each holds a permit for
+as long as it may take to answer, and there are some left for the others."""
 
 _MANY = 128
 """Receivers served at once, above which slow ones are looked at less often: each look reads."""

@@ -68,7 +68,7 @@ class EndpointWorker:
         self._fault: Exception | None = None
         self._probing = False
         self._detour: float | None = None
-        """Seconds for which it leaves, because too many wait for a place."""
+        """Seconds for which it leaves, because too many wait for a permit."""
         self._read_at = self._ports.clock.monotonic()
         self._stirred = asyncio.Event()
         self._urgent = False
@@ -236,12 +236,12 @@ class EndpointWorker:
         return 1 if self._probing else self._in_flight.room
 
     async def _serve(self, permit: Permit) -> None:
-        """Send webhooks, one after the other, while there are any, on one place."""
+        """Send webhooks, one after the other, while there are any, on one permit."""
         try:
             ready = self._next()
             while ready is not None:
                 await self._send(ready.delivery, ready.event)
-                # When places are short it goes back, and waits its turn.
+                # Where others wait for it the permit goes back, and this endpoint asks again.
                 ready = self._next() if self._limiter.goes_on(permit) else None
         except Exception as fault:  # noqa: BLE001 - raised by the run itself, once the others are entered
             self._fault = fault
@@ -253,7 +253,7 @@ class EndpointWorker:
             self.stir()
 
     def _next(self) -> Ready | None:
-        """The next webhook for a task that has a slot."""
+        """The next webhook for a task that has a permit."""
         if not self._queue or self._halted or len(self._tasks) > self._room():
             return None
         return self._queue.popleft()

@@ -1,7 +1,7 @@
 """Limits how many webhooks are under way at once, in all and to one host, and decides whose turn is next.
 
-A webhook that hangs holds its place until the receiver's time is over; one that is answered holds it for some
-milliseconds. So slow receivers share a part of the places and cannot take the others'. A receiver counts as slow a
+A webhook that hangs holds its permit until the receiver's time is over; one that is answered holds it for some
+milliseconds. So slow receivers share a part of the permits and cannot take those of others. A receiver counts as slow a
 second after its webhook began. Turns come in the order in which they were asked for.
 """
 
@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 from .limiter_pool import Customer, Pool, Trust
 
 _HANGS = 10.0
-"""Seconds for which a webhook that is not answered holds a place."""
+"""Seconds for which a webhook that is not answered holds a permit."""
 
 LATE = 1.0
 """Seconds after which a webhook under way makes its receiver a slow one."""
 
 MOST_WAIT = 256
-"""The most slow receivers, new receivers, and receivers kept back by their host alone that may wait for a place.
+"""The most slow receivers, new receivers, and receivers kept back by their host alone that may wait for a permit.
 Further ones leave and come back later, because a receiver that waits holds a claimed job, and a worker has a bounded
 number of these."""
 
@@ -42,7 +42,7 @@ def host_of(url: str) -> str:
 
 
 class Detour:
-    """Decides when receivers return that found no room to wait: one after the other, about as fast as places get
+    """Decides when receivers return that found no room to wait: one after the other, about as fast as permits get
     free."""
 
     def __init__(self, shortest: float, between: float) -> None:
@@ -57,7 +57,7 @@ class Detour:
 
 
 class Permit:
-    """What a webhook needs before it is sent: a place of all, and a place of its host."""
+    """What a webhook needs before it is sent: one of the permits for all, and one of those for its host."""
 
     __slots__ = ("began", "host", "receiver", "trust")
 
@@ -74,9 +74,10 @@ class Wait(Enum):
     SLOW = "slow"
     NEW = "new"
     HOST = "host"
-    """For a place at a host, and not slow."""
+    """For a permit of its host, and not slow."""
     PROVEN = "proven"
-    """A proven receiver that waits for a place of all. Only the jobs that a worker claims bound how many there are."""
+    """A proven receiver that waits for one of those for all. Only the jobs that a worker claims bound how many there
+    are."""
 
 
 class Asked(NamedTuple):
@@ -85,7 +86,7 @@ class Asked(NamedTuple):
     host: str
     trust: Trust
     there: bool
-    """It has its place at the host, and waits for one in all."""
+    """It has its permit of the host, and waits for one of those for all."""
 
     @property
     def how(self) -> Wait:
@@ -98,8 +99,8 @@ class Asked(NamedTuple):
 
 
 class SendLimiter:
-    """Gives out places. `total` webhooks are under way at most, `per_host` of them to one host and port, `per_receiver`
-    to one receiver."""
+    """Gives out permits. `total` webhooks are under way at most, of them `per_host` to one host and port, and
+    `per_receiver` to one receiver."""
 
     def __init__(self, total: int, per_receiver: int, per_host: int, now: Callable[[], float]) -> None:
         """`now`: seconds that only rise."""
@@ -125,14 +126,14 @@ class SendLimiter:
         return receiver in self._slow
 
     def share(self, host: str, trust: Trust, mine: int) -> int:
-        """How many places one receiver may have, which has `mine`."""
+        """How many permits one receiver may have, which has `mine`."""
         pool = self._hosts.get(host)
         there = self.per_receiver if pool is None else pool.share(trust, mine)
         return min(there, self._all.share(trust, mine))
 
     def take(self, customer: Customer, receiver: str, host: str, trust: Trust) -> Permit | None:
-        """Take a place. Returns None when there is none, and queues the customer for one. A customer that waits for
-        its host holds no place of all."""
+        """Take a permit. Returns None when there is none, and queues the customer for one. A customer that waits for
+        its host holds none of those for all."""
         asked = self._asked.get(customer)
         if asked is not None and (asked.host != host or asked.trust is not trust):
             self.decline(customer)
@@ -153,14 +154,14 @@ class SendLimiter:
         return permit
 
     def turned_away(self, trust: Trust) -> float | None:
-        """Seconds after which a receiver of this trust should come back without asking for a place; None when it may
+        """Seconds after which a receiver of this trust should come back without asking for a permit; None when it may
         ask."""
         if trust is Trust.SLOW and self._waits[Wait.SLOW] >= MOST_WAIT:
             return self._detours[Wait.SLOW].seconds(self._now())
         return None
 
     def sent_off(self, customer: Customer) -> float | None:
-        """Seconds after which a receiver that found no place should come back; None when it may wait here."""
+        """Seconds after which a receiver that found no permit should come back; None when it may wait here."""
         asked = self._asked.get(customer)
         detour = None if asked is None else self._detours.get(asked.how)
         if asked is None or detour is None or self._waits[asked.how] <= MOST_WAIT:
@@ -169,8 +170,8 @@ class SendLimiter:
         return detour.seconds(self._now())
 
     def goes_on(self, permit: Permit) -> bool:
-        """End a webhook. Returns whether the next webhook may use the same place. It may not when somebody waits who
-        could have the place, nor when the receiver is slow: a slow receiver has to ask as such."""
+        """End a webhook. Returns whether the next webhook may use the same permit. It may not when somebody waits who
+        could have it, nor when the receiver is slow: a slow receiver has to ask as such."""
         self._end(permit)
         if permit.trust is Trust.SLOW or permit.receiver in self._slow:
             return False
@@ -181,7 +182,7 @@ class SendLimiter:
         return True
 
     def give(self, permit: Permit) -> None:
-        """A place is free again."""
+        """Give a permit back."""
         self._young.pop(permit, None)
         pool = self._hosts[permit.host]
         pool.give(permit.trust)
@@ -189,7 +190,7 @@ class SendLimiter:
         self._all.give(permit.trust)
 
     def decline(self, customer: Customer) -> None:
-        """It wants no place now; if its turn has come, the next one may."""
+        """Take a customer out of the queues: it wants no permit now. If its turn has come, the next one has it."""
         asked = self._no_longer(customer)
         if asked is None:
             return

@@ -1,5 +1,5 @@
-"""A pool of places for webhooks. It decides who gets a place, by the trust in a receiver and in which turn. limiter.py
-has one pool for all webhooks and one for each host."""
+"""A pool of permits for webhooks. It decides who gets one, by the trust in a receiver and by turns. limiter.py has one
+pool for all webhooks and one for each host."""
 
 from enum import IntEnum
 from itertools import count
@@ -13,7 +13,7 @@ class Customer(Protocol):
 
 
 class Trust(IntEnum):
-    """How a receiver is trusted with places, by what is known of it."""
+    """How a receiver is trusted with permits, by what is known of it."""
 
     PROVEN = 0
     """It answered well."""
@@ -24,7 +24,7 @@ class Trust(IntEnum):
 
 
 class Pool:
-    """A fixed number of places. Slow receivers take at most two fifths of them; slow and new receivers together leave
+    """A fixed number of permits. Slow receivers take at most two fifths of them; slow and new receivers together leave
     one fifth to proven ones, however many come at once and hang."""
 
     def __init__(self, permits: int, per_receiver: int) -> None:
@@ -37,17 +37,17 @@ class Pool:
         self._waiting: tuple[dict[Customer, int], ...] = ({}, {}, {})
         """By trust: who waits, and the number that it drew."""
         self._granted: dict[Customer, Trust] = {}
-        """Their turn came, and they have not taken the place yet. It counts as taken."""
+        """Their turn came, and they have not taken their permit yet. It counts as taken."""
         self._numbers = count()
 
     @property
     def empty(self) -> bool:
-        """Nobody has a place or waits for one."""
+        """Whether nobody has a permit or waits for one."""
         return not any(self._taken) and not any(self._waiting)
 
     def share(self, trust: Trust, mine: int) -> int:
-        """The most places that a receiver with `mine` of them may have. Once others have a quarter of all places it is
-        one, so that as many receivers as possible get some. A receiver that has more keeps them."""
+        """The most permits that a receiver with `mine` of them may have. Once others have a quarter of all it is one,
+        so that as many receivers as possible get some. A receiver that has more keeps them."""
         if trust is Trust.SLOW:
             taken, permits = self._taken[Trust.SLOW], self._most_slow
         else:
@@ -55,7 +55,7 @@ class Pool:
         return self._per_receiver if 4 * (taken - mine) < permits else 1
 
     def take(self, customer: Customer, trust: Trust) -> bool:
-        """A place, or a turn in the queue for one."""
+        """Take a permit. Returns False when there is none for this trust, and queues the customer for one."""
         if customer in self._waiting[trust]:
             return False
         if self._granted.get(customer) is trust:
@@ -70,25 +70,25 @@ class Pool:
         return False
 
     def give(self, trust: Trust) -> None:
-        """A place is free again."""
+        """Take a permit back, and hand it on."""
         self._taken[trust] -= 1
         self._hand_on()
 
     def slow_down(self, trust: Trust) -> None:
-        """Count the holder of a place among the slow ones, however many these hold already. Slow ones take no further
-        place until they are below their share again."""
+        """Count the holder of a permit among the slow ones, however many these hold already. Slow ones take no further
+        permit until they are below their share again."""
         self._taken[trust] -= 1
         self._taken[Trust.SLOW] += 1
 
     def wants_back(self, trust: Trust) -> bool:
-        """Somebody waits who could have this place."""
+        """Whether somebody waits who could have this permit."""
         proven, new, slow = self._waiting
         if proven or new:
             return True
         return bool(slow) and (trust is Trust.SLOW or self._taken[Trust.SLOW] < self._most_slow)
 
     def decline(self, customer: Customer) -> None:
-        """It wants no place now; if its turn has come, the next one may."""
+        """Take a customer out of the queues: it wants no permit now. If its turn has come, the next one has it."""
         for queue in self._waiting:
             queue.pop(customer, None)
         granted = self._granted.pop(customer, None)

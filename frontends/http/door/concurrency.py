@@ -1,4 +1,4 @@
-"""Places of which one name has so many at once: the streams of a page, the uploads from an address."""
+"""How much of one name may be under way at once: the streams of a page, the uploads from an address."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,19 +6,19 @@ from contextlib import contextmanager
 
 
 class ConcurrencyLimit:
-    """Counts who is inside, by name, in this process. Names that nobody has are forgotten."""
+    """Counts what is under way by name, in this process. A name without any is forgotten."""
 
     def __init__(self, each: int) -> None:
         self._each = each
         self._taken: Counter[str] = Counter()
 
     def has_room(self, name: str) -> bool:
-        """Whether one more of this name may come in."""
+        """Whether one more of this name may begin."""
         return self._taken[name] < self._each
 
     @contextmanager
     def taken(self, name: str) -> Iterator[None]:
-        """Have a place inside. Whether there is one was asked before."""
+        """Count one of this name while the block runs. Ask `has_room` first."""
         self._taken[name] += 1
         try:
             yield
@@ -28,5 +28,5 @@ class ConcurrencyLimit:
                 del self._taken[name]
 
     def __len__(self) -> int:
-        """How many names have a place."""
+        """How many names have something under way."""
         return len(self._taken)

@@ -18,7 +18,7 @@ STREAM_LIFETIME = 1800.0
 RETRY_MILLIS = 3000
 """How long a page waits before it opens a broken stream again."""
 PER_PAGE = 8
-"""Streams of one page (a payment, a subscription; letters of one account) in a process."""
+"""Streams of one page (a payment, a subscription; test events of one account) in a process."""
 PER_ADDRESS = 30
 """Streams of one client address in a process."""
 CLOSED = {"status": None, "face": "closed"}
@@ -26,7 +26,7 @@ CLOSED = {"status": None, "face": "closed"}
 
 
 class Seat(msgspec.Struct, frozen=True):
-    """Whose a stream is: nobody takes the places of all others."""
+    """Whose a stream is: of one page, and of one address, there are only so many."""
 
     page: str
     address: str
