@@ -1,1 +1,1 @@
-"""What stands between the core and providers: no call is without an end, and none takes more than its own places."""
+"""What stands between the core and providers: no call is without an end, and no provider holds up another."""

@@ -1,6 +1,9 @@
-"""What a provider may say: the port's own types, and amounts, ids, moments and statuses that can be true.
+"""Checks whole answers of providers, so that nothing behind the guard asks whether money is above zero.
 
-Checked once, here, so that nothing behind it asks whether money is above zero.
+`check_answer` compiles a check for each operation from the return annotation of its port (`ports/`), once: types by
+annotation, values by type and field name (values.py), then what the fields of a record say together (`_RULES`), then
+what the answer has to do with the question (`_OF_OPERATIONS`). A record or operation that a port gains is checked by
+its annotations without a change here; a new protocol is named in `_PROTOCOLS`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,17 +32,17 @@ _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
     "payouts": (UsdtSender, FindingSender, ListingSender),
     "rates": (RateSource,),
 }
-"""Where an operation's type of answer stands."""
+"""The protocols of each port, in whose methods the annotation of an operation is looked up."""
 
 _MANY = 1_000_000
-"""Elements of a list: above what a restored copy may hear of a day."""
+"""Elements of a list, at most: more than a provider lists of one day when a restored copy is compared with it."""
 
 Question = tuple[tuple[Any, ...], Mapping[str, Any]]
-"""What an operation was given."""
+"""The arguments of an operation, positional and by keyword."""
 
 
 def check_answer(port: str, operation: str, answer: Any, question: Question) -> None:
-    """Raises: Nonsense."""
+    """Check what `operation` of `port` returned for `question`. Raises: Nonsense."""
     _of_operation(port, operation)(answer, "answer")
     rule = _OF_OPERATIONS.get(operation)
     if rule is not None and answer is not None:
@@ -48,7 +51,7 @@ def check_answer(port: str, operation: str, answer: Any, question: Question) -> 
 
 
 def check_drawn(invoice: Any) -> None:
-    """An invoice that was drawn without asking anybody, or None. Raises: Nonsense."""
+    """Check an invoice that was drawn without asking the bank (`DrawingBank`), or None. Raises: Nonsense."""
     _of_type(Invoice | None)(invoice, "invoice")
 
 
@@ -63,7 +66,8 @@ def _of_operation(port: str, operation: str) -> Checks:
 
 @cache
 def _of_type(hint: Any) -> Checks:
-    """What checks a value of this type, as an annotation of the ports has it."""
+    """Compile the check of an annotation. Raises: KeyError for a type that no port uses yet: `PLAIN` says how it is
+    checked."""
     origin, within = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         return _one_of([_of_type(each) for each in within])
@@ -77,27 +81,27 @@ def _of_type(hint: Any) -> Checks:
 
 
 def _one_of(checks: Sequence[Checks]) -> Checks:
-    def check(value: Any, place: str) -> None:
+    def check(value: Any, path: str) -> None:
         wrong: Nonsense | None = None
         for each in checks:
             try:
-                return each(value, place)
+                return each(value, path)
             except Nonsense as fault:
-                # What is right but for one of its fields is told by that field.
+                # Of several types the one that fits best failed at the deepest path: that finding says most.
                 wrong = fault if wrong is None or len(str(fault)) > len(str(wrong)) else wrong
-        raise wrong or Nonsense(place)
+        raise wrong or Nonsense(path)
 
     return check
 
 
 def _each(check: Checks) -> Checks:
-    def check_all(value: Any, place: str) -> None:
+    def check_all(value: Any, path: str) -> None:
         if not isinstance(value, (tuple, list)):
-            raise wrong_type(value, place)
+            raise wrong_type(value, path)
         if len(value) > _MANY:
-            raise Nonsense(f"{place}: has more than {_MANY} elements")
+            raise Nonsense(f"{path}: has more than {_MANY} elements")
         for number, element in enumerate(value):
-            check(element, f"{place}[{number}]")
+            check(element, f"{path}[{number}]")
 
     return check_all
 
@@ -107,34 +111,34 @@ def _struct(kind: type[msgspec.Struct]) -> Checks:
     fields = [(name, _field(name, hints[name])) for name in kind.__struct_fields__]
     rule = _RULES.get(kind)
 
-    def check(value: Any, place: str) -> None:
+    def check(value: Any, path: str) -> None:
         if not isinstance(value, kind):
-            raise wrong_type(value, place)
+            raise wrong_type(value, path)
         for name, check_field in fields:
-            check_field(getattr(value, name), f"{place}.{name}")
+            check_field(getattr(value, name), f"{path}.{name}")
         if rule is not None:
-            rule(value, place)
+            rule(value, path)
 
     return check
 
 
 def _field(name: str, hint: Any) -> Checks:
-    """By its type, and by its name, which means the same in all records."""
+    """The check of one field: by its type, then, unless it is null, by its name."""
     by_type, by_name = _of_type(hint), None if hint == DocumentState | None else NAMED.get(name)
     if by_name is None:
         return by_type
 
-    def check(value: Any, place: str) -> None:
-        by_type(value, place)
+    def check(value: Any, path: str) -> None:
+        by_type(value, path)
         if value is not None:
-            by_name(value, place)
+            by_name(value, path)
 
     return check
 
 
-def _same(value: Any, asked: Any, place: str) -> None:
+def _same(value: Any, asked: Any, path: str) -> None:
     if value != asked:
-        raise Nonsense(f"{place}: is of something else than was asked about")
+        raise Nonsense(f"{path}: is of something else than was asked about")
 
 
 def _signed(answer: SignedTransfer, asked: Any) -> None:
@@ -154,27 +158,27 @@ _OF_OPERATIONS: Mapping[str, Callable[[Any, Any], None]] = {
     "find": lambda sent, asked: _same(sent.signed.operation, asked, "answer.signed.operation"),
     "address": lambda answer, _: address(answer, "answer"),
 }
-"""What an answer has to do with the question: each gets it, and the first thing that was given."""
+"""How an answer follows from its question: each gets the answer and the operation's first argument."""
 
 
-def _invoice_state(state: InvoiceState, place: str) -> None:
+def _invoice_state(state: InvoiceState, path: str) -> None:
     if state.status is InvoiceStatus.PAID and not state.transfers:
-        raise Nonsense(f"{place}.transfers: is empty, although it is paid")
-    _named_once(state.transfers, f"{place}.transfers")
+        raise Nonsense(f"{path}.transfers: is empty, although it is paid")
+    _named_once(state.transfers, f"{path}.transfers")
 
 
-def _mandate_state(state: MandateState, place: str) -> None:
-    _named_once(state.transfers, f"{place}.transfers")
+def _mandate_state(state: MandateState, path: str) -> None:
+    _named_once(state.transfers, f"{path}.transfers")
 
 
-def _named_once(transfers: Sequence[Transfer], place: str) -> None:
+def _named_once(transfers: Sequence[Transfer], path: str) -> None:
     if len({transfer.id for transfer in transfers}) != len(transfers):
-        raise Nonsense(f"{place}: has two of one id")
+        raise Nonsense(f"{path}: has two of one id")
 
 
-def _charge_state(state: ChargeState, place: str) -> None:
+def _charge_state(state: ChargeState, path: str) -> None:
     if state.status is ChargeStatus.PAID and state.transfer is None:
-        raise Nonsense(f"{place}.transfer: is missing, although it is paid")
+        raise Nonsense(f"{path}.transfer: is missing, although it is paid")
 
 
 _RULES: Mapping[type, Callable[[Any, str], None]] = {
@@ -182,4 +186,4 @@ _RULES: Mapping[type, Callable[[Any, str], None]] = {
     MandateState: _mandate_state,
     ChargeState: _charge_state,
 }
-"""What the fields of a record say together."""
+"""How the fields of one record agree with each other."""

@@ -1,5 +1,5 @@
-"""On whose behalf a task asks providers: a job that holds a worker's slot, a request that wants its answer in time, or
-nobody in particular. The guard goes by it; who works and who serves say it."""
+"""Tells the guard on whose behalf a task asks providers: a job, which holds a worker's slot; a request, which has to be
+answered in time; or nobody in particular. The worker and the HTTP front end set it."""
 
 from collections.abc import Callable
 from contextvars import ContextVar, Token
@@ -10,28 +10,30 @@ _ASKER: ContextVar["Asker | None"] = ContextVar("on whose behalf providers are a
 
 
 class Asker(msgspec.Struct, eq=False):
-    """Inside the block this task asks on behalf of it, and so do the tasks that it begins. Every request passes here,
-    so it is no generator, and a struct."""
+    """Whose calls those of a `with` block are: those of this task, and of the tasks that it begins there.
+
+    Every request enters one, so it is a struct with `__enter__`, which costs less than a generator.
+    """
 
     is_job: bool
     until: float | None = None
-    """Of a request: when all calls of it together are to be over, by the machine's monotonic clock; set by its first.
-    A slow upload before that is not the provider's."""
+    """Of a request: when its calls have to be over together, in seconds of the machine's monotonic clock. Its first
+    call sets it, so that a slow upload before that takes no time from the provider."""
     on_slow: Callable[[], None] | None = None
-    """Of a job: a call of it takes long, and it needs no slot meanwhile."""
+    """Of a job: called when a call of it takes long, so that it holds no slot meanwhile."""
     on_quick: Callable[[], None] | None = None
-    """Of a job: no call of it takes long any more."""
+    """Of a job: called when no call of it takes long any more."""
     _slow: int = 0
     _token: Token["Asker | None"] | None = None
 
     def begin_slow(self) -> None:
-        """One call takes long."""
+        """Count a call that takes long."""
         self._slow += 1
         if self._slow == 1 and self.on_slow is not None:
             self.on_slow()
 
     def end_slow(self) -> None:
-        """It has ended."""
+        """Count it off: it has ended."""
         self._slow -= 1
         if self._slow == 0 and self.on_quick is not None:
             self.on_quick()
@@ -45,15 +47,16 @@ class Asker(msgspec.Struct, eq=False):
 
 
 def request_asks() -> Asker:
-    """A merchant's or a payer's request asks, inside."""
+    """Make the asker of a merchant's or a payer's request."""
     return Asker(is_job=False)
 
 
 def job_asks(on_slow: Callable[[], None], on_quick: Callable[[], None]) -> Asker:
-    """A job asks, inside; it is told while calls of it take long."""
+    """Make the asker of a job: `on_slow` is called when the first call of it takes long, `on_quick` when none does any
+    more."""
     return Asker(is_job=True, on_slow=on_slow, on_quick=on_quick)
 
 
 def present_asker() -> Asker | None:
-    """On whose behalf this task asks; None: of nobody who was named, as an operator's command."""
+    """On whose behalf this task asks; None for whoever set nothing, as an operator's command."""
     return _ASKER.get()

@@ -1,7 +1,7 @@
-"""How many calls of one kind one provider may hold at once: one that hangs takes its own places, and nobody else's.
+"""How many calls of one kind one provider may hold at once: one that hangs holds up its own calls, and nobody else's.
 
 While it answers there is room for all that there usually is, and what is more waits a moment for its turn. Of one that
-hangs a few calls are under way, to see when it is back; all others are told at once that there is no place.
+hangs a few calls are under way, to see when it is back; all others are refused at once.
 """
 
 import logging
@@ -15,35 +15,36 @@ CALLS = 64
 """Calls under way at once, while it answers: as many as a worker has slots, unless a setting says otherwise."""
 
 TRIALS = 8
-"""While it does not."""
+"""Calls under way at once, while it does not: enough to see when it answers again."""
 
 SLOW = 2.0
-"""Seconds after which a call takes long: nobody waits for a place behind it, and its job needs no slot any more."""
+"""Seconds after which a call takes long: nobody waits behind it for a permit, and its job gives the worker's slot
+back."""
 
 WAITING = 256
-"""Calls that wait for their turn."""
+"""Calls that wait for a permit, at most."""
 
 LEFT = 128
-"""Calls that were given up and go on, because their adapter does not let itself be cancelled."""
+"""Calls that were given up and go on, at most: of an adapter that swallows its cancellation."""
 
 log = logging.getLogger("cambist.providers")
 
 
 class Bulkhead:
-    """For one kind of calls to one provider."""
+    """The permits of one kind of calls to one provider."""
 
     def __init__(self, clock: Clock, name: str) -> None:
         self._clock = clock
         self._name = name
         self._begun: dict[object, float] = {}
-        """When the calls that hold a place began, the oldest first."""
+        """When the calls that hold a permit began, the oldest first."""
         self._waiting: deque[tuple[object, Future[bool]]] = deque()
         self._left = 0
         self._ended_at = float("-inf")
         self._hangs = False
 
     async def take(self, call: object) -> None:
-        """Take a place for a call; wait for one a moment where calls come to an end. Raises: BulkheadFull."""
+        """Take a permit for a call; wait for one, `SLOW` at most, where calls come to an end. Raises: BulkheadFull."""
         if self._left >= LEFT:
             raise BulkheadFull(
                 f"{self._name}: {self._left} calls that were given up go on: its adapter cannot be cancelled"
@@ -56,17 +57,17 @@ class Bulkhead:
             await self._turn(call)
 
     def give_back(self, call: object, *, heard: bool) -> None:
-        """The call has ended. `heard`: by the provider's word, good or bad."""
+        """Give the permit of a call that ended back. `heard`: the provider answered, be it with a refusal."""
         self._leave(call, hangs=not heard and self._is_slow(call))
 
     def give_up(self, call: object, *, silent: bool) -> None:
-        """Nobody waits for the call any more, but it may go on: `end` is called when it has ended. `silent`: because
-        its time was over."""
+        """Give the permit of a call back that nobody waits for any more, while it may go on. Call `end` once it ended.
+        `silent`: its time was over."""
         self._left += 1
         self._leave(call, hangs=silent or self._hangs)
 
     def end(self) -> None:
-        """A call that was given up has ended."""
+        """Count off a call that was given up and has ended."""
         self._left -= 1
 
     def _leave(self, call: object, *, hangs: bool) -> None:
@@ -99,7 +100,7 @@ class Bulkhead:
         return len(self._begun) < (TRIALS if self._hangs else CALLS)
 
     def _none_ends(self) -> bool:
-        """Whether none of the calls under way has come to an end for long."""
+        """Whether no call under way has ended for `SLOW` seconds."""
         since = max(self._ended_at, next(iter(self._begun.values()), 0.0))
         return self._clock.monotonic() - since >= SLOW
 
@@ -111,7 +112,7 @@ class Bulkhead:
 
 
 def _answer(turn: Future[bool], *, admitted: bool) -> bool:
-    """Whether somebody hears it still."""
+    """End the wait of a call. Returns whether it still waited."""
     if turn.done():
         return False
     turn.set_result(admitted)

@@ -1,8 +1,9 @@
-"""The layer that every call to a provider passes: it ends in time, in one of the three ends, and takes a place of its
-provider's only.
+"""Guards every call to a provider: the call ends in time, in one of the three ends (ARCHITECTURE.md "Three ends"), and
+takes permits of its own provider only.
 
-An adapter that hangs, does not let itself be cancelled, or raises what is no fault, is a matter of its own operation
-alone: the caller is answered as if the provider had not been heard.
+An adapter that hangs, swallows its cancellation, or raises what is no fault, spoils its own operation and nothing else:
+the caller sees the fault of a provider that was not heard (of a write `OutcomeUnknown`, of a read `Unavailable` or
+`NoAnswer`).
 """
 
 import asyncio
@@ -24,30 +25,30 @@ from .values import Nonsense
 P = TypeVar("P")
 
 LIMIT = 20.0
-"""Seconds that one call to a provider may take. Adapters that give up sooner are heard sooner."""
+"""Seconds that one call to a provider may take. An adapter that gives up sooner ends it sooner."""
 
 REQUEST_LIMIT = 24.0
 """Seconds that all calls of one merchant's request may take together, so that it is answered within 25: a second bank
 is asked in what the first one left."""
 
 LEAST = 2.0
-"""Seconds without which a call is not begun: it would most likely end with nobody knowing."""
+"""Seconds that must be left for a call to begin: with fewer its outcome would most likely stay unknown."""
 
 _CLOSING = 1.0
-"""Seconds that calls under way get to end when the house is closed."""
+"""Seconds that calls under way have to end once the house is closed."""
 
 _CALLERS_FAULT: Mapping[str, type[Exception]] = {"lookup": ValueError}
-"""What an operation raises beyond faults for what it is given (ports/chain.py)."""
+"""By operation: what it raises, beyond faults, about its arguments (ports/chain.py)."""
 
 log = logging.getLogger("cambist.providers")
 
 
 class NotInTime(TimeoutError):
-    """No answer came within the limit: the cause of the fault that the caller sees."""
+    """The cause of the fault that a caller sees when no answer came within the limit."""
 
 
 class Guard:
-    """Stands around the adapters of one house."""
+    """Wraps the adapters of one house."""
 
     def __init__(self, clock: Clock) -> None:
         """`clock`: the machine's, so that a test account's time that is advanced ends no call."""
@@ -56,7 +57,10 @@ class Guard:
         self._closed = False
 
     def over(self, port: str, adapter: P) -> P:
-        """The adapter, with its operations guarded."""
+        """Wrap an adapter of `port`, so that each of its operations (`wrapping.OPERATIONS`) is guarded.
+
+        Permits are counted apart for reads and writes, and for jobs and requests: neither holds the other up.
+        """
         provider = f"{port} {getattr(adapter, 'name', port)}"
         bulkheads = {
             (does, of_jobs): Bulkhead(self._clock, f"{provider}: {does.value}s of {'jobs' if of_jobs else 'requests'}")
@@ -85,7 +89,8 @@ class Guard:
         return wrapped(adapter, OPERATIONS[port], guarded, {"draw_invoice": _drawing(adapter, provider)})
 
     async def close(self) -> None:
-        """End the calls under way, and begin none. Who does not let itself be ended is left alone."""
+        """Refuse new calls and cancel those under way, waiting a second for them; one that swallows its cancellation is
+        left alone."""
         self._closed = True
         for task in self._under_way:
             task.cancel()
@@ -93,7 +98,8 @@ class Guard:
             await asyncio.wait(self._under_way, timeout=_CLOSING)
 
     def _time_left(self, asked: "_Asked", asker: Asker | None) -> float:
-        """Raises: Unavailable when the request has none for another call, or nobody has."""
+        """Seconds that the call may take. A request's time begins with its first call. Raises: Unavailable when too
+        little of it is left, or the process is stopping."""
         if self._closed:
             raise Unavailable(f"{asked}: not begun, because the process is stopping")
         if asker is None or asker.is_job:
@@ -115,7 +121,13 @@ class Guard:
         limit: float,
         begin: Callable[[], Any],
     ) -> Any:
-        """In a task of its own, so that a call which cannot be cancelled holds nobody."""
+        """Run the call in a task of its own, so that one that cannot be cancelled holds nobody; give its permit back.
+
+        `begin` makes the coroutine. The wait ends with the task or after `limit` seconds of the machine's clock. After
+        `SLOW` seconds of a job's call `asker` gives the worker's slot back until the call ends.
+
+        Raises: as `_read`.
+        """
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[None] = loop.create_future()
         begun = self._clock.monotonic()
@@ -155,7 +167,8 @@ class Guard:
         return self._read(asked, task, limit)
 
     def _read(self, asked: "_Asked", task: "asyncio.Task[Any]", limit: float) -> Any:
-        """Raises: the adapter's fault, or the one that its silence, or whatever else it did, comes to."""
+        """The answer of a task that ended or was given up. Raises: the adapter's own fault; else the one that its
+        silence, its cancellation or an exception that is no fault amounts to."""
         if not task.done():
             log.warning("%s gave no answer within %.0f s", asked, limit)
             raise asked.unheard(f"no answer within {limit:.0f} s", silent=True) from NotInTime()
@@ -168,12 +181,12 @@ class Guard:
             return task.result()
         if isinstance(fault, Fault) or not isinstance(fault, Exception) or asked.expects(fault):
             raise fault
-        # What it says may hold what belongs in no log; where it happened does not.
+        # The message of a foreign exception may hold a payer's data or a secret; its stack does not.
         log.error("%s raised %s\n%s", asked, type(fault).__name__, "".join(traceback.format_tb(fault.__traceback__)))
         raise asked.unheard(f"its adapter raised {type(fault).__name__}") from None
 
     def _late(self, asked: "_Asked", task: "asyncio.Task[Any]", begun: float) -> None:
-        """Nobody waits any more: what came is dropped. The same operation is asked for, or sent again, later."""
+        """Log what came of a call after nobody waited for it, and drop it: its operation is asked for again later."""
         if task.cancelled():
             return
         how = "an answer" if task.exception() is None else type(task.exception()).__name__
@@ -182,7 +195,7 @@ class Guard:
 
 
 def _is_heard(task: "asyncio.Task[Any]") -> bool:
-    """Whether the provider said something, be it a no."""
+    """Whether the provider answered, be it with a refusal."""
     if task.cancelled():
         return False
     fault = task.exception()
@@ -190,14 +203,15 @@ def _is_heard(task: "asyncio.Task[Any]") -> bool:
 
 
 def _drawing(adapter: Any, provider: str) -> Callable[..., Any]:
-    """Of a bank that draws its invoices up: one that cannot be is none, so that the bank is asked for it."""
+    """Guard `draw_invoice` of a bank (ports/bank.py: DrawingBank): for an invoice that cannot be true it returns None,
+    and the bank is asked for one."""
 
     def draw_invoice(*given: Any, **named: Any) -> Any:
         try:
             drawn = adapter.draw_invoice(*given, **named)
             check_drawn(drawn)
         except Nonsense as wrong:
-            log.error("%s: draw_invoice: nonsense: %s", provider, wrong)  # noqa: TRY400 - its place is all there is
+            log.error("%s: draw_invoice: nonsense: %s", provider, wrong)  # noqa: TRY400 - its path is all there is
             return None
         return drawn
 
@@ -205,7 +219,7 @@ def _drawing(adapter: Any, provider: str) -> Callable[..., Any]:
 
 
 class _Asked:
-    """An operation of a provider, as logs and faults name it."""
+    """An operation of one provider: its name in logs and faults, and which fault an unheard call of it is."""
 
     def __init__(self, port: str, provider: str, operation: str) -> None:
         self.does = OPERATIONS[port][operation]
@@ -222,16 +236,16 @@ class _Asked:
         return isinstance(fault, _CALLERS_FAULT.get(self._operation, ()))
 
     def checked(self, answer: Any, question: Question) -> Any:
-        """The answer. Raises: what its operation means, where it cannot be true."""
+        """Return the answer. Raises: the fault of an unheard call where the answer cannot be true."""
         try:
             check_answer(self._port, self._operation, answer, question)
         except Nonsense as wrong:
-            log.error("%s: nonsense: %s", self, wrong)  # noqa: TRY400 - its place is all there is
+            log.error("%s: nonsense: %s", self, wrong)  # noqa: TRY400 - its path is all there is
             raise self.unheard(f"nonsense: {wrong}") from wrong
         return answer
 
     def unheard(self, why: str, *, silent: bool = False) -> Fault:
-        """The fault of a call whose end is not known. `silent`: nothing at all was heard."""
+        """Make the fault of a call whose end is not known. `silent`: nothing at all was heard."""
         message = f"{self._named}: {why}"
         if self.does is Does.WRITE:
             return OutcomeUnknown(message)
@@ -239,5 +253,5 @@ class _Asked:
 
 
 def guarded_ports(guard: Guard, ports: Ports) -> Ports:
-    """The ports with those to providers guarded."""
+    """The ports, those to providers guarded."""
     return with_providers(ports, guard.over)

@@ -1,6 +1,8 @@
-"""Which values can be true: of a plain type, and of a field by its name.
+"""Checks single values of a provider's answer: by their plain type (`PLAIN`), and by the name of their field (`NAMED`).
 
-What is wrong is told by its place and never by its value, which may name a payer."""
+Bounds are far above what happens, and below what would break storage, arithmetic or logs. A finding names the path of
+the value in the answer (`answer.transfers[0].amount_kopecks`) and never the value, which may name a payer.
+"""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -16,16 +18,19 @@ _MOST_UNITS = 10**18
 _FIRST = datetime(2000, 1, 1, tzinfo=UTC)
 _LAST = datetime(2200, 1, 1, tzinfo=UTC)
 _LONGEST_PAUSE = 10**9
+"""Seconds."""
 _TEXT = 4096
 _ID = 512
 _ADDRESS = 128
+"""Characters, like the two above it."""
 _WHOLE = 2**63
+"""What no whole number reaches: both databases keep 64 bits."""
 _HEX = frozenset("0123456789abcdef")
 _RUNS_CODE = ("javascript:", "data:", "vbscript:", "file:")
 
 
 Checks = Callable[[Any, str], None]
-"""Checks a value that stands at a place. Raises: Nonsense."""
+"""Checks a value, given with its path in the answer. Raises: Nonsense."""
 
 
 class Nonsense(ValueError):
@@ -33,59 +38,62 @@ class Nonsense(ValueError):
 
 
 def instance(kind: type) -> Checks:
-    def check(value: Any, place: str) -> None:
+    """Make a check that a value is an instance of `kind`."""
+
+    def check(value: Any, path: str) -> None:
         if not isinstance(value, kind):
-            raise wrong_type(value, place)
+            raise wrong_type(value, path)
 
     return check
 
 
-def wrong_type(value: Any, place: str) -> Nonsense:
-    return Nonsense(f"{place}: is of type {type(value).__name__}")
+def wrong_type(value: Any, path: str) -> Nonsense:
+    """The finding about a value of a wrong type."""
+    return Nonsense(f"{path}: is of type {type(value).__name__}")
 
 
-def _whole(value: Any, place: str) -> None:
+def _whole(value: Any, path: str) -> None:
     if type(value) is not int:
-        raise wrong_type(value, place)
+        raise wrong_type(value, path)
     if not -_WHOLE <= value < _WHOLE:
-        raise Nonsense(f"{place}: is out of range")
+        raise Nonsense(f"{path}: is out of range")
 
 
-def _text(value: Any, place: str) -> None:
+def _text(value: Any, path: str) -> None:
     if not isinstance(value, str):
-        raise wrong_type(value, place)
+        raise wrong_type(value, path)
     if len(value) > _TEXT:
-        raise Nonsense(f"{place}: is longer than {_TEXT} characters")
-    # No database takes the one, and no encoding the other; a line break would be a line of a log.
+        raise Nonsense(f"{path}: is longer than {_TEXT} characters")
+    # Databases refuse NUL, UTF-8 cannot encode lone surrogates, and a line break would forge a line of a log.
     if not value.isprintable() and any(ord(each) < 32 or 0xD800 <= ord(each) < 0xE000 for each in value):
-        raise Nonsense(f"{place}: has characters that no text has")
+        raise Nonsense(f"{path}: has characters that no text has")
 
 
-def _pause(value: Any, place: str) -> None:
+def _pause(value: Any, path: str) -> None:
     if type(value) not in (int, float):
-        raise wrong_type(value, place)
+        raise wrong_type(value, path)
     if not isfinite(value) or not 0 <= value <= _LONGEST_PAUSE:
-        raise Nonsense(f"{place}: is no number of seconds")
+        raise Nonsense(f"{path}: is no number of seconds")
 
 
-def _moment(value: Any, place: str) -> None:
+def _moment(value: Any, path: str) -> None:
     if not isinstance(value, datetime):
-        raise wrong_type(value, place)
+        raise wrong_type(value, path)
     if value.tzinfo is None:
-        raise Nonsense(f"{place}: has no time zone")
+        raise Nonsense(f"{path}: has no time zone")
     try:
         is_sane = _FIRST <= value < _LAST
     except OverflowError:
         is_sane = False
     if not is_sane:
-        raise Nonsense(f"{place}: is not of this age")
+        raise Nonsense(f"{path}: is not of this age")
 
 
-def _decimal(value: Any, place: str) -> None:
+def _decimal(value: Any, path: str) -> None:
     if not isinstance(value, Decimal):
-        raise wrong_type(value, place)
+        raise wrong_type(value, path)
     if not value.is_finite() or abs(value.adjusted()) > 30:
-        raise Nonsense(f"{place}: is no number of this world")
+        raise Nonsense(f"{path}: is no number of this world")
 
 
 PLAIN: Mapping[Any, Checks] = {
@@ -101,36 +109,38 @@ PLAIN: Mapping[Any, Checks] = {
 
 
 def _between(least: int, most: int) -> Checks:
-    def check(value: int, place: str) -> None:
+    def check(value: int, path: str) -> None:
         if not least <= value <= most:
-            raise Nonsense(f"{place}: is {'below ' if value < least else 'above '}{least if value < least else most}")
+            raise Nonsense(f"{path}: is {'below ' if value < least else 'above '}{least if value < least else most}")
 
     return check
 
 
-def _id(value: str, place: str) -> None:
+def _id(value: str, path: str) -> None:
     if not value or len(value) > _ID or value != value.strip():
-        raise Nonsense(f"{place}: is no id")
+        raise Nonsense(f"{path}: is no id")
 
 
-def address(value: str, place: str) -> None:
+def address(value: str, path: str) -> None:
+    """Check the form of a blockchain address; its network's own rules are the core's. Raises: Nonsense."""
     if not value.isascii() or not value.isprintable() or " " in value or not 1 <= len(value) <= _ADDRESS:
-        raise Nonsense(f"{place}: is no address")
+        raise Nonsense(f"{path}: is no address")
 
 
-def _hash(value: str, place: str) -> None:
+def _hash(value: str, path: str) -> None:
     if len(value) != 64 or not _HEX.issuperset(value):
-        raise Nonsense(f"{place}: is not 64 hex digits in lower case")
+        raise Nonsense(f"{path}: is not 64 hex digits in lower case")
 
 
-def filled(value: Any, place: str) -> None:
+def filled(value: Any, path: str) -> None:
+    """Check that a text, or bytes, are not empty. Raises: Nonsense."""
     if not value:
-        raise Nonsense(f"{place}: is empty")
+        raise Nonsense(f"{path}: is empty")
 
 
-def _link(value: str, place: str) -> None:
+def _link(value: str, path: str) -> None:
     if " " in value or value.lower().startswith(_RUNS_CODE):
-        raise Nonsense(f"{place}: is no link")
+        raise Nonsense(f"{path}: is no link")
 
 
 NAMED: Mapping[str, Checks] = {
@@ -148,4 +158,5 @@ NAMED: Mapping[str, Checks] = {
     "link": _link,
     "form_url": _link,
 }
-"""What a field of this name is, in whichever record it stands."""
+"""By the name of a field, which means the same in every record of the ports. Applied after the check by type, and not
+to null."""
