@@ -37,6 +37,10 @@ from .wrapping import OPERATIONS, Call, wrapped
 SIMULATED_LINKS = "https://qr.nspk.example"
 """Reserved for examples, so that a simulated QR never leads to a real one."""
 
+_SIMULATORS = {"simulator": False, "simulator-asked": True}
+"""The built-in banks that are simulated: whether each is asked for its invoices. One that is not gets its own line in
+`Providers._bank`, before these."""
+
 _REFUNDS_HOLD = {Mode.LIVE: timedelta(0), Mode.TEST: timedelta(seconds=5)}
 """How long the simulated bank keeps a refund in processing by itself: in test mode long enough to be told otherwise."""
 
@@ -147,7 +151,7 @@ class Providers:
                 mode=mode,
                 script=script,
                 capabilities=_LIVE_BANK if mode is Mode.LIVE else None,
-                asked=name == "simulator-asked",
+                asked=_SIMULATORS[name],
             )
         )
 

@@ -110,7 +110,9 @@ SERVICE = {(each.method, each.path): each for each in OPERATIONS}
 
 
 def test_the_client_has_every_operation_and_no_other() -> None:
-    assert {place(request) for request in OF_SERVICE.values()} == SERVICE.keys() - NOT_CALLED.keys()
+    called, served = {place(request) for request in OF_SERVICE.values()}, SERVICE.keys() - NOT_CALLED.keys()
+    assert served - called == set(), "an operation of the service without a function in frontends/client/<subject>.py"
+    assert called - served == set(), "a function of the client without a row in frontends/http/openapi"
 
 
 @pytest.mark.parametrize("name", OF_SERVICE)
@@ -120,11 +122,11 @@ def test_query_body_and_key_are_those_of_the_service(name: str) -> None:
     known = {each.name for each in described.query}
     # The file of lines is one operation here, and a value of `format` there.
     expected = {"format"} if name == "Settlements.csv" else known - {"format"}
-    assert request.query.keys() == expected
+    assert request.query.keys() == expected, f"{name} in frontends/client, and the query in frontends/http/openapi"
     assert (request.key is not None) == described.creates
     sent = set() if request.body is None else set(msgspec.json.decode(request.body))
     taken = set() if described.body is None else fields(described.body) - set(LEFT_OUT)
-    assert sent == taken
+    assert sent == taken, f"{name} in frontends/client sends other fields than the service takes, {described.body}"
 
 
 def fields(kind: Any) -> set[str]:
@@ -160,7 +162,7 @@ def answer_of(operation: Operation[Any, Any]) -> Any:
 def test_answers_have_the_fields_of_the_service(name: str, operation: Operation[Any, Any]) -> None:
     service = SERVICE[place(REQUESTS[name])].answer
     for ours, theirs in pairs(answer_of(operation), service):
-        assert fields(typing.get_origin(ours) or ours) == fields(theirs), (ours, theirs)
+        assert fields(typing.get_origin(ours) or ours) == fields(theirs), f"{ours} in frontends/client, and {theirs}"
 
 
 @pytest.mark.parametrize("event", EVENT_PAYLOADS)

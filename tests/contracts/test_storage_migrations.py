@@ -75,6 +75,12 @@ def described(rows: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
     return sorted(tuple(" ".join(str(value).replace('"', "").split()) for value in row) for row in rows)
 
 
+HOW = (
+    "write a migration (adapters/storage/migrations/versions; 0021 adds columns, 0018 a table): columns in the order "
+    "of the record's fields, a str or enum as TEXT of 0018, a mapping or list as sa.Text()"
+)
+"""What to do where migrations and catalogue differ."""
+
 SQLITE_SCHEMA = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE 'alembic%'"
 POSTGRES_SCHEMA = """
     SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'alembic_version'
@@ -94,27 +100,26 @@ def test_sqlite_migrations_make_what_the_catalogue_declares(tmp_path: Path) -> N
     assert asyncio.run(migrate(f"sqlite:///{path}")) == head()
     engine = sa.create_engine(f"sqlite:///{path}")
     with engine.connect() as connection:
-        assert differences(connection) == []
+        assert differences(connection) == [], HOW
     engine.dispose()
     engine = sa.create_engine(f"sqlite:///{model}")
     metadata().create_all(engine)
     engine.dispose()
     with closing(sqlite3.connect(path)) as migrated, closing(sqlite3.connect(model)) as declared:
-        assert described(migrated.execute(SQLITE_SCHEMA).fetchall()) == described(
-            declared.execute(SQLITE_SCHEMA).fetchall()
-        )
+        made = described(migrated.execute(SQLITE_SCHEMA).fetchall())
+        assert made == described(declared.execute(SQLITE_SCHEMA).fetchall()), HOW
 
 
 async def test_postgres_migrations_make_what_the_catalogue_declares(empty_postgres: str) -> None:
     assert await migrate(empty_postgres) == head()
     engine = create_async_engine(empty_postgres.replace("postgresql://", "postgresql+asyncpg://"))
     async with engine.begin() as connection:
-        assert await connection.run_sync(differences) == []
+        assert await connection.run_sync(differences) == [], HOW
         migrated = described((await connection.execute(sa.text(POSTGRES_SCHEMA))).all())
     async with engine.begin() as connection:
         await connection.run_sync(metadata().drop_all)
         await connection.run_sync(metadata().create_all)
-        assert described((await connection.execute(sa.text(POSTGRES_SCHEMA))).all()) == migrated
+        assert described((await connection.execute(sa.text(POSTGRES_SCHEMA))).all()) == migrated, HOW
     await engine.dispose()
 
 

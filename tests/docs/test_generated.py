@@ -1,4 +1,4 @@
-"""What docs/generate.py made is what it would make now (after a change: `nox -s generate`)."""
+"""What docs/generate.py made is what it would make now."""
 
 from typing import Any
 
@@ -21,34 +21,37 @@ from docs.generate import (
 )
 from tests.openapi_tour import EXAMPLES, recorded
 
+STALE = "the page is not what the code says now: python docs/generate.py makes it anew"
+
 
 def test_the_table_of_errors_is_the_catalogue() -> None:
     page = (DOCS / "errors.md").read_text("utf-8")
-    assert page == errors_page()
+    assert page == errors_page(), STALE
     assert [code for code in CATALOGUE if f"| `{code}` |" not in page] == []
 
 
 def test_the_tables_of_states_are_the_codes() -> None:
-    assert (DOCS / "states.md").read_text("utf-8") == states_page()
+    assert (DOCS / "states.md").read_text("utf-8") == states_page(), STALE
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_the_drawings_are_of_the_codes_tables(name: str) -> None:
     moves: Moves[Any, Any] = TABLES[name][1]
     drawn = (IMAGES / f"states-{name}.svg").read_text("utf-8")
-    assert source_mark(diagram(moves)) in drawn
+    assert source_mark(diagram(moves)) in drawn, STALE
     for row in moves.rows:
         assert f">{row.before}<" in drawn
 
 
 def test_the_fields_of_events_are_the_schemas() -> None:
-    assert (DOCS / "payloads.md").read_text("utf-8") == payloads_page()
+    assert (DOCS / "payloads.md").read_text("utf-8") == payloads_page(), STALE
     assert set(PAYLOADS) == {payload.__name__ for payload in EVENT_PAYLOADS.values()}
 
 
 def test_the_table_of_commands_is_the_command_lines() -> None:
-    assert (DOCS / "cli.md").read_text("utf-8") == cli_page()
+    assert (DOCS / "cli.md").read_text("utf-8") == cli_page(), STALE
 
 
 async def test_the_examples_are_what_the_service_answers() -> None:
-    assert EXAMPLES.read_bytes() == await recorded()
+    now = await recorded()
+    assert EXAMPLES.read_bytes() == now, STALE

@@ -195,7 +195,9 @@ def test_all_faults_are_told_at_once() -> None:
 
 def test_every_field_of_the_settings_can_be_set_and_nothing_else_but_the_secret() -> None:
     """A setting added to the record and forgotten in the table would be one that nobody can set."""
-    assert set(ACCOUNT_SETTINGS) == {*Settings.__struct_fields__, "webhook_secret"}
+    assert set(ACCOUNT_SETTINGS) == {*Settings.__struct_fields__, "webhook_secret"}, (
+        "a field of Settings (domain/accounts/accounts.py) and its row in domain/account_settings.py"
+    )
 
 
 def test_of_the_secret_only_whether_it_is_set_is_shown() -> None:

@@ -5,11 +5,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 import cambist
 from cambist.adapters.clock import VirtualClock
+from cambist.frontends import plugins, providers
 from cambist.frontends.cli.main import cli
 from cambist.frontends.compose import open_house
 from cambist.frontends.plugins import KINDS, PluginError, all_installed, named_by
@@ -224,6 +226,17 @@ def test_config_check_shows_what_is_installed_and_what_names_it(
 def test_every_kind_names_its_settings() -> None:
     shown = all_installed(named_by(Settings()))
     assert {each.kind for each in shown if each.used_by} == set(KINDS)
+
+
+async def test_a_built_in_bank_that_nothing_makes_is_never_a_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is named in plugins.py and forgotten in providers.py would else pretend to take money."""
+    known = KINDS["bank"]
+    built_in = (*known.built_in, "forgotten")
+    monkeypatch.setattr(plugins, "KINDS", {**KINDS, "bank": msgspec.structs.replace(known, built_in=built_in)})
+    monkeypatch.setattr(providers, "KINDS", plugins.KINDS)
+    with pytest.raises(KeyError, match="forgotten"):
+        async with open_house(Settings(**MEMORY, banks=("forgotten",), allow_live_simulators=True)):
+            pass
 
 
 async def test_tools_are_those_of_the_house_and_of_the_mode_that_is_asked_for() -> None:

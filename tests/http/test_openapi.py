@@ -24,6 +24,7 @@ from tests.http.documents import Document
 
 BASE = "https://pay.example"
 FOREIGN = re.compile(r"\{\w+(?::\w+)?\}")
+EXAMPLES_ARE_MADE = "add a stop to tests/openapi_tour.py where it has none, then python docs/generate.py"
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +100,10 @@ async def test_it_has_every_route_and_no_other(house: TestHouse, document: Docum
         for path, operations in document.document["paths"].items()
         for method in operations
     }
-    assert described == served
+    assert served - described == set(), (
+        "a route without its row: frontends/http/openapi, operations.py or the subject's"
+    )
+    assert described - served == set(), "a row without a route: frontends/http/<subject>.py, and its router in app.py"
 
 
 def test_every_schema_is_closed(document: Document) -> None:
@@ -121,13 +125,13 @@ def test_every_operation_has_examples_of_its_request_its_answers_and_its_refusal
         for status, content in contents:
             named = [shown[each["$ref"].rpartition("/")[2]]["value"] for each in content.get("examples", {}).values()]
             for example in named + ([content["example"]] if "example" in content else []):
-                assert document.faults(content["schema"], example) == [], f"{name} {status}"
+                assert document.faults(content["schema"], example) == [], f"{name} {status}: {EXAMPLES_ARE_MADE}"
                 examples += 1
-            assert named or "example" in content or status in ("200", "503"), f"{name} {status}"
-        assert examples, name
+            assert named or "example" in content or status in ("200", "503"), f"{name} {status}: {EXAMPLES_ARE_MADE}"
+        assert examples, f"{name}: {EXAMPLES_ARE_MADE}"
         if "requestBody" in operation:
             body = operation["requestBody"]["content"]["application/json"]
-            assert document.faults(body["schema"], body["example"]) == [], name
+            assert document.faults(body["schema"], body["example"]) == [], f"{name}: {EXAMPLES_ARE_MADE}"
 
 
 def test_the_examples_of_webhooks_are_of_their_schemas(document: Document) -> None:
@@ -156,7 +160,7 @@ def test_every_field_and_parameter_says_what_it_means(document: Document) -> Non
         for parameter in operation["parameters"]
         if not parameter.get("description")
     ]
-    assert silent == []
+    assert silent == [], "say what it means in frontends/http/openapi/meanings.py"
 
 
 def test_docstrings_of_the_code_do_not_go_out(document: Document) -> None:

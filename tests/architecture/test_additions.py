@@ -1,0 +1,48 @@
+"""Who adds a job or a setting is told which file still wants its row (ARCHITECTURE.md "Adding a kind of job", "Adding a
+setting")."""
+
+import re
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+
+from cambist.core import usecases
+from cambist.core.usecases.jobs import HANDLERS
+from cambist.core.usecases.schedule import FollowUp
+from cambist.core.usecases.standing import STANDING
+from cambist.frontends.options import OPTIONS
+from cambist.frontends.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+
+FROM_SEVERAL = {"vault": {"vault_key", "vault_pepper"}}
+"""Fields of the settings that are made of other options than the one of their name."""
+
+
+def test_every_kind_of_job_has_a_handler() -> None:
+    """Else a unit could queue a job that no worker knows, and that fails for ever."""
+    kinds = {each for room in rooms() for each in vars(room).values() if isinstance(each, FollowUp)}
+    assert len(kinds) > 15
+    missing = sorted({each.kind for each in kinds} - HANDLERS.keys())
+    assert missing == [], f"no row in core/usecases/job_kinds.py: JOB_KINDS for {missing}"
+    missing = sorted(STANDING.keys() - HANDLERS.keys())
+    assert missing == [], f"a standing job needs its row in core/usecases/job_kinds.py: JOB_KINDS, too: {missing}"
+
+
+def rooms() -> list[object]:
+    """All modules of the use cases."""
+    return [import_module(found.name) for found in walk_packages(usecases.__path__, f"{usecases.__name__}.")]
+
+
+def test_every_setting_of_the_installation_can_be_given() -> None:
+    fields = set(Settings.__struct_fields__)
+    fields = fields - FROM_SEVERAL.keys() | set().union(*FROM_SEVERAL.values())
+    assert fields - OPTIONS.keys() == set(), "no row in frontends/options.py: nobody could set it"
+    assert OPTIONS.keys() - fields == set(), "no field in frontends/settings.py: Settings"
+
+
+def test_operators_read_of_every_setting() -> None:
+    """By its name, or that of its variable, in docs/operations.md."""
+    page = set(re.findall(r"\w+", (ROOT / "docs/operations.md").read_text("utf-8")))
+    untold = [name for name in OPTIONS if not {name, f"CAMBIST_{name.upper()}"} & page]
+    assert untold == [], "say in docs/operations.md when an operator sets it"
