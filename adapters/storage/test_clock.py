@@ -1,9 +1,9 @@
-"""The storage as it is seen from a test clock (ports/clock.py: TestClock): the one place where a test time meets the
-storage's own.
+"""Shows the storage to use cases as it is at a test clock (ports/clock.py: TestClock; docs/sandbox.md "The clock"): the
+only room that converts between a test time and the storage's.
 
-Use cases speak of their test time only. A job is kept with both: the `moment` at which it is due in its test time, and
-`due`, what that is by the storage's clock, so that claiming asks nothing but that. Outside of all test clocks records
-are as they are stored.
+Inside a test time use cases read and write its times alone. A job is stored with two: `moment`, when it is due by its
+test clock, and `due`, the same by the storage's clock, which is all that claiming looks at. Outside of all test clocks
+records are as they are stored.
 """
 
 import asyncio
@@ -22,22 +22,23 @@ from ...ports.jobs import Job
 from ...ports.storage import R, Shelf, Storage, Unit
 
 ASIDE = timedelta(seconds=30)
-"""How far from now the jobs of a test clock are kept from workers while its clock is being advanced."""
-
+"""How far ahead of now a job is made due that is written while its test clock is advanced: no worker claims it
+meanwhile, and if the advance is lost, it is found after that."""
 
 _PATIENCE = 10.0
-"""Seconds that somebody waits for his turn: those before him may be waiting for a database that does not answer."""
+"""Seconds that a task waits for its turn: those before it may be waiting for a database that does not answer."""
 
 
 class _Turn:
-    """One at a time, in the order of coming. It is its own context manager, for all who wait."""
+    """A lock that is handed over in the order of asking. It is its own context manager, shared by all who wait."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
         self._whose: asyncio.Task[Any] | None = None
 
     async def __aenter__(self) -> None:
-        """Raises: Unavailable after some seconds; RuntimeError for who has the turn already and would wait for ever."""
+        """Wait for the turn. Raises: Unavailable after `_PATIENCE` seconds; RuntimeError in the task that has the turn
+        already, and would wait for ever."""
         if self._whose is asyncio.current_task():
             raise RuntimeError("who has the turn asks for it again")
         try:
@@ -55,8 +56,8 @@ class _Turn:
 
 
 class TestClockStorage(ForwardingStorage):
-    """A Storage (ports/storage.py) over another one, seen from whatever test clock is in force. Workers claim
-    outside of all test time, and enter each job's own; leases are the storage's time."""
+    """A Storage (ports/storage.py) over another one, at whichever test clock is entered when it is used. Workers claim
+    outside of all test time and enter that of each job; leases end by the storage's clock."""
 
     def __init__(self, storage: Storage, clock: TestTimeClock) -> None:
         super().__init__(storage)
@@ -64,15 +65,15 @@ class TestClockStorage(ForwardingStorage):
         self._turn = _Turn()
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """As the port Queueing has it, for this process."""
+        """The turn of this process, as the port Queueing has it."""
         return self._turn
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
-        """A unit whose jobs are, at each use, those of the test clock in force."""
+        """A unit whose jobs are, at each use, as they are at the test clock that is entered then."""
         return _Unit(self.inner.unit(), self._clock)
 
     async def get(self, kind: type[R], record_id: str, /) -> R | None:
-        """The record; a job as it is by the test clock in force."""
+        """The record; a job as it is at the test clock that is entered."""
         if kind is Job:
             return cast("R | None", await self._job(record_id))
         return await self.inner.get(kind, record_id)
@@ -82,14 +83,15 @@ class TestClockStorage(ForwardingStorage):
             return await unit[Job].get(record_id)
 
     async def now(self) -> datetime:
-        """The storage's clock, and the test clock's offset."""
+        """The time of the storage's clock, plus the offset of the test clock that is entered."""
         test_clock = self._clock.test_clock
         now = await self.inner.now()
         return now if test_clock is None else now + test_clock.offset
 
 
 class _Unit(msgspec.Struct, eq=False):
-    """Every request passes here: a struct, and what only hands on (`commit`) is no coroutine of its own."""
+    """Hands a unit on, but for its jobs. A struct whose `commit` returns the inner coroutine, because every request
+    pays for it."""
 
     _opening: AbstractAsyncContextManager[Unit]
     _clock: TestTimeClock
@@ -115,8 +117,8 @@ class _Unit(msgspec.Struct, eq=False):
 
 
 class _JobsInTestTime(ForwardingShelf[Job], eq=False):
-    """The jobs, each that is of this test clock as it is there. What is written here is of this test clock; jobs that
-    were read and are of none, or of another, are left alone."""
+    """The shelf of jobs at a test clock: its own jobs are converted, those of none or of another stay as they are. What
+    is added is of this test clock."""
 
     _test_clock: TestClock
     _clock: TestTimeClock
@@ -137,7 +139,7 @@ class _JobsInTestTime(ForwardingShelf[Job], eq=False):
         return msgspec.structs.replace(mine, moment=mine.due)
 
     def save(self, record: Job, /) -> Job:
-        # Its very first version may be saved unread, by whoever wrote it.
+        # Whoever added a job may save it without a read: it is then at version 0, and knows no test clock yet.
         mine = self._of_here(record) if record.world is None and record.version == 0 else record
         return self._seen(self.inner.save(self._kept(mine)))
 
@@ -151,7 +153,7 @@ class _JobsInTestTime(ForwardingShelf[Job], eq=False):
         return msgspec.structs.replace(job, world=self._test_clock.id)
 
     def _seen(self, job: Job) -> Job:
-        """As it is in the test clock."""
+        """Convert a stored job to this test clock's times."""
         if job.world != self._test_clock.id:
             return job
         due = job.due + self._test_clock.offset if job.moment is None else job.moment
@@ -159,7 +161,8 @@ class _JobsInTestTime(ForwardingShelf[Job], eq=False):
         return msgspec.structs.replace(job, due=due, leased_until=lease)
 
     def _kept(self, job: Job) -> Job:
-        """As it is stored."""
+        """Convert a job to the times that are stored. While the clock is advanced `due` is far enough ahead that no
+        worker claims it (`ASIDE`)."""
         if job.world != self._test_clock.id:
             return job
         due = job.due - self._test_clock.offset

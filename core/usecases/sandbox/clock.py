@@ -1,11 +1,14 @@
-"""The clock of a test account: read, and advanced over everything that is due on the way (docs/sandbox.md "The clock").
+"""Reads and advances the clock of a test account; an advance does every job that falls due on the way
+(docs/sandbox.md "The clock").
 
-An advance is written down before it begins, with a job that holds it: whoever asked for it carries it on, for as long
-as a caller may be kept waiting; then, or when that process dies, a worker does, to the end. While it lasts the account
-says so, and workers leave the jobs of this test clock alone. They are done in the order of their times, each at its
-own; those of one second and of different objects at once, because most of their time is waiting for the disk
-(clock_batches.py). The clock is stored before they are begun, so whoever asks meanwhile sees a time that never goes
-back, and nothing that lies ahead of it. At the end what is left is due again by the storage's clock.
+An advance is stored, in the account (`Account.clock`) and as a job (`ADVANCE`), before it begins. The request that
+asked for it runs it for `PATIENCE` seconds; then, or when its process dies, a worker runs the job to the end. Meanwhile
+workers leave the account's test jobs alone.
+
+Each step takes the next jobs and stores the clock at their time in one unit, then runs them: so a reader never sees the
+clock go back, nor anything from after it. Jobs run in the order of their times, each at its own; jobs of different
+objects within one second run together, because they mostly wait for the disk (clock_batches.py). At the end the jobs
+that are left get due times of the storage's clock (clock_dues.py).
 """
 
 import asyncio
@@ -44,21 +47,22 @@ LEASE = 8.0
 KEEP = 2.0
 """Seconds between two renewals of that lease."""
 PATIENCE = 20.0
-"""Seconds that the caller waits at most: longer than HTTP clients wait, it could not tell him how far it has come."""
+"""Seconds for which the request itself advances: less than HTTP clients wait, so that it can answer how far it came."""
 VAIN = 5.0
-"""Seconds of an advance that may be lost to a receiver that does not answer well: one webhook that nobody answers, or
-thousands that are refused at once. After them its webhooks wait until the end, so that a dead one does not make a year
-take hours."""
+"""Seconds that an advance may spend on deliveries that fail: one webhook without an answer, or thousands refused at
+once. After them the account's webhooks wait for the end of the advance; else a dead receiver would make a year take
+hours."""
 
 IN_HAND = 0.05
-"""Seconds after which a job that a worker has in hand is looked at again."""
+"""Seconds between two looks at a job that a worker claimed before the advance began, and still runs."""
 
 Runner = Callable[[Ports, Job], Awaitable[None]]
-"""Does a job, as it is by the test clock in force."""
+"""Runs a job in the test time that is entered (jobs.py: `do`; a parameter, because jobs.py imports this room)."""
 
 
 class ClockStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """How a clock stands, and what the advance under way, or the last one, has done."""
+    """A test clock's time, where it is being advanced to (null: nowhere), and how many jobs the present or last advance
+    ran and events it made."""
 
     now: datetime
     target: datetime | None
@@ -67,7 +71,7 @@ class ClockStanding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_clock(ports: Ports, caller: Caller) -> ClockStanding:
-    """How the caller's clock stands."""
+    """Read the caller's test clock."""
     async with ports.storage.unit() as unit:
         account = await find_account(unit, caller.account_id)
         clock = account.clock or SandboxClock()
@@ -80,8 +84,8 @@ async def read_clock(ports: Ports, caller: Caller) -> ClockStanding:
 
 
 async def advance(ports: Ports, caller: Caller, wish: ClockWish, run: Runner) -> ClockStanding:
-    """Move the caller's clock forward, and do what is due on the way. Where that takes too long for a caller to wait,
-    the standing has a target still, and a worker goes on.
+    """Move the caller's clock forward, and run what is due on the way. An advance that takes longer than `PATIENCE`
+    returns with its `target`, and a worker goes on.
 
     Raises: Refusal VALIDATION_ERROR; INVALID_STATE while another advance is under way.
     """
@@ -94,8 +98,7 @@ async def advance(ports: Ports, caller: Caller, wish: ClockWish, run: Runner) ->
 
 
 async def carry_on(ports: Ports, job: Job, run: Runner) -> None:
-    """The job that holds an advance: brings it to its end, and looks again a little later whether all jobs are due at
-    the right time."""
+    """Handle the job of an advance: run it to its end."""
     await _Advance(ports, job, run).go_on(until=None)
 
 
@@ -123,7 +126,7 @@ async def _begin(ports: Ports, account_id: str, wish: ClockWish) -> Job:
 
 
 def advance_id(account_id: str) -> str:
-    """The one job that advances a clock."""
+    """The id of the one job that advances an account's clock."""
     return f"{ADVANCE}:{account_id}"
 
 
@@ -133,7 +136,8 @@ async def _events(unit: Unit, account_id: str) -> int:
 
 @asynccontextmanager
 async def _held(ports: Ports, job: Job) -> AsyncIterator[None]:
-    """The lease of `job` is kept inside, as a worker keeps those of its jobs."""
+    """Renew the lease of `job` while the block runs, as a worker does for its jobs. A renewal that fails is made up for
+    by the next; if none succeeds, the lease ends and a worker takes the advance over."""
 
     async def keep() -> None:
         while True:
@@ -149,17 +153,21 @@ async def _held(ports: Ports, job: Job) -> AsyncIterator[None]:
 
 
 class _Next(msgspec.Struct, frozen=True):
-    """What a step found: jobs to do at once, each with its test clock; a job that somebody has in hand; neither, and
-    the clock is at its end; or nothing of it is ours any more."""
+    """What a step found. All empty: nothing to run in this step, take another one."""
 
     batch: Sequence[tuple[Job, TestClock | None]] = ()
+    """Jobs to run together, each with the test clock that it is run at."""
     wait: bool = False
+    """A worker still has the next job in hand."""
     over: bool = False
+    """The clock is at its target, and the advance was ended in the step's unit."""
     lost: bool = False
+    """Another process has taken the advance over, or the account is gone."""
 
 
 class _Advance:
-    """The carrying on of one advance by one process. Outside of all test clocks but while a job is done."""
+    """Runs one advance in one process. Its own reads and writes are outside of all test time; only a job's run enters
+    the job's."""
 
     def __init__(self, ports: Ports, job: Job, run: Runner) -> None:
         self._ports = ports
@@ -168,10 +176,11 @@ class _Advance:
         self._run = run
         self._vain = 0.0
         self._done: dict[str, int] = {}
-        """The jobs of the last batch, by id, with their versions as they were taken."""
+        """By id, the jobs of the last batch with the version at which each was taken: one that is met again at this
+        version was not moved by its own run."""
 
     async def go_on(self, *, until: float | None) -> None:
-        """To the end; or until this moment of the monotonic clock, and then a worker goes on."""
+        """Step until the advance ends or is lost; past `until` (seconds of the monotonic clock) hand it to a worker."""
         clock = self._ports.clock
         while until is None or clock.monotonic() < until:
             found = await retrying(self._ports.storage, self._step)
@@ -186,7 +195,8 @@ class _Advance:
         await self._hand_over()
 
     async def _step(self, unit: Unit) -> _Next:
-        """Take the next jobs: their attempts, and the clock at their time, in one unit. Or come to the end."""
+        """In one unit, take the next jobs (count their attempts, and set the clock to their time), or end the
+        advance."""
         account = await unit[Account].get(self._account_id)
         holding = await unit[Job].get(self._job.id)
         if account is None or account.clock is None or holding is None or not self._is_ours(holding):
@@ -212,27 +222,28 @@ class _Advance:
         if first.leased_until is not None and first.leased_until > await self._ports.storage.now():
             return _Next(wait=True)
         if self._done.get(first.id) == first.version:
-            # Whoever did it was overtaken, and left it standing: as with a lease that ends, it comes back later.
+            # Its run lost to another writer and left the job as it was: it runs again, as after a lease that ended.
             later = moment_of(first) + timedelta(seconds=LEASE)
             unit[Job].save(msgspec.structs.replace(first, moment=later))
             return _Next()
         return self._take(unit, account, clock, batch_of(due))
 
     def _take(self, unit: Unit, account: Account, clock: SandboxClock, jobs: Sequence[Job]) -> _Next:
-        """Each job at its own moment; the account's clock at the last of them."""
+        """Take each job at its own moment, and set the account's clock to the last of them."""
         batch, real = [], self._ports.clock.real()
         for job in jobs:
             clock = moved(clock, real, moment_of(job))
             there = test_clock_of(msgspec.structs.replace(account, clock=clock), Mode.TEST)
             taken = unit[Job].save(msgspec.structs.replace(job, attempts=job.attempts + 1, leased_until=None))
-            # As it is seen in its test time.
+            # In its test time `due` is the job's moment there.
             batch.append((msgspec.structs.replace(taken, due=moment_of(job)), there))
         clock = msgspec.structs.replace(clock, jobs_run=clock.jobs_run + len(batch))
         unit[Account].save(msgspec.structs.replace(account, clock=clock))
         return _Next(batch=batch)
 
     def _is_ours(self, present: Job) -> bool:
-        """A lease that is kept is no change; another runner's claim, and another advance, are."""
+        """Whether the stored job of the advance is still the one that this process claimed. Renewing a lease moves no
+        version; another claim, and another advance, do."""
         return is_ours(present, self._job)
 
     def _left_out(self) -> tuple[str, ...]:
@@ -264,7 +275,7 @@ class _Advance:
         return breaker is not None and breaker.failures > 0
 
     async def _hand_over(self) -> None:
-        """Leave the rest to a worker, at once."""
+        """Make the job of the advance due now, for a worker."""
         now = await self._ports.storage.now()
 
         async def work(unit: Unit) -> None:

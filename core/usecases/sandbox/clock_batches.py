@@ -1,5 +1,4 @@
-"""Which jobs of a test clock come next while its clock is advanced, and which of them at once
-(docs/sandbox.md "The clock")."""
+"""Chooses which jobs of a test clock an advance runs next, and which of them together (docs/sandbox.md "The clock")."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
@@ -17,31 +16,32 @@ from ..webhooks.outbox import DELIVER
 from ..webhooks.results import TIMER
 
 TOGETHER = timedelta(seconds=1)
-"""Jobs so close to one another are done at once. What a job plans for within it is done that much late."""
+"""Jobs at most so far apart run together. A job that one of them plans within that time runs late by as much."""
 
 _MOST = 32
-"""Jobs in a batch: more hardly share their commits better."""
+"""Jobs in a batch, at most: the commits of more are hardly shared any better."""
 _FEW = 6
-"""Jobs that are read at least: more than ever are left out."""
+"""Jobs that are read, at least: more than `but` of `due_in_test_time` ever leaves out."""
 
 _ALONE = frozenset({OWN_DAILY.kind, SETTLE, DELIVER, TIMER})
-"""Work on the whole account: it finds all that was due before it done, and nothing is done beside it."""
+"""Kinds that work on the whole account and therefore run alone: all that was due before is done, and nothing runs
+beside."""
 
 
 def moment_of(job: Job) -> datetime:
-    """When a job of a test clock is due there; to be asked outside of all test time."""
+    """When a job is due by its test clock. Call it outside of all test time, where jobs are as they are stored."""
     return job.due if job.moment is None else job.moment
 
 
 async def due_in_test_time(
     ports: Ports, unit: Unit, account: Account, until: datetime, *, but: Collection[str], most: int
 ) -> Sequence[Job]:
-    """The next jobs of the account's test clock that are due by then, in the order of their times; `most` of them,
-    which is told by the last batch (`worth_reading`).
+    """Read the next jobs of the account's test clock that are due by `until`, by their times, without the ids in `but`;
+    `most` of them (`worth_reading`).
 
-    Its daily settlement comes only on days on which anything waits for it: else it is put off, in this unit, to the
-    first one after the next other job, before which no job makes anything wait. What a request pays in the moment in
-    which this unit commits is settled then, too.
+    A daily settlement for which nothing waits is put off in this unit, to the first run after the next other job:
+    until that job runs nothing can begin to wait. (A payment that a request makes while this unit commits is settled by
+    that run, too.)
     """
     found = await unit[Job].find(world=account.id, moment=AtMost(until), order="moment", limit=most, quick=True)
     due = [job for job in found if job.id not in but]
@@ -56,13 +56,14 @@ async def due_in_test_time(
 
 
 def worth_reading(last_batch: int | None) -> int:
-    """How many jobs to read after a batch of so many: batches beside one another are alike, and few jobs are in
-    most."""
+    """How many jobs to read after a batch of `last_batch`: twice as many, because batches that follow one another have
+    about the same size, and most are small."""
     return _MOST if last_batch is None else min(max(2 * last_batch, _FEW), _MOST)
 
 
 def batch_of(due: Sequence[Job]) -> Sequence[Job]:
-    """The first of them, and what can be done at the same time: what is due within a moment, each of another object."""
+    """The first job, and those after it that can run with it: due within `TOGETHER`, each of another object, none in
+    hand or of a kind in `_ALONE`."""
     first, *others = due
     batch, objects = [first], {first.argument}
     if first.kind in _ALONE:

@@ -1,7 +1,8 @@
-"""The jobs of a test clock, due by the storage's clock when they are due by its own, once that was moved
-(docs/sandbox.md "The clock").
+"""Sets the due times of a test clock's jobs after the clock was moved (docs/sandbox.md "The clock").
 
-Nobody rewrites them while a clock is being advanced: whoever advances it goes by their moments.
+A job has two times: `moment`, when it is due by its test clock, and `due`, the same by the storage's clock, by which
+workers claim. The offset between the clocks grows with an advance, so `due` has to be computed anew: `moment` less the
+offset. That is done once at the end of an advance, because the advance itself goes by the moments.
 """
 
 from datetime import datetime, timedelta
@@ -19,25 +20,28 @@ from ..units import retrying
 STRAIGHTEN = FollowUp("sandbox.dues")
 
 _AT_ONCE = 200
-# Units that read the account just before the end of an advance may still write jobs as it was then.
+"""Jobs in one unit."""
 _LOOKS = (timedelta(seconds=2), timedelta(seconds=8), timedelta(seconds=50))
+"""Pauses before further runs: a unit that read the account just before an advance ended may commit jobs with the old
+offset just after it."""
 
 
 async def plan_straightening(unit: Unit, account_id: str, now: datetime) -> None:
-    """Have it done from `now` on; to be called in the unit in which an advance comes to its end."""
+    """Plan the job that straightens, due at `now`. Call it in the unit that ends an advance."""
     await STRAIGHTEN.plan(unit, account_id, now, now, anew=True)
 
 
 async def straighten_again(ports: Ports, job: Job) -> None:
-    """The job that straightens after an advance, for whoever did not come so far; and a few times more, for units that
-    were begun before the end and committed after it."""
+    """Handle that job: straighten for an advance whose process died before it could, and again after each of
+    `_LOOKS`."""
     await straighten(ports, job.argument)
     passed = job.attempts - 1
     await come_back(ports, job, ports.clock.now() + _LOOKS[passed] if passed < len(_LOOKS) else None)
 
 
 async def straighten(ports: Ports, account_id: str) -> None:
-    """Have the jobs of a test clock due by the storage's clock when they are due by its own."""
+    """Set `due` of all jobs of an account's test clock, `_AT_ONCE` in each unit. A job that somebody has in hand is
+    left out; its run sets it. Nothing is done while the clock is being advanced."""
     seen, found = 0, _AT_ONCE
     while found == _AT_ONCE:
         found = await retrying(ports.storage, partial(_straighten, ports, account_id, seen))
@@ -45,6 +49,7 @@ async def straighten(ports: Ports, account_id: str) -> None:
 
 
 async def _straighten(ports: Ports, account_id: str, seen: int, unit: Unit) -> int:
+    """Straighten the jobs after the first `seen`. Returns how many there were."""
     account = await unit[Account].get(account_id)
     clock = None if account is None else account.clock
     if clock is None or clock.is_advancing:
