@@ -1,9 +1,9 @@
-"""The worker: claims due jobs and does them side by side, until told to stop.
+"""The worker: claims due jobs and runs them side by side, until it is told to stop (ARCHITECTURE.md "Units and jobs").
 
-Deliveries and other jobs do not take each other's slots: they are claimed apart, and every receiver is served by a
-task of its own, under bounds of its own (core/usecases/webhooks/dispatcher.py). A job whose provider takes long gives
-its slot back meanwhile; how many such calls there are is bounded for each provider (frontends/guard). So neither
-receivers nor banks that hang hold up the others.
+Deliveries and other jobs are claimed apart and take no slots from each other; every receiver is served by a task of its
+own, within bounds of its own (core/usecases/webhooks/dispatcher.py). A job whose provider takes long gives its slot
+back meanwhile, and such calls are bounded for each provider (frontends/guard). So neither receivers nor banks that hang
+hold up the others.
 """
 
 import asyncio
@@ -31,10 +31,10 @@ from ..telemetry.logs import job_context
 from ..telemetry.telemetry import Ending, Telemetry
 
 SWEEP = 1.0
-"""Seconds after which the worker looks by itself: work that another process wrote, or a kick that was lost."""
+"""Seconds after which the worker looks for due jobs without a kick: another process wrote them, or a kick was lost."""
 
 LOOK = 0.25
-"""Seconds after which receivers that are being served are looked at again, for events that came meanwhile."""
+"""Seconds between two looks for new events of the receivers that are being served."""
 
 TAKE_UP = 600.0
 """Seconds after which rows that could not be read are tried again."""
@@ -47,20 +47,23 @@ WATCH = 0.5
 """Seconds between two looks whether the storage is lost."""
 
 LEAVING = 0.5
-"""Seconds that jobs which are given up may take to end, and as many for giving their leases back."""
+"""Seconds that cancelled jobs have to end when the worker leaves, and as many again for giving their leases back."""
 
 STANDING_LOOK = 60.0
 """Seconds between two looks for standing jobs that are gone."""
 
 _STANDING_PAUSES = (1.0, 2.0, 5.0, 10.0, 20.0)
-"""Seconds before they are tried again after the first failures."""
+"""Seconds before standing jobs are written again after the first failures; then `STANDING_LOOK`."""
 
 log = logging.getLogger("cambist.worker")
 
 
 class Worker:
-    """One claiming loop; `at_once` bounds how many jobs other than deliveries are under way, aside from those that wait
-    for a slow provider, `webhooks` how many webhooks of deliveries."""
+    """One claiming loop of a process.
+
+    `at_once`: slots for jobs other than deliveries; one that waits for a slow provider holds none. `webhooks`: webhooks
+    under way, at most.
+    """
 
     def __init__(
         self, ports: Ports, *, at_once: int = 64, webhooks: int = WEBHOOKS, telemetry: Telemetry | None = None
@@ -73,7 +76,7 @@ class Worker:
         self._running: dict[asyncio.Task[None], Job] = {}
         self._serving: dict[asyncio.Task[None], Job] = {}
         self._waiting = 0
-        """Jobs among those running that wait for a slow provider, and need no slot."""
+        """How many of the running jobs wait for a slow provider, and hold no slot."""
         self._serves = asyncio.Event()
         self._works = asyncio.Event()
         self._stopping = False
@@ -81,11 +84,11 @@ class Worker:
         self._resting: asyncio.Task[None] | None = None
         self._clock_watch: ClockWatch | None = None
         self._set_back: SetBack | None = None
-        """The machine's clock was set back, and what is due is not put right yet."""
+        """How far the machine's clock was set back, until due times are put right for it."""
         self._looks: deque[tuple[float, SetBack]] = deque()
-        """When it is looked again, by the monotonic clock."""
+        """When due times are put right once more, in seconds of the monotonic clock, and for which setting back."""
         self._ailing = False
-        """Something failed since it last looked for jobs."""
+        """Something failed since the last look for jobs: the next one comes after a sweep, not at once."""
 
     async def work(self) -> None:
         """Run until `stop()`; then finish what is under way. Raises: Unavailable when the storage is lost."""
@@ -105,7 +108,7 @@ class Worker:
                 task.cancel()
 
     async def _look_once(self) -> None:
-        """Begin what is due, or rest. Whatever goes wrong on the way ends nothing: it is tried again after a sweep."""
+        """Claim and begin what is due, else rest. A failure on the way is logged, and tried again after a sweep."""
         self._ailing = False
         await self._mind_the_clock()
         begun = await self._begin_due(self._room_for_receivers(), kind=DELIVER)
@@ -114,8 +117,9 @@ class Worker:
             await self._rest()
 
     async def _mind_the_clock(self) -> None:
-        """Where the storage goes by this machine's clock, and that was set: keep what is under way, and put right what
-        is due. To be called before a claim, which goes by leases."""
+        """Where the storage goes by this machine's clock, and that was set, renew the leases of what is under way and
+        put due times right (clock_steps.py). Called before each claim, which would else see leases that seem to have
+        ended."""
         storage = self._ports.storage
         if not isinstance(storage, Clocked) or not storage.by_own_clock:
             return
@@ -155,7 +159,7 @@ class Worker:
         return len(self._running) + len(self._serving)
 
     async def leave(self) -> None:
-        """Give up what is under way, and its leases, so that whoever comes next need not wait for their end."""
+        """Cancel what is under way and give its leases back, so that the next worker need not wait for their end."""
         under_way = {**self._running, **self._serving}
         for task in under_way:
             task.cancel()
@@ -166,7 +170,7 @@ class Worker:
             returning.cancel()
 
     async def _give_back(self, jobs: Iterable[Job]) -> None:
-        """Each in a unit of its own: one that somebody else has moved keeps no other."""
+        """Each in a unit of its own, so that one that somebody else has moved spoils no other."""
         await asyncio.gather(*(self._give_one_back(job) for job in jobs))
 
     async def _give_one_back(self, job: Job) -> None:
@@ -197,7 +201,7 @@ class Worker:
         self._waiting += 1
 
     def _take_slot_back(self) -> None:
-        """There may be more jobs than slots for a moment: none is claimed until there are fewer."""
+        """Count the job again. More jobs than slots may run for a moment: none is claimed until there are fewer."""
         self._waiting -= 1
 
     def _end(self, mine: dict[asyncio.Task[None], Job], task: asyncio.Task[None]) -> None:
@@ -210,7 +214,7 @@ class Worker:
             self._works.clear()
 
     async def _keep_standing(self) -> None:
-        """Have the standing jobs there: tried again until they are, and looked for now and then ever after."""
+        """Write the standing jobs that are missing, until all are there, and look for them every minute after that."""
         pauses = iter(_STANDING_PAUSES)
         while True:
             try:
@@ -223,7 +227,7 @@ class Worker:
             await self._ports.clock.sleep(pause)
 
     async def _watch_storage(self) -> None:
-        """Stop once the storage is lost: who watches over the process shall start it anew."""
+        """Stop once the storage is lost: `work` raises, and the process supervisor starts a new one."""
         storage = self._ports.storage
         while isinstance(storage, Losable):
             self._lost = storage.lost()
@@ -233,7 +237,7 @@ class Worker:
             await self._ports.clock.sleep(WATCH)
 
     async def _take_up(self) -> None:
-        """Have what could not be read tried again: this program may be another one than met it."""
+        """Try rows again that could not be read: a newer program may have been started since."""
         while True:
             try:
                 await take_up(self._ports)
@@ -242,14 +246,14 @@ class Worker:
             await self._ports.clock.sleep(TAKE_UP)
 
     async def _look(self) -> None:
-        """Let receivers that are being served look around. Nothing ticks while there are none."""
+        """Have the dispatcher look for new events while receivers are being served; no timer runs while none are."""
         while True:
             await self._serves.wait()
             await self._ports.clock.sleep(LOOK)
             self._dispatcher.look()
 
     async def _renew(self) -> None:
-        """Keep the leases of all jobs under way, in one step for all."""
+        """Renew the leases of all jobs under way every `RENEW` seconds, in one statement."""
         while True:
             await self._works.wait()
             await self._ports.clock.sleep(RENEW)
@@ -260,7 +264,7 @@ class Worker:
                 log.exception("the storage did not renew the leases of %d jobs", len(jobs))
 
     async def _rest(self) -> None:
-        """Until a kick, until the next job is due, or for one sweep; `_wake` ends it at once."""
+        """Wait for a kick, for the next due time, or for one sweep; `_wake` ends it at once."""
         pause = await self._pause()
         if self._stopping:
             return
@@ -291,7 +295,7 @@ class Worker:
         return self._room_for_receivers() <= 0 or self._room_for_others() <= 0
 
     async def _begin_due(self, room: int, **which: str) -> int:
-        """Claim due jobs and begin them. How many there were."""
+        """Claim up to `room` due jobs and begin them. Returns how many there were."""
         if room <= 0:
             return 0
         try:
@@ -304,6 +308,7 @@ class Worker:
         return len(claimed)
 
     async def _pause(self) -> float:
+        """Seconds until the next job is due, `SWEEP` at most."""
         try:
             due = await self._ports.storage.next_due()
             if due is None:
@@ -315,6 +320,6 @@ class Worker:
         return min(max(left, 0.0), SWEEP)
 
     def _ails(self, what: str, fault: Exception) -> None:
-        """Something failed that no job is about: it is logged, and tried again after a sweep, not at once."""
+        """Log a failure that belongs to no job, and have it tried again after a sweep, not at once."""
         self._ailing = True
         log.warning("%s: %s", what, fault, exc_info=None if isinstance(fault, Fault) else fault)

@@ -1,5 +1,5 @@
-"""Bounds on what a request may say before anybody has asked who it is: head, address and trailers
-(docs/limits.md "Sizes"). The parser keeps whatever it is given, so bytes are counted before they reach it.
+"""Bounds what a connection may send outside of bodies, before anybody has asked who it is: head, address and trailers
+(docs/limits.md "Sizes"). The parser keeps all that it is fed, so bytes are counted before they reach it.
 """
 
 import asyncio
@@ -13,17 +13,18 @@ from .answers import JSON
 from .errors import envelope
 
 HEAD = 32 * 1024
-"""Bytes of a head with its address, or of a body's framing and trailers, that may follow one another."""
+"""Bytes that may follow one another without ending a head or being part of a body: head with address, or a body's
+framing and trailers."""
 
 HEADERS = 100
-"""Headers of a request, its trailers among them."""
+"""Headers of a request, its trailers among them, at most."""
 
 TURN = HEAD
 """Bytes of one connection that are parsed in one turn of the loop, so that none keeps the others waiting."""
 
 STEP = 1024
-"""Bytes after which a piece ends where a head may: of what was sent at once, no more than a few dozen requests exist
-before the first is answered."""
+"""Bytes after which a piece for the parser ends at the next end of a head: so of many requests that were sent at once
+only a few dozen exist before the first is answered."""
 
 SERVERS_OWN = (
     "access_log", "access_logger", "app", "app_state", "asgi_version", "client", "config", "connections", "cycle",
@@ -31,14 +32,14 @@ SERVERS_OWN = (
     "scheme", "scope", "server", "server_state", "tasks", "timeout_keep_alive", "timeout_keep_alive_task", "transport",
     "url", "ws_protocol_class",
 )  # fmt: skip
-"""What the server's protocol knows of a connection. Named as slots, it takes a quarter of what its dict took: a dict of
-more than thirty names shares them with no other."""
+"""The attributes of uvicorn's protocol. Declared in `__slots__` they take a quarter of the memory of a connection's
+dict, which shares no keys with others once it has more than thirty."""
 
 _END = b"\r\n\r\n"
 
 
 def _answer(status: bytes, code: str, message: str) -> bytes:
-    """The whole answer to what never became a request."""
+    """Make the whole answer to bytes that never became a request."""
     body = envelope(code, message)
     return b"HTTP/1.1 %b\r\nContent-Type: %b\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (
         status, JSON, len(body), body,
@@ -54,10 +55,11 @@ _NO_HTTP = _answer(b"400 Bad Request", "VALIDATION_ERROR", "This is no request o
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Closes a connection whose request says more than it may outside its body; 431 where none is answered yet.
+    """Closes a connection that sends more than it may outside of bodies, with a 431 unless an answer is under way.
 
-    What was received is parsed as far as somebody takes it: not while a request waits behind another one, or a body
-    for its reader. The rest, at most what one read gives, is held, and nothing more is read meanwhile.
+    It feeds the parser only while what comes out is taken: not while a request waits behind another one, nor while a
+    body waits for its reader. The rest, at most what one read of the socket gives, is held, and the socket is not read
+    meanwhile.
     """
 
     __slots__ = (
@@ -68,19 +70,19 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(**given)
         self.pipeline = cast("deque[Any]", _Pipeline())
         self._unproven = 0
-        """Bytes that were fed since the last that were a whole head, or a piece of a body."""
+        """Bytes fed to the parser since the last head that was whole, or the last piece of a body."""
         self._too_many = False
         self._held = b""
         self.body_received = 0
         """Bytes of the body of the request that came last."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """As the server's, but that it is read on only when nothing is held."""
+        """As the server's, with a flow control that reads on only when nothing is held."""
         super().connection_made(transport)
         self.flow = _Flow(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """As the server's; what is held goes with it."""
+        """As the server's; drop what is held."""
         super().connection_lost(exc)
         self._held = b""
         cast("_Flow", self.flow).end()
@@ -111,7 +113,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(_TOO_LARGE)
 
     def _hold(self, data: bytes) -> None:
-        """Keep it until somebody takes it, or the next turn."""
+        """Keep these bytes until somebody takes what came before them, else until the next turn of the loop."""
         self._held = data
         self.transport.pause_reading()
         if not self.pipeline and not self.flow.read_paused:
@@ -132,33 +134,33 @@ class BoundedProtocol(HttpToolsProtocol):
         return bool(self._held)
 
     def on_response_complete(self) -> None:
-        """As the server's; what waited behind the answer is parsed."""
+        """As the server's; then parse what waited behind the answer."""
         super().on_response_complete()
         if self._held and not self.pipeline:
             self.loop.call_soon(self.read_on)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep it, if there is room."""
+        """Keep a header, unless there are `HEADERS` already."""
         if len(self.headers) >= HEADERS:
             self._too_many = True
         else:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Let the request begin, unless it has too many headers."""
+        """As the server's, which begins the request; not with too many headers."""
         self._unproven = self.body_received = 0
         if not self._too_many:
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """As the server's; but a request that was not let begin has none."""
+        """As the server's; the body of a request that was not begun is dropped."""
         self._unproven = 0
         self.body_received += len(body)
         if not self._too_many:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """As the server's; but a request that was not let begin does not end either."""
+        """As the server's, unless the request was not begun."""
         self._unproven = 0
         if not self._too_many:
             super().on_message_complete()
@@ -168,7 +170,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse(_NO_HTTP)
 
     def _refuse(self, answer: bytes) -> None:
-        """Close; what is being answered on this connection is not interrupted by another answer."""
+        """Close the connection, with `answer` unless another one is being written to it."""
         if self.transport.is_closing():
             return
         answering: Any = self.cycle  # None before the first request
@@ -178,24 +180,24 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 class _Pipeline(list[Any]):
-    """Requests that wait behind another, the last first, with the names of a deque, whose room for 64 of them each
-    connection would have."""
+    """Requests that wait behind another, the newest first. A list with the methods that the server calls of its deque,
+    because each connection's empty deque would hold room for 64."""
 
     __slots__ = ()
 
     def appendleft(self, request: Any) -> None:
-        """Let it wait behind all others."""
+        """Put a request behind all others."""
         self.insert(0, request)
 
 
 class _Flow(FlowControl):
-    """Of a connection that holds something: whoever wants more gets that first. Who waits for room to write is known
-    only while somebody does."""
+    """The flow control of one connection: whoever wants to read more gets first what is held. It has an event for
+    writers only while one waits."""
 
     __slots__ = ("_connection", "_transport", "_writable", "read_paused", "write_paused")
 
     def __init__(self, connection: BoundedProtocol) -> None:
-        # Not as the server's, which makes what few connections ever need.
+        # Not by the server's, which makes an event for every connection.
         self._transport = connection.transport
         self._connection: BoundedProtocol | None = connection
         self._writable: asyncio.Event | None = None
@@ -203,7 +205,8 @@ class _Flow(FlowControl):
         self.write_paused = False
 
     def end(self) -> None:
-        """The connection has ended, and goes at once: in a cycle it would stay until the collector comes."""
+        """Forget the connection, which has ended: a cycle of references would keep it until the garbage collector
+        runs."""
         self._connection = None
 
     def resume_reading(self) -> None:

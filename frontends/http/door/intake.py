@@ -1,9 +1,10 @@
-"""How much new work is taken in: under overload it waits before anything is done for it, and what would wait for too
-long is refused (503, Retry-After), mostly at once, before its body is read or its caller looked up. So what is taken in
-is answered soon, and what is refused costs little.
+"""Bounds how much new work a process takes in (docs/operations.md "Overload"), so that what it takes is answered soon,
+and what it refuses costs little.
 
-New work is what is no GET, HEAD or OPTIONS: reads and health never wait here. How much is under way at once goes by the
-event loop's turns, not by how long requests take: one that waits for a bank keeps nobody else waiting.
+New work is every request but GET, HEAD and OPTIONS, which never wait here. It begins at once while fewer requests than
+`_room` are under way. Else it waits, before its body is read or its caller looked up; one that would wait too long is
+refused with 503 and Retry-After, mostly as soon as it comes. `_room` follows the delay of the event loop, not the time
+that requests take: many that wait for a bank slow nobody down.
 """
 
 import asyncio
@@ -21,19 +22,19 @@ PATIENCE = 2.0
 """Seconds that new work may wait before it is begun."""
 
 HOPE = 0.75
-"""Seconds that it may be expected to wait, by the pace of the moment, when it comes."""
+"""Seconds that new work may be expected to wait, at the present rate, to be let wait at all."""
 
 RETRY_AFTER = 5
-"""Seconds, told to who is refused."""
+"""Seconds: the header of a refusal."""
 
 MOST_WAITING = 2048
-"""Requests, however quickly they would be begun: their bodies are in memory."""
+"""Requests that wait, at most, at whatever rate: parts of their bodies are in memory."""
 
 LOOK = 0.02
-"""Seconds between two looks at the loop while much is under way."""
+"""Seconds between two measurements of the loop's delay, while much is under way."""
 
 LATE = 0.08
-"""Seconds by which looks are late on average above which less is put under way at once; below an eighth of it, more."""
+"""Seconds of average delay above which the room shrinks; below an eighth of it the room grows."""
 
 ROOM = 128
 LEAST_ROOM = 32
@@ -41,11 +42,11 @@ MOST_ROOM = 1024
 """Requests under way at once: at first, at least, at most. Commits of many at once cost little more than of one."""
 
 REFUSALS = 100
-"""Connections whose request was refused that are read on after each look. Reading and refusing costs a tenth of doing:
-without a bound a flood would take all the time there is."""
+"""Connections with a refused request that are read again after each look, at most. To read and refuse costs a tenth of
+what it costs to serve: without a bound a flood would take all the time there is."""
 
 QUIET = 2.0
-"""Seconds after a rush until its memory is given back."""
+"""Seconds from the end of a rush until its memory is given back to the system."""
 
 _MEMORY = 0.5
 """Seconds over which the rate of beginnings is averaged."""
@@ -54,6 +55,8 @@ log = logging.getLogger("cambist.http")
 
 
 class _Waits(NamedTuple):
+    """A request that waits; `since` when its connection was heard, in seconds of the monotonic clock."""
+
     since: float
     protocol: Any
     cycle: Any
@@ -61,7 +64,7 @@ class _Waits(NamedTuple):
 
 
 class Intake:
-    """The new work of one process: what is under way, and what waits, the oldest first."""
+    """Admits the new work of one process. What waits is begun, or refused, in the order in which it came."""
 
     def __init__(self, clock: Clock, counters: Counters | None = None) -> None:
         self._clock = clock
@@ -101,7 +104,8 @@ class Intake:
             self._look_later()
 
     def look(self) -> None:
-        """Go by how late this look is, and by the clock: make room, refuse, begin."""
+        """Adjust the room and the rate by what passed since the last look; refuse what waited for `PATIENCE`, and begin
+        what there is room for."""
         now = self._clock.monotonic()
         passed = max(now - self._looked_at, LOOK)
         self._late += (passed - LOOK - self._late) * 0.2
@@ -123,7 +127,7 @@ class Intake:
         self._wake()
 
     def _is_full(self) -> bool:
-        """Whether another one would wait for too long."""
+        """Whether one more request would wait longer than `HOPE`, or too many wait."""
         waiting = len(self._waiting)
         return waiting >= MOST_WAITING or (self._rate is not None and waiting > self._rate * HOPE)
 
@@ -133,17 +137,17 @@ class Intake:
             since, protocol, cycle, app = self._waiting.popleft()
             if now - since >= PATIENCE:
                 self._refuse(protocol, cycle)
-            elif not cycle.disconnected:  # else nobody wants it any more, and nothing was done
+            elif not cycle.disconnected:  # else its client is gone, and nothing was done for it
                 self._begin(protocol, cycle, app)
 
     def rest(self, protocol: Any) -> None:
-        """Leave a connection unread whose request was refused, until its turn to be told to `wake`."""
+        """Leave a connection unread whose request was refused, until a look has it `wake`."""
         self._resting.append(protocol)
         if not self._looks:
             self._look_later()
 
     def _wake(self) -> None:
-        """Let connections speak again that were left unread."""
+        """Have up to `REFUSALS` of these connections read on."""
         for _ in range(min(len(self._resting), REFUSALS)):
             self._resting.popleft().wake()
 
@@ -164,7 +168,7 @@ class Intake:
         protocol.refuse(cycle)
 
     def _look_later(self) -> None:
-        import ctypes  # noqa: F401 - after the rush its objects would hold the memory that `_give_back` is to return
+        import ctypes  # noqa: F401 - for `_give_back`: loaded after a rush it would lie behind the memory to be returned
 
         self._looks = True
         self._looked_at, self._begun = self._clock.monotonic(), 0
@@ -183,7 +187,7 @@ class Intake:
 
 
 def _give_back() -> None:
-    """Hand the memory of thousands of connections back to the system: the C library keeps it otherwise."""
+    """Return the memory of thousands of closed connections to the system: the C library would keep it."""
     import ctypes  # loaded when the rush began
 
     gc.collect()
