@@ -13,8 +13,8 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
 from cambist.core.usecases.sealed import tag_withdrawal
-from cambist.core.usecases.settlement.transfers import SIGN_LADDER
 from cambist.core.usecases.settlement.withdrawal_progress import next_look
+from cambist.core.usecases.signed_transfers.wallet import SIGN_LADDER
 from cambist.ports.payouts import TransferState
 from tests.moves import pairs
 from tests.payout_kit import CREDIT, OTHER_WALLET, PAID, REST, WALLET, Payouts, lost_wallet, open_payouts

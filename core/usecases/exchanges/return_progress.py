@@ -1,6 +1,6 @@
 """Carrying out a return of what came for an exchange: RUB go back through their bank (bank_refunds.py), USDT by one
-signed transfer (transfers.py). Each is recorded before it is sent, and the money leaves the books when it has arrived
-(docs/exchanges.md "Rules"; domain/exchanges/returns.py).
+signed transfer (signed_transfers/). Each is recorded before it is sent, and the money leaves the books when it has
+arrived (docs/exchanges.md "Rules"; domain/exchanges/returns.py).
 """
 
 import logging
@@ -26,7 +26,7 @@ from ..ledger.ledger import post
 from ..refunds.bank_refunds import look_up, next_look, next_reversal_look, read_refund, send_back
 from ..schedule import FollowUp, reschedule
 from ..sealed import return_fits
-from ..settlement.transfers import NOT_WIRED, broadcast, follow, look_pause, sign, sign_pause, stored
+from ..signed_transfers.wallet import NOT_WIRED, broadcast, follow, look_pause, sign, sign_pause, stored
 from ..units import retrying
 from .steps import read_exchange, watch_again
 

@@ -1,5 +1,5 @@
 """How an exchange's USDT get to the client: after the hold, by one signed transfer that is stored before the network
-hears of it (docs/exchanges.md "RUB to USDT"; transfers.py)."""
+hears of it (docs/exchanges.md "RUB to USDT"; signed_transfers)."""
 
 import logging
 from datetime import timedelta
@@ -13,7 +13,7 @@ from ....ports.storage import Unit
 from ...domain.exchanges.entries import exchange_completed, money_given
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, signed, unsigned
 from ..ledger.ledger import post
-from ..settlement.transfers import broadcast, follow, look_pause, sign, sign_pause, stored
+from ..signed_transfers.wallet import broadcast, follow, look_pause, sign, sign_pause, stored
 from ..units import retrying
 from .payout import Paying
 from .steps import RACES, fail, is_as_made, move, read_exchange

@@ -1,6 +1,6 @@
 """A held copy beside the world: what providers sent since the moment that it is of, and it does not know.
 
-Whoever can be asked for one operation is asked when its turn comes (transfers.py, bank_refunds.py). This is for what
+Whoever can be asked for one operation is asked when its turn comes (wallet.py, bank_refunds.py). This is for what
 the copy has no record of at all, and would therefore never ask for.
 """
 

@@ -35,9 +35,19 @@ from ...domain.webhooks.events import EventType
 from ..ledger.ledger import book
 from ..schedule import FollowUp, is_ours, set_due
 from ..sealed import withdrawal_fits
+from ..signed_transfers.wallet import (
+    NOT_WIRED,
+    PROVEN_NOT_SENT,
+    broadcast,
+    follow,
+    later,
+    look_pause,
+    sign,
+    sign_pause,
+    stored,
+)
 from ..units import retrying
 from ..webhooks.outbox import announce_of
-from .transfers import NOT_WIRED, PROVEN_NOT_SENT, broadcast, follow, later, look_pause, sign, sign_pause, stored
 
 EXECUTE = FollowUp("payout.execute")
 """The one job that executes a payout."""

@@ -25,9 +25,9 @@ from ..holding import holds_back
 from ..ledger.ledger import LEDGER_RULES, may_take, purses
 from ..paging import Page, list_newest
 from ..sealed import tag_withdrawal, wallet_fits
+from ..signed_transfers.wallet import sent_before
 from ..test_clock import in_test_time, in_test_time_of_account
 from ..units import retrying
-from .transfers import sent_before
 from .withdrawal_progress import EXECUTE, advance, announce_withdrawal, book_payout, enter_signed
 
 LONGEST_REASON = 255

@@ -1,0 +1,1 @@
+"""USDT leave by one signed transfer at a time: what all who send them share."""
