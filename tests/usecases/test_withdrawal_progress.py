@@ -13,8 +13,7 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
 from cambist.core.usecases.sealed import tag_withdrawal
-from cambist.core.usecases.settlement.withdrawal_progress import next_look
-from cambist.core.usecases.signed_transfers.wallet import SIGN_LADDER
+from cambist.core.usecases.signed_transfers.engine import SIGN_LADDER, look_pause
 from cambist.ports.payouts import TransferState
 from tests.moves import pairs
 from tests.payout_kit import CREDIT, OTHER_WALLET, PAID, REST, WALLET, Payouts, lost_wallet, open_payouts
@@ -268,10 +267,8 @@ class TestWatching:
         [(-60, 5), (0, 5), (299, 5), (300, 60), (3599, 60), (3600, 600), (864_000, 600)],
     )
     async def test_the_longer_it_takes_the_rarer_it_is_asked(self, payouts: Payouts, passed: int, pause: int) -> None:
-        withdrawal = await payouts.made()
         now = payouts.ports.clock.now()
-        withdrawal = msgspec.structs.replace(withdrawal, signed_until=now - timedelta(seconds=passed))
-        assert next_look(withdrawal, now) == timedelta(seconds=pause)
+        assert look_pause(now - timedelta(seconds=passed), now) == timedelta(seconds=pause)
 
     @pytest.mark.parametrize("started", [False, True], ids=["pending", "sent"])
     async def test_a_wallet_that_is_no_longer_wired_is_waited_for_by_the_hour(

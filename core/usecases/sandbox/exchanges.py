@@ -24,8 +24,9 @@ from ..exchanges.exchanges import cancel_any_exchange, get_exchange
 from ..exchanges.progress import look_at_funds, progress
 from ..exchanges.return_progress import carry
 from ..exchanges.returns import return_money
-from ..exchanges.sending import fail_unsigned
+from ..exchanges.sending import SENT
 from ..exchanges.steps import RACES, WATCH_EXCHANGE, fail, read_exchange
+from ..signed_transfers.engine import refuse
 from ..units import retrying
 
 _S = ExchangeStatus
@@ -218,7 +219,7 @@ async def _refused_by_the_wallet(ports: Ports, exchange: Exchange) -> Exchange:
         await _on_chain(ports, exchange.sender, exchange.tx_hash, TransferState.FAILED)
         paying = await progress(ports, exchange)
         exchange = exchange if paying is None else paying.exchange
-    return await fail_unsigned(ports, exchange.id, FAILED_BY_SANDBOX)
+    return await refuse(ports, SENT, exchange, FAILED_BY_SANDBOX)
 
 
 async def _at_bank(ports: Ports, exchange: Exchange, status: RemittanceStatus) -> Exchange:

@@ -11,8 +11,9 @@ from ....ports.payouts import SenderSimulator, TransferState
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
-from ..settlement.withdrawal_progress import EXECUTE, execute, sign_only
+from ..settlement.withdrawal_progress import EXECUTE, PAYOUTS, execute
 from ..settlement.withdrawals import cancel_withdrawal, get_withdrawal
+from ..signed_transfers.engine import sign_only
 
 _S = WithdrawalStatus
 
@@ -65,7 +66,7 @@ async def _signed(ports: Ports, withdrawal: Withdrawal) -> Withdrawal:
     """Signed, and not sent yet: the network can then fail it without having had it, or the job sends it."""
     if withdrawal.status is _S.PENDING:
         try:
-            withdrawal = await sign_only(ports, withdrawal)
+            withdrawal = await sign_only(ports, PAYOUTS, withdrawal)
         except Fault:
             raise _no_signature() from None
     if withdrawal.status is not _S.PROCESSING:

@@ -28,7 +28,7 @@ from ..sealed import tag_withdrawal, wallet_fits
 from ..signed_transfers.wallet import sent_before
 from ..test_clock import in_test_time, in_test_time_of_account
 from ..units import retrying
-from .withdrawal_progress import EXECUTE, advance, announce_withdrawal, book_payout, enter_signed
+from .withdrawal_progress import EXECUTE, PAYOUTS, advance, announce_withdrawal, book_payout
 
 LONGEST_REASON = 255
 
@@ -204,7 +204,7 @@ async def accept_sent(ports: Ports, withdrawal_id: str) -> Withdrawal:
         await EXECUTE.hurry(unit, withdrawal.id, ports.clock.now())
         after = msgspec.structs.replace(withdrawal, amount=Usdt(sent.units), wallet=sent.address)
         after = tag_withdrawal(ports.vault, after)
-        return await enter_signed(ports, unit, after, sent.signed)
+        return await PAYOUTS.store(ports, unit, after, sent.signed)
 
     return await retrying(ports.storage, work)
 

@@ -1,0 +1,35 @@
+"""The moves of a return that RUB and USDT share, to be called in the unit that makes them
+(docs/exchanges.md "Rules"; domain/exchanges/returns.py)."""
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain.exchanges.entries import money_returned
+from ...domain.exchanges.exchanges import Exchange
+from ...domain.exchanges.funds import ExchangeTransfer, returned
+from ...domain.exchanges.returns import MoneyReturn, ReturnTrigger, return_moved
+from ...domain.exchanges.reversals import returned_in_vain
+from ..ledger.ledger import post
+
+
+def return_of(transfer: ExchangeTransfer) -> MoneyReturn:
+    """The attempt that is or was under way. Raises: LookupError where nobody decided on one."""
+    if transfer.sent_back is None:
+        raise LookupError(f"{transfer.id} is not sent back")
+    return transfer.sent_back
+
+
+def with_return_moved(
+    transfer: ExchangeTransfer, trigger: ReturnTrigger, failure: str | None = None
+) -> ExchangeTransfer:
+    """The transfer whose return is one move further. Raises: IllegalMove."""
+    return msgspec.structs.replace(transfer, sent_back=return_moved(return_of(transfer), trigger, failure))
+
+
+def arrive(ports: Ports, unit: Unit, exchange: Exchange, transfer: ExchangeTransfer) -> ExchangeTransfer:
+    """Save that the client has it: the money leaves the books."""
+    now = ports.clock.now()
+    post(unit, money_returned(exchange, transfer, now))
+    gone = with_return_moved(transfer, ReturnTrigger.ARRIVED)
+    return unit[ExchangeTransfer].save(returned_in_vain(gone) if gone.taken_back else returned(gone, now))
