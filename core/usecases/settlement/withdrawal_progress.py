@@ -45,7 +45,7 @@ class _Payouts(SignedTransfers[Withdrawal]):
     """A payout's transfer, and what its ends mean for the money. One that never moved is over."""
 
     record = Withdrawal
-    races = ()
+    races = ("journal_id",)
 
     def sending(self, withdrawal: Withdrawal) -> Sending | None:
         if WITHDRAWAL_MOVES.is_final(withdrawal.status):
