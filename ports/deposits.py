@@ -56,7 +56,7 @@ class DepositWatcher(Protocol):
 
 @runtime_checkable
 class DepositSimulator(DepositWatcher, Protocol):
-    """A chain without money that clients can be played on."""
+    """A chain without money, on which clients are simulated."""
 
     async def pretend_deposit(
         self,

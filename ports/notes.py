@@ -9,7 +9,7 @@ class ProviderNote(msgspec.Struct, frozen=True, kw_only=True):
     """One page of an adapter's notebook, kept in the storage beside everything else.
 
     Real adapters keep provider references here between two calls of one operation; simulators keep the whole state
-    of the provider they play, so that it survives a restart. `id` begins with the adapter's name.
+    of the provider that they simulate, so that it survives a restart. `id` begins with the adapter's name.
     """
 
     id: str

@@ -30,7 +30,7 @@ STEP = timedelta(seconds=2)
 _REACH = timedelta(hours=1)
 """As long as the longest pause after which the same is tried again. What is due later than so after the highest moment
 that the clock showed was set before it went wrong, and stays."""
-AGAIN = (1.0, 3.0, 6.0, 10.0, 15.0, 30.0)
+REPEATS = (1.0, 3.0, 6.0, 10.0, 15.0, 30.0)
 """Seconds after which it is looked again: what was under way when the clock was set may end by what it showed before.
 Webhooks take 10 s at most, calls of providers 20 s."""
 _BATCH = 200

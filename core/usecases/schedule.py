@@ -113,7 +113,7 @@ async def reschedule(
     await retrying(ports.storage, work)
 
 
-async def come_back(ports: Ports, job: Job, due: datetime | None, *, anew: bool = False) -> None:
+async def reschedule_at(ports: Ports, job: Job, due: datetime | None, *, anew: bool = False) -> None:
     """The same, where the time is known already."""
 
     async def known(_unit: Unit) -> datetime | None:

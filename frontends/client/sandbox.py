@@ -1,4 +1,4 @@
-"""The sandbox: playing payer, bank and chain. Test keys only (docs/sandbox.md "The calls")."""
+"""The sandbox: simulates payer, bank and chain. Test keys only (docs/sandbox.md "The calls")."""
 
 from datetime import datetime
 from typing import Literal
@@ -104,7 +104,7 @@ class SandboxCalls(Group[Face]):
 
     @operation
     def resolve_payment(self, payment_id: str, outcome: Literal["paid", "failed"]) -> Request[Payment]:
-        """Play the review of an amount mismatch."""
+        """Simulate the review of an amount mismatch."""
         return post(at("sandbox", "payments", payment_id, "resolve"), Payment, {"outcome": outcome})
 
     @operation
@@ -179,7 +179,7 @@ class SandboxCalls(Group[Face]):
 
     @operation
     def simulate_gateway(self, gateway_id: str, status: GatewayStatus | str) -> Request[Gateway]:
-        """Play a status with a gateway, for this account only."""
+        """Simulate a status of a gateway, for this account only."""
         return post(at("sandbox", "gateways", gateway_id, "simulate"), Gateway, {"status": status}, repeatable=True)
 
     @operation

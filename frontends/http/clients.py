@@ -93,8 +93,8 @@ def sandbox_clients_router(ports: Ports) -> Router:
     """POST /sandbox/exchange-clients, for test keys only (docs/sandbox.md "The calls")."""
 
     @post("/", status_code=200)
-    async def play(request: ApiRequest) -> Response[bytes]:
+    async def simulate(request: ApiRequest) -> Response[bytes]:
         wanted = (await body_reader(request, ClientSimulation))()
         return answer(client_view(await simulate_client(ports, request.auth, wanted)))
 
-    return Router("/sandbox/exchange-clients", route_handlers=[play], guards=[require_test_mode])
+    return Router("/sandbox/exchange-clients", route_handlers=[simulate], guards=[require_test_mode])

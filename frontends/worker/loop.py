@@ -15,7 +15,7 @@ from datetime import timedelta
 
 import msgspec
 
-from ...core.usecases.clock_steps import AGAIN, ClockWatch, SetBack, found_set_back, put_right
+from ...core.usecases.clock_steps import REPEATS, ClockWatch, SetBack, found_set_back, put_right
 from ...core.usecases.job_kinds import Handler
 from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, is_held, run
 from ...core.usecases.operators.unreadable import take_up
@@ -138,7 +138,7 @@ class Worker:
             if self._set_back is not None:
                 await put_right(self._ports, self._set_back)
                 looked = msgspec.structs.replace(self._set_back, again=True)
-                self._looks.extend((clock.monotonic() + pause, looked) for pause in AGAIN)
+                self._looks.extend((clock.monotonic() + pause, looked) for pause in REPEATS)
                 self._set_back = None
             while self._looks and self._looks[0][0] <= clock.monotonic():
                 await put_right(self._ports, self._looks[0][1])

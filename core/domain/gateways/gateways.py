@@ -30,8 +30,8 @@ BY_HAND = (GatewayReason.MAINTENANCE, GatewayReason.OPERATOR)
 
 
 class Gateway(msgspec.Struct, frozen=True, kw_only=True):
-    """How a gateway is, once it was ever set. Its id is the bank's name; of what one account plays in test mode, see
-    `simulated_id`, which nobody else ever meets."""
+    """How a gateway is, once it was ever set. Its id is the bank's name; of what one account simulates in test mode,
+    see `simulated_id`, which nobody else ever meets."""
 
     id: str
     status: GatewayStatus = GatewayStatus.OPERATIONAL
@@ -51,7 +51,7 @@ class Gateway(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def simulated_id(account_id: str, gateway_id: str) -> str:
-    """The id of the record of what an account plays with a gateway in test mode."""
+    """The id of the record of a gateway as one account simulates it in test mode."""
     return f"{account_id}/{gateway_id}"
 
 

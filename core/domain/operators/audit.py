@@ -41,7 +41,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """`aud_<uuid>`; rises with time, so that the order of ids is that of acts."""
     at: datetime
-    """When it began, by the service's clock, whatever time a test account plays."""
+    """When it began, by the service's clock, whatever the time of a test clock."""
     operator: str
     """The name that the operator's front end gave."""
     act: str

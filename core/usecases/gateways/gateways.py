@@ -1,6 +1,6 @@
 """How gateways are set, shown, announced and passed over (docs/webhooks.md "Gateways").
 
-A gateway is shared by all accounts of its mode. In test mode an account may play a status with one: that is a record
+A gateway is shared by all accounts of its mode. In test mode an account may simulate a status of one: that is a record
 of its own, which changes nothing for anybody else.
 """
 
@@ -32,7 +32,7 @@ class GatewaySimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class ShownGateway(msgspec.Struct, frozen=True, kw_only=True):
-    """A gateway as it is shown; `simulated`: this is what the account plays, not how it is."""
+    """A gateway as it is shown; `simulated`: by the account, in test mode, not how it is."""
 
     gateway_id: str
     mode: Mode
@@ -53,7 +53,7 @@ def read_status(text: str) -> GatewayStatus:
 
 async def list_gateways(ports: Ports, mode: Mode, account_id: str | None = None) -> list[ShownGateway]:
     """The gateways of a mode, in the order in which payments try them, as they are now; for an account with what it
-    plays."""
+    simulates."""
     names = ports.banks.order.get(mode, ())
     simulated = (
         {} if account_id is None or mode is Mode.LIVE else {simulated_id(account_id, name): name for name in names}
@@ -110,8 +110,8 @@ async def set_gateway(
 
 
 async def simulate_gateway(ports: Ports, caller: Caller, gateway_id: str, wanted: GatewaySimulation) -> ShownGateway:
-    """Play a status with a gateway for the caller's account in test mode, announced to it at once. While the played
-    one is `down`, the account's payments do not go there; `operational` ends the play.
+    """Simulate a status of a gateway for the caller's account in test mode, announced to it at once. While that is
+    `down`, the account's payments do not go there; `operational` ends the simulation.
 
     Raises: Refusal GATEWAY_NOT_FOUND, VALIDATION_ERROR.
     """
@@ -156,7 +156,7 @@ async def first_open(ports: Ports, routes: Sequence[AnyBank], mode: Mode, accoun
     """The first of these routes that takes something new; None when all are down by hand. One that was judged down gets
     some, so that it is seen to be back, and all where none is left.
 
-    What another process says of a gateway is heard within some seconds; what a merchant plays in test mode, at once.
+    What another process says of a gateway is heard within some seconds; what a merchant simulates, at once.
     """
     last_resort = None
     for bank in routes:

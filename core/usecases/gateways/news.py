@@ -120,7 +120,7 @@ async def tell_accounts(ports: Ports, job: Job) -> None:
 
 
 async def _own_sequences(unit: Unit, mode: Mode, accounts: Sequence[Account], gateway_id: str) -> dict[str, int]:
-    """How often each account was told what it plays. Both counts rise, so their sum rises with every event."""
+    """How often each account was told what it simulates. Both counts rise, so their sum rises with every event."""
     simulated = {simulated_id(account.id, gateway_id): account.id for account in accounts}
     if mode is Mode.LIVE or not simulated:
         return {}

@@ -1,7 +1,7 @@
 """Watching how banks answer, so that a gateway's status follows by itself (docs/webhooks.md "Gateways").
 
 Every call is counted in the counters. Written are only faults, and good answers while the gateway is not operational: a
-bank that is well costs no row. Test mode is not watched: its faults are what merchants play.
+bank that is well costs no row. Test mode is not watched: its faults are what merchants simulate.
 """
 
 import logging

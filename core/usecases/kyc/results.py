@@ -16,7 +16,7 @@ from ...domain.kyc.clients import IN_PROGRESS, Client, DocumentState, KycStatus,
 from ...domain.kyc.kyc import Finding, Upload, found, is_announced, taken_back
 from ...domain.payloads import KycPayload
 from ...domain.webhooks.events import EventType
-from ..schedule import FollowUp, come_back
+from ..schedule import FollowUp, reschedule_at
 from ..sealed import kyc_request_place, open_client_phone
 from ..units import retrying
 from ..webhooks.outbox import announce_of
@@ -220,4 +220,4 @@ async def _reschedule(ports: Ports, job: Job, client: Client | None, check_after
         client is not None and client.kyc is not KycStatus.REGISTERING and client.updated_at + FOLLOWED <= now
     )
 
-    await come_back(ports, job, None if ended else now + pause)
+    await reschedule_at(ports, job, None if ended else now + pause)

@@ -23,7 +23,7 @@ from ...domain.ledger import (
 from ...domain.money import Usdt
 from ...domain.operators.audit import AUDIT
 from ..chains import extend_chain
-from ..schedule import come_back
+from ..schedule import reschedule_at
 
 EXTEND_CHAINS = "ledger.seal"
 
@@ -105,7 +105,7 @@ async def extend_chains(ports: Ports, job: Job) -> None:
     hour."""
     await extend_journal(ports)
     await extend_chain(ports, AUDIT)
-    await come_back(ports, job, ports.clock.now() + _EVERY, anew=True)
+    await reschedule_at(ports, job, ports.clock.now() + _EVERY, anew=True)
 
 
 async def extend_journal(ports: Ports) -> int:

@@ -81,9 +81,10 @@ def _came(payment: Payment, amount: Rub | None) -> Rub | None:
 
 
 async def resolve_own_mismatch(ports: Ports, caller: Caller, payment_id: str, outcome: str) -> Payment:
-    """The review as an integrator plays it in test mode (docs/sandbox.md "The calls"). Raises as `resolve_mismatch`."""
+    """The review as an integrator simulates it in test mode (docs/sandbox.md "The calls"). Raises as
+    `resolve_mismatch`."""
     payment = await get_payment(ports, caller, payment_id)
-    # Where the bank could not say what came, the played operator finds that it was what was asked.
+    # Where the bank could not say what came, the simulated operator finds that it was what was asked.
     amount = payment.amount if payment.actual_amount is None else None
     return await resolve_mismatch(ports, payment.id, outcome, amount=amount)
 

@@ -19,14 +19,14 @@ from ...domain.payments.payments import BindingCharge, FailureReason, Payment
 from ...domain.subscriptions.periods import Interval
 from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at
 from ..payments.recurring import any_subscription
-from ..sandbox.subscriptions import play_event, simulator_of
+from ..sandbox.subscriptions import simulate_event, simulator_of
 from ..subscriptions.binding_opening import open_binding
 from ..test_clock import find_test_clock, in_test_time
 from .window import shop_name
 
 
 class BindingAct(StrEnum):
-    """What the panel of a simulated bank can play."""
+    """What the panel of a simulated bank can simulate."""
 
     CONFIRM = "confirm"
     REFUSE = "refuse"
@@ -123,7 +123,7 @@ async def binding_standing(ports: Ports, subscription_id: str) -> BindingStandin
 
 
 @in_test_time(Subscription)
-async def play_binding(ports: Ports, subscription_id: str, act: BindingAct, reason: FailureReason) -> bool:
+async def simulate_binding(ports: Ports, subscription_id: str, act: BindingAct, reason: FailureReason) -> bool:
     """Let the simulated bank act, as a payer would. False when there is no such subscription, or its bank is a real
     one. An act that comes too late changes nothing: the page then shows why."""
     view = await binding_view(ports, subscription_id)
@@ -134,7 +134,7 @@ async def play_binding(ports: Ports, subscription_id: str, act: BindingAct, reas
             subscription = await any_subscription(unit, subscription_id)
         if subscription is not None:
             failure = reason.value if act is BindingAct.REFUSE else None
-            await play_event(ports, subscription, MandateEvent(act.value), failure=failure)
+            await simulate_event(ports, subscription, MandateEvent(act.value), failure=failure)
     return True
 
 

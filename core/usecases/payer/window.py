@@ -19,7 +19,7 @@ from ..test_clock import find_test_clock, in_test_time
 
 
 class Act(StrEnum):
-    """What the panel of a simulated bank can play."""
+    """What the panel of a simulated bank can simulate."""
 
     PAY = "pay"
     UNDERPAY = "underpay"
@@ -63,7 +63,7 @@ class PayerView(msgspec.Struct, frozen=True, kw_only=True):
     simulated: bool
     """The bank is a simulator: no money moves, and the page says so."""
     acts: tuple[Act, ...]
-    """What the panel that plays the payer offers now; empty with a real bank."""
+    """What the panel that stands in for the payer offers now; empty with a real bank."""
 
 
 @in_test_time(Payment)
@@ -106,14 +106,14 @@ async def standing(ports: Ports, payment_id: str) -> Standing | None:
 
 
 def acts(ports: Ports, payment: Payment, shown: Face) -> tuple[Act, ...]:
-    """What may be played at a payment that looks so; an expired one can only be paid late."""
+    """What may be simulated of a payment with this face; an expired one can only be paid late."""
     if payment.bank_reference is None or not is_simulated(ports, payment.bank):
         return ()
     return _ACTS.get(shown, ())
 
 
 @in_test_time(Payment)
-async def play(ports: Ports, payment_id: str, act: Act, reason: FailureReason) -> bool:
+async def simulate(ports: Ports, payment_id: str, act: Act, reason: FailureReason) -> bool:
     """Let the simulated bank act, as a payer would. False when the payment has no simulated bank or no open window.
 
     An act that came too late for the payment's state changes nothing: the page then shows why. A payment that was

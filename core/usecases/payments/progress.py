@@ -19,7 +19,7 @@ from ...domain.payments.payments import (
 )
 from ...domain.payments.reports import Report
 from ..gateways.watch import at_bank
-from ..schedule import ASK_AGAIN, come_back, next_late_look, pause_after
+from ..schedule import ASK_AGAIN, next_late_look, pause_after, reschedule_at
 from ..simulated import is_advanced_over
 from .moves import apply, read_arrivals, read_failure
 from .opening import find_at_bank, open_at_bank, take_back
@@ -70,7 +70,7 @@ async def watch(ports: Ports, job: Job) -> None:
     due = None
     if payment is not None:
         due = next_look(payment, job.attempts, ports.clock.now(), advanced=is_advanced_over(ports, payment.bank))
-    await come_back(ports, job, due)
+    await reschedule_at(ports, job, due)
 
 
 async def _look_or_expire(ports: Ports, payment: Payment) -> Payment:

@@ -1,4 +1,4 @@
-"""Playing the bank of a charge in test mode (docs/sandbox.md "The calls")."""
+"""Simulates the bank of a charge in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable, Mapping
 

@@ -14,7 +14,7 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account
-from ..schedule import FollowUp, come_back
+from ..schedule import FollowUp, reschedule_at
 from ..units import retrying
 
 STRAIGHTEN = FollowUp("sandbox.dues")
@@ -36,7 +36,7 @@ async def straighten_again(ports: Ports, job: Job) -> None:
     `_LOOKS`."""
     await straighten(ports, job.argument)
     passed = job.attempts - 1
-    await come_back(ports, job, ports.clock.now() + _LOOKS[passed] if passed < len(_LOOKS) else None)
+    await reschedule_at(ports, job, ports.clock.now() + _LOOKS[passed] if passed < len(_LOOKS) else None)
 
 
 async def straighten(ports: Ports, account_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Playing the client, the chain and the bank of an exchange in test mode (docs/sandbox.md "The calls")."""
+"""Simulates the client, the chain and the bank of an exchange in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable
 from hashlib import sha256

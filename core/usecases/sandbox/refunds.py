@@ -1,4 +1,4 @@
-"""Playing the operator and the bank of a refund in test mode (docs/sandbox.md "The calls")."""
+"""Simulates the operator and the bank of a refund in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable, Mapping
 
@@ -34,7 +34,8 @@ _FROM: Mapping[RefundStatus, tuple[RefundStatus, ...]] = {
     _S.FAILED: (_S.PENDING, _S.PROCESSING),
     _S.REVERSED: (_S.COMPLETED,),
 }
-"""From where each outcome can be played; on the way from pending the refund is approved and goes to the bank."""
+"""The statuses from which each outcome can be simulated; on the way from pending the refund is approved and goes to the
+bank."""
 
 REJECTED_BY_SANDBOX = "rejected in the sandbox"
 

@@ -1,4 +1,4 @@
-"""Playing the payer and the bank of a subscription in test mode (docs/sandbox.md "The calls")."""
+"""Simulates the payer and the bank of a subscription in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable, Mapping
 
@@ -55,7 +55,7 @@ async def simulate_subscription(
     event = _event(read_wish().outcome)
     if not _MAKES_SENSE[event](subscription):
         raise Refusal("INVALID_STATE", f"The subscription is {subscription.status}; {event} cannot happen to it now")
-    return await play_event(ports, subscription, event)
+    return await simulate_event(ports, subscription, event)
 
 
 def _event(outcome: str) -> MandateEvent:
@@ -65,7 +65,7 @@ def _event(outcome: str) -> MandateEvent:
     raise shape_error("outcome", f"must be one of: {', '.join(_MAKES_SENSE)}")
 
 
-async def play_event(
+async def simulate_event(
     ports: Ports, subscription: Subscription, event: MandateEvent, *, failure: str | None = None
 ) -> Subscription:
     """Tell the simulated bank what happens, and hear its notices. Raises: Refusal NOT_FOUND where the bank is a real
@@ -86,7 +86,7 @@ async def play_event(
 
 async def simulate_binding(ports: Ports, payment: Payment, *, outcome: str, failure: str | None) -> None:
     """What a binding payment is told to become, its payer does: `paid` confirms, `failed` refuses, also where its QR
-    has lapsed. Raises: Refusal INVALID_STATUS for all other outcomes; as `play_event`."""
+    has lapsed. Raises: Refusal INVALID_STATUS for all other outcomes; as `simulate_event`."""
     event = {"paid": MandateEvent.CONFIRM, "failed": MandateEvent.REFUSE}.get(outcome)
     if event is None:
         raise Refusal("INVALID_STATUS", "A payer who binds pays or refuses: paid, failed")

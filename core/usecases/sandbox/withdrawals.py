@@ -1,4 +1,4 @@
-"""Playing the network and the operator of a payout in test mode (docs/sandbox.md "The calls")."""
+"""Simulates the network and the operator of a payout in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable, Mapping
 

@@ -20,7 +20,7 @@ from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from ...domain.settlement.settlement import Correction, cutoff_of, last_run, next_run, own_daily_id
 from ...domain.settlement.withdrawals import payable
 from ..ledger.ledger import purses
-from ..schedule import FollowUp, come_back
+from ..schedule import FollowUp, reschedule_at
 from .settlement import NO_RATE, open_batch
 
 OWN_DAILY = FollowUp("settlement.own")
@@ -48,7 +48,7 @@ async def open_own_daily(ports: Ports, job: Job) -> None:
             await open_batch(ports, batch_id, Mode.TEST, cutoff_of(day), account_id=job.argument)
         except Refusal:
             due = now + NO_RATE
-    await come_back(ports, job, due, anew=True)
+    await reschedule_at(ports, job, due, anew=True)
 
 
 async def anything_waits(ports: Ports, unit: Unit, account: Account) -> bool:

@@ -22,7 +22,7 @@ from ...domain.settlement.settlement import Settlement, SettlementBatch, cutoff_
 from ..accounts.accounts import find_account
 from ..ledger.ledger import extend_journal
 from ..refunds.progress import retry_waiting
-from ..schedule import come_back
+from ..schedule import reschedule_at
 from ..test_clock import test_clock_of
 from ..units import retrying
 from .chunks import settle_chunk
@@ -64,7 +64,7 @@ async def open_daily(ports: Ports, job: Job) -> None:
             await open_batch(ports, daily_id(mode, last_run(now)), mode, cutoff_of(last_run(now)))
         except Refusal:
             due = now + NO_RATE
-    await come_back(ports, job, due, anew=True)
+    await reschedule_at(ports, job, due, anew=True)
 
 
 def daily_id(mode: Mode, run: datetime) -> str:

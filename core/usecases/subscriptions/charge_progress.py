@@ -21,7 +21,7 @@ from ...domain.subscriptions.subscriptions import Subscription
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.watch import watched
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
-from ..schedule import FollowUp, come_back, next_ask
+from ..schedule import FollowUp, next_ask, reschedule_at
 from ..sealed import open_mandate_token
 from ..units import retrying
 
@@ -186,7 +186,7 @@ async def watch_charge(ports: Ports, job: Job) -> None:
                 state = None
             payment = payment if state is None else await conclude(ports, payment, state)
     ended = payment is None or not has_no_outcome(payment)
-    await come_back(ports, job, None if ended else next_look(state, looks, ports.clock.now()))
+    await reschedule_at(ports, job, None if ended else next_look(state, looks, ports.clock.now()))
 
 
 def next_look(state: ChargeState | None, looks: int, now: datetime) -> datetime:

@@ -13,7 +13,7 @@ from ...domain.subscriptions.moves import binding_timed_out, pause_timed_out
 from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at, pause_ends_at
 from ..gateways.watch import watched
 from ..payments.recurring import any_subscription, save_subscription
-from ..schedule import FollowUp, come_back
+from ..schedule import FollowUp, reschedule_at
 from ..simulated import is_advanced_over
 from ..units import retrying
 from .binding_progress import look_or_lapse, read_state
@@ -48,7 +48,7 @@ async def watch_subscription(ports: Ports, job: Job) -> None:
         if subscription is not None and is_advanced_over(ports, subscription.mandate_bank)
         else MANDATE_LOOKS
     )
-    await come_back(ports, job, None if subscription is None else next_due(subscription, ports.clock.now(), pause))
+    await reschedule_at(ports, job, None if subscription is None else next_due(subscription, ports.clock.now(), pause))
 
 
 async def _look_at_binding(ports: Ports, subscription: Subscription) -> None:

@@ -16,7 +16,7 @@ from ...domain.errors import shape_error
 from ...domain.webhooks.events import Event, EventType
 from ...domain.webhooks.feed import KEPT, Feed, FeedEntry
 from ...domain.webhooks.signing import Signer, headers
-from ..schedule import come_back
+from ..schedule import reschedule_at
 from ..units import retrying
 from .signing import Signers
 
@@ -193,4 +193,4 @@ async def tidy(ports: Ports, job: Job) -> None:
 
     while await retrying(ports.storage, work):
         pass
-    await come_back(ports, job, ports.clock.now() + _EVERY, anew=True)
+    await reschedule_at(ports, job, ports.clock.now() + _EVERY, anew=True)

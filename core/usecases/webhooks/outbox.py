@@ -15,7 +15,7 @@ from ...domain.payloads import Payload
 from ...domain.webhooks.breaker import endpoint_id
 from ...domain.webhooks.delivery import sent_anew
 from ...domain.webhooks.events import Delivery, DeliveryStatus, Event, EventType
-from ..schedule import FollowUp, come_back
+from ..schedule import FollowUp, reschedule_at
 from ..test_clock import living_with
 from ..units import retrying
 from .feed import note_letters
@@ -116,4 +116,4 @@ async def release_held(ports: Ports, job: Job) -> None:
                 pass
     passed = job.attempts - 1
     due = ports.clock.now() + _RELEASE_PAUSES[passed] if passed < len(_RELEASE_PAUSES) else None
-    await come_back(ports, job, due)
+    await reschedule_at(ports, job, due)

@@ -64,9 +64,9 @@ class _Window(LivePage):
         view = await binding_window.binding_view(self._ports, object_id)
         return view is not None and view.simulated
 
-    async def play(self, object_id: str, form: Mapping[str, Any]) -> bool:
+    async def simulate(self, object_id: str, form: Mapping[str, Any]) -> bool:
         act, reason = BindingAct(form.get("act", "")), FailureReason(form.get("reason", FailureReason.UNKNOWN))
-        return await binding_window.play_binding(self._ports, object_id, act, reason)
+        return await binding_window.simulate_binding(self._ports, object_id, act, reason)
 
     def back(self, object_id: str, wish: str | None) -> str:
         return self._page.link(object_id, wish, keep=True)

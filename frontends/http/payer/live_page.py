@@ -47,8 +47,8 @@ class LivePage(ABC):
         """Whether the panel is there."""
 
     @abstractmethod
-    async def play(self, object_id: str, form: Mapping[str, Any]) -> bool:
-        """Play the payer as the form says; False when the panel is gone. Raises: ValueError for what it does not
+    async def simulate(self, object_id: str, form: Mapping[str, Any]) -> bool:
+        """Simulate the payer as the form says; False when the panel is gone. Raises: ValueError for what it does not
         offer."""
 
     @abstractmethod
@@ -112,16 +112,16 @@ class LivePage(ABC):
         )
 
     async def _simulate(self, request: Asked, object_id: str) -> Response[str]:
-        """Play the payer, and send the browser back to the page."""
+        """Simulate the payer, and send the browser back to the page."""
         if not await self.is_simulated(object_id):
             return self._notices.say(request, "closed", 404)
         if is_foreign(request):
             return self._notices.say(request, "rejected", 403)
         try:
-            played = await self.play(object_id, await request.form())
+            is_done = await self.simulate(object_id, await request.form())
         except ValueError:
             return self._notices.say(request, "rejected", 400)
-        if not played:
+        if not is_done:
             return self._notices.say(request, "closed", 404)
         back = self.back(object_id, wished_language(request))
         return Response("", status_code=303, media_type=HTML, headers={**HEADERS, "Location": back})

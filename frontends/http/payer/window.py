@@ -59,9 +59,9 @@ class _Window(LivePage):
         view = await payer_window.view(self._ports, object_id)
         return view is not None and view.simulated
 
-    async def play(self, object_id: str, form: Mapping[str, Any]) -> bool:
+    async def simulate(self, object_id: str, form: Mapping[str, Any]) -> bool:
         act, reason = Act(form.get("act", "")), FailureReason(form.get("reason", FailureReason.UNKNOWN))
-        return await payer_window.play(self._ports, object_id, act, reason)
+        return await payer_window.simulate(self._ports, object_id, act, reason)
 
     def back(self, object_id: str, wish: str | None) -> str:
         return self._page.link(object_id, wish)
