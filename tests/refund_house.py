@@ -15,10 +15,13 @@ from cambist.core.domain.refunds.refunds import Refund, RefundOrder
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.ledger.balance import Balance, read_balance
 from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.operations import engine
 from cambist.core.usecases.payments.tallies import check_tallies
+from cambist.core.usecases.refunds.progress import REFUNDS, Refunding
 from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.settlement.settlement import settle_own
-from cambist.ports.bank import BankSimulator, InvoiceStatus, Notice, Pretence, RefundStatus
+from cambist.ports.bank import BankSimulator, InvoiceStatus, Notice, Pretence, RefundState, RefundStatus
+from cambist.ports.bundle import Ports
 from tests.houses import TestHouse, open_test_house
 
 SETTLED_100 = 1_04864864
@@ -30,6 +33,31 @@ MARKET_100 = 1_08108108
 def told(response: httpx.Response) -> tuple[int, str]:
     """Status and code of a refusal."""
     return response.status_code, response.json()["error"]["code"]
+
+
+def _refund(subject: Refunding | None) -> Refund | None:
+    return None if subject is None else subject.refund
+
+
+async def begin(ports: Ports, refund_id: str) -> tuple[Refund | None, bool]:
+    """The refund with its money taken; whether that was done just now."""
+    begun = await engine.begin(REFUNDS, ports, refund_id)
+    return _refund(begun.subject), begun.is_new
+
+
+async def send(ports: Ports, refund_id: str) -> Refund | None:
+    """As the refund's job would."""
+    return _refund((await engine.bring(REFUNDS, ports, refund_id)).subject)
+
+
+async def conclude(ports: Ports, refund_id: str, state: RefundState) -> Refund | None:
+    """The bank says so."""
+    return _refund((await engine.conclude(REFUNDS, ports, refund_id, state)).subject)
+
+
+async def hear(ports: Ports, refund_id: str) -> Refund | None:
+    """The bank is asked after a notice."""
+    return _refund((await engine.hear(REFUNDS, ports, refund_id)).subject)
 
 
 class RefundHouse:

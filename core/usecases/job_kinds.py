@@ -5,6 +5,7 @@ What advances a test clock stands in jobs.py, because it does the others.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,7 +16,6 @@ from ..domain.exchanges.exchanges import Exchange
 from ..domain.exchanges.funds import ExchangeTransfer
 from ..domain.kyc.clients import Client
 from ..domain.payments.payments import Payment, Suspense
-from ..domain.refunds.refunds import Refund
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
 from .exchanges.progress import watch_exchange
@@ -25,14 +25,14 @@ from .gateways.news import HOLD, TELL, tell_accounts, tell_if_held
 from .kyc.results import FOLLOW, follow
 from .kyc.uploads import TIDY_UPLOAD, tidy_upload
 from .ledger.ledger import EXTEND_CHAINS, extend_chains
+from .operation_kinds import OPERATION_KINDS
+from .operations.engine import follow as follow_operation
 from .payments.charge_effects import EXHAUST, tell_if_exhausted
 from .payments.opening import WATCH
 from .payments.progress import watch
 from .payments.proof_checks import check
 from .payments.proof_reminders import REMIND, remind
 from .payments.proofs import CHECK
-from .refunds.progress import carry_out
-from .refunds.steps import CARRY_OUT
 from .refunds.suspense_return import RETURN, send_suspense
 from .retention import RETAIN, retain
 from .settlement.days import OWN_DAILY, open_own_daily
@@ -63,12 +63,12 @@ class JobKind(msgspec.Struct, frozen=True):
 
 
 JOB_KINDS = (
+    *(JobKind(row.follow_up.kind, partial(follow_operation, row), row.record) for row in OPERATION_KINDS),
     JobKind(WATCH.kind, watch, Payment),
     JobKind(WATCH_CHARGE.kind, watch_charge, Payment),
     JobKind(WATCH_BINDING.kind, watch_binding, Payment),
     JobKind(CHECK.kind, check, Payment),
     JobKind(REMIND.kind, remind, Payment),
-    JobKind(CARRY_OUT.kind, carry_out, Refund),
     JobKind(RETURN.kind, send_suspense, Suspense),
     JobKind(WATCH_SUBSCRIPTION.kind, watch_subscription, Subscription),
     JobKind(EXHAUST.kind, tell_if_exhausted, Subscription),

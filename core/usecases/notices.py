@@ -2,16 +2,16 @@
 
 from ...ports.bank import Notice
 from ...ports.bundle import Ports
-from ..domain import ids
 from ..domain.exchanges.exchanges import operation_exchange
 from ..domain.exchanges.returns import returned_transfer
 from ..domain.payments.payments import SUSPENSE, Payment
 from .exchanges.progress import on_exchange_notice
 from .exchanges.return_progress import on_return_notice as on_exchange_return_notice
+from .operation_kinds import OPERATION_KINDS
+from .operations import engine
 from .payments import progress as payment_progress
 from .payments.opening import find_at_bank
 from .payments.recurring import is_binding_operation
-from .refunds import progress as refund_progress
 from .refunds.suspense_return import on_return_notice
 from .subscriptions import binding_progress, charge_progress
 
@@ -22,9 +22,10 @@ async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
     Returns the payment that it is about; None for a refund, a binding, an exchange, or money in suspense that
     is being sent back.
     """
-    if ids.is_prefixed(ids.REFUND, notice.operation):
-        await refund_progress.on_notice(ports, notice.operation)
-        return None
+    for row in OPERATION_KINDS:
+        if row.owns(notice.operation):
+            await engine.hear(row, ports, notice.operation)
+            return None
     if is_binding_operation(notice.operation):
         await binding_progress.on_notice(ports, notice.operation)
         return None

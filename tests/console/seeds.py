@@ -19,7 +19,6 @@ from cambist.core.usecases.accounts.terminals import create_terminal
 from cambist.core.usecases.acts.audit import acting, note
 from cambist.core.usecases.acts.decisions import Waits
 from cambist.core.usecases.operators.review import list_suspense
-from cambist.core.usecases.refunds.progress import conclude
 from cambist.core.usecases.sealed import tag_act
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now
 from cambist.ports.bank import InvoiceStatus, Pretence, RefundState, RefundStatus
@@ -28,7 +27,7 @@ from cambist.ports.notifier import Answer, DeliveryResult
 from tests.console.kit import mismatch, waiting
 from tests.exchange_house import ExchangeHouse
 from tests.invariants import everything
-from tests.refund_house import RefundHouse
+from tests.refund_house import RefundHouse, conclude
 from tests.subscription_house import bound
 
 PHONE = "+70000000002"

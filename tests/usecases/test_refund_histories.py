@@ -14,12 +14,11 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.refunds.refunds import Refund, RefundStatus
-from cambist.core.usecases.refunds.progress import send
 from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund, reject_refund
 from cambist.ports.bank import RefundStatus as AtBank
 from cambist.ports.faults import Refused
 from tests.invariants import everything
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_house import RefundHouse, open_refund_house, send
 
 Act = Callable[[int, int], Awaitable[None]]
 

@@ -14,14 +14,13 @@ from cambist.core.domain.settlement.settlement import Correction
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.refunds.bank_refunds import next_look
 from cambist.core.usecases.refunds.contradictions import contradicted_refunds, settle_contradiction
-from cambist.core.usecases.refunds.progress import conclude, on_notice
 from cambist.core.usecases.schedule import ASK_AGAIN
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities, RefundState, RefundStatus
 from cambist.ports.jobs import Job
 from tests.domain.refund_kit import NOW
 from tests.invariants import everything
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_house import RefundHouse, conclude, hear, open_refund_house
 
 S = RefundStatus
 UNKNOWN = Twist(ending=Ending.UNKNOWN_DONE)
@@ -182,7 +181,7 @@ async def test_a_notice_that_never_comes_is_made_up_for_by_looking(refunds: Refu
 async def test_notices_at_once_late_and_twice_make_one_move(refunds: RefundHouse) -> None:
     payment_id, refund_id = await refunds.processing()
     notices = await refunds.bank().pretend_refund(refund_id, S.DONE)
-    await asyncio.gather(*(on_notice(refunds.ports, notices[0].operation) for _ in range(10)), refunds.house.work())
+    await asyncio.gather(*(hear(refunds.ports, notices[0].operation) for _ in range(10)), refunds.house.work())
     await refunds.house.work(60)
     await refunds.notice(refund_id)
     assert await refunds.said(refund_id) == ["completed"]

@@ -14,13 +14,13 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import EntryKind, JournalEntry
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.refunds.refunds import Refund
-from cambist.core.usecases.refunds.progress import begin, conclude, on_notice, retry_waiting, send
 from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund, reject_refund
+from cambist.core.usecases.refunds.waiting import retry_waiting
 from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.ports.bank import RefundState, RefundStatus
 from tests.invariants import everything
 from tests.race_barriers import OtherCommit
-from tests.refund_house import MARKET_100, SETTLED_100, RefundHouse, open_refund_house
+from tests.refund_house import MARKET_100, SETTLED_100, RefundHouse, begin, conclude, hear, open_refund_house, send
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ async def test_approvals_and_the_job_at_once_are_one_refund(refunds: RefundHouse
     await asyncio.gather(*(approve_refund(refunds.ports, refund_id) for _ in range(5)))
     await asyncio.gather(send(refunds.ports, refund_id), send(refunds.ports, refund_id))
     await refunds.bank().pretend_refund(refund_id, RefundStatus.DONE)
-    await asyncio.gather(*(on_notice(refunds.ports, refund_id) for _ in range(5)))
+    await asyncio.gather(*(hear(refunds.ports, refund_id) for _ in range(5)))
     assert await refunds.said(payment_id) == ["paid", "refunded"]
     assert await refunds.said(refund_id) == ["completed"]
 

@@ -9,7 +9,7 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub, Usdt
-from cambist.core.usecases.refunds.progress import retry_waiting
+from cambist.core.usecases.refunds.waiting import retry_waiting
 from cambist.ports.bank import RefundStatus
 from cambist.ports.jobs import Job
 from cambist.ports.rates import RatePretence, RateSimulator

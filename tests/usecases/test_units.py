@@ -12,12 +12,11 @@ import pytest
 
 from cambist.adapters.storage import test_clock
 from cambist.core.domain.exchanges.exchanges import DirectionSwitch
-from cambist.core.usecases.refunds.progress import begin
 from cambist.core.usecases.units import TRIES, retrying
 from cambist.ports.faults import Conflict, Stale, Unavailable
 from cambist.ports.storage import Queueing, Storage, Unit
 from tests.houses import TestHouse
-from tests.refund_house import open_refund_house
+from tests.refund_house import begin, open_refund_house
 
 MANY = TRIES + 5
 """More than one of them could lose to."""

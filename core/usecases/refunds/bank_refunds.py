@@ -1,16 +1,48 @@
-"""Asks a bank to send money back, and asks about it until there is an end (ARCHITECTURE.md "Three ends"). The same for
-a refund and for money in suspense."""
+"""Money that a bank sends back to who paid it: the same for a refund, for money in suspense and for RUB of an exchange
+(ports/bank.py: RefundRequest)."""
 
+from abc import abstractmethod
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 
-from ....ports.bank import RefundRequest, RefundState, RefundStatus
+from ....ports.bank import Bank, RefundRequest, RefundState, RefundStatus
 from ....ports.bundle import Ports
 from ....ports.faults import NO_ANSWER, NotSupported, Refused
 from ..gateways.watch import Banked, at_bank
+from ..operations.operation import Followed, S
 from ..schedule import next_ask, next_late_look
 
 REVERSAL_LOOKS = (timedelta(days=1), timedelta(days=3), timedelta(days=10))
 """When we look, after money was sent, whether it came back: the notice of that may have been lost."""
+NOT_SUPPORTED = "not_supported"
+"""Why nothing went back: the bank sends no money back."""
+
+
+class BankRefunds(Followed[S, RefundState, Bank]):
+    """What goes back through the bank that took it. A definite no is FAILED, with the bank's reason."""
+
+    @abstractmethod
+    def banked(self, subject: S, /) -> Banked:
+        """What came to the bank."""
+
+    @abstractmethod
+    def request(self, subject: S, /) -> RefundRequest: ...
+
+    def operation(self, subject: S, /) -> str:
+        return self.request(subject).operation
+
+    def at_provider(self, ports: Ports, subject: S, /) -> AbstractAsyncContextManager[Bank]:
+        return at_bank(ports, self.banked(subject))
+
+    async def find(self, provider: Bank, subject: S, /) -> RefundState | None:
+        return await provider.find_refund(self.operation(subject))
+
+    async def send(self, _ports: Ports, provider: Bank, subject: S, /) -> RefundState:
+        return await provider.refund(self.request(subject))
+
+    def refused(self, _subject: S, fault: Refused | NotSupported, /) -> RefundState:
+        reason = fault.reason if isinstance(fault, Refused) else NOT_SUPPORTED
+        return RefundState(status=RefundStatus.FAILED, failure=reason)
 
 
 async def send_back(ports: Ports, of: Banked, request: RefundRequest, *, asked_before: bool) -> RefundState | None:

@@ -12,7 +12,8 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
-from ..refunds.progress import on_notice, send
+from ..operations.engine import bring, hear
+from ..refunds.progress import REFUNDS
 from ..refunds.refunds import approve, get_refund, reject_refund
 from ..refunds.steps import CARRY_OUT, RACES, payment_of
 from ..units import retrying
@@ -106,7 +107,8 @@ async def _to_the_bank(ports: Ports, refund: Refund) -> Refund:
 
     if refund.approved_at is None or refund.pending_reason is PendingReason.INSUFFICIENT_BALANCE:
         await retrying(ports.storage, work, again_on=RACES)
-    return await send(ports, refund.id) or refund
+    sent = (await bring(REFUNDS, ports, refund.id)).subject
+    return refund if sent is None else sent.refund
 
 
 async def _at_bank(ports: Ports, refund: Refund, status: AtBank) -> Refund:
@@ -124,5 +126,6 @@ async def _at_bank(ports: Ports, refund: Refund, status: AtBank) -> Refund:
     except Refused:
         raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no such refund yet", retry_after=10) from None
     for notice in notices:
-        refund = await on_notice(ports, notice.operation) or refund
+        heard = (await hear(REFUNDS, ports, notice.operation)).subject
+        refund = refund if heard is None else heard.refund
     return refund

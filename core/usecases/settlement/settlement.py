@@ -21,7 +21,7 @@ from ...domain.errors import Refusal
 from ...domain.settlement.settlement import Settlement, SettlementBatch, cutoff_of, last_run, next_run
 from ..accounts.accounts import find_account
 from ..ledger.ledger import extend_journal
-from ..refunds.progress import retry_waiting
+from ..refunds.waiting import retry_waiting
 from ..schedule import reschedule_at
 from ..test_clock import test_clock_of
 from ..units import retrying

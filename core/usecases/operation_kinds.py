@@ -1,0 +1,10 @@
+"""The kinds of operations at providers that have a job, a row each: notices (notices.py) and jobs (job_kinds.py) find
+them here (ARCHITECTURE.md "Adding an operation at a provider")."""
+
+from typing import Any
+
+from .operations.operation import Followed
+from .refunds.progress import REFUNDS
+
+OPERATION_KINDS: tuple[Followed[Any, Any, Any], ...] = (REFUNDS,)
+"""All of them; one that is new is a row here."""
