@@ -14,9 +14,10 @@ from cambist.core.domain.kyc.clients import Client, operation_of
 from cambist.core.domain.kyc.kyc import Upload
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.core.usecases.kyc.gate import find_client
-from cambist.core.usecases.kyc.results import on_notice
+from cambist.core.usecases.kyc.results import CHECKS, on_notice
+from cambist.core.usecases.operations.engine import conclude
 from cambist.ports.bundle import Ports
-from cambist.ports.kyc import CheckStatus, Verdict
+from cambist.ports.kyc import Check, CheckStatus, Verdict
 from cambist.ports.notes import ProviderNote
 from tests.houses import TestHouse, open_test_house
 
@@ -26,6 +27,12 @@ JPEG = b"\xff\xd8\xff\xe0" + bytes(100)
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(100)
 PDF = b"%PDF-1.7\n" + bytes(100)
 FORM = {"email": "client@example.com", "user_type": "individual"}
+
+
+async def apply(ports: Ports, client: Client, check: Check) -> Client:
+    """The verifier says so of this check of the client; the client as it then stands."""
+    await conclude(CHECKS, ports, operation_of(client), check)
+    return await ports.storage.get(Client, client.id) or client
 
 
 class KycHouse:

@@ -14,7 +14,6 @@ from ...ports.bundle import Ports
 from ...ports.jobs import Job
 from ..domain.exchanges.exchanges import Exchange
 from ..domain.exchanges.funds import ExchangeTransfer
-from ..domain.kyc.clients import Client
 from ..domain.payments.payments import Payment, Suspense
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
@@ -22,7 +21,6 @@ from .exchanges.progress import watch_exchange
 from .exchanges.return_progress import RETURN_EXCHANGE, carry_return
 from .exchanges.steps import WATCH_EXCHANGE
 from .gateways.news import HOLD, TELL, tell_accounts, tell_if_held
-from .kyc.results import FOLLOW, follow
 from .kyc.uploads import TIDY_UPLOAD, tidy_upload
 from .ledger.ledger import EXTEND_CHAINS, extend_chains
 from .operation_kinds import OPERATION_KINDS
@@ -74,7 +72,6 @@ JOB_KINDS = (
     JobKind(EXHAUST.kind, tell_if_exhausted, Subscription),
     JobKind(REVOKE.kind, revoke, Subscription),
     JobKind(EXECUTE.kind, execute, Withdrawal),
-    JobKind(FOLLOW.kind, follow, Client),
     JobKind(WATCH_EXCHANGE.kind, watch_exchange, Exchange),
     JobKind(RETURN_EXCHANGE.kind, carry_return, ExchangeTransfer),
     JobKind(DELIVER, deliver),

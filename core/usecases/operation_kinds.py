@@ -3,8 +3,12 @@ them here (ARCHITECTURE.md "Adding an operation at a provider")."""
 
 from typing import Any
 
+from .kyc.results import CHECKS
 from .operations.operation import Followed
 from .refunds.progress import REFUNDS
 
-OPERATION_KINDS: tuple[Followed[Any, Any, Any], ...] = (REFUNDS,)
+OPERATION_KINDS: tuple[Followed[Any, Any, Any], ...] = (
+    REFUNDS,
+    CHECKS,
+)
 """All of them; one that is new is a row here."""

@@ -23,7 +23,7 @@ from cambist.core.usecases.kyc.clients import ClientSimulation, set_blocked, sho
 from cambist.core.usecases.kyc.gate import present_client
 from cambist.core.usecases.kyc.links import hosted_url, open_link
 from cambist.core.usecases.kyc.register import register
-from cambist.core.usecases.kyc.results import FOLLOW, apply, on_notice
+from cambist.core.usecases.kyc.results import FOLLOW, on_notice
 from cambist.core.usecases.kyc.uploads import Grant
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
@@ -31,7 +31,7 @@ from cambist.ports.jobs import Job
 from cambist.ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus
 from cambist.ports.notes import ProviderNote
 from tests.crash_points import CrashingStorage, CrashingUnit, CrashPoint, Killed, fused
-from tests.kyc_kit import FORM, OTHER, PHONE, KycHouse, code, open_kyc_house
+from tests.kyc_kit import FORM, OTHER, PHONE, KycHouse, apply, code, open_kyc_house
 from tests.refund_house import RefundHouse
 
 DAY = 24 * 3600

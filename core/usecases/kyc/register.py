@@ -4,28 +4,25 @@ The intent is in the client's record before the verifier is called. Whoever regi
 an answer that was lost, asks the verifier for the same operation: so two at once make one check.
 """
 
-import logging
-
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
+from ....ports.faults import OutcomeUnknown, Refused, Unavailable
 from ....ports.kyc import CheckRequest
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account, Caller, KycFlow, Mode
 from ...domain.errors import Refusal
 from ...domain.kyc.clients import Client, KycStatus, operation_of
 from ...domain.kyc.kyc import ReadRegister, RegisterOrder, check_register, needs_check, registering, require_kyc
+from ..operations.engine import send, settle
 from ..sealed import client_phone_place
 from ..units import retrying
 from .check import KycAnswer, answer_of, silent, unavailable
 from .gate import client_id, find_client
-from .results import Unsaved, plan_follow, seal_request, send
+from .results import CHECKS, plan_follow, seal_request
 from .uploads import missing_files, use_uploads
 
 _BEGUN_BY_ANOTHER = ("clients_phone", "jobs_id")
-
-log = logging.getLogger("cambist.kyc")
 
 
 async def register(ports: Ports, caller: Caller, read_order: ReadRegister) -> KycAnswer:
@@ -53,7 +50,7 @@ async def register_client(ports: Ports, account: Account, mode: Mode, order: Reg
         return client
 
     client = await retrying(ports.storage, work, again_on=_BEGUN_BY_ANOTHER)
-    if client.kyc is KycStatus.REGISTERING and not client.blocked:
+    if client.kyc is KycStatus.REGISTERING and client.request is not None and not client.blocked:
         client = await _send(ports, client)
     return answer_of(ports, client)
 
@@ -94,20 +91,27 @@ def new_client(ports: Ports, account_id: str, mode: Mode, phone: str) -> Client:
 
 async def _send(ports: Ports, client: Client) -> Client:
     """Raises: Refusal PROVIDER_ERROR, KYC_UNAVAILABLE, KYC_PERSIST_FAILED."""
+    told = await send(CHECKS, ports, client)
     try:
-        sent, _ = await send(ports, client)
-    except Refused as fault:
-        log.info("client %s: the verifier refuses to begin: %s", client.id, fault.reason)
-        raise Refusal(
-            "PROVIDER_ERROR", "The verifier refused the registration; see which fields the account's flow needs"
-        ) from None
-    except OutcomeUnknown:
-        raise silent() from None
-    except Unsaved:
-        raise Refusal(
-            "KYC_PERSIST_FAILED",
-            "The verifier took the client and the record was not saved; do not repeat the request, contact support",
-        ) from None
-    except (Unavailable, NotConfigured):
-        raise unavailable() from None
-    return sent
+        client = (await settle(CHECKS, ports, told)).subject or client
+    except Unavailable:
+        raise unavailable() if told.fault is not None else _unsaved() from None
+    match told.fault:
+        case None:
+            return client
+        case Refused():
+            raise Refusal(
+                "PROVIDER_ERROR", "The verifier refused the registration; see which fields the account's flow needs"
+            )
+        case OutcomeUnknown():
+            raise silent()
+        case _:
+            raise unavailable()
+
+
+def _unsaved() -> Refusal:
+    """The verifier began, and our record does not say so yet; the job that follows the check will see to it."""
+    return Refusal(
+        "KYC_PERSIST_FAILED",
+        "The verifier took the client and the record was not saved; do not repeat the request, contact support",
+    )
