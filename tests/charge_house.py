@@ -21,8 +21,10 @@ from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.operations.engine import bring, hear
 from cambist.core.usecases.payments.tallies import check_tallies
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
+from cambist.core.usecases.subscriptions.charge_progress import CHARGES
 from cambist.core.usecases.subscriptions.charges import ChargeAnswer, create_charge
 from cambist.core.usecases.subscriptions.subscriptions import create_subscription
 from cambist.ports.bundle import Ports
@@ -39,6 +41,18 @@ UNKNOWN = "sub_00000000-0000-4000-8000-000000000001"
 def told(response: httpx.Response) -> tuple[int, str]:
     """Status and code of a refusal."""
     return response.status_code, response.json()["error"]["code"]
+
+
+async def ask_again(ports: Ports, payment: Payment) -> Payment:
+    """As the charge's job does."""
+    subject = (await bring(CHARGES, ports, payment.id)).subject
+    return payment if subject is None else subject.payment
+
+
+async def look(ports: Ports, payment: Payment) -> Payment:
+    """As after a notice."""
+    subject = (await hear(CHARGES, ports, payment.id)).subject
+    return payment if subject is None else subject.payment
 
 
 class ChargeHouse:

@@ -38,7 +38,6 @@ from .settlement.settlement import DAILY, SETTLE, open_daily, settle
 from .settlement.withdrawal_progress import EXECUTE, execute
 from .subscriptions.binding_progress import watch_binding
 from .subscriptions.bindings import WATCH_BINDING
-from .subscriptions.charge_progress import WATCH_CHARGE, watch_charge
 from .subscriptions.mandate_end import REVOKE, revoke
 from .subscriptions.watch import WATCH_SUBSCRIPTION, watch_subscription
 from .webhooks.dispatcher import deliver
@@ -63,7 +62,6 @@ class JobKind(msgspec.Struct, frozen=True):
 JOB_KINDS = (
     *(JobKind(row.follow_up.kind, partial(follow_operation, row), row.record) for row in OPERATION_KINDS),
     JobKind(WATCH.kind, watch, Payment),
-    JobKind(WATCH_CHARGE.kind, watch_charge, Payment),
     JobKind(WATCH_BINDING.kind, watch_binding, Payment),
     JobKind(CHECK.kind, check, Payment),
     JobKind(REMIND.kind, remind, Payment),

@@ -13,7 +13,8 @@ from .payments import progress as payment_progress
 from .payments.opening import find_at_bank
 from .payments.recurring import is_binding_operation
 from .refunds.suspense_return import on_return_notice
-from .subscriptions import binding_progress, charge_progress
+from .subscriptions import binding_progress
+from .subscriptions.charge_progress import CHARGES
 
 
 async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
@@ -44,7 +45,8 @@ async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
     if payment is None:
         return None
     if payment.is_charge:
-        return await charge_progress.look(ports, payment)
+        heard = (await engine.hear(CHARGES, ports, payment.id)).subject
+        return payment if heard is None else heard.payment
     if payment.bank_reference is None:
         payment = await find_at_bank(ports, payment) or payment
     return await payment_progress.look(ports, payment)

@@ -6,9 +6,11 @@ from typing import Any
 from .kyc.results import CHECKS
 from .operations.operation import Followed
 from .refunds.progress import REFUNDS
+from .subscriptions.charge_progress import CHARGES
 
 OPERATION_KINDS: tuple[Followed[Any, Any, Any], ...] = (
     REFUNDS,
     CHECKS,
+    CHARGES,
 )
 """All of them; one that is new is a row here."""

@@ -13,12 +13,11 @@ from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.subscriptions.charge_progress import ask_again, look
 from cambist.core.usecases.subscriptions.charges import ChargeAnswer
 from cambist.core.usecases.subscriptions.subscriptions import cancel_subscription
 from cambist.ports.bank import Notice
 from cambist.ports.mandates import ChargePretence, ChargeStatus
-from tests.charge_house import ChargeHouse, open_charge_house
+from tests.charge_house import ChargeHouse, ask_again, look, open_charge_house
 from tests.invariants import everything
 
 

@@ -110,8 +110,7 @@ class Operation(ABC, Generic[S, A, P]):
         """The word for a definite no to `send`. None: that is no end."""
 
     def unknown(self, subject: S, /) -> A | None:
-        """The word for a `send` of which nobody knows, and for another one to come, where the record says so. None: the
-        record says so already."""
+        """The word for a `send` of which nobody knows, and before another one. None: the record needs not say so."""
         return None
 
     def may_send(self, ports: Ports, subject: S, /) -> bool:

@@ -5,25 +5,27 @@ The payment is written before the bank hears of it, and its id is the operation.
 merchant's repeat, the watch or both at once, speaks of one debit.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import NO_ANSWER, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
-from ....ports.jobs import Job
-from ....ports.mandates import MANDATE_REVOKED, ChargeRequest, ChargeState, ChargeStatus, MandateBank
+from ....ports.faults import NotConfigured, NotSupported, Refused
+from ....ports.mandates import ChargeRequest, ChargeState, ChargeStatus, MandateBank
 from ....ports.storage import Unit
 from ...domain.payments.payments import FailureReason, Opening, Payment, PaymentStatus
 from ...domain.payments.reports import Report
 from ...domain.subscriptions.charge_reports import Step, decide_charge_report, has_no_outcome, step_of
 from ...domain.subscriptions.subscriptions import Subscription
 from ..gateways.outcomes import follow_outcome, save_unknown
-from ..gateways.watch import watched
+from ..gateways.watch import at_bank
+from ..operations.operation import Followed, Looked, Want
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
-from ..schedule import FollowUp, next_ask, reschedule_at
+from ..schedule import FollowUp, next_ask
 from ..sealed import open_mandate_token
-from ..units import retrying
 
 WATCH_CHARGE = FollowUp("charge.watch")
 """The one job that follows a charge until its end."""
@@ -40,155 +42,141 @@ _GONE = "not_found"
 """Refused: the bank knows no such mandate."""
 
 
-def charging_bank(ports: Ports, name: str | None) -> MandateBank:
-    """The bank that holds the mandate. Raises: NotConfigured where it is not wired, or charges no mandates."""
-    bank = ports.banks.named(name or "")
-    if not isinstance(bank, MandateBank) or not bank.capabilities.mandate_charges:
-        raise NotConfigured(f"{bank.name} charges no mandates")
-    return bank
+Word = ChargeState | FailureReason | Opening
+"""What is heard of a charge: the bank's answer; why there is none, and will be none; `UNKNOWN`, nobody knows."""
 
 
-async def send(ports: Ports, payment: Payment, subscription: Subscription) -> Payment:
-    """Have the bank charge, or hear how this very charge stands. Returns the payment as it then stands: without the
-    bank's reference and pending, where nobody knows.
+class Charging(NamedTuple):
+    """A charge, and the subscription by whose mandate it is made, for whoever sends it."""
 
-    Raises: NotConfigured, NotSupported: this call did nothing.
-    """
-    bank = charging_bank(ports, payment.bank)
-    request = ChargeRequest(
-        operation=payment.id,
-        reference=subscription.mandate_reference or "",
-        token=open_mandate_token(ports.vault, subscription) or "",
-        amount_kopecks=payment.amount.kopecks,
-        purpose=subscription.description,
-    )
-    try:
-        async with watched(ports, payment.mode, payment.bank):
-            state = await bank.charge(request)
-    except Refused as fault:
-        return await _fail(ports, payment, FailureReason(MANDATE_REVOKED) if fault.reason == _GONE else _why(fault))
-    except (OutcomeUnknown, Unavailable):
-        # Not executed for certain is treated alike: it stays pending, and the same request is repeated.
-        return await note_unknown(ports, payment)
-    return await conclude(ports, payment, state)
+    payment: Payment
+    subscription: Subscription | None = None
 
 
-def _why(fault: Refused) -> FailureReason:
-    reason = read_failure(fault.reason)
-    return FailureReason.DECLINED_BY_BANK if reason in (None, FailureReason.UNKNOWN) else reason
+class Charges(Followed[Charging, Word, MandateBank]):
+    """A charge by a mandate. It is first sent by the request that makes it (charges.py), which may still take it back;
+    from the first doubt on it is marked."""
 
+    follow_up = WATCH_CHARGE
+    record = Payment
+    races = RACES
 
-async def note_unknown(ports: Ports, payment: Payment) -> Payment:
-    """Write down that the bank may have the charge by now."""
+    async def load(self, _ports: Ports, unit: Unit, object_id: str, /) -> Charging | None:
+        payment = await unit[Payment].get(object_id)
+        return None if payment is None else await _with_subscription(unit, payment)
 
-    async def work(unit: Unit) -> Payment:
-        present = await unit[Payment].get(payment.id) or payment
-        if present.opening is not Opening.ASKING:
-            return present
-        return await save_unknown(unit, present)
+    async def of_operation(self, _ports: Ports, unit: Unit, operation: str, /) -> Charging | None:
+        payment = await unit[Payment].get(operation)
+        return None if payment is None else Charging(payment)
 
-    return await retrying(ports.storage, work)
+    def operation(self, subject: Charging, /) -> str:
+        return subject.payment.id
 
+    def wants(self, subject: Charging, /) -> Want:
+        if not has_no_outcome(subject.payment):
+            return Want.NOTHING
+        return Want.SEND if subject.payment.bank_reference is None else Want.LOOK
 
-async def conclude(ports: Ports, payment: Payment, state: ChargeState) -> Payment:
-    """Let the bank's word take effect, in one unit: payment, money, events, subscription. It may come late, twice, or
-    from a notice and our own question at once."""
+    @asynccontextmanager
+    async def at_provider(self, ports: Ports, subject: Charging, /) -> AsyncIterator[MandateBank]:
+        async with at_bank(ports, subject.payment) as bank:
+            if not isinstance(bank, MandateBank):
+                raise NotSupported(f"{bank.name} binds no payers")
+            yield bank
 
-    async def work(unit: Unit) -> Payment:
-        present = await unit[Payment].get(payment.id)
-        if present is None:
-            return payment
-        if state.check_after is not None:
-            await WATCH_CHARGE.hurry(unit, payment.id, next_look(state, 0, ports.clock.now()))
-        known = msgspec.structs.replace(present, opening=Opening.OPEN, bank_reference=state.reference)
-        await follow_outcome(unit, present, known)
-        report = Report(
-            status=_REPORTED[state.status],
-            failure=read_failure(state.failure),
-            arrivals=() if state.transfer is None else read_arrivals((state.transfer,)),
+    async def find(self, provider: MandateBank, subject: Charging, /) -> ChargeState | None:
+        return await provider.find_charge(subject.payment.id)
+
+    async def send(self, ports: Ports, provider: MandateBank, subject: Charging, /) -> ChargeState:
+        payment, subscription = subject
+        if subscription is None or not provider.capabilities.mandate_charges:
+            raise NotConfigured(f"{provider.name} charges no mandates")
+        request = ChargeRequest(
+            operation=payment.id,
+            reference=subscription.mandate_reference or "",
+            token=open_mandate_token(ports.vault, subscription) or "",
+            amount_kopecks=payment.amount.kopecks,
+            purpose=subscription.description,
         )
-        decision = decide_charge_report(known, report, ports.clock.now())
-        carried = await carry(ports, unit, known, decision)
-        return unit[Payment].save(known) if carried is known and known != present else carried
+        return await provider.charge(request)
 
-    return await retrying(ports.storage, work, again_on=RACES)
+    def refused(self, _subject: Charging, fault: Refused | NotSupported, /) -> FailureReason | None:
+        if isinstance(fault, NotSupported):
+            return None
+        if fault.reason == _GONE:
+            return FailureReason.MANDATE_REVOKED
+        reason = read_failure(fault.reason)
+        return FailureReason.DECLINED_BY_BANK if reason in (None, FailureReason.UNKNOWN) else reason
 
+    def unknown(self, _subject: Charging, /) -> Opening:
+        return Opening.UNKNOWN
 
-async def _fail(ports: Ports, payment: Payment, reason: FailureReason) -> Payment:
-    """There is no charge, and there will be none."""
+    def may_send(self, ports: Ports, subject: Charging, /) -> bool:
+        return _step(ports, subject) is Step.SEND
 
-    async def work(unit: Unit) -> Payment:
-        present = await unit[Payment].get(payment.id)
-        if present is None or not has_no_outcome(present) or present.bank_reference is not None:
-            return present or payment
-        known = msgspec.structs.replace(present, opening=Opening.OPEN)
-        await follow_outcome(unit, present, known)
-        report = Report(status=PaymentStatus.FAILED, failure=reason)
-        return await carry(ports, unit, known, decide_charge_report(known, report, ports.clock.now()))
+    def given_up(self, ports: Ports, subject: Charging, /) -> FailureReason | None:
+        if subject.subscription is None or _step(ports, subject) is not Step.GIVE_UP:
+            return None
+        return FailureReason.MANDATE_REVOKED if subject.subscription.is_final else FailureReason.UNKNOWN
 
-    return await retrying(ports.storage, work, again_on=RACES)
+    async def apply(self, ports: Ports, unit: Unit, subject: Charging, word: Word, /) -> Charging:
+        payment = subject.payment
+        if isinstance(word, Opening):
+            marked = await save_unknown(unit, payment) if payment.opening is Opening.ASKING else payment
+            return await _with_subscription(unit, marked)
+        if isinstance(word, ChargeState):
+            return Charging(await _heard(ports, unit, payment, word))
+        if not has_no_outcome(payment) or payment.bank_reference is not None:
+            return subject
+        return Charging(await _report(ports, unit, payment, Report(status=PaymentStatus.FAILED, failure=word)))
 
-
-async def find(ports: Ports, payment: Payment) -> ChargeState | None:
-    """How the bank sees the charge; None where it never saw it. Raises: what the bank port raises."""
-    bank = ports.banks.named(payment.bank or "")
-    if not isinstance(bank, MandateBank):
-        raise NotSupported(f"{bank.name} binds no payers")
-    async with watched(ports, payment.mode, payment.bank):
-        return await bank.find_charge(payment.id)
-
-
-async def look(ports: Ports, payment: Payment) -> Payment:
-    """Ask the bank how the charge stands, and let the answer take effect. Raises: what the bank port raises."""
-    state = await find(ports, payment)
-    return payment if state is None else await conclude(ports, payment, state)
-
-
-async def ask_again(ports: Ports, payment: Payment) -> Payment:
-    """Find out about a charge of which nobody knows, by sending the same operation where that may still be done.
-
-    Raises no fault of the bank: then nobody knows still.
-    """
-    try:
-        state = await find(ports, payment)
-    except NO_ANSWER:
-        return payment
-    if state is not None:
-        return await conclude(ports, payment, state)
-    subscription = await ports.storage.get(Subscription, payment.subscription_id or "")
-    step = Step.WAIT if subscription is None else step_of(payment, subscription, ports.clock.now())
-    if subscription is not None and step is Step.SEND:
-        payment = await note_unknown(ports, payment)
-        try:
-            return await send(ports, payment, subscription)
-        except (NotConfigured, NotSupported):
-            return payment
-    if subscription is not None and step is Step.GIVE_UP:
-        reason = FailureReason.MANDATE_REVOKED if subscription.is_final else FailureReason.UNKNOWN
-        return await _fail(ports, payment, reason)
-    return payment
+    def next_look(self, ports: Ports, subject: Charging, looked: Looked[Charging, Word], /) -> datetime | None:
+        if not has_no_outcome(subject.payment):
+            return None
+        was_taken = looked.began is not None and looked.began.payment.bank_reference is not None
+        # What the bank took just now has a ladder of its own.
+        asked = looked.asked if was_taken or subject.payment.bank_reference is None else 1
+        state = looked.word if isinstance(looked.word, ChargeState) else None
+        # For ever, since the charge holds its period while nobody knows.
+        return next_ask(None if state is None else state.check_after, asked, ports.clock.now())
 
 
-async def watch_charge(ports: Ports, job: Job) -> None:
-    """The job that follows a charge: finishes what a crash or a lost answer left open, and hears the end where the
-    bank sends no notice."""
-    payment = await ports.storage.get(Payment, job.argument)
-    state, looks = None, job.attempts
-    if payment is not None and has_no_outcome(payment):
-        if payment.bank_reference is None:
-            payment = await ask_again(ports, payment)
-            # What the bank took just now has a ladder of its own.
-            looks = looks if payment.bank_reference is None else 1
-        else:
-            try:
-                state = await find(ports, payment)
-            except NO_ANSWER:
-                state = None
-            payment = payment if state is None else await conclude(ports, payment, state)
-    ended = payment is None or not has_no_outcome(payment)
-    await reschedule_at(ports, job, None if ended else next_look(state, looks, ports.clock.now()))
+CHARGES = Charges()
 
 
-def next_look(state: ChargeState | None, looks: int, now: datetime) -> datetime:
-    """When the bank is asked again; for ever, since the charge holds its period while nobody knows."""
-    return next_ask(None if state is None else state.check_after, looks, now)
+def can_charge(ports: Ports, name: str | None) -> bool:
+    """Whether the bank that holds a mandate is wired, and charges mandates."""
+    bank = ports.banks.banks.get(name or "")
+    return isinstance(bank, MandateBank) and bank.capabilities.mandate_charges
+
+
+async def _with_subscription(unit: Unit, payment: Payment) -> Charging:
+    return Charging(payment, await unit[Subscription].get(payment.subscription_id or ""))
+
+
+def _step(ports: Ports, subject: Charging) -> Step:
+    if subject.subscription is None:
+        return Step.WAIT
+    return step_of(subject.payment, subject.subscription, ports.clock.now())
+
+
+async def _heard(ports: Ports, unit: Unit, payment: Payment, state: ChargeState) -> Payment:
+    """Payment, money, events and subscription after the bank's answer."""
+    now = ports.clock.now()
+    if state.check_after is not None:
+        await WATCH_CHARGE.hurry(unit, payment.id, next_ask(state.check_after, 0, now))
+    report = Report(
+        status=_REPORTED[state.status],
+        failure=read_failure(state.failure),
+        arrivals=() if state.transfer is None else read_arrivals((state.transfer,)),
+    )
+    return await _report(ports, unit, payment, report, reference=state.reference)
+
+
+async def _report(
+    ports: Ports, unit: Unit, payment: Payment, report: Report, *, reference: str | None = None
+) -> Payment:
+    known = msgspec.structs.replace(payment, opening=Opening.OPEN, bank_reference=reference)
+    await follow_outcome(unit, payment, known)
+    carried = await carry(ports, unit, known, decide_charge_report(known, report, ports.clock.now()))
+    return unit[Payment].save(known) if carried is known and known != payment else carried

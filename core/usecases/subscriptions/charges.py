@@ -6,7 +6,6 @@ from collections.abc import Callable
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import NotConfigured, NotSupported
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Caller
@@ -21,19 +20,14 @@ from ...domain.subscriptions.subscriptions import Subscription
 from ..causes import caused_charge_id
 from ..holding import holds_back
 from ..idempotency import Lock, Made, once, once_made
+from ..operations.engine import bring, send, settle
 from ..paging import Page
 from ..payments.charge_effects import tell_exhaustion
 from ..payments.list import PaymentFilter, list_payments
 from ..payments.recurring import new_recurring_payment, no_subscription, own_subscription, save_subscription
 from ..payments.tallies import remove_payment
 from ..units import retrying
-from .charge_progress import (
-    FIRST_LOOK,
-    WATCH_CHARGE,
-    ask_again,
-    charging_bank,
-    send,
-)
+from .charge_progress import CHARGES, FIRST_LOOK, WATCH_CHARGE, Charging, can_charge
 
 KIND = "charge"
 
@@ -104,7 +98,7 @@ async def _take(ports: Ports, caller: Caller, subscription_id: str, order: Charg
             recurring=caller.account.settings.recurring,
             subscription=subscription,
             provider=subscription is not None
-            and _is_ready(ports, subscription)
+            and can_charge(ports, subscription.mandate_bank)
             and not await holds_back(unit, caller.mode),
             now=ports.clock.now(),
         )
@@ -130,14 +124,6 @@ async def _take(ports: Ports, caller: Caller, subscription_id: str, order: Charg
     if isinstance(taken, Refusal):
         raise taken
     return taken
-
-
-def _is_ready(ports: Ports, subscription: Subscription) -> bool:
-    try:
-        charging_bank(ports, subscription.mandate_bank)
-    except NotConfigured:
-        return False
-    return True
 
 
 def _record(
@@ -176,12 +162,15 @@ async def _answering(unit: Unit, verdict: Blocked | Occupied, lock: Lock) -> Pay
 
 
 async def _send_first(ports: Ports, taken: _Taken) -> Payment:
-    try:
-        payment = await send(ports, taken.payment, taken.subscription)
-    except (NotConfigured, NotSupported):
+    told = await send(CHARGES, ports, Charging(taken.payment, taken.subscription))
+    if told.word is None:
+        # Not configured, or not supported: nothing was done.
         if await _undo(ports, taken.payment):
-            raise Refusal("PROVIDER_NOT_CONFIGURED", "Charges by subscription are not available at present") from None
+            raise Refusal("PROVIDER_NOT_CONFIGURED", "Charges by subscription are not available at present")
         payment = await _read(ports, taken.payment.id) or taken.payment
+    else:
+        settled = (await settle(CHARGES, ports, told)).subject
+        payment = taken.payment if settled is None else settled.payment
     if payment.status is PaymentStatus.FAILED:
         raise _refused(payment)
     if payment.opening is not Opening.OPEN:
@@ -244,7 +233,7 @@ async def _recall(ports: Ports, subscription_id: str, payment_id: str) -> Paymen
         raise Refusal("IDEMPOTENCY_KEY_REUSED", "This Idempotency-Key belongs to a charge of another subscription")
     if payment.opening is not Opening.UNKNOWN or not has_no_outcome(payment):
         return payment
-    await ask_again(ports, payment)
+    await bring(CHARGES, ports, payment.id)
     payment = await _read(ports, payment_id)
     if payment is not None and payment.status is PaymentStatus.FAILED:
         raise _refused(payment)
