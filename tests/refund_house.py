@@ -19,6 +19,7 @@ from cambist.core.usecases.operations import engine
 from cambist.core.usecases.payments.tallies import check_tallies
 from cambist.core.usecases.refunds.progress import REFUNDS, Refunding
 from cambist.core.usecases.refunds.refunds import create_refund
+from cambist.core.usecases.refunds.suspense_progress import SUSPENSE_RETURNS
 from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.ports.bank import BankSimulator, InvoiceStatus, Notice, Pretence, RefundState, RefundStatus
 from cambist.ports.bundle import Ports
@@ -58,6 +59,11 @@ async def conclude(ports: Ports, refund_id: str, state: RefundState) -> Refund |
 async def hear(ports: Ports, refund_id: str) -> Refund | None:
     """The bank is asked after a notice."""
     return _refund((await engine.hear(REFUNDS, ports, refund_id)).subject)
+
+
+async def conclude_return(ports: Ports, operation: str, state: RefundState) -> None:
+    """The bank says so of money in suspense."""
+    await engine.conclude(SUSPENSE_RETURNS, ports, operation, state)
 
 
 class RefundHouse:

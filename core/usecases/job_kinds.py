@@ -14,7 +14,7 @@ from ...ports.bundle import Ports
 from ...ports.jobs import Job
 from ..domain.exchanges.exchanges import Exchange
 from ..domain.exchanges.funds import ExchangeTransfer
-from ..domain.payments.payments import Payment, Suspense
+from ..domain.payments.payments import Payment
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
 from .exchanges.progress import watch_exchange
@@ -31,7 +31,6 @@ from .payments.progress import watch
 from .payments.proof_checks import check
 from .payments.proof_reminders import REMIND, remind
 from .payments.proofs import CHECK
-from .refunds.suspense_return import RETURN, send_suspense
 from .retention import RETAIN, retain
 from .settlement.days import OWN_DAILY, open_own_daily
 from .settlement.settlement import DAILY, SETTLE, open_daily, settle
@@ -65,7 +64,6 @@ JOB_KINDS = (
     JobKind(WATCH_BINDING.kind, watch_binding, Payment),
     JobKind(CHECK.kind, check, Payment),
     JobKind(REMIND.kind, remind, Payment),
-    JobKind(RETURN.kind, send_suspense, Suspense),
     JobKind(WATCH_SUBSCRIPTION.kind, watch_subscription, Subscription),
     JobKind(EXHAUST.kind, tell_if_exhausted, Subscription),
     JobKind(REVOKE.kind, revoke, Subscription),

@@ -4,7 +4,7 @@ from ...ports.bank import Notice
 from ...ports.bundle import Ports
 from ..domain.exchanges.exchanges import operation_exchange
 from ..domain.exchanges.returns import returned_transfer
-from ..domain.payments.payments import SUSPENSE, Payment
+from ..domain.payments.payments import Payment
 from .exchanges.progress import on_exchange_notice
 from .exchanges.return_progress import on_return_notice as on_exchange_return_notice
 from .operation_kinds import OPERATION_KINDS
@@ -12,7 +12,6 @@ from .operations import engine
 from .payments import progress as payment_progress
 from .payments.opening import find_at_bank
 from .payments.recurring import is_binding_operation
-from .refunds.suspense_return import on_return_notice
 from .subscriptions import binding_progress
 from .subscriptions.charge_progress import CHARGES
 
@@ -37,9 +36,6 @@ async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
     transfer_id = returned_transfer(notice.operation)
     if transfer_id is not None:
         await on_exchange_return_notice(ports, transfer_id, notice.operation)
-        return None
-    if notice.operation.startswith(SUSPENSE):
-        await on_return_notice(ports, notice.operation)
         return None
     payment = await ports.storage.get(Payment, notice.operation)
     if payment is None:

@@ -6,10 +6,12 @@ from typing import Any
 from .kyc.results import CHECKS
 from .operations.operation import Followed
 from .refunds.progress import REFUNDS
+from .refunds.suspense_progress import SUSPENSE_RETURNS
 from .subscriptions.charge_progress import CHARGES
 
 OPERATION_KINDS: tuple[Followed[Any, Any, Any], ...] = (
     REFUNDS,
+    SUSPENSE_RETURNS,
     CHECKS,
     CHARGES,
 )

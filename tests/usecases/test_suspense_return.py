@@ -14,13 +14,13 @@ from cambist.core.domain.refunds.suspense_returns import returned_money
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
 from cambist.core.usecases.payments.moves import apply
 from cambist.core.usecases.refunds.bank_refunds import REVERSAL_LOOKS
-from cambist.core.usecases.refunds.suspense_return import conclude_return, return_suspense
+from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.schedule import ASK_AGAIN
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities, InvoiceStatus, Pretence, RefundState, RefundStatus
 from cambist.ports.jobs import Job
 from tests.invariants import balances, everything
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.refund_house import RefundHouse, conclude_return, open_refund_house
 
 S = RefundStatus
 

@@ -251,6 +251,8 @@ class Suspense(msgspec.Struct, frozen=True, kw_only=True):
     resolved_at: datetime | None = None
     attempt: int = 1
     """Which attempt to send it back is the present one, or would be the first (suspense_returns.py)."""
+    sending_since: datetime | None = None
+    """Since when the bank may have the present attempt; None: it was never asked for it."""
     version: int = 0
 
 

@@ -2,8 +2,6 @@
 answers one that it knows as it did before (docs/payments.md "Money that cannot count";
 ARCHITECTURE.md "Three ends")."""
 
-from ..payments.payments import Suspense
-
 MOST_TRIES = 10
 """Attempts for one sum; what goes back no way by then is for people to settle."""
 
@@ -17,9 +15,9 @@ ENDED = (RETURN_FAILED, RETURN_REVERSED)
 """Its present attempt is over, and an operator may begin another."""
 
 
-def return_operation(suspense: Suspense) -> str:
-    """The bank's operation of the present attempt. The first is named like the money itself."""
-    return suspense.id if suspense.attempt == 1 else f"{suspense.id}#{suspense.attempt}"
+def return_operation(suspense_id: str, attempt: int) -> str:
+    """The bank's operation of an attempt. The first is named like the money itself."""
+    return suspense_id if attempt == 1 else f"{suspense_id}#{attempt}"
 
 
 def returned_money(operation: str) -> tuple[tuple[str, int], ...]:

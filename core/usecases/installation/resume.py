@@ -15,7 +15,7 @@ from ..exchanges.return_progress import RETURN_EXCHANGE
 from ..exchanges.steps import WATCH_EXCHANGE
 from ..holding import read_hold, require_readable
 from ..refunds.steps import CARRY_OUT
-from ..refunds.suspense_return import RETURN
+from ..refunds.suspense_progress import RETURN
 from ..settlement.withdrawal_progress import EXECUTE
 from ..subscriptions.charge_progress import WATCH_CHARGE
 from .marking import mark_anew

@@ -1,0 +1,156 @@
+"""What becomes of money in suspense that is sent back to who paid it (docs/payments.md "Money that cannot count").
+
+Each attempt is an operation of its own (domain/refunds/suspense_returns.py). The money leaves the books when the bank
+has sent it, and not before. What the bank says of an earlier attempt moves nothing.
+"""
+
+import logging
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from ....ports.bank import RefundRequest, RefundState
+from ....ports.bank import RefundStatus as AtBank
+from ....ports.bundle import Ports
+from ....ports.faults import Stale
+from ....ports.storage import Unit
+from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id
+from ...domain.payments.payments import SUSPENSE, Payment, Suspense, suspended_transfer
+from ...domain.refunds.suspense_returns import (
+    ENDED,
+    RETURN_FAILED,
+    RETURN_REVERSED,
+    return_operation,
+    returned_money,
+)
+from ..accounts.accounts import storable
+from ..ledger.ledger import book
+from ..operations.operation import Looked, Want
+from ..schedule import FollowUp
+from .bank_refunds import BankRefunds, next_look, next_reversal_look
+
+RETURN = FollowUp("suspense.return")
+"""The one job that sends this money back."""
+
+log = logging.getLogger("cambist.suspense")
+
+
+class Returning(NamedTuple):
+    """Money in suspense, the payment that it came for, and the attempt that is spoken of."""
+
+    suspense: Suspense
+    payment: Payment
+    attempt: int
+
+
+class SuspenseReturns(BankRefunds[Returning]):
+    """Money in suspense whose return was decided."""
+
+    follow_up = RETURN
+    record = Suspense
+    races = ("journal_id",)
+    """Told twice at once, the second finds it booked."""
+
+    def owns(self, operation: str, /) -> bool:
+        return operation.startswith(SUSPENSE)
+
+    async def load(self, _ports: Ports, unit: Unit, object_id: str, /) -> Returning | None:
+        suspense = await find_suspense(unit, object_id)
+        return None if suspense is None else await _of_attempt(unit, suspense, suspense.attempt)
+
+    async def of_operation(self, _ports: Ports, unit: Unit, operation: str, /) -> Returning | None:
+        for money_id, attempt in returned_money(operation):
+            suspense = await find_suspense(unit, money_id)
+            if suspense is not None:
+                return await _of_attempt(unit, suspense, attempt)
+        return None
+
+    def banked(self, subject: Returning, /) -> Payment:
+        return subject.payment
+
+    def request(self, subject: Returning, /) -> RefundRequest:
+        suspense, payment, attempt = subject
+        return RefundRequest(
+            operation=return_operation(suspense.id, attempt),
+            reference=payment.bank_reference or "",
+            amount_kopecks=suspense.amount.kopecks,
+            transfer=suspended_transfer(suspense, payment),
+        )
+
+    def wants(self, subject: Returning, /) -> Want:
+        if subject.suspense.resolved_at is not None:
+            return Want.LOOK
+        if subject.suspense.reason in ENDED:
+            return Want.NOTHING
+        return Want.PREPARE if subject.suspense.sending_since is None else Want.SEND
+
+    def since(self, subject: Returning, /) -> datetime:
+        return subject.suspense.received_at
+
+    async def prepare(self, ports: Ports, unit: Unit, subject: Returning, /) -> Returning:
+        marked = msgspec.structs.replace(subject.suspense, sending_since=ports.clock.now())
+        return subject._replace(suspense=unit[Suspense].save(marked))
+
+    async def apply(self, ports: Ports, unit: Unit, subject: Returning, word: RefundState, /) -> Returning:
+        suspense, _, attempt = subject
+        went = suspense.resolved_at is not None
+        if attempt != suspense.attempt:
+            await _heard_late(unit, suspense, attempt, word)
+            return subject
+        if suspense.reason == RETURN_REVERSED:
+            # The operation's last word: one that says otherwise was asked for before, and comes late.
+            return subject
+        if word.status is AtBank.DONE and not went:
+            _book(ports, unit, suspense, EntryKind.SUSPENSE_RETURNED, attempt)
+            suspense = msgspec.structs.replace(suspense, resolved_at=ports.clock.now())
+        elif word.status is AtBank.FAILED and not went:
+            suspense = msgspec.structs.replace(suspense, reason=RETURN_FAILED)
+        elif word.status is AtBank.REVERSED:
+            if went:
+                _book(ports, unit, suspense, EntryKind.SUSPENSE, attempt + 1)
+            suspense = msgspec.structs.replace(suspense, resolved_at=None, reason=RETURN_REVERSED)
+        else:
+            return subject
+        return subject._replace(suspense=unit[Suspense].save(suspense))
+
+    def next_look(self, ports: Ports, subject: Returning, looked: Looked[Returning, RefundState], /) -> datetime | None:
+        """None: it went for good, or stays in suspense for the operator."""
+        suspense, now = subject.suspense, ports.clock.now()
+        if suspense.resolved_at is not None:
+            return next_reversal_look(suspense.resolved_at, now)
+        return None if suspense.reason in ENDED else next_look(looked.word, looked.asked, now)
+
+
+SUSPENSE_RETURNS = SuspenseReturns()
+
+
+async def find_suspense(unit: Unit, suspense_id: str) -> Suspense | None:
+    """Money in suspense by its id, whatever text that is."""
+    return await unit[Suspense].get(suspense_id) if storable(suspense_id) else None
+
+
+async def _of_attempt(unit: Unit, suspense: Suspense, attempt: int) -> Returning:
+    payment = await unit[Payment].get(suspense.payment_id)
+    if payment is None:
+        # Both were forgotten between the two reads.
+        raise Stale(f"{suspense.id} has no payment")
+    return Returning(suspense, payment, attempt)
+
+
+async def _heard_late(unit: Unit, suspense: Suspense, attempt: int, state: RefundState) -> None:
+    """Say so where an earlier attempt went after all: no entry is made of it, because the present one may go, too."""
+    went_then = await unit[JournalEntry].get(entry_id(EntryKind.SUSPENSE_RETURNED, suspense.id, attempt))
+    if state.status is AtBank.DONE and went_then is None:
+        log.error(
+            "the bank says that it sent the money in suspense of payment %s back by attempt %s, which it had failed;"
+            " attempt %s is the present one: settle it with the bank",
+            suspense.payment_id,
+            attempt,
+            suspense.attempt,
+        )
+
+
+def _book(ports: Ports, unit: Unit, suspense: Suspense, kind: EntryKind, revision: int) -> None:
+    amount = suspense.amount.kopecks if kind is EntryKind.SUSPENSE else -suspense.amount.kopecks
+    book(ports, unit, kind, suspense, {Purse.BANK: -amount, Purse.SUSPENSE: amount}, revision=revision)
