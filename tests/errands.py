@@ -1,0 +1,233 @@
+"""A made-up operation at a made-up provider, for tests of the engine: an errand that a carrier runs. Its record is a
+page of a notebook, the one that no subject owns."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from cambist.core.usecases.jobs import LEASE, Ended, run
+from cambist.core.usecases.operations import engine
+from cambist.core.usecases.operations.operation import Followed, Looked, Want
+from cambist.core.usecases.schedule import FollowUp
+from cambist.ports.bundle import Ports
+from cambist.ports.faults import Fault, NotSupported, Refused
+from cambist.ports.jobs import Job
+from cambist.ports.notes import ProviderNote
+from cambist.ports.storage import Unit
+from tests.crash_points import CrashPoint, Killed
+from tests.houses import TestHouse
+
+ID = "errand:1"
+OVER = ("failed", "given up", "lost")
+PAUSE = timedelta(seconds=10)
+
+
+class Page(msgspec.Struct, frozen=True):
+    """What is recorded of an errand."""
+
+    status: str = "planned"
+    attempt: int = 1
+    effects: tuple[str, ...] = ()
+    """What took effect, in order."""
+
+
+class Errand(NamedTuple):
+    note: ProviderNote
+    page: Page
+    attempt: int
+    """The one that is spoken of."""
+
+
+class Carrier:
+    """A provider whose calls go as the test says, and blow a fuse."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.knows: dict[str, str] = {}
+        """How each operation stands here."""
+        self.done: Counter[str] = Counter()
+        """How often each was really done: a repeat is none."""
+        self.sends: list[tuple[type[Fault], bool]] = []
+        """The faults of the next sends, and whether it was done all the same."""
+        self.finds: list[type[Fault]] = []
+        self.becomes = "done"
+        self.fuse = CrashPoint(0, after=False)
+
+    async def find(self, operation: str) -> str | None:
+        self._call(f"find {operation}")
+        await asyncio.sleep(0)
+        if self.finds:
+            raise self.finds.pop(0)("no")
+        self._called()
+        return self.knows.get(operation)
+
+    async def send(self, operation: str) -> str:
+        self._call(f"send {operation}")
+        await asyncio.sleep(0)
+        fault, does = self.sends.pop(0) if self.sends else (None, True)
+        if does and operation not in self.knows:
+            self.knows[operation] = self.becomes
+            self.done[operation] += 1
+        if fault is not None:
+            raise fault("no")
+        self._called()
+        return self.knows[operation]
+
+    def _call(self, what: str) -> None:
+        self.calls.append(what)
+        self.fuse.commits += 1
+        if self.fuse.commits == self.fuse.at and not self.fuse.after:
+            raise Killed
+
+    def _called(self) -> None:
+        if self.fuse.commits == self.fuse.at:
+            raise Killed
+
+
+class Errands(Followed[Errand, str, Carrier]):
+    """The row. What a test wants otherwise it sets."""
+
+    follow_up = FollowUp("errand.run")
+    record = ProviderNote
+
+    def __init__(self) -> None:
+        self.carrier = Carrier()
+        self.waits = 0
+        """So many times there is nothing to prepare it with."""
+        self.marks_doubt = False
+        self.sends_unseen = True
+        self.gives_up = False
+        self.is_no_end = False
+        """Whether a refusal is none."""
+
+    async def load(self, _ports: Ports, unit: Unit, object_id: str, /) -> Errand | None:
+        note = await unit[ProviderNote].get(object_id)
+        if note is None:
+            return None
+        page = msgspec.json.decode(note.body, type=Page)
+        return Errand(note, page, page.attempt)
+
+    async def of_operation(self, ports: Ports, unit: Unit, operation: str, /) -> Errand | None:
+        object_id, _, attempt = operation.partition("#")
+        found = await self.load(ports, unit, object_id)
+        return None if found is None else found._replace(attempt=int(attempt))
+
+    def operation(self, subject: Errand, /) -> str:
+        return f"{subject.note.id}#{subject.attempt}"
+
+    def wants(self, subject: Errand, /) -> Want:
+        status = subject.page.status
+        if status.startswith("planned"):
+            return Want.PREPARE
+        if status in OVER:
+            return Want.NOTHING
+        return Want.LOOK if status == "done" else Want.SEND
+
+    async def prepare(self, _ports: Ports, unit: Unit, subject: Errand, /) -> Errand:
+        if self.waits:
+            self.waits -= 1
+            return subject if subject.page.status == "planned and waits" else _saved(unit, subject, "planned and waits")
+        return _saved(unit, subject, "sending", "taken")
+
+    def since(self, subject: Errand, /) -> datetime:
+        return subject.note.created_at
+
+    @asynccontextmanager
+    async def at_provider(self, _ports: Ports, _subject: Errand, /) -> AsyncIterator[Carrier]:
+        yield self.carrier
+
+    async def find(self, provider: Carrier, subject: Errand, /) -> str | None:
+        return await provider.find(self.operation(subject))
+
+    async def send(self, _ports: Ports, provider: Carrier, subject: Errand, /) -> str:
+        return await provider.send(self.operation(subject))
+
+    def refused(self, _subject: Errand, _fault: Refused | NotSupported, /) -> str | None:
+        return None if self.is_no_end else "failed"
+
+    def unknown(self, _subject: Errand, /) -> str | None:
+        return "doubt" if self.marks_doubt else None
+
+    def may_send(self, _ports: Ports, _subject: Errand, /) -> bool:
+        return self.sends_unseen
+
+    def given_up(self, _ports: Ports, _subject: Errand, /) -> str | None:
+        return "given up" if self.gives_up else None
+
+    async def apply(self, _ports: Ports, unit: Unit, subject: Errand, word: str, /) -> Errand:
+        page = subject.page
+        if subject.attempt != page.attempt or page.status in OVER:
+            return subject
+        if word == "doubt":
+            return subject if "doubt" in page.effects else _saved(unit, subject, page.status, "doubt")
+        moves = (page.status == "sending" and word in ("done", *OVER)) or (page.status, word) == ("done", "lost")
+        return _saved(unit, subject, word, word) if moves else subject
+
+    def next_look(self, ports: Ports, subject: Errand, looked: Looked[Errand, str], /) -> datetime | None:
+        return None if subject.page.status in ("done", *OVER) else ports.clock.now() + PAUSE * looked.asked
+
+
+def _saved(unit: Unit, subject: Errand, status: str, *effects: str) -> Errand:
+    page = msgspec.structs.replace(subject.page, status=status, effects=(*subject.page.effects, *effects))
+    note = unit[ProviderNote].save(msgspec.structs.replace(subject.note, body=msgspec.json.encode(page)))
+    return subject._replace(note=note, page=page)
+
+
+class ErrandHouse:
+    """A house with one errand, and its job."""
+
+    def __init__(self, house: TestHouse) -> None:
+        self.house = house
+        self.ports = house.ports
+        self.row = Errands()
+        self.carrier = self.row.carrier
+
+    async def planned(self, status: str = "planned", attempt: int = 1) -> None:
+        """Write it down with its job, which is due."""
+        now = self.house.clock.now()
+        page = Page(status=status, attempt=attempt)
+        async with self.ports.storage.unit() as unit:
+            unit[ProviderNote].add(
+                ProviderNote(id=ID, provider="carrier", body=msgspec.json.encode(page), created_at=now)
+            )
+            unit[Job].add(self.row.follow_up.first(ID, now, now))
+            await unit.commit()
+
+    async def page(self) -> Page:
+        note = await self.ports.storage.get(ProviderNote, ID)
+        assert note is not None
+        return msgspec.json.decode(note.body, type=Page)
+
+    async def job(self) -> Job | None:
+        return await self.ports.storage.get(Job, self.row.follow_up.id_of(ID))
+
+    async def claimed(self) -> Job:
+        """The job, claimed as soon as it is due."""
+        job = await self.job()
+        assert job is not None
+        await self.house.clock.advance(max(0.0, (job.due - self.house.clock.now()).total_seconds()))
+        [found] = [each for each in await self.ports.storage.claim(100, LEASE) if each.id == job.id]
+        return found
+
+    async def run(self, job: Job | None = None, *, ports: Ports | None = None) -> Ended:
+        """Do the job once, as a worker does."""
+        handlers = {self.row.follow_up.kind: partial(engine.follow, self.row)}
+        return await run(ports or self.ports, job or await self.claimed(), handlers)
+
+    async def run_out(self) -> None:
+        """Do the job until there is none."""
+        for _ in range(20):
+            if await self.job() is None:
+                return
+            await self.run()
+        raise AssertionError("it does not come to an end")
+
+    def asked(self) -> list[str]:
+        """What the carrier was asked, without the operation."""
+        return [call.split()[0] for call in self.carrier.calls]

@@ -1,0 +1,364 @@
+"""The engine that follows operations at providers, by a subject that is made up: what holds for one holds for each
+(ARCHITECTURE.md "Three ends", "Adding an operation at a provider")."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cambist.core.usecases.jobs import LEASE, Ended
+from cambist.core.usecases.operations import engine
+from cambist.ports.bundle import Ports
+from cambist.ports.faults import (
+    NO_ANSWER,
+    Fault,
+    Held,
+    NotConfigured,
+    NotSupported,
+    OutcomeUnknown,
+    Refused,
+    Unavailable,
+)
+from cambist.ports.forwarding import ForwardingStorage
+from cambist.ports.notes import ProviderNote
+from cambist.ports.storage import Storage, Unit
+from tests.crash_points import CrashPoint, Killed, fused
+from tests.errands import ID, ErrandHouse, Page
+from tests.houses import open_test_house
+from tests.race_barriers import BarrierStorage, OtherCommit
+
+FIRST = f"{ID}#1"
+SENT = ("taken", "done")
+
+
+@pytest.fixture
+async def errands() -> AsyncIterator[ErrandHouse]:
+    async with open_test_house(receiver=False) as house:
+        yield ErrandHouse(house)
+
+
+Sends = list[tuple[type[Fault], bool]]
+
+
+@pytest.mark.parametrize(
+    ("sends", "finds", "asked", "end"),
+    [
+        ([], [], ["send"], "done"),
+        ([(Refused, False)], [], ["send"], "failed"),
+        ([(NotSupported, False)], [], ["send"], "failed"),
+        ([(OutcomeUnknown, True)], [], ["send", "find"], "done"),
+        ([(OutcomeUnknown, False)], [], ["send", "find", "send"], "done"),
+        ([(Unavailable, False)], [], ["send", "find", "send"], "done"),
+        ([(Held, False)], [], ["send", "find", "send"], "done"),
+        ([(NotConfigured, False)], [], ["send", "find", "send"], "done"),
+        ([(OutcomeUnknown, False), (Refused, False)], [], ["send", "find", "send"], "failed"),
+        *(([(OutcomeUnknown, True)], [fault], ["send", "find", "find"], "done") for fault in NO_ANSWER),
+        *(([(OutcomeUnknown, False)], [fault], ["send", "find", "find", "send"], "done") for fault in NO_ANSWER),
+    ],
+)
+async def test_three_ends(
+    errands: ErrandHouse, sends: Sends, finds: list[type[Fault]], asked: list[str], end: str
+) -> None:
+    """Done, refused for certain, unknown. It is asked for before it is sent again, and a look that fails, a refused one
+    too, says nothing."""
+    errands.carrier.sends, errands.carrier.finds = sends, finds
+    await errands.planned()
+    await errands.run_out()
+    assert errands.asked() == asked
+    assert await errands.page() == Page(status=end, effects=("taken", end))
+    assert errands.carrier.done[FIRST] == (end == "done")
+
+
+async def test_a_refusal_that_is_no_end_waits(errands: ErrandHouse) -> None:
+    errands.row.is_no_end = True
+    errands.carrier.sends = [(Refused, False)]
+    await errands.planned()
+    await errands.run()
+    assert (await errands.page()).status == "sending"
+    await errands.run_out()
+    assert errands.asked() == ["send", "find", "send"]
+
+
+async def test_what_is_under_way_is_asked_for_and_not_sent_again(errands: ErrandHouse) -> None:
+    errands.carrier.becomes = "processing"
+    await errands.planned()
+    for _ in range(3):
+        await errands.run()
+    assert errands.asked() == ["send", "find", "find"]
+    errands.carrier.knows[FIRST] = "done"
+    await errands.run_out()
+    assert (await errands.page()).effects == SENT
+
+
+@pytest.mark.parametrize(("status", "asked"), [("failed", []), ("done", ["find"])])
+async def test_what_is_over_is_never_sent(errands: ErrandHouse, status: str, asked: list[str]) -> None:
+    """Also where the provider never saw it, as one of a restored database."""
+    await errands.planned(status)
+    await errands.run_out()
+    assert (errands.asked(), await errands.page()) == (asked, Page(status=status))
+
+
+@pytest.mark.parametrize(("waits", "asked"), [(0, ["send"]), (1, ["send"]), (2, []), (3, [])])
+async def test_what_cannot_be_prepared_is_not_sent(errands: ErrandHouse, waits: int, asked: list[str]) -> None:
+    """After it was written that it waits there is one more look: what it waits for may have come just before."""
+    errands.row.waits = waits
+    await errands.planned()
+    told = await engine.bring(errands.row, errands.ports, ID)
+    assert (errands.asked(), told.is_new) == (asked, False)
+    assert (await errands.page()).status == ("done" if asked else "planned and waits")
+
+
+async def test_of_many_that_begin_one_prepares(errands: ErrandHouse) -> None:
+    await errands.planned()
+    begun = await asyncio.gather(*(engine.begin(errands.row, errands.ports, ID) for _ in range(5)))
+    assert sorted(each.is_new for each in begun) == [False] * 4 + [True]
+    assert (errands.asked(), (await errands.page()).effects) == ([], ("taken",))
+
+
+async def test_one_that_a_copy_may_have_forgotten_is_asked_for_first(errands: ErrandHouse) -> None:
+    """The database may be a restored one: the provider has what it never heard of (forgotten.py)."""
+    await errands.planned()
+    errands.carrier.knows[FIRST] = "done"
+    later = msgspec.structs.replace(errands.ports, started=errands.house.clock.now() + timedelta(seconds=1))
+    await errands.run(ports=later)
+    assert (errands.asked(), (await errands.page()).effects) == (["find"], SENT)
+
+
+async def test_doubt_is_written_down_where_the_record_says_so(errands: ErrandHouse) -> None:
+    """After a send without end, and before another: who dies between the two leaves it."""
+    errands.row.marks_doubt = True
+    errands.carrier.sends = [(OutcomeUnknown, False)]
+    await errands.planned()
+    await errands.run()
+    assert (await errands.page()).effects == ("taken", "doubt")
+    await errands.run_out()
+    assert (await errands.page()).effects == ("taken", "doubt", "done")
+
+
+async def test_doubt_is_written_down_before_it_is_sent_again(errands: ErrandHouse) -> None:
+    errands.row.marks_doubt = True
+    await errands.planned("sending")
+    errands.carrier.fuse = CrashPoint(2, after=False)
+    with suppress(Killed):
+        await errands.run()
+    assert (errands.asked(), (await errands.page()).effects) == (["find", "send"], ("doubt",))
+
+
+async def test_what_was_never_seen_may_wait_or_be_given_up(errands: ErrandHouse) -> None:
+    errands.row.sends_unseen = False
+    await errands.planned("sending")
+    await errands.run()
+    assert (errands.asked(), (await errands.page()).status) == (["find"], "sending")
+    errands.row.gives_up = True
+    await errands.run_out()
+    assert (errands.asked(), (await errands.page()).status) == (["find"] * 2, "given up")
+
+
+class TestWords:
+    """They come by answers and notices, late, twice and at once."""
+
+    @pytest.fixture
+    async def errands(self, url: str, tmp_path: Path) -> AsyncIterator[ErrandHouse]:
+        async with open_test_house(receiver=False, database_url=url, data_dir=tmp_path) as house:
+            yield ErrandHouse(house)
+
+    @pytest.mark.parametrize("words", [["done"] * 5, ["done", "processing", "done"], ["done", "failed", "done"]])
+    async def test_one_that_is_told_often_counts_once(self, errands: ErrandHouse, words: list[str]) -> None:
+        await errands.planned("sending")
+        for word in words:
+            await engine.conclude(errands.row, errands.ports, FIRST, word)
+        assert (await errands.page()).effects == ("done",)
+
+    @pytest.mark.parametrize("words", [["done"] * 4, ["done", "failed", "done", "failed"]])
+    async def test_of_many_at_once_one_counts(self, errands: ErrandHouse, words: list[str]) -> None:
+        await errands.planned("sending")
+        at_once = msgspec.structs.replace(errands.ports, storage=BarrierStorage(errands.ports.storage, len(words)))
+        await asyncio.gather(*(engine.conclude(errands.row, at_once, FIRST, word) for word in words))
+        [effect] = (await errands.page()).effects
+        assert effect in words
+
+    async def test_notice_job_and_request_at_once_are_one_operation(self, errands: ErrandHouse) -> None:
+        await errands.planned()
+        await asyncio.gather(
+            errands.run(),
+            *(engine.bring(errands.row, errands.ports, ID) for _ in range(3)),
+            *(engine.hear(errands.row, errands.ports, FIRST) for _ in range(3)),
+        )
+        await errands.run_out()
+        assert ((await errands.page()).effects, errands.carrier.done[FIRST]) == (SENT, 1)
+
+    async def test_one_of_an_earlier_attempt_moves_nothing(self, errands: ErrandHouse) -> None:
+        """It is the earlier operation that is asked for, and the later one that stands."""
+        await errands.planned("sending", attempt=2)
+        errands.carrier.knows[FIRST] = "done"
+        await engine.hear(errands.row, errands.ports, FIRST)
+        await engine.conclude(errands.row, errands.ports, FIRST, "failed")
+        assert (errands.carrier.calls, await errands.page()) == (
+            [f"find {FIRST}"],
+            Page(status="sending", attempt=2),
+        )
+
+    async def test_one_of_what_nobody_knows_moves_nothing(self, errands: ErrandHouse) -> None:
+        assert (await engine.hear(errands.row, errands.ports, FIRST)).subject is None
+        assert (await engine.conclude(errands.row, errands.ports, FIRST, "done")).subject is None
+        assert (await engine.bring(errands.row, errands.ports, ID)).subject is None
+        assert errands.asked() == []
+
+
+@pytest.mark.parametrize("status", ["sending", "done", "failed"])
+async def test_a_notice_asks_and_never_sends(errands: ErrandHouse, status: str) -> None:
+    """Who sends besides might be refused where the other is not."""
+    await errands.planned(status)
+    heard = await engine.hear(errands.row, errands.ports, FIRST)
+    assert (errands.asked(), heard.word, await errands.page()) == (["find"], None, Page(status=status))
+
+
+@pytest.mark.parametrize("fault", NO_ANSWER)
+async def test_a_notice_raises_the_fault_so_that_it_is_repeated(errands: ErrandHouse, fault: type[Fault]) -> None:
+    await errands.planned("sending")
+    errands.carrier.finds = [fault]
+    with pytest.raises(fault):
+        await engine.hear(errands.row, errands.ports, FIRST)
+
+
+@pytest.mark.parametrize("fault", [Refused, NotSupported, OutcomeUnknown, Unavailable, NotConfigured])
+async def test_who_brings_it_reads_the_fault(errands: ErrandHouse, fault: type[Fault]) -> None:
+    errands.carrier.sends = [(fault, False)]
+    await errands.planned()
+    told = await engine.bring(errands.row, errands.ports, ID)
+    assert isinstance(told.fault, fault)
+    assert told.subject is not None
+    assert told.subject.page == await errands.page()
+
+
+class Failing(ForwardingStorage):
+    """A storage that once gives no answer to the commit of a given number."""
+
+    def __init__(self, storage: Storage, at: int) -> None:
+        super().__init__(storage)
+        self._left = at
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[Unit]:
+        async with self.inner.unit() as unit:
+
+            async def commit() -> None:
+                self._left -= 1
+                if self._left == 0:
+                    raise Unavailable("the storage gives no answer")
+                await unit.commit()
+
+            yield OtherCommit(unit, commit)
+
+
+@pytest.mark.parametrize("at", [1, 2])
+async def test_a_storage_that_fails_is_no_provider_that_is_away(errands: ErrandHouse, at: int) -> None:
+    """It is raised, before and after the send, and the operation is found again."""
+    errands.row.marks_doubt = True
+    await errands.planned()
+    failing = msgspec.structs.replace(errands.ports, storage=Failing(errands.ports.storage, at))
+    with pytest.raises(Unavailable, match="the storage"):
+        await engine.bring(errands.row, failing, ID)
+    assert errands.asked() == ([] if at == 1 else ["send"])
+    await errands.run_out()
+    assert ((await errands.page()).effects, errands.carrier.done[FIRST]) == (SENT, 1)
+
+
+class TestOwnership:
+    """Whose the job is while two have it in hand (schedule.py)."""
+
+    async def test_who_comes_late_leaves_it_to_his_successor(self, errands: ErrandHouse) -> None:
+        errands.carrier.becomes = "processing"
+        await errands.planned()
+        first = await errands.claimed()
+        await errands.house.clock.advance(LEASE + 1)
+        second = await errands.claimed()
+        await errands.run(first)
+        assert await errands.job() == second
+        await errands.run(second)
+        job = await errands.job()
+        assert job is not None
+        assert job.leased_until is None
+        assert job.due > errands.house.clock.now()
+
+    async def test_what_a_late_one_heard_counts(self, errands: ErrandHouse) -> None:
+        await errands.planned()
+        first = await errands.claimed()
+        await errands.house.clock.advance(LEASE + 1)
+        second = await errands.claimed()
+        await errands.run(first)
+        assert ((await errands.page()).effects, await errands.job()) == (SENT, second)
+        await errands.run(second)
+        assert (await errands.job(), errands.carrier.done[FIRST]) == (None, 1)
+
+    async def test_a_job_that_was_planned_anew_meanwhile_stays_as_planned(self, errands: ErrandHouse) -> None:
+        await errands.planned()
+        first = await errands.claimed()
+        now = errands.house.clock.now()
+        async with errands.ports.storage.unit() as unit:
+            await errands.row.follow_up.plan(unit, ID, now + timedelta(days=1), now, anew=True)
+            await unit.commit()
+        planned = await errands.job()
+        await errands.run(first)
+        assert await errands.job() == planned
+
+    async def test_the_job_of_what_is_gone_goes(self, errands: ErrandHouse) -> None:
+        await errands.planned()
+        async with errands.ports.storage.unit() as unit:
+            note = await unit[ProviderNote].get(ID)
+            assert note is not None
+            unit[ProviderNote].remove(note)
+            await unit.commit()
+        assert await errands.run() is Ended.DONE
+        assert (await errands.job(), errands.asked()) == (None, [])
+
+    async def test_the_ladder_counts_the_runs(self, errands: ErrandHouse) -> None:
+        errands.carrier.becomes = "processing"
+        await errands.planned()
+        for asked in (1, 2, 3):
+            await errands.run()
+            job = await errands.job()
+            assert job is not None
+            assert (job.due - errands.house.clock.now()).total_seconds() == 10 * asked
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("lost", [None, True, False], ids=["answered", "answer lost", "request lost"])
+@pytest.mark.parametrize("marks_doubt", [False, True])
+async def test_a_crash_between_any_two_steps_ends_as_if_there_had_been_none(
+    after: bool, lost: bool | None, marks_doubt: bool
+) -> None:
+    """Killed at each commit and call, before and after it took effect: it is done once, and nothing is sent a second
+    time without a look before."""
+    points, at = 1, 0
+    while at <= points:
+        async with open_test_house(receiver=False) as house:
+            errands = ErrandHouse(house)
+            errands.row.marks_doubt = marks_doubt
+            errands.carrier.sends = [] if lost is None else [(OutcomeUnknown, lost)]
+            await errands.planned()
+            fuse = errands.carrier.fuse = CrashPoint(at, after=after)
+            with suppress(Killed):
+                await _twice(errands, fused(errands.ports, fuse))
+            points = fuse.commits if at == 0 else points
+            errands.carrier.fuse = CrashPoint(0, after=False)
+            await house.clock.advance(LEASE + 1)
+            await errands.run_out()
+            page, asked = await errands.page(), errands.asked()
+            assert [each for each in page.effects if each != "doubt"] == list(SENT)
+            assert errands.carrier.done[FIRST] == 1
+            again = [number for number, call in enumerate(asked) if call == "send"][1:]
+            assert all(asked[number - 1] == "find" for number in again), asked
+        at += 1
+    assert points >= (4 if lost is None else 6)
+
+
+async def _twice(errands: ErrandHouse, ports: Ports) -> None:
+    """Two runs of the job, the second where the first left one."""
+    for _ in range(2):
+        if await errands.job() is not None:
+            await errands.run(ports=ports)
