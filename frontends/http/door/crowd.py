@@ -1,5 +1,5 @@
-"""How many connections a process has, in all and from each address, so that nobody without a key takes them all by
-opening them (docs/limits.md "Sizes")."""
+"""Bounds the connections of a process, in all and from each client address, so that nobody without a key takes them all
+by opening them (docs/limits.md "Sizes")."""
 
 import asyncio
 import logging
@@ -24,7 +24,8 @@ log = logging.getLogger("cambist.http")
 
 
 class Crowd:
-    """Who is connected. Trusted proxies are many clients in one: only the number in all holds for them."""
+    """Counts who is connected, by client address. A trusted proxy stands for many clients: for it only the bound in all
+    holds."""
 
     def __init__(
         self, most: int, of_an_address: int, trusted: Sequence[Network] = (), counters: Counters | None = None
@@ -35,12 +36,13 @@ class Crowd:
         self.counters = counters
         self._inside: Counter[str] = Counter()
         self.count = 0
-        """How many there are."""
+        """Connections at present."""
         self._untold: Counter[str] = Counter()
         self._quiet = False
 
     def enter(self, peer: str | None) -> "Stay | None":
-        """Let in who comes from this address; what to call when it has left. None: there is no room."""
+        """Count a new connection from `peer`. Returns what to call when it has ended; None when there is no room, and
+        it has to be refused."""
         if self.count >= self._most:
             self._refuse("process")
             return None
@@ -56,7 +58,7 @@ class Crowd:
         return Stay(self, name)
 
     def leave(self, name: str) -> None:
-        """One of this name has left."""
+        """Count off a connection; `name` is its address, empty for a trusted proxy."""
         self.count -= 1
         self._inside[name] -= 1
         if not self._inside[name]:
@@ -85,7 +87,8 @@ class Crowd:
 
 
 class Stay:
-    """That one connection is inside: to be called when it has left, however often. Thousands are kept: it is small."""
+    """One counted connection. Call it when the connection has ended; further calls do nothing. It has slots, because
+    thousands are alive."""
 
     __slots__ = ("_crowd", "_name")
 

@@ -1,7 +1,7 @@
-"""Requests that never become whole: a connection that sends half a head or half a body is closed after a while, so that
-nobody holds connections by saying nothing (docs/limits.md "Times").
+"""Closes connections that never send the rest of a head or body, so that nobody holds connections by saying nothing
+(docs/limits.md "Times").
 
-It looks at all connections once a second, instead of setting a timer for each request: what is quick pays nothing.
+All connections are looked at once a second, in place of a timer for each request: a quick request costs nothing.
 """
 
 from collections.abc import Iterable
@@ -14,13 +14,14 @@ HEAD = 15.0
 """Seconds that the head of a request may take, from the connection's beginning or the end of the answer before."""
 
 BODY = 60.0
-"""Seconds that its body may take, from when the server first saw it wait. Uploads have bounds of their own."""
+"""Seconds that a body may take, at most, from the first look that finds it missing. Uploads have bounds of their
+own."""
 
 GRACE = 20.0
-"""Seconds of these that it has in any case."""
+"""Seconds of these that every body has."""
 
 LEAST = 500
-"""Bytes of it that give it one second more."""
+"""Bytes of a body that give it one second more: a slow line is no attack."""
 
 EVERY = 1.0
 """Seconds between two looks."""
@@ -32,16 +33,17 @@ class HalfRequests:
     def __init__(self, connections: Iterable[Any]) -> None:
         self._connections = connections
         self._waiting: dict[Any, tuple[object, float]] = {}
-        """By connection: the part of a request that it waits for, and since when it was seen to."""
+        """By connection: which part of which request is missing, and the time of the first look that found it so."""
 
     async def watch(self, clock: Clock) -> None:
-        """Look again and again, until cancelled."""
+        """Look every `EVERY` seconds, until cancelled."""
         while True:
             await clock.sleep(EVERY)
             self.look(clock.monotonic())
 
     def look(self, now: float) -> None:
-        """Close what has waited too long at this moment, in seconds of a clock that never jumps."""
+        """Close the connections whose request has been incomplete for too long at `now`, in seconds of the monotonic
+        clock."""
         waiting: dict[Any, tuple[object, float]] = {}
         for connection in tuple(self._connections):
             found = _missing(connection)
@@ -59,8 +61,8 @@ class HalfRequests:
 
 
 def _missing(connection: Any) -> tuple[object, float] | None:
-    """What a connection of the server (uvicorn's protocol) waits for from its client, and how long it may; None: for
-    nothing, or it is at rest between two requests, which the server itself bounds."""
+    """Which part of a request a connection (uvicorn's protocol) still wants from its client, and for how many seconds
+    it may. None: nothing is missing, or it is between two requests, which the server itself bounds."""
     cycle = connection.cycle
     if cycle is None or cycle.response_complete:
         at_rest = connection.timeout_keep_alive_task is not None

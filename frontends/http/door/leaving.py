@@ -1,9 +1,8 @@
-"""How the server leaves, so that no request is cut: told to stop, it says so and serves on for a moment (a lame duck),
-then it closes its door, and only then the connections on which nothing more comes.
+"""Stops the server without cutting a request (docs/operations.md "Deployment").
 
-While it is a lame duck `/readyz` says 503, which sends balancers elsewhere, and every answer says `Connection: close`,
-which empties the pools of those who keep connections.
-"""
+Told to stop, it serves on for a moment as a lame duck: `/readyz` answers 503, which sends balancers elsewhere, and
+every answer says `Connection: close`, which empties clients' pools. Then it closes its listening sockets, and last the
+connections on which nothing more comes."""
 
 import asyncio
 import logging
@@ -23,11 +22,11 @@ from .entrance import Entrance
 from .streams import WindowStreams
 
 LOOK = 0.02
-"""Seconds between two looks at what is still open."""
+"""Seconds between two looks at the open connections."""
 
 SETTLING = 1.0
-"""Seconds that a connection which has asked nothing yet, or half a request, is given once the door is closed: its first
-bytes may be on their way."""
+"""Seconds that a connection without a whole request is left open after the sockets were closed: its bytes may be on
+their way."""
 
 _CLOSE = (b"connection", b"close")
 
@@ -44,8 +43,8 @@ class Departure:
 
 
 class LeavingServer(uvicorn.Server):
-    """Tells when it is `ready`: it accepts requests. Serves on for `lame_duck` seconds after SIGTERM; SIGINT, and a
-    second signal, end that at once."""
+    """uvicorn's server, which sets `ready` once it accepts requests, and serves on for `lame_duck` seconds after
+    SIGTERM. SIGINT, or a second signal, ends that at once."""
 
     def __init__(
         self,
@@ -67,7 +66,7 @@ class LeavingServer(uvicorn.Server):
         self._doors: list[Entrance] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As the server's, but that its sockets get doors of ours."""
+        """As the server's, with listening sockets of ours (entrance.py)."""
         await super().startup([])
         protocol: Any = self.config.http_protocol_class
         kept = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
@@ -75,12 +74,13 @@ class LeavingServer(uvicorn.Server):
         self.ready.set()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """As the server's."""
+        """As the server's; note whether there is time to serve on."""
         self._hurried = self._hurried or self.should_exit or sig != signal.SIGTERM
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Say it, serve on, close the door, let those speak who already came through it; then as the server's."""
+        """Announce the stop, serve on, close the sockets, answer what comes on open connections; then as the
+        server's."""
         self._departure.begun = True
         for connection in self._connections():
             if connection.cycle is not None:
@@ -107,7 +107,7 @@ class LeavingServer(uvicorn.Server):
             await self._clock.sleep(LOOK)
 
     def _connections(self) -> list[Any]:
-        """The server's protocols, of which we use HTTP's only."""
+        """The open connections: uvicorn's protocols, of HTTP only."""
         return list(self.server_state.connections)
 
     def _say_close(self) -> None:
@@ -115,7 +115,8 @@ class LeavingServer(uvicorn.Server):
             self.server_state.default_headers = [*self.server_state.default_headers, _CLOSE]
 
     async def _settle(self) -> None:
-        """Close what is at rest and silent. What asks now gets its answer, which ends its connection."""
+        """Close the connections that are between two requests and have sent nothing, for `SETTLING` seconds at most.
+        One that asks now is answered, which closes it."""
         until = self._clock.monotonic() + SETTLING
         while not self.force_exit:
             resting = [each for each in self._connections() if _is_resting(each)]
@@ -143,7 +144,7 @@ def _number(connection: Any) -> int:
 
 
 def _readable(connections: Iterable[Any]) -> set[int]:
-    """The numbers of those that have sent something which nobody has read yet."""
+    """The file descriptors of those that sent bytes which were not read yet."""
     poll = select.poll()
     for connection in connections:
         poll.register(_number(connection), select.POLLIN)
