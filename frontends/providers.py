@@ -48,6 +48,7 @@ _LIVE_BANK = BankCapabilities(
     own_lifetime=True,
     direct_link=True,
     simulated=True,
+    sends_notices=True,
     mandates=True,
     mandate_charges=False,
     remittances=True,

@@ -35,6 +35,12 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """The link of a binding may come some time after it was asked for."""
     remittances: bool = False
     """It sends money to people: the adapter is also a RemittanceBank (ports/remittances.py)."""
+    sends_notices: bool = False
+    """It tells of what became of an invoice or a mandate (`Notice`). Else what waits for a payer is asked for by
+    schedule, every few seconds at first (docs/adapters.md "How often a provider is asked")."""
+    looks_per_minute: int = 600
+    """How often a minute all processes together may ask for states by schedule. What a request or a notice asks, and
+    all that writes, comes on top: leave room for it below the provider's own limit."""
     remittance_max_kopecks: int | None = None
     """The most that one remittance may be; a larger sum goes in several. None: no such bound."""
 
@@ -55,7 +61,7 @@ class Invoice(msgspec.Struct, frozen=True, kw_only=True):
     payload: str
     link: str
     check_after: float | None = None
-    """Seconds after which asking for the state is worthwhile, for providers that send no notice."""
+    """Seconds after which asking for the state is worthwhile, for the first time."""
 
 
 class InvoiceStatus(StrEnum):
@@ -88,6 +94,8 @@ class InvoiceState(msgspec.Struct, frozen=True, kw_only=True):
     status: InvoiceStatus
     transfers: tuple[Transfer, ...] = ()
     failure: str | None = None
+    check_after: float | None = None
+    """Seconds after which asking again is worthwhile, as long as the invoice is open. None: as `sends_notices` says."""
 
 
 class RefundRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -75,6 +75,9 @@ class MandateState(msgspec.Struct, frozen=True, kw_only=True):
     """Of the first charge. Its money goes back by `Bank.refund`, with `reference`."""
     failure: str | None = None
     """With REFUSED: a failure reason of docs/payments.md "What you get"."""
+    check_after: float | None = None
+    """Seconds after which asking again is worthwhile, as long as the binding is open. None: as
+    `BankCapabilities.sends_notices` says."""
 
     def __repr__(self) -> str:
         # The token is a secret, and transfers name payers.

@@ -18,7 +18,7 @@ from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.frontends.compose import FurtherBank, open_house
+from cambist.frontends.compose import Adapters, FurtherBank, open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import Pretence
 from cambist.ports.bundle import Ports
@@ -160,7 +160,11 @@ class TestHouse:
 
 @asynccontextmanager
 async def open_test_house(
-    *, receiver: bool = True, further_banks: Sequence[FurtherBank] = (), **settings: Any
+    *,
+    receiver: bool = True,
+    further_banks: Sequence[FurtherBank] = (),
+    adapters: Adapters | None = None,
+    **settings: Any,
 ) -> AsyncIterator[TestHouse]:
     """A house in memory; with `receiver`, the merchant's webhook address and secret are set. Its `script` is that of
     each mode's first bank; `further_banks` bring their own. At the end every event and webhook is held against its
@@ -176,7 +180,13 @@ async def open_test_house(
         }
     )
     async with open_house(
-        wanted, clock=clock, ids=SeededIds(), notifier=postman, script=script, further_banks=further_banks
+        wanted,
+        clock=clock,
+        ids=SeededIds(),
+        notifier=postman,
+        script=script,
+        further_banks=further_banks,
+        adapters=adapters or Adapters(),
     ) as house:
         account = await accounts.create_account(house.ports, "Merchant")
         if receiver:

@@ -293,6 +293,7 @@ def _everything(*, links_later: bool, draws: bool) -> BankCapabilities:
         own_lifetime=True,
         direct_link=True,
         simulated=True,
+        sends_notices=True,
         draws_invoices=draws,
         mandates=True,
         mandate_charges=True,

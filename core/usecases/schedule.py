@@ -30,10 +30,12 @@ def pause_after(asked: int) -> timedelta:
 
 def next_ask(check_after: float | None, asked: int, now: datetime) -> datetime:
     """When to ask again: when the provider says that it is worthwhile (in seconds), else by the ladder."""
-    if check_after is None:
-        return now + pause_after(asked)
-    hint = timedelta(seconds=min(check_after, ASK_AGAIN[-1].total_seconds()))
-    return now + max(hint, _SHORTEST)
+    return now + (pause_after(asked) if check_after is None else hinted(check_after))
+
+
+def hinted(check_after: float) -> timedelta:
+    """The pause that a provider asks for, in seconds, within the bounds of ours."""
+    return max(timedelta(seconds=min(check_after, ASK_AGAIN[-1].total_seconds())), _SHORTEST)
 
 
 def next_late_look(pauses: Sequence[timedelta], since: datetime, now: datetime, *, advanced: bool) -> datetime | None:

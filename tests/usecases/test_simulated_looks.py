@@ -68,6 +68,7 @@ class TestPayments:
         async with open_test_house() as plain:
             bank = plain.ports.banks.named("simulator-test").capabilities
         real = msgspec.structs.replace(bank, simulated=False)
+        assert real.sends_notices
         async with open_test_house(further_banks=[FurtherBank(name="real", capabilities=real)]) as house:
             house.script.create.append(Twist(ending=Ending.UNAVAILABLE))
             await house.created()

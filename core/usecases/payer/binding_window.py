@@ -18,9 +18,11 @@ from ...domain.payer.window import web_link
 from ...domain.payments.payments import BindingCharge, FailureReason, Payment
 from ...domain.subscriptions.periods import Interval
 from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at
+from ..gateways.polling import hurry_look
 from ..payments.recurring import any_subscription
 from ..sandbox.subscriptions import simulate_event, simulator_of
 from ..subscriptions.binding_opening import open_binding
+from ..subscriptions.bindings import WAITING, WATCH_BINDING
 from ..test_clock import find_test_clock, in_test_time
 from .window import shop_name
 
@@ -110,14 +112,17 @@ async def binding_view(ports: Ports, subscription_id: str) -> BindingView | None
     )
 
 
-async def binding_standing(ports: Ports, subscription_id: str) -> BindingStanding | None:
-    """For whoever asks every second. None as in `binding_view`."""
+async def binding_standing(ports: Ports, subscription_id: str, *, opened: bool = False) -> BindingStanding | None:
+    """For whoever asks every second. `opened`: the page begins to ask, or is back from the bank's, so the bank is asked
+    soon. None as in `binding_view`."""
     async with ports.storage.unit() as unit:
         subscription = await any_subscription(unit, subscription_id)
         payment = None if subscription is None else await _payment(unit, subscription)
         test_clock = (
             None if subscription is None else await find_test_clock(unit, subscription.account_id, subscription.mode)
         )
+    if opened and payment is not None and payment.status in WAITING:
+        await hurry_look(ports, WATCH_BINDING, payment)
     with ports.clock.entered(test_clock):
         return None if subscription is None else _standing(subscription, payment, ports.clock.now())
 

@@ -13,6 +13,9 @@ from ...domain.ids import PAYMENT, is_prefixed
 from ...domain.money import Rub
 from ...domain.payer.window import Face, face, web_link
 from ...domain.payments.payments import FailureReason, Payment, PaymentStatus
+from ..gateways.polling import hurry_look
+from ..payments.opening import WATCH
+from ..payments.progress import MAY_BE_PAID
 from ..sandbox.sandbox import simulate_payment
 from ..simulated import is_simulated
 from ..test_clock import find_test_clock, in_test_time
@@ -78,6 +81,7 @@ async def view(ports: Ports, payment_id: str) -> PayerView | None:
         account = await unit[Account].get(payment.account_id)
     if shop is None or account is None:
         return None
+    await _hurry_look(ports, payment)
     return PayerView(
         id=payment.id,
         standing=present,
@@ -96,13 +100,21 @@ async def view(ports: Ports, payment_id: str) -> PayerView | None:
     )
 
 
-async def standing(ports: Ports, payment_id: str) -> Standing | None:
-    """For whoever asks every second: one read, and in test mode another. None as in `view`."""
+async def standing(ports: Ports, payment_id: str, *, opened: bool = False) -> Standing | None:
+    """For whoever asks every second: one read, and in test mode another. `opened`: the page begins to ask, or is back
+    from the bank's, so the bank is asked soon. None as in `view`."""
     async with ports.storage.unit() as unit:
         payment = await _payment(unit, payment_id)
         test_clock = None if payment is None else await find_test_clock(unit, payment.account_id, payment.mode)
+    if opened and payment is not None:
+        await _hurry_look(ports, payment)
     with ports.clock.entered(test_clock):
         return None if payment is None else _standing(ports, payment)
+
+
+async def _hurry_look(ports: Ports, payment: Payment) -> None:
+    if payment.status in MAY_BE_PAID:
+        await hurry_look(ports, WATCH, payment)
 
 
 def acts(ports: Ports, payment: Payment, shown: Face) -> tuple[Act, ...]:

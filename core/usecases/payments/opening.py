@@ -23,6 +23,7 @@ from ...domain.payments.payments import ASKING, OPEN, Opening, Payment, lifetime
 from ..accounts.terminals import terminal_of
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
+from ..gateways.polling import Looked, next_poll
 from ..gateways.watch import watched
 from ..schedule import FollowUp
 from ..units import retrying
@@ -51,9 +52,8 @@ def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
 
 def _first_look(ports: Ports, payment: Payment, invoice: Invoice) -> datetime:
     """At the deadline, or sooner where the bank sends no notice."""
-    if invoice.check_after is None:
-        return payment.expires_at
-    return min(payment.expires_at, ports.clock.now() + timedelta(seconds=invoice.check_after))
+    poll = next_poll(ports, payment, Looked(check_after=invoice.check_after))
+    return payment.expires_at if poll is None else min(payment.expires_at, poll)
 
 
 def _request(payment: Payment) -> InvoiceRequest:

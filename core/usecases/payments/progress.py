@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from ....ports.bank import InvoiceState, InvoiceStatus
 from ....ports.bundle import Ports
-from ....ports.faults import NO_ANSWER
+from ....ports.faults import NO_ANSWER, Unavailable
 from ....ports.jobs import Job
 from ...domain.errors import Refusal
 from ...domain.payments.payments import (
@@ -18,6 +18,7 @@ from ...domain.payments.payments import (
     PaymentStatus,
 )
 from ...domain.payments.reports import Report
+from ..gateways.polling import Looked, next_poll, next_turn
 from ..gateways.watch import at_bank
 from ..schedule import ASK_AGAIN, next_late_look, pause_after, reschedule_at
 from ..simulated import is_advanced_over
@@ -40,6 +41,9 @@ LATE_LOOKS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
 
 _BANK_AWAY = timedelta(seconds=30)
 
+MAY_BE_PAID = (_S.PENDING, _S.PROCESSING, _S.EXPIRED)
+"""What the bank may still have news of by itself."""
+
 
 def _report(state: InvoiceState) -> Report:
     return Report(
@@ -51,13 +55,13 @@ async def look(ports: Ports, payment: Payment) -> Payment:
     """Ask the bank how the invoice stands, and let the answer take effect. Raises: what the bank port raises."""
     if payment.bank_reference is None:
         return payment
-    return await apply(ports, payment.id, await _ask(ports, payment)) or payment
+    return await apply(ports, payment.id, _report(await _ask(ports, payment))) or payment
 
 
-async def _ask(ports: Ports, payment: Payment) -> Report:
+async def _ask(ports: Ports, payment: Payment) -> InvoiceState:
     """Raises: what the bank port raises."""
     async with at_bank(ports, payment) as bank:
-        return _report(await bank.invoice_state(payment.bank_reference or ""))
+        return await bank.invoice_state(payment.bank_reference or "")
 
 
 async def watch(ports: Ports, job: Job) -> None:
@@ -65,21 +69,24 @@ async def watch(ports: Ports, job: Job) -> None:
     payment = await ports.storage.get(Payment, job.argument)
     if payment is not None and payment.bank_reference is None:
         payment = await _recover(ports, job, payment)
+    looked = Looked()
     if payment is not None and payment.bank_reference is not None:
-        payment = await _look_or_expire(ports, payment)
-    due = None
-    if payment is not None:
-        due = next_look(payment, job.attempts, ports.clock.now(), advanced=is_advanced_over(ports, payment.bank))
-    await reschedule_at(ports, job, due)
+        payment, looked = await _look_or_expire(ports, payment)
+    await reschedule_at(ports, job, None if payment is None else next_look(ports, payment, job.attempts, looked))
 
 
-async def _look_or_expire(ports: Ports, payment: Payment) -> Payment:
+async def _look_or_expire(ports: Ports, payment: Payment) -> tuple[Payment, Looked]:
+    """A bank that is away, or was asked too often already, keeps no payment pending past its deadline: `expired` allows
+    a late success."""
+    turn = await next_turn(ports, payment)
+    if turn is not None:
+        return await _expire_if_due(ports, payment), Looked(turn=turn)
     try:
-        report = await _ask(ports, payment)
-    except NO_ANSWER:
-        # A bank that is away keeps no payment pending past its deadline: `expired` allows a late success.
-        report = Report(status=_S.PENDING)
-    return await apply(ports, payment.id, report) or payment
+        state = await _ask(ports, payment)
+    except NO_ANSWER as fault:
+        wait = fault.retry_after if isinstance(fault, Unavailable) else None
+        return await _expire_if_due(ports, payment), Looked(check_after=wait)
+    return await apply(ports, payment.id, _report(state)) or payment, Looked(check_after=state.check_after)
 
 
 async def _expire_if_due(ports: Ports, payment: Payment) -> Payment:
@@ -110,16 +117,21 @@ async def _recover(ports: Ports, job: Job, payment: Payment) -> Payment | None:
         return await ports.storage.get(Payment, payment.id)
 
 
-def next_look(payment: Payment, looks: int, now: datetime, *, advanced: bool) -> datetime | None:
+def next_look(ports: Ports, payment: Payment, looks: int, looked: Looked) -> datetime | None:
     """The next moment at which we ask the bank about this payment by ourselves; None when only its notices count from
     now on."""
+    now = ports.clock.now()
     if payment.bank_reference is None and payment.status in (_S.PENDING, _S.EXPIRED):
         if payment.opening is Opening.UNKNOWN and looks > len(ASK_AGAIN):
             # After the last it is the operator's (docs/operations.md "What needs a person").
             return None
         return now + pause_after(looks)
-    if payment.status in (_S.PENDING, _S.PROCESSING):
-        return max(payment.expires_at, now + _BANK_AWAY)
+    if payment.status not in MAY_BE_PAID:
+        return None
+    poll = next_poll(ports, payment, looked)
     if payment.status is _S.EXPIRED:
-        return next_late_look(LATE_LOOKS, payment.created_at, now, advanced=advanced)
-    return None
+        late = next_late_look(LATE_LOOKS, payment.created_at, now, advanced=is_advanced_over(ports, payment.bank))
+        return late if poll is None or late is None else min(poll, late)
+    if poll is None:
+        return max(payment.expires_at, now + _BANK_AWAY)
+    return min(poll, payment.expires_at) if now < payment.expires_at else poll

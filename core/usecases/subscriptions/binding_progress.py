@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import NO_ANSWER
+from ....ports.faults import NO_ANSWER, Unavailable
 from ....ports.jobs import Job
 from ....ports.mandates import MandateState
 from ....ports.storage import Unit
@@ -27,6 +27,7 @@ from ...domain.subscriptions.binding_reports import (
 from ...domain.subscriptions.moves import Mandate
 from ...domain.subscriptions.periods import current_period
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
+from ..gateways.polling import Looked, next_poll, next_turn
 from ..gateways.watch import watched
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
 from ..payments.recurring import any_subscription, bound_by, save_subscription
@@ -170,20 +171,28 @@ async def watch_binding(ports: Ports, job: Job) -> None:
     payment = await ports.storage.get(Payment, job.argument)
     if payment is not None and payment.bank_reference is None:
         payment = await _recover(ports, payment)
+    looked = Looked()
     if payment is not None and payment.bank_reference is not None:
-        payment = await look_or_lapse(ports, payment)
-    await _reschedule(ports, job, payment)
+        payment, looked = await look_or_lapse(ports, payment)
+    await _reschedule(ports, job, payment, looked)
 
 
-async def look_or_lapse(ports: Ports, payment: Payment) -> Payment:
-    """A bank that is away keeps no binding pending past its deadline: `expired` allows a late success."""
-    if payment.bank_reference is None:
-        return payment
+async def look_or_lapse(ports: Ports, payment: Payment) -> tuple[Payment, Looked]:
+    """Ask the bank about a binding that has its reference. A bank that is away, or was asked too often already, keeps
+    none pending past its deadline: `expired` allows a late success."""
+    turn = await next_turn(ports, payment)
+    if turn is not None:
+        return await _lapse_if_due(ports, payment), Looked(turn=turn)
     try:
         state = await _ask(ports, payment)
-    except NO_ANSWER:
-        return await conclude(ports, payment, BindingReport(standing=MandateStanding.OPEN)) or payment
-    return await _take(ports, payment, state)
+    except NO_ANSWER as fault:
+        wait = fault.retry_after if isinstance(fault, Unavailable) else None
+        return await _lapse_if_due(ports, payment), Looked(check_after=wait)
+    return await _take(ports, payment, state), Looked(check_after=state.check_after)
+
+
+async def _lapse_if_due(ports: Ports, payment: Payment) -> Payment:
+    return await conclude(ports, payment, BindingReport(standing=MandateStanding.OPEN)) or payment
 
 
 async def _recover(ports: Ports, payment: Payment) -> Payment | None:
@@ -196,7 +205,7 @@ async def _recover(ports: Ports, payment: Payment) -> Payment | None:
     try:
         found = await find_at_bank(ports, payment)
     except NO_ANSWER:
-        return await conclude(ports, payment, BindingReport(standing=MandateStanding.OPEN))
+        return await _lapse_if_due(ports, payment)
     if found is None or found.bank_reference is not None or found.status not in WAITING:
         return found
 
@@ -209,32 +218,34 @@ async def _recover(ports: Ports, payment: Payment) -> Payment | None:
     return None
 
 
-async def _reschedule(ports: Ports, job: Job, payment: Payment | None) -> None:
+async def _reschedule(ports: Ports, job: Job, payment: Payment | None, looked: Looked) -> None:
     async def next_due(unit: Unit) -> datetime | None:
         subscription = None if payment is None else await any_subscription(unit, payment.subscription_id or "")
         if payment is None or subscription is None:
             return None
-        advanced = is_advanced_over(ports, payment.bank)
-        return next_look(payment, subscription, job.attempts, ports.clock.now(), advanced=advanced)
+        return next_look(ports, payment, subscription, job.attempts, looked)
 
     await reschedule(ports, job, next_due)
 
 
 def next_look(
-    payment: Payment, subscription: Subscription, looks: int, now: datetime, *, advanced: bool
+    ports: Ports, payment: Payment, subscription: Subscription, looks: int, looked: Looked
 ) -> datetime | None:
     """When the bank is asked about this binding again by ourselves; None: only its notices count from now on."""
+    now, advanced = ports.clock.now(), is_advanced_over(ports, payment.bank)
+    poll = next_poll(ports, payment, looked)
     payer_looks = ADVANCED_LOOKS if advanced else PAYER_LOOKS
     step = ASK_AGAIN[min(max(looks, 1), len(ASK_AGAIN)) - 1]
     if payment.bank_reference is None and payment.status in WAITING:
         return min(now + step, max(payment.expires_at, now + ASK_AGAIN[0]))
     if payment.status in WAITING:
         wait = step if payment.bank_link is None and payment.qr_payload is None else payer_looks
-        return min(now + wait, max(payment.expires_at, now + ASK_AGAIN[1]))
+        return min(poll or now + wait, max(payment.expires_at, now + ASK_AGAIN[1]))
     if payment.status in _OVER:
-        return next_late_look(LATE_LOOKS, payment.created_at, now, advanced=advanced)
+        late = next_late_look(LATE_LOOKS, payment.created_at, now, advanced=advanced)
+        return late if poll is None or late is None else min(poll, late)
     waits = subscription.status is SubscriptionStatus.PENDING_BINDING
     if waits and payment.status in (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.AMOUNT_MISMATCH):
         # Paid and not bound, or under review: the mandate, or the review's end, may still come.
-        return now + payer_looks
+        return poll or now + payer_looks
     return None

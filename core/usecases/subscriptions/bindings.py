@@ -31,6 +31,7 @@ from ...domain.subscriptions.subscriptions import (
 )
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
+from ..gateways.polling import Looked, next_poll
 from ..gateways.watch import watched
 from ..payments.opening import routeless
 from ..payments.recurring import any_subscription, binding_operation, new_recurring_payment, save_subscription
@@ -196,8 +197,9 @@ async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced:
                 await save_subscription(ports, unit, before, after)
             else:
                 unit[Subscription].save(after)
-        if made.check_after is not None:
-            await WATCH_BINDING.hurry(unit, payment.id, now + timedelta(seconds=made.check_after))
+        first_look = next_poll(ports, payment, Looked(check_after=made.check_after))
+        if first_look is not None:
+            await WATCH_BINDING.hurry(unit, payment.id, first_look)
         bound = msgspec.structs.replace(
             payment,
             opening=Opening.OPEN,

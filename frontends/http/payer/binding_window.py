@@ -49,8 +49,8 @@ class _Window(LivePage):
         view = await see(self._ports, object_id)
         return None if view is None else self._page.draw(view, language_of(request), wished_language(request))
 
-    async def look(self, object_id: str) -> Sight | None:
-        standing = await binding_window.binding_standing(self._ports, object_id)
+    async def look(self, object_id: str, *, opened: bool = False) -> Sight | None:
+        standing = await binding_window.binding_standing(self._ports, object_id, opened=opened)
         if standing is None:
             return None
         return Sight(

@@ -39,8 +39,9 @@ class LivePage(ABC):
         """The page as it stands now; None when there is none."""
 
     @abstractmethod
-    async def look(self, object_id: str) -> Sight | None:
-        """What the page's script is told now; None when there is no such page."""
+    async def look(self, object_id: str, *, opened: bool = False) -> Sight | None:
+        """What the page's script is told now; None when there is no such page. `opened`: it begins to ask, or is back
+        from the bank's."""
 
     @abstractmethod
     async def is_simulated(self, object_id: str) -> bool:
@@ -93,13 +94,13 @@ class LivePage(ABC):
 
     async def _state(self, object_id: str) -> Response[bytes]:
         """For pages that cannot keep a stream open."""
-        sight = await self.look(object_id)
+        sight = await self.look(object_id, opened=True)
         response = answer(CLOSED, status=404) if sight is None else answer(sight.wire)
         response.headers.update(HEADERS)
         return response
 
     async def _events(self, request: Asked, object_id: str) -> Response[Any]:
-        sight = await self.look(object_id)
+        sight = await self.look(object_id, opened=True)
         if sight is None:
             return self._notices.say(request, "closed", 404)
         seat = Seat(page=object_id, address=origin(request, self._trusted))

@@ -52,8 +52,8 @@ class _Window(LivePage):
         view = await payer_window.view(self._ports, object_id)
         return None if view is None else self._page.window(view, language_of(request), wished_language(request))
 
-    async def look(self, object_id: str) -> Sight | None:
-        return await look(self._ports, object_id)
+    async def look(self, object_id: str, *, opened: bool = False) -> Sight | None:
+        return await look(self._ports, object_id, opened=opened)
 
     async def is_simulated(self, object_id: str) -> bool:
         view = await payer_window.view(self._ports, object_id)
@@ -67,10 +67,10 @@ class _Window(LivePage):
         return self._page.link(object_id, wish)
 
 
-async def look(ports: Ports, payment_id: str) -> Sight | None:
+async def look(ports: Ports, payment_id: str, *, opened: bool = False) -> Sight | None:
     """What the page's script reads of a payment; times are Unix milliseconds of the service's clock. None when the
-    window is closed."""
-    standing = await payer_window.standing(ports, payment_id)
+    window is closed. `opened`: as `LivePage.look` has it."""
+    standing = await payer_window.standing(ports, payment_id, opened=opened)
     if standing is None:
         return None
     return Sight(

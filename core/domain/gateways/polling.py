@@ -1,0 +1,54 @@
+"""How often a provider is asked by itself about what waits for a payer, and how many such looks a minute it gets
+(docs/adapters.md "How often a provider is asked")."""
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+SHORTEST = timedelta(seconds=3)
+LONGEST = timedelta(seconds=30)
+_PART = 15
+"""A look comes after a fifteenth of the time that has passed: a payer who is still there will mostly pay soon."""
+
+_LATE_SHORTEST = timedelta(minutes=1)
+_LATE_PART = 6
+
+_SLOT, _MINUTE = 10, 60
+"""Seconds over which a provider's looks are spread evenly; a minute where it takes fewer than six."""
+_KEPT = (2, 5)
+"""Of all looks, the part that is kept for those that somebody waits for."""
+
+
+def poll_pause(age: timedelta) -> timedelta:
+    """How long after a look at something that was opened `age` ago, and is still open, the next one comes."""
+    return min(max(age / _PART, SHORTEST), LONGEST)
+
+
+def late_poll_pause(age: timedelta) -> timedelta:
+    """The same once it is over for us, and its money may still come."""
+    return max(age / _LATE_PART, _LATE_SHORTEST)
+
+
+class Slot(NamedTuple):
+    """The stretch of time in which looks at one provider are counted together."""
+
+    begin: datetime
+    seconds: int
+    kept: int
+    """How many looks are kept in it for those that somebody waits for."""
+    common: int
+    """How many are for all."""
+
+    def turn_after(self, number: int) -> datetime:
+        """When to come back, as the look of this `number` among the common ones of the slot, where they are given out:
+        those that are too many are spread over the slots to come, as many in each as may be asked."""
+        later, place = divmod(max(number - self.common, 1) - 1, max(self.common, 1))
+        return self.begin + timedelta(seconds=self.seconds * (1 + later + place / max(self.common, 1)))
+
+
+def slot_at(now: datetime, looks_per_minute: int) -> Slot:
+    """The slot of this moment at a provider that may be looked at so often."""
+    seconds = _MINUTE if looks_per_minute < _MINUTE // _SLOT else _SLOT
+    looks = max(looks_per_minute * seconds // _MINUTE, 1)
+    kept = looks * _KEPT[0] // _KEPT[1]
+    passed = timedelta(seconds=now.second % seconds, microseconds=now.microsecond)
+    return Slot(now - passed, seconds, kept, looks - kept)
