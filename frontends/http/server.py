@@ -41,10 +41,6 @@ log = logging.getLogger("cambist.serve")
 
 _BACKLOG = 4096
 
-_KEEP_ALIVE = 75
-"""Seconds an idle connection stays open: longer than clients and balancers (60 s is usual) keep theirs, so that it is
-they who close. Who closes first must not be the server: a request sent into its closing is one nobody repeats."""
-
 
 class Running(msgspec.Struct, frozen=True):
     """A service that accepts requests."""
@@ -173,7 +169,6 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Sto
         proxy_headers=False,
         server_header=False,
         lifespan="off",
-        timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=max(floor(ends.for_requests - lame_duck), 1),
     )
     return LeavingServer(config, crowd, streams, departure, house.ports.clock, lame_duck)

@@ -1,5 +1,5 @@
-"""A connection that sends half a request is closed (docs/limits.md "Times"); one that waits for us, or rests, is
-not."""
+"""A connection that sends half a request, or asks nothing more, is closed (docs/limits.md "Times"); one that waits for
+us is not."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from cambist.frontends.http.door.half_requests import BODY, GRACE, HEAD, LEAST, HalfRequests
+from cambist.frontends.http.door.half_requests import BODY, GRACE, HEAD, IDLE, LEAST, HalfRequests
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 
@@ -96,14 +96,20 @@ async def test_half_a_head_after_a_whole_request_has_a_time_of_its_own(monkeypat
         writer.close()
 
 
-async def test_a_connection_at_rest_is_left_to_the_server_s_own_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_is_closed_on_which_nothing_more_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     async with a_door(monkeypatch) as door:
         reader, writer = await door.call(WHOLE)
         await reader.readuntil(b'{"status":"ok"}')
-        for moment in (0.0, 100.0, 200.0):
+        for moment in (0.0, IDLE - 0.001):
             door.looks.look(moment)
         writer.write(WHOLE)
         await reader.readuntil(b'{"status":"ok"}')
+        for moment in (IDLE, 2 * IDLE - 0.001):  # it was idle for the first time again
+            door.looks.look(moment)
+        await door.settled()
+        assert not reader.at_eof()
+        door.looks.look(2 * IDLE)
+        assert await is_closed(reader)
         writer.close()
 
 

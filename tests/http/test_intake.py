@@ -222,6 +222,51 @@ async def test_a_connection_that_rests_keeps_next_to_nothing(monkeypatch: pytest
         writer.close()
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_an_idle_connection_keeps_nothing_of_what_it_asked_for(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """Neither a parser from when the request is whole, nor the request once it is answered, nor a timer."""
+    lines: list[Any] = []
+    began = GatedProtocol.begin
+
+    def begin(line: GatedProtocol, cycle: Any, app: Any) -> "asyncio.Task[None]":
+        lines.append(line)
+        return began(line, cycle, app)
+
+    monkeypatch.setattr(GatedProtocol, "begin", begin)
+    async with asyncio.timeout(60), running(Settings(database_url="memory://", port=0), works=False) as service:
+        port = int(service.house.settings.base_url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for _ in range(2):
+            writer.write(f"{method} /api/v1/payments HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx".encode())
+            assert (await reader.readuntil(b"}}")).startswith(b"HTTP/1.1 401 ")
+            line = lines.pop()
+            assert (line.parser, line.cycle, line.scope, line.headers) == (None, None, None, None)
+            assert line.timeout_keep_alive_task is None
+        writer.close()
+
+
+async def test_a_request_that_waits_to_be_begun_keeps_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(rules.Intake, "take", lambda *given: waiting.append(given[1:]))
+    async with asyncio.timeout(60), running(Settings(database_url="memory://", port=0), works=False) as service:
+        port = int(service.house.settings.base_url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n1")
+        while not waiting:
+            await asyncio.sleep(0)
+        line, cycle, app = waiting[0]
+        assert line.parser is not None, "its body is still to come"
+        writer.write(b"2")
+        while cycle.more_body:
+            await asyncio.sleep(0)
+        assert line.parser is None
+        line.begin(cycle, app)
+        assert (await reader.readuntil(b"}}")).startswith(b"HTTP/1.1 404 ")
+        writer.close()
+
+
 async def test_a_head_that_has_begun_behind_a_refused_request_is_read_to_its_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

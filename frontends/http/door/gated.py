@@ -51,14 +51,28 @@ class GatedProtocol(BoundedProtocol):
             self.ended()
 
     def _parse(self, data: bytes) -> None:
-        """Parse it; who then rests, and has begun to say nothing more, needs no parser until it speaks again."""
+        """Parse it; who has begun to say nothing more behind a whole request needs no parser until it speaks again."""
         if self.parser is None and not self.transport.is_closing():
             self.parser = httptools.HttpRequestParser(self)
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the server's
         super()._parse(data)
-        if self.scope is None:
+        scope: Any = self.scope
+        cycle: Any = self.cycle
+        if scope is None or (cycle is not None and scope is cycle.scope and not cycle.more_body):
             nothing: Any = None
             self.parser = nothing
+
+    def on_response_complete(self) -> None:
+        """As the server's; of who is idle then, nothing is kept that belongs to a request."""
+        super().on_response_complete()
+        if self.idle_since is not None:
+            self._forget(self.cycle)
+
+    def _forget(self, cycle: Any) -> None:
+        """Keep nothing of what was asked, unless the head of another has begun, or its body is still to come."""
+        if self.scope is cycle.scope and not cycle.more_body:
+            nothing: Any = None
+            self.cycle = self.scope = self.headers = nothing
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         if cycle.scope["method"] in _READS:
@@ -123,11 +137,10 @@ class GatedProtocol(BoundedProtocol):
         self.transport.write(b"%s%sx-request-id: %s\r\n\r\n%s" % (_HEAD, lines, request_id, _BODY))
         if b"connection" in ours:
             self.transport.close()
-        nothing: Any = None  # thousands may rest: none keeps what it asked for
-        if self.scope is cycle.scope and not self.transport.is_closing():  # else a head has begun, or a body may come
-            self.cycle = self.scope = self.headers = nothing
-        cycle.scope = nothing
-        self.on_response_complete()
+        if not self.transport.is_closing():
+            self._forget(cycle)
+        cycle.scope = None
+        super().on_response_complete()
         if not self.transport.is_closing() and not self.pipeline:
             self.rests_since = self._intake.now()
             self.flow.pause_reading()

@@ -1,5 +1,5 @@
-"""Closes connections that never send the rest of a head or body, so that nobody holds connections by saying nothing
-(docs/limits.md "Times").
+"""Closes connections that never send the rest of a head or body, or that ask nothing more, so that nobody holds
+connections by saying nothing (docs/limits.md "Times").
 
 All connections are looked at once a second, in place of a timer for each request: a quick request costs nothing.
 """
@@ -23,12 +23,17 @@ GRACE = 20.0
 LEAST = 500
 """Bytes of a body that give it one second more: a slow line is no attack."""
 
+IDLE = 75.0
+"""Seconds that an idle connection stays open, from the first look that finds it so: longer than clients and balancers
+keep theirs (60 s is usual), so that it is they who close. A request that is sent while the server closes is lost, and
+nobody repeats it."""
+
 EVERY = 1.0
 """Seconds between two looks."""
 
 
 class HalfRequests:
-    """Closes connections that have been waiting for the rest of one request for too long."""
+    """Closes connections that have been waiting for the rest of one request, or for another one, for too long."""
 
     def __init__(self, connections: Iterable[Any]) -> None:
         self._connections = connections
@@ -42,10 +47,15 @@ class HalfRequests:
             self.look(clock.monotonic())
 
     def look(self, now: float) -> None:
-        """Close the connections whose request has been incomplete for too long at `now`, in seconds of the monotonic
-        clock."""
+        """Close the connections that have been idle, or whose request has been incomplete, for too long at `now`, in
+        seconds of the monotonic clock."""
         waiting: dict[Any, tuple[object, float]] = {}
         for connection in tuple(self._connections):
+            if connection.idle_since is not None:
+                connection.idle_since = since = min(connection.idle_since, now)
+                if now - since >= IDLE:
+                    connection.transport.close()
+                continue
             found = _missing(connection)
             if found is None:
                 continue
@@ -61,12 +71,11 @@ class HalfRequests:
 
 
 def _missing(connection: Any) -> tuple[object, float] | None:
-    """Which part of a request a connection (uvicorn's protocol) still wants from its client, and for how many seconds
-    it may. None: nothing is missing, or it is between two requests, which the server itself bounds."""
+    """Which part of a request a connection that is not idle still wants from its client, and for how many seconds it
+    may. None: nothing is missing."""
     cycle = connection.cycle
     if cycle is None or cycle.response_complete:
-        at_rest = connection.timeout_keep_alive_task is not None
-        return None if at_rest else (("head", cycle, connection.rests_since), HEAD)
+        return ("head", cycle, connection.rests_since), HEAD
     if cycle.more_body and not cycle.scope["path"].startswith(UPLOADS):
         return ("body", cycle), min(GRACE + connection.body_received / LEAST, BODY)
     return None

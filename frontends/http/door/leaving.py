@@ -123,7 +123,7 @@ class LeavingServer(uvicorn.Server):
             spoke = _readable(resting)
             waiting = 0
             for connection in resting:
-                if connection.timeout_keep_alive_task is None or _number(connection) in spoke:
+                if connection.idle_since is None or _number(connection) in spoke:
                     waiting += 1
                 else:
                     connection.transport.close()
