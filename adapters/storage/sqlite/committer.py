@@ -92,7 +92,8 @@ class Committer:
         busy: float = BUSY,
     ) -> None:
         self._connection = connection
-        self._cursor = connection.cursor()  # one for all statements: to make one costs as much as a small statement
+        # One for all statements: to make one costs as much as a small one, and the connection keeps a trace of 200.
+        self._cursor = connection.cursor()
         self._turnstile = turnstile
         self._opened_file = open_file
         self._begin_batch, self._end_batch = begin, end
@@ -143,7 +144,7 @@ class Committer:
             return None
 
     def _data_version(self) -> int:
-        (number,) = self._connection.execute("PRAGMA data_version").fetchone()
+        ((number,),) = self._cursor.execute("PRAGMA data_version").fetchall()
         return int(number)
 
     def _let_go(self) -> None:
@@ -175,7 +176,7 @@ class Committer:
         try:
             await self._begin()
             taken = await self._carry_out(batch)
-            await self._in_thread(self._connection.execute, "COMMIT")
+            await self._in_thread(self._cursor.execute, "COMMIT")
             self._opened_file.look()
             self._opened_file.require()
         except Unavailable as lost:
@@ -206,7 +207,7 @@ class Committer:
     def _begun_at_once(self) -> bool:
         """Begin; False where another process writes."""
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._cursor.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as fault:
             if fault.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                 raise
@@ -220,7 +221,7 @@ class Committer:
                 if self._begun_at_once():
                     return
                 time.sleep(_AGAIN)
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._cursor.execute("BEGIN IMMEDIATE")
 
     async def _carry_out(self, batch: list[_Waiting]) -> list[_Waiting]:
         self._begin_batch()
