@@ -94,7 +94,7 @@ async def open_house(
         opening = adapters.storage(kick) if adapters.storage else _open_storage(settings, clock, kick, patient=patient)
         kept = await opening
         closing.push_async_callback(kept.close)
-        closing.push_async_callback(closed_soon, "the meter", counters.close)
+        closing.push_async_callback(closed_soon, "the counters", counters.close)
         if recognising and adapters.storage is None and has_own_schema(settings.storage_url):
             await recognise(kept, open_beside(settings), ticking, SystemIds())
         # What is kept elsewhere than in memory needs keys that are kept, too.

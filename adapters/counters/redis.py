@@ -26,7 +26,8 @@ from ...ports.clock import Clock
 from ...ports.counters import Counter
 from .memory import MemoryCounters
 
-PREFIX = "cambist:meter"
+PREFIX = "cambist.counters"
+"""Of keys in Redis; it stays, so that programs of two releases count together."""
 
 _ANSWERS_WITHIN = 1.0
 """Seconds for a connection and for an answer. A request waits at its door that long, at most, and only the first. Less
@@ -39,18 +40,18 @@ _BATCH = 256
 """Decisions in one call, so that no call holds up Redis for long."""
 
 _SCRIPT = """
-local reached, gauge, argument = {}, 0, 2
+local reached, counter, argument = {}, 0, 2
 while argument <= #ARGV do
     local over = false
     local count = tonumber(ARGV[argument])
     for number = 1, count do
-        gauge = gauge + 1
+        counter = counter + 1
         if over then
-            reached[gauge] = 0
+            reached[counter] = 0
         else
-            local value = redis.call('INCR', KEYS[gauge])
-            if value == 1 then redis.call('EXPIRE', KEYS[gauge], ARGV[1]) end
-            reached[gauge] = value
+            local value = redis.call('INCR', KEYS[counter])
+            if value == 1 then redis.call('EXPIRE', KEYS[counter], ARGV[1]) end
+            reached[counter] = value
             over = value > tonumber(ARGV[argument + number])
         end
     end
@@ -64,7 +65,7 @@ KEYS: the counters of all decisions, one after the other. ARGV: the seconds to k
 how many counters it has and their limits.
 """
 
-log = logging.getLogger("cambist.meter")
+log = logging.getLogger("cambist.counters")
 
 
 class _Decision:

@@ -129,6 +129,8 @@ def test_every_operation_has_examples_of_its_request_its_answers_and_its_refusal
                 examples += 1
             assert named or "example" in content or status in ("200", "503"), f"{name} {status}: {EXAMPLES_ARE_MADE}"
         assert examples, f"{name}: {EXAMPLES_ARE_MADE}"
+        done = [content for status, content in contents if status in ("200", "201")]
+        assert not done or any("example" in content for content in done), f"{name}: {EXAMPLES_ARE_MADE}"
         if "requestBody" in operation:
             body = operation["requestBody"]["content"]["application/json"]
             assert document.faults(body["schema"], body["example"]) == [], f"{name}: {EXAMPLES_ARE_MADE}"
