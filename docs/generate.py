@@ -23,6 +23,7 @@ import click
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from cambist.core.domain.accounts.quota import API  # noqa: E402
 from cambist.core.domain.errors import CATALOGUE, Entry, Retry  # noqa: E402
 from cambist.core.domain.exchanges.exchanges import EXCHANGE_MOVES, Direction  # noqa: E402
 from cambist.core.domain.kyc.clients import KYC_MOVES  # noqa: E402  (the program need not be installed)
@@ -35,9 +36,9 @@ from cambist.core.domain.settlement.withdrawals import WITHDRAWAL_MOVES  # noqa:
 from cambist.core.domain.subscriptions.subscriptions import SUBSCRIPTION_MOVES  # noqa: E402
 from cambist.core.domain.webhooks.events import EventType  # noqa: E402
 from cambist.frontends.cli.main import cli  # noqa: E402
-from cambist.frontends.http.openapi.model import API, Operation  # noqa: E402
+from cambist.frontends.http.door.operation import Operation  # noqa: E402
 from cambist.frontends.http.openapi.openapi import openapi_document  # noqa: E402
-from cambist.frontends.http.openapi.operations import OPERATIONS  # noqa: E402
+from cambist.frontends.http.operations import OPERATIONS  # noqa: E402
 
 DOCS = ROOT / "docs"
 IMAGES = DOCS / "images"
@@ -133,7 +134,7 @@ that creates something `MISSING_IDEMPOTENCY_KEY` and `IDEMPOTENCY_KEY_REUSED`; t
     )
 
 
-def _call_row(operation: Operation) -> str:
+def _call_row(operation: Operation[Any]) -> str:
     codes = [f"{status} `{code}`" for status, each in sorted(operation.refusals.items()) for code in each]
     return f"| `{operation.method.upper()} {operation.path.removeprefix(API)}` | {', '.join(codes)} |"
 

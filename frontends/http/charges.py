@@ -2,20 +2,19 @@
 docs/sandbox.md "The calls")."""
 
 import msgspec
-from litestar import Response, get, post
-from litestar.params import FromPath
+from litestar.types import ASGIApp
 
+from ...core.domain.accounts.accounts import Caller
 from ...core.domain.days import iso_or_none
 from ...core.domain.subscriptions.charge_decisions import ChargeWindow
 from ...core.domain.subscriptions.charges import ChargeOrder
 from ...core.usecases.sandbox.charges import NextChargeWish, wish_next_charge
 from ...core.usecases.subscriptions.charges import create_charge, list_charges, read_charge_window
 from ...ports.bundle import Ports
-from .door.access import ApiRequest, require_test_mode
-from .door.answers import answer, created
-from .door.bodies import body_reader, page_of
-from .door.routing import Router
-from .views import payment_view, payments_view
+from .door.answers import answer, made
+from .door.bodies import page_of
+from .door.operation import PAGES, ApiRequest, Operation, Refusals
+from .views import PaymentsView, PaymentView, payment_view, payments_view
 
 
 class ChargeWindowView(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,44 +47,89 @@ def charge_window_view(window: ChargeWindow) -> ChargeWindowView:
     )
 
 
-def charges_router(ports: Ports) -> Router:
-    """POST and GET /subscriptions/{id}/charges, GET /subscriptions/{id}/charge-window."""
-
-    @post("/charges")
-    async def charge(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
-        made = await create_charge(
-            ports,
-            request.auth,
-            subscription_id,
-            request.headers.get("idempotency-key"),
-            await body_reader(request, ChargeOrder),
-        )
-        view = payment_view(ports, made.payment)
-        if made.is_new or made.replayed:
-            return created(view, replayed=made.replayed)
-        return answer(view)
-
-    @get("/charges")
-    async def page(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
-        query = request.query_params
-        found = await list_charges(ports, request.auth, subscription_id, lambda: page_of(query))
-        return answer(payments_view(ports, found))
-
-    @get("/charge-window")
-    async def window(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
-        return answer(charge_window_view(await read_charge_window(ports, request.auth, subscription_id)))
-
-    return Router("/subscriptions/{subscription_id:str}", route_handlers=[charge, page, window])
+async def charge(ports: Ports, caller: Caller, request: ApiRequest[ChargeOrder]) -> ASGIApp:
+    """POST /subscriptions/{id}/charges."""
+    charged = await create_charge(ports, caller, request.id, request.key, request.read)
+    view = payment_view(ports, charged.payment)
+    if charged.is_new or charged.replayed:
+        return made(view, replayed=charged.replayed)
+    return answer(view)
 
 
-def sandbox_charges_router(ports: Ports) -> Router:
-    """POST /sandbox/subscriptions/{id}/next-charge, for test keys only. Answers with the wish."""
+async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /subscriptions/{id}/charges."""
+    found = await list_charges(ports, caller, request.id, lambda: page_of(request.query))
+    return answer(payments_view(ports, found))
 
-    @post("/next-charge", status_code=200)
-    async def next_charge(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
-        wish = await wish_next_charge(ports, request.auth, subscription_id, await body_reader(request, NextChargeWish))
-        return answer(wish)
 
-    return Router(
-        "/sandbox/subscriptions/{subscription_id:str}", route_handlers=[next_charge], guards=[require_test_mode]
-    )
+async def window(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /subscriptions/{id}/charge-window."""
+    return answer(charge_window_view(await read_charge_window(ports, caller, request.id)))
+
+
+async def next_charge(ports: Ports, caller: Caller, request: ApiRequest[NextChargeWish]) -> ASGIApp:
+    """POST /sandbox/subscriptions/{id}/next-charge. Answers with the wish."""
+    return answer(await wish_next_charge(ports, caller, request.id, request.read))
+
+
+_NO_SUBSCRIPTION: Refusals = {404: ("SUBSCRIPTION_NOT_FOUND",)}
+
+CHARGES = (
+    Operation(
+        "create_charge",
+        "post",
+        "/api/v1/subscriptions/{subscription_id}/charges",
+        "Subscriptions",
+        "Charge the payer by the mandate, once per period",
+        charge,
+        body=ChargeOrder,
+        answer=PaymentView,
+        creates=True,
+        refusals={
+            **_NO_SUBSCRIPTION,
+            400: ("INVALID_AMOUNT",),
+            409: (
+                "CHARGE_MANDATE_INACTIVE",
+                "CHARGE_BEFORE_WINDOW",
+                "RECURRING_CHARGE_EXHAUSTED",
+                "CHARGE_PERIOD_OCCUPIED",
+                "CAP_EXCEEDED",
+            ),
+            501: ("RECURRING_NOT_SUPPORTED",),
+            502: ("PROVIDER_ERROR",),
+            503: ("PROVIDER_NOT_CONFIGURED", "PROVIDER_UNAVAILABLE"),
+        },
+    ),
+    Operation(
+        "list_charges",
+        "get",
+        "/api/v1/subscriptions/{subscription_id}/charges",
+        "Subscriptions",
+        "The charges of a subscription, the newest first; external_id null marks the binding's",
+        page,
+        answer=PaymentsView,
+        query=PAGES,
+        refusals=_NO_SUBSCRIPTION,
+    ),
+    Operation(
+        "get_charge_window",
+        "get",
+        "/api/v1/subscriptions/{subscription_id}/charge-window",
+        "Subscriptions",
+        "The period that a charge would be for, and whether one may be made now",
+        window,
+        answer=ChargeWindowView,
+        refusals=_NO_SUBSCRIPTION,
+    ),
+    Operation(
+        "set_next_charge",
+        "post",
+        "/api/v1/sandbox/subscriptions/{subscription_id}/next-charge",
+        "Sandbox",
+        "What the bank answers to the next charge",
+        next_charge,
+        body=NextChargeWish,
+        answer=NextChargeWish,
+        refusals={404: ("SUBSCRIPTION_NOT_FOUND", "NOT_FOUND"), 409: ("INVALID_STATE",)},
+    ),
+)

@@ -2,10 +2,11 @@
 docs/sandbox.md "The calls")."""
 
 import msgspec
-from litestar import Response, get, post
+from litestar.types import ASGIApp
 
+from ...core.domain.accounts.accounts import Caller
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.kyc.clients import client_status
+from ...core.domain.kyc.clients import ClientStatus, client_status
 from ...core.usecases.kyc.clients import (
     ClientFilter,
     ClientSimulation,
@@ -15,10 +16,9 @@ from ...core.usecases.kyc.clients import (
 )
 from ...core.usecases.paging import Page
 from ...ports.bundle import Ports
-from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer
-from .door.bodies import body_reader, page_of
-from .door.routing import Router
+from .door.bodies import page_of
+from .door.operation import PAGES, ApiRequest, Operation, Query
 from .views import Pagination, pagination
 
 
@@ -77,24 +77,42 @@ def clients_view(page: Page[ShownClient]) -> ClientsView:
     return ClientsView(data=[client_view(each) for each in page.records], pagination=pagination(page))
 
 
-def clients_router(ports: Ports) -> Router:
+async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
     """GET /exchange-clients."""
-
-    @get("/")
-    async def page(request: ApiRequest) -> Response[bytes]:
-        query = request.query_params
-        asked = ClientFilter(kyc_status=query.get("kyc_status"), q=query.get("q"))
-        return answer(clients_view(await list_clients(ports, request.auth, asked, *page_of(query))))
-
-    return Router("/exchange-clients", route_handlers=[page])
+    query = request.query
+    asked = ClientFilter(kyc_status=query.get("kyc_status"), q=query.get("q"))
+    return answer(clients_view(await list_clients(ports, caller, asked, *page_of(query))))
 
 
-def sandbox_clients_router(ports: Ports) -> Router:
-    """POST /sandbox/exchange-clients, for test keys only (docs/sandbox.md "The calls")."""
+async def simulate(ports: Ports, caller: Caller, request: ApiRequest[ClientSimulation]) -> ASGIApp:
+    """POST /sandbox/exchange-clients."""
+    return answer(client_view(await simulate_client(ports, caller, request.read())))
 
-    @post("/", status_code=200)
-    async def simulate(request: ApiRequest) -> Response[bytes]:
-        wanted = (await body_reader(request, ClientSimulation))()
-        return answer(client_view(await simulate_client(ports, request.auth, wanted)))
 
-    return Router("/sandbox/exchange-clients", route_handlers=[simulate], guards=[require_test_mode])
+CLIENTS = (
+    Operation(
+        "list_exchange_clients",
+        "get",
+        "/api/v1/exchange-clients",
+        "Exchanges",
+        "End clients, the newest first",
+        page,
+        answer=ClientsView,
+        query=(
+            *PAGES,
+            Query("kyc_status", "In this state only.", {"enum": [*ClientStatus]}),
+            Query("q", "Digits of the phone, at least three; all else is dropped."),
+        ),
+    ),
+    Operation(
+        "simulate_exchange_client",
+        "post",
+        "/api/v1/sandbox/exchange-clients",
+        "Sandbox",
+        "Let the client of a phone be in a state",
+        simulate,
+        body=ClientSimulation,
+        answer=ClientView,
+        refusals={404: ("NOT_FOUND",)},
+    ),
+)

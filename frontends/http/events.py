@@ -1,4 +1,4 @@
-"""Events and the merchant's receiver over HTTP. No rule lives here (docs/webhooks.md "Looking, and sending again").
+"""Events over HTTP. No rule lives here (docs/webhooks.md "Looking, and sending again").
 
 None of these calls makes a resource, so none needs an Idempotency-Key.
 """
@@ -6,17 +6,14 @@ None of these calls makes a resource, so none needs an Idempotency-Key.
 from collections.abc import Mapping
 
 import msgspec
-from litestar import Response, get, post
-from litestar.params import FromPath
+from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
-from ...core.domain.accounts.accounts import Mode
+from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.webhooks.breaker import Breaker
 from ...core.domain.webhooks.delivery import AT_ONCE
 from ...core.domain.webhooks.events import Attempt
 from ...core.usecases.paging import Page
-from ...core.usecases.webhooks.endpoint import EndpointState, TestReport, endpoint_state, send_test
 from ...core.usecases.webhooks.events import (
     EventQuery,
     EventRange,
@@ -27,10 +24,9 @@ from ...core.usecases.webhooks.events import (
 )
 from ...core.usecases.webhooks.resends import resend_event, resend_range
 from ...ports.bundle import Ports
-from .door.access import ApiRequest
 from .door.answers import answer
-from .door.bodies import body_reader, page_of
-from .door.routing import Router
+from .door.bodies import page_of
+from .door.operation import MOMENT, PAGES, ApiRequest, Operation, Query, Refusals
 from .views import Pagination
 
 
@@ -74,59 +70,15 @@ class WholeEventView(EventView, frozen=True, kw_only=True):
     attempts: list[AttemptView]
 
 
+class ResendCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many events are being sent again."""
+
+    events: int
+
+
 class EventsView(msgspec.Struct, frozen=True, kw_only=True):
     data: list[EventView]
     pagination: Pagination
-
-
-class BreakerView(msgspec.Struct, frozen=True, kw_only=True):
-    """Open: the receiver failed too often in a row; events wait, and one is sent at `next_probe_at`."""
-
-    state: str
-    failures: int
-    opened_at: str | None
-    next_probe_at: str | None
-
-
-class FailureView(msgspec.Struct, frozen=True, kw_only=True):
-    """The last webhook that was not answered well."""
-
-    event_id: str
-    at: str
-    answer: str
-    status: int | None
-    note: str
-
-
-class BacklogView(msgspec.Struct, frozen=True, kw_only=True):
-    held: int
-    pending: int
-    failed: int
-
-
-class EndpointView(msgspec.Struct, frozen=True, kw_only=True):
-    url: str | None
-    secret_set: bool
-    previous_secret_until: str | None
-    breaker: BreakerView
-    backlog: BacklogView
-    last_success_at: str | None
-    last_failure: FailureView | None
-    sandbox: bool | UnsetType = UNSET
-
-
-class TestView(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a test webhook."""
-
-    __test__ = False
-
-    event_id: str
-    delivered: bool
-    sent_at: str
-    answer: str
-    status: int | None
-    note: str
-    took_ms: int
 
 
 def event_view(told: Told) -> EventView:
@@ -180,51 +132,6 @@ def events_view(page: Page[Told]) -> EventsView:
     )
 
 
-def endpoint_view(state: EndpointState) -> EndpointView:
-    """How the receiver does."""
-    account, breaker = state.account, state.breaker
-    return EndpointView(
-        url=account.settings.webhook_url,
-        secret_set=account.webhook_secret is not None,
-        previous_secret_until=iso_or_none(account.previous_secret_until),
-        breaker=BreakerView(
-            state="open" if breaker.is_open else "closed",
-            failures=breaker.failures,
-            opened_at=iso_or_none(breaker.opened_at),
-            next_probe_at=iso_or_none(breaker.next_probe_at),
-        ),
-        backlog=BacklogView(**{status.value: count for status, count in state.backlog.items()}),
-        last_success_at=iso_or_none(breaker.last_success_at),
-        last_failure=_failure_view(breaker),
-        sandbox=True if breaker.mode is Mode.TEST else UNSET,
-    )
-
-
-def _failure_view(breaker: Breaker) -> FailureView | None:
-    if breaker.last_failure_at is None:
-        return None
-    return FailureView(
-        event_id=breaker.last_failed_event or "",
-        at=iso(breaker.last_failure_at),
-        answer=breaker.last_answer or "",
-        status=breaker.last_status,
-        note=breaker.last_note or "",
-    )
-
-
-def report_view(report: TestReport) -> TestView:
-    """The result of a test webhook."""
-    return TestView(
-        event_id=report.event_id,
-        delivered=report.delivered,
-        sent_at=iso(report.sent_at),
-        answer=report.result.answer.value,
-        status=report.result.status,
-        note=report.result.note,
-        took_ms=report.result.took_ms,
-    )
-
-
 def _query(values: Mapping[str, str]) -> EventQuery:
     return EventQuery(
         type=values.get("type"),
@@ -235,40 +142,75 @@ def _query(values: Mapping[str, str]) -> EventQuery:
     )
 
 
-def events_router(ports: Ports) -> Router:
-    """GET /events, GET /events/{id}, POST /events/{id}/resend, POST /events/resend."""
-
-    @get("/")
-    async def page(request: ApiRequest) -> Response[bytes]:
-        number, size = page_of(request.query_params)
-        return answer(events_view(await list_events(ports, request.auth, _query(request.query_params), number, size)))
-
-    @get("/{event_id:str}")
-    async def one(request: ApiRequest, event_id: FromPath[str]) -> Response[bytes]:
-        return answer(whole_event_view(await get_event(ports, request.auth, event_id)))
-
-    @post("/{event_id:str}/resend", status_code=200)
-    async def resend(request: ApiRequest, event_id: FromPath[str]) -> Response[bytes]:
-        return answer(event_view(await resend_event(ports, request.auth, event_id)))
-
-    @post("/resend", status_code=200)
-    async def resend_many(request: ApiRequest) -> Response[bytes]:
-        wanted = (await body_reader(request, EventRange))()
-        caller = request.auth
-        return answer({"events": await resend_range(ports, caller.account_id, caller.mode, wanted.query)})
-
-    return Router("/events", route_handlers=[page, one, resend, resend_many])
+async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /events."""
+    query = request.query
+    number, size = page_of(query)
+    return answer(events_view(await list_events(ports, caller, _query(query), number, size)))
 
 
-def webhook_endpoint_router(ports: Ports) -> Router:
-    """GET /webhook-endpoint, POST /webhook-endpoint/test."""
+async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /events/{id}."""
+    return answer(whole_event_view(await get_event(ports, caller, request.id)))
 
-    @get("/")
-    async def state(request: ApiRequest) -> Response[bytes]:
-        return answer(endpoint_view(await endpoint_state(ports, request.auth)))
 
-    @post("/test", status_code=200)
-    async def test(request: ApiRequest) -> Response[bytes]:
-        return answer(report_view(await send_test(ports, request.auth)))
+async def resend(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """POST /events/{id}/resend."""
+    return answer(event_view(await resend_event(ports, caller, request.id)))
 
-    return Router("/webhook-endpoint", route_handlers=[state, test])
+
+async def resend_many(ports: Ports, caller: Caller, request: ApiRequest[EventRange]) -> ASGIApp:
+    """POST /events/resend."""
+    count = await resend_range(ports, caller.account_id, caller.mode, request.read().query)
+    return answer(ResendCount(events=count))
+
+
+_NO_EVENT: Refusals = {404: ("EVENT_NOT_FOUND",)}
+
+EVENTS = (
+    Operation(
+        "list_events",
+        "get",
+        "/api/v1/events",
+        "Events",
+        "Events, the newest first",
+        page,
+        answer=EventsView,
+        query=(
+            *PAGES,
+            *(Query(name, "Exactly this.") for name in ("type", "object_id", "delivery_status")),
+            Query("from", "From this moment on.", MOMENT),
+            Query("to", "Until before this moment.", MOMENT),
+        ),
+    ),
+    Operation(
+        "get_event",
+        "get",
+        "/api/v1/events/{event_id}",
+        "Events",
+        "An event with its payload and every attempt",
+        one,
+        answer=WholeEventView,
+        refusals=_NO_EVENT,
+    ),
+    Operation(
+        "resend_event",
+        "post",
+        "/api/v1/events/{event_id}/resend",
+        "Events",
+        "Send an event again",
+        resend,
+        answer=EventView,
+        refusals=_NO_EVENT,
+    ),
+    Operation(
+        "resend_events",
+        "post",
+        "/api/v1/events/resend",
+        "Events",
+        "Send all events of a range again",
+        resend_many,
+        body=EventRange,
+        answer=ResendCount,
+    ),
+)

@@ -1,9 +1,9 @@
 """Exchanges over HTTP. No rule lives here (docs/exchanges.md "Exchanges"; docs/sandbox.md "The calls")."""
 
 import msgspec
-from litestar import Response, get, post
-from litestar.params import FromPath
+from litestar.types import ASGIApp
 
+from ...core.domain.accounts.accounts import Caller
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.exchanges.exchanges import Exchange, shown_received
 from ...core.domain.exchanges.orders import ExchangeOrder
@@ -19,10 +19,9 @@ from ...core.usecases.sandbox.exchange_orders import ExchangeWish, begin_simulat
 from ...core.usecases.sandbox.exchanges import ExchangeSimulation, simulate_exchange
 from ...core.usecases.sealed import open_exchange_phone
 from ...ports.bundle import Ports
-from .door.access import ApiRequest, require_test_mode
-from .door.answers import answer, created
-from .door.bodies import body_reader, page_of
-from .door.routing import Router
+from .door.answers import answer, made
+from .door.bodies import page_of
+from .door.operation import PAGES, ApiRequest, Operation, Query, Refusals
 from .views import Pagination, pagination
 
 
@@ -107,47 +106,118 @@ def exchanges_view(ports: Ports, page: Page[Exchange]) -> ExchangesView:
     return ExchangesView(data=[exchange_view(ports, each) for each in page.records], pagination=pagination(page))
 
 
-def exchanges_router(ports: Ports) -> Router:
-    """POST /exchanges, GET /exchanges, GET /exchanges/{id}, POST /exchanges/{id}/cancel."""
-
-    @post("/")
-    async def create(request: ApiRequest) -> Response[bytes]:
-        made = await create_exchange(
-            ports, request.auth, request.headers.get("idempotency-key"), await body_reader(request, ExchangeOrder)
-        )
-        return created(new_exchange_view(made.resource), replayed=made.replayed)
-
-    @get("/")
-    async def page(request: ApiRequest) -> Response[bytes]:
-        number, size = page_of(request.query_params)
-        found = await list_exchanges(ports, request.auth, request.query_params.get("status"), number, size)
-        return answer(exchanges_view(ports, found))
-
-    @get("/{exchange_id:str}")
-    async def one(request: ApiRequest, exchange_id: FromPath[str]) -> Response[bytes]:
-        return answer(exchange_view(ports, await get_exchange(ports, request.auth, exchange_id)))
-
-    @post("/{exchange_id:str}/cancel", status_code=200)
-    async def cancel(request: ApiRequest, exchange_id: FromPath[str]) -> Response[bytes]:
-        return answer(exchange_view(ports, await cancel_exchange(ports, request.auth, exchange_id)))
-
-    return Router("/exchanges", route_handlers=[create, page, one, cancel])
+async def create(ports: Ports, caller: Caller, request: ApiRequest[ExchangeOrder]) -> ASGIApp:
+    """POST /exchanges."""
+    exchange = await create_exchange(ports, caller, request.key, request.read)
+    return made(new_exchange_view(exchange.resource), replayed=exchange.replayed)
 
 
-def sandbox_exchanges_router(ports: Ports) -> Router:
-    """POST /sandbox/exchanges, POST /sandbox/exchanges/{id}/simulate, for test keys only
-    (docs/sandbox.md "The calls")."""
+async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /exchanges."""
+    query = request.query
+    number, size = page_of(query)
+    return answer(exchanges_view(ports, await list_exchanges(ports, caller, query.get("status"), number, size)))
 
-    @post("/")
-    async def begin(request: ApiRequest) -> Response[bytes]:
-        begun = await begin_simulated(ports, request.auth, await body_reader(request, ExchangeWish))
-        return answer(exchange_view(ports, begun), status=201)
 
-    @post("/{exchange_id:str}/simulate", status_code=200)
-    async def simulate(request: ApiRequest, exchange_id: FromPath[str]) -> Response[bytes]:
-        simulated = await simulate_exchange(
-            ports, request.auth, exchange_id, await body_reader(request, ExchangeSimulation)
-        )
-        return answer(exchange_view(ports, simulated))
+async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /exchanges/{id}."""
+    return answer(exchange_view(ports, await get_exchange(ports, caller, request.id)))
 
-    return Router("/sandbox/exchanges", route_handlers=[begin, simulate], guards=[require_test_mode])
+
+async def cancel(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """POST /exchanges/{id}/cancel."""
+    return answer(exchange_view(ports, await cancel_exchange(ports, caller, request.id)))
+
+
+async def begin(ports: Ports, caller: Caller, request: ApiRequest[ExchangeWish]) -> ASGIApp:
+    """POST /sandbox/exchanges."""
+    return answer(exchange_view(ports, await begin_simulated(ports, caller, request.read)), status=201)
+
+
+async def simulate(ports: Ports, caller: Caller, request: ApiRequest[ExchangeSimulation]) -> ASGIApp:
+    """POST /sandbox/exchanges/{id}/simulate."""
+    return answer(exchange_view(ports, await simulate_exchange(ports, caller, request.id, request.read)))
+
+
+_NO_EXCHANGE: Refusals = {404: ("EXCHANGE_NOT_FOUND",)}
+_BEGINNING: Refusals = {
+    400: ("INVALID_AMOUNT", "AMOUNT_TOO_LOW", "AMOUNT_TOO_HIGH", "FEATURE_NOT_ENABLED"),
+    403: ("CLIENT_BLOCKED",),
+    409: ("EXCHANGE_IN_PROGRESS",),
+    422: ("VALIDATION_ERROR", "CLIENT_NOT_REGISTERED"),
+    502: ("RATE_INVALID",),
+    503: ("FEATURE_DISABLED", "PROVIDER_UNAVAILABLE", "PROVIDER_NOT_CONFIGURED"),
+}
+
+EXCHANGES = (
+    Operation(
+        "create_exchange",
+        "post",
+        "/api/v1/exchanges",
+        "Exchanges",
+        "Begin an exchange of a client's USDT to RUB",
+        create,
+        body=ExchangeOrder,
+        answer=NewExchangeView,
+        creates=True,
+        refusals={**_BEGINNING, 409: ("IDEMPOTENCY_TERMINAL", "EXCHANGE_IN_PROGRESS")},
+    ),
+    Operation(
+        "list_exchanges",
+        "get",
+        "/api/v1/exchanges",
+        "Exchanges",
+        "Exchanges in both directions, the newest first",
+        page,
+        answer=ExchangesView,
+        query=(*PAGES, Query("status", "An exchange status, in any case.")),
+    ),
+    Operation(
+        "get_exchange",
+        "get",
+        "/api/v1/exchanges/{exchange_id}",
+        "Exchanges",
+        "An exchange",
+        one,
+        answer=ExchangeView,
+        refusals=_NO_EXCHANGE,
+    ),
+    Operation(
+        "cancel_exchange",
+        "post",
+        "/api/v1/exchanges/{exchange_id}/cancel",
+        "Exchanges",
+        "Call an exchange off before USDT were received",
+        cancel,
+        answer=ExchangeView,
+        refusals={**_NO_EXCHANGE, 409: ("INVALID_STATE",), 503: ("PROVIDER_UNAVAILABLE",)},
+    ),
+    Operation(
+        "begin_exchange",
+        "post",
+        "/api/v1/sandbox/exchanges",
+        "Sandbox",
+        "Begin an exchange of RUB to USDT, as an operator would, or one that stays pending",
+        begin,
+        body=ExchangeWish,
+        answer=ExchangeView,
+        status=201,
+        refusals=_BEGINNING,
+    ),
+    Operation(
+        "simulate_exchange",
+        "post",
+        "/api/v1/sandbox/exchanges/{exchange_id}/simulate",
+        "Sandbox",
+        "Lead an exchange to an outcome, as its client, the chain and the bank would",
+        simulate,
+        body=ExchangeSimulation,
+        answer=ExchangeView,
+        refusals={
+            **_NO_EXCHANGE,
+            400: ("INVALID_AMOUNT",),
+            409: ("INVALID_STATE",),
+            503: ("PROVIDER_UNAVAILABLE",),
+        },
+    ),
+)

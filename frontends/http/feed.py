@@ -1,22 +1,18 @@
 """The feed of test letters over HTTP, which `cambist listen` follows (docs/cli.md "Commands"). Test keys only."""
 
 import re
-from collections.abc import Sequence
 
 import msgspec
-from litestar import Response, get
+from litestar.types import ASGIApp
 
 from ...core.domain.accounts.accounts import Caller
-from ...core.domain.accounts.quota import Network
 from ...core.domain.days import iso
 from ...core.domain.errors import shape_error
 from ...core.domain.webhooks.events import EventType
 from ...core.usecases.webhooks.feed import BEGINNING, NOW, Fed, FedLetter, listening_secret, read_feed, read_types
 from ...ports.bundle import Ports
-from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer
-from .door.origin import origin
-from .door.routing import Router
+from .door.operation import ApiRequest, Operation, Query
 from .door.streams import Seat, WindowStreams
 
 LONGEST_WAIT = 30
@@ -110,15 +106,28 @@ async def _next_letters(
     return fed
 
 
-def letters_router(ports: Ports, streams: WindowStreams, trusted_proxies: Sequence[Network] = ()) -> Router:
+async def letters(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
     """GET /sandbox/letters."""
+    query = request.query
+    after, seconds, types = query.get("after", BEGINNING), _seconds(query.get("wait")), read_types(query.get("types"))
+    fed = await _next_letters(ports, request.context.streams, request.address, caller, after, types, seconds)
+    return answer(letters_view(ports, caller, fed))
 
-    @get("/")
-    async def letters(request: ApiRequest) -> Response[bytes]:
-        query = request.query_params
-        after, seconds = query.get("after", BEGINNING), _seconds(query.get("wait"))
-        address, types = origin(request, trusted_proxies), read_types(query.get("types"))
-        fed = await _next_letters(ports, streams, address, request.auth, after, types, seconds)
-        return answer(letters_view(ports, request.auth, fed))
 
-    return Router("/sandbox/letters", route_handlers=[letters], guards=[require_test_mode])
+LETTERS = (
+    Operation(
+        "list_letters",
+        "get",
+        "/api/v1/sandbox/letters",
+        "Sandbox",
+        "Follow the test events, signed, in the order of a cursor",
+        letters,
+        answer=LettersView,
+        query=(
+            Query("after", "A cursor, `beginning` (the default) or `now`."),
+            Query("wait", "Seconds to wait for an event.", {"type": "integer", "minimum": 0, "maximum": LONGEST_WAIT}),
+            Query("types", "Event types with commas; without: all."),
+        ),
+        refusals={404: ("NOT_FOUND",)},
+    ),
+)

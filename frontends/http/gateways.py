@@ -1,16 +1,14 @@
 """Gateways over HTTP (docs/webhooks.md "Gateways"; docs/sandbox.md "The calls"). No rule lives here."""
 
 import msgspec
-from litestar import Response, get, post
-from litestar.params import FromPath
+from litestar.types import ASGIApp
 
+from ...core.domain.accounts.accounts import Caller
 from ...core.domain.days import iso_or_none
 from ...core.usecases.gateways.gateways import GatewaySimulation, ShownGateway, list_gateways, simulate_gateway
 from ...ports.bundle import Ports
-from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer
-from .door.bodies import body_reader
-from .door.routing import Router
+from .door.operation import ApiRequest, Operation
 
 
 class GatewayView(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,23 +33,35 @@ def gateway_view(shown: ShownGateway) -> GatewayView:
     )
 
 
-def gateways_router(ports: Ports) -> Router:
+async def every(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
     """GET /gateways."""
-
-    @get("/")
-    async def every(request: ApiRequest) -> Response[bytes]:
-        caller = request.auth
-        return answer([gateway_view(each) for each in await list_gateways(ports, caller.mode, caller.account_id)])
-
-    return Router("/gateways", route_handlers=[every])
+    return answer([gateway_view(each) for each in await list_gateways(ports, caller.mode, caller.account_id)])
 
 
-def sandbox_gateways_router(ports: Ports) -> Router:
-    """POST /sandbox/gateways/{id}/simulate, for test keys only."""
+async def simulate(ports: Ports, caller: Caller, request: ApiRequest[GatewaySimulation]) -> ASGIApp:
+    """POST /sandbox/gateways/{id}/simulate."""
+    return answer(gateway_view(await simulate_gateway(ports, caller, request.id, request.read())))
 
-    @post("/{gateway_id:str}/simulate", status_code=200)
-    async def simulate(request: ApiRequest, gateway_id: FromPath[str]) -> Response[bytes]:
-        wanted = (await body_reader(request, GatewaySimulation))()
-        return answer(gateway_view(await simulate_gateway(ports, request.auth, gateway_id, wanted)))
 
-    return Router("/sandbox/gateways", route_handlers=[simulate], guards=[require_test_mode])
+GATEWAYS = (
+    Operation(
+        "list_gateways",
+        "get",
+        "/api/v1/gateways",
+        "Gateways",
+        "The payment gateways and how each is",
+        every,
+        answer=list[GatewayView],
+    ),
+    Operation(
+        "simulate_gateway",
+        "post",
+        "/api/v1/sandbox/gateways/{gateway_id}/simulate",
+        "Sandbox",
+        "Play a status with a gateway, for this account only",
+        simulate,
+        body=GatewaySimulation,
+        answer=GatewayView,
+        refusals={404: ("GATEWAY_NOT_FOUND", "NOT_FOUND")},
+    ),
+)

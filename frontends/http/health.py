@@ -7,11 +7,13 @@ from collections.abc import Callable
 import msgspec
 from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
+from litestar.types import ASGIApp
 
 from ...core.domain.days import iso
 from ...core.usecases.operators.health import EVERY, LOOKED_AT_EVERY, PARTS, SIGNS, Question, Rule
 from ...ports.bundle import Ports
 from .door.answers import answer
+from .door.operation import ApiRequest, Operation
 
 PATIENCE = 1.9
 """Seconds after which a part that does not answer does not work. All that one request asks has no more: monitors and
@@ -63,7 +65,7 @@ class _Looked:
         return well
 
 
-class _Doctor:
+class Doctor:
     """Asks all rules; those that need the storage only while it works."""
 
     def __init__(self, ports: Ports) -> None:
@@ -87,31 +89,49 @@ async def _not_well(looked: dict[str, _Looked], within: float) -> list[str]:
     return [name for name, is_well in zip(looked, well, strict=True) if not is_well]
 
 
-def health_handlers(ports: Ports, is_leaving: Callable[[], bool] = lambda: False) -> list[HTTPRouteHandler]:
-    """GET /health (also under /api/v1), /livez, /readyz; none needs a key. One that `is_leaving` is not ready."""
-    doctor = _Doctor(ports)
+async def get_health(ports: Ports, _: None, request: ApiRequest[None]) -> ASGIApp:
+    """GET /health, also under /api/v1."""
+    degraded = await request.context.degraded()
+    view = Health(
+        status="degraded" if degraded else "ok",
+        timestamp=iso(ports.clock.now()),
+        core="degraded" if "storage" in degraded else "ok",
+        degraded=degraded,
+    )
+    return answer(view, status=503 if degraded else 200)
 
-    @get(["/health", "/api/v1/health"])
-    async def health() -> Response[bytes]:
-        degraded = await doctor.degraded()
-        view = Health(
-            status="degraded" if degraded else "ok",
-            timestamp=iso(ports.clock.now()),
-            core="degraded" if "storage" in degraded else "ok",
-            degraded=degraded,
-        )
-        return answer(view, status=503 if degraded else 200)
+
+_MEANING = "Whether the service works; needs no key"
+
+HEALTH = (
+    Operation("get_health", "get", "/health", "Health", _MEANING, get_health, answer=Health, failing=503, keyed=False),
+    Operation(
+        "get_api_health",
+        "get",
+        "/api/v1/health",
+        "Health",
+        _MEANING,
+        get_health,
+        answer=Health,
+        failing=503,
+        keyed=False,
+    ),
+)
+
+
+def probe_handlers(doctor: Doctor, is_leaving: Callable[[], bool] = lambda: False) -> list[HTTPRouteHandler]:
+    """GET /livez and /readyz; neither needs a key. One that `is_leaving` is not ready."""
 
     @get("/livez")
     async def livez() -> Response[bytes]:
-        return answer({"status": "ok"})
+        return answer({"status": "ok"}).of_framework()
 
     @get("/readyz")
     async def readyz() -> Response[bytes]:
         if is_leaving():
-            return answer({"status": "leaving"}, status=503)
+            return answer({"status": "leaving"}, status=503).of_framework()
         # The storage alone: a balancer that goes by this must not take every process out while Redis is away.
         ready = await doctor.storage_works()
-        return answer({"status": "ok" if ready else "degraded"}, status=200 if ready else 503)
+        return answer({"status": "ok" if ready else "degraded"}, status=200 if ready else 503).of_framework()
 
-    return [health, livez, readyz]
+    return [livez, readyz]

@@ -2,18 +2,17 @@
 phone is one."""
 
 import msgspec
-from litestar import Response, post
+from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
+from ...core.domain.accounts.accounts import Caller
 from ...core.domain.kyc.kyc import CheckOrder, RegisterOrder, UploadOrder
 from ...core.usecases.kyc.check import KycAnswer, check
 from ...core.usecases.kyc.register import register
 from ...core.usecases.kyc.uploads import Grant, grant_upload
 from ...ports.bundle import Ports
-from .door.access import ApiRequest
 from .door.answers import answer
-from .door.bodies import body_reader
-from .door.routing import Router
+from .door.operation import ApiRequest, Operation, Refusals
 
 
 class CheckView(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,21 +63,57 @@ def upload_view(of: Grant) -> UploadView:
     return UploadView(upload_url=of.upload_url, file_key=of.file_key)
 
 
-def kyc_router(ports: Ports) -> Router:
-    """POST /kyc/check, /kyc/upload-url, /kyc/register."""
+async def check_client(ports: Ports, caller: Caller, request: ApiRequest[CheckOrder]) -> ASGIApp:
+    """POST /kyc/check."""
+    return answer(check_view(await check(ports, caller, request.read)))
 
-    @post("/check", status_code=200)
-    async def check_client(request: ApiRequest) -> Response[bytes]:
-        return answer(check_view(await check(ports, request.auth, await body_reader(request, CheckOrder))))
 
-    @post("/upload-url", status_code=200)
-    async def upload_url(request: ApiRequest) -> Response[bytes]:
-        grant = await grant_upload(ports, request.auth, await body_reader(request, UploadOrder))
-        return answer(upload_view(grant))
+async def upload_url(ports: Ports, caller: Caller, request: ApiRequest[UploadOrder]) -> ASGIApp:
+    """POST /kyc/upload-url."""
+    return answer(upload_view(await grant_upload(ports, caller, request.read)))
 
-    @post("/register", status_code=200)
-    async def register_client(request: ApiRequest) -> Response[bytes]:
-        done = await register(ports, request.auth, await body_reader(request, RegisterOrder))
-        return answer(registration_view(done))
 
-    return Router("/kyc", route_handlers=[check_client, upload_url, register_client])
+async def register_client(ports: Ports, caller: Caller, request: ApiRequest[RegisterOrder]) -> ASGIApp:
+    """POST /kyc/register."""
+    return answer(registration_view(await register(ports, caller, request.read)))
+
+
+_ALWAYS: Refusals = {400: ("SANDBOX_NOT_SUPPORTED",), 403: ("PROVIDER_DISABLED",)}
+_REQUIRED: Refusals = {400: ("SANDBOX_NOT_SUPPORTED", "KYC_NOT_REQUIRED"), 403: ("PROVIDER_DISABLED",)}
+_VERIFIER: Refusals = {502: ("PROVIDER_ERROR",), 503: ("KYC_UNAVAILABLE",)}
+
+KYC = (
+    Operation(
+        "check_client",
+        "post",
+        "/api/v1/kyc/check",
+        "KYC",
+        "Where a client's verification stands",
+        check_client,
+        body=CheckOrder,
+        answer=CheckView,
+        refusals={**_ALWAYS, **_VERIFIER},
+    ),
+    Operation(
+        "create_upload_url",
+        "post",
+        "/api/v1/kyc/upload-url",
+        "KYC",
+        "A place to PUT one document, within ten minutes",
+        upload_url,
+        body=UploadOrder,
+        answer=UploadView,
+        refusals=_REQUIRED,
+    ),
+    Operation(
+        "register_client",
+        "post",
+        "/api/v1/kyc/register",
+        "KYC",
+        "Have a client verified; a repeat for the same phone answers with the stored result",
+        register_client,
+        body=RegisterOrder,
+        answer=RegistrationView,
+        refusals={**_REQUIRED, **_VERIFIER, 500: ("KYC_PERSIST_FAILED",)},
+    ),
+)

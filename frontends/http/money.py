@@ -1,16 +1,16 @@
 """The balance and the rate (docs/settlement.md "The rate")."""
 
 import msgspec
-from litestar import Response, get
+from litestar.types import ASGIApp
 
+from ...core.domain.accounts.accounts import Caller
 from ...core.domain.days import iso
 from ...core.domain.settlement.rates import shown
 from ...core.usecases.ledger.balance import Balance, read_balance
 from ...core.usecases.settlement.rates import MerchantRates, merchant_rates
 from ...ports.bundle import Ports
-from .door.access import ApiRequest
 from .door.answers import answer
-from .door.routing import Router
+from .door.operation import UUID, ApiRequest, Operation, Query
 
 PAIR = "RUB/USDT"
 NOTE = "Informational: the credit is computed at full precision with the rate of the settlement."
@@ -60,15 +60,27 @@ def rate_view(rates: MerchantRates) -> RateView:
     )
 
 
-def money_router(ports: Ports) -> Router:
-    """GET /balance, GET /rates."""
+async def balance(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
+    """GET /balance."""
+    return answer(balance_view(await read_balance(ports, caller)))
 
-    @get("/balance")
-    async def balance(request: ApiRequest) -> Response[bytes]:
-        return answer(balance_view(await read_balance(ports, request.auth)))
 
-    @get("/rates")
-    async def rates(request: ApiRequest) -> Response[bytes]:
-        return answer(rate_view(await merchant_rates(ports, request.auth, request.query_params.get("shop_id"))))
+async def rates(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /rates."""
+    return answer(rate_view(await merchant_rates(ports, caller, request.query.get("shop_id"))))
 
-    return Router("/", route_handlers=[balance, rates])
+
+MONEY = (
+    Operation("get_balance", "get", "/api/v1/balance", "Money", "The balance", balance, answer=BalanceView),
+    Operation(
+        "get_rates",
+        "get",
+        "/api/v1/rates",
+        "Money",
+        "The rate of RUB/USDT, for calculators",
+        rates,
+        answer=RateView,
+        query=(Query("shop_id", "With the markup of this shop; without: of the default one.", UUID),),
+        refusals={400: ("SHOP_NOT_FOUND",), 422: ("SHOP_MARKUP_NOT_SET",), 503: ("RATE_UNAVAILABLE",)},
+    ),
+)

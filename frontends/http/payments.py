@@ -1,52 +1,116 @@
 """Payments over HTTP. No rule lives here (docs/payments.md "Taking one")."""
 
-from litestar import Response, get, post
-from litestar.params import FromPath
+import msgspec
+from litestar.types import ASGIApp
 
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.payments.orders import PaymentOrder
 from ...core.usecases.payments.list import PaymentFilter, list_payments
 from ...core.usecases.payments.payments import create_payment, get_payment, get_sbp_link
 from ...ports.bundle import Ports
-from .door.access import ApiRequest
-from .door.answers import Answer, answer, encode, made
-from .door.bodies import page_of, read_body
-from .door.routing import Router
-from .views import payment_view, payments_view
+from .door.answers import answer, made
+from .door.bodies import page_of
+from .door.operation import MOMENT, PAGES, UUID, ApiRequest, Operation, Query, Refusals
+from .views import PaymentsView, PaymentView, payment_view, payments_view
 
 
-def payments_router(ports: Ports) -> Router:
-    """POST /payments, GET /payments, GET /payments/{id}, GET /payments/{id}/sbp-link."""
+class SbpLink(msgspec.Struct, frozen=True, kw_only=True):
+    """The bank's own link; null for payments by an exchange terminal, and once it cannot be paid any more."""
 
-    @post("/")
-    async def create(request: ApiRequest) -> Response[bytes]:
-        key, content_type = request.headers.get("idempotency-key"), request.headers.get("content-type")
-        return (await create_one(ports, request.auth, key, content_type, await request.body())).of_framework()
-
-    @get("/")
-    async def page(request: ApiRequest) -> Response[bytes]:
-        query = request.query_params
-        number, size = page_of(query)
-        asked = PaymentFilter(**{name: query.get(name) for name in PaymentFilter.__struct_fields__})
-        return answer(payments_view(ports, await list_payments(ports, request.auth, asked, number, size)))
-
-    @get("/{payment_id:str}")
-    async def one(request: ApiRequest, payment_id: FromPath[str]) -> Response[bytes]:
-        return (await read_one(ports, request.auth, payment_id)).of_framework()
-
-    @get("/{payment_id:str}/sbp-link")
-    async def sbp_link(request: ApiRequest, payment_id: FromPath[str]) -> Response[bytes]:
-        return answer({"sbp_link": await get_sbp_link(ports, request.auth, payment_id)})
-
-    return Router("/payments", route_handlers=[create, page, one, sbp_link])
+    sbp_link: str | None
 
 
-async def create_one(ports: Ports, caller: Caller, key: str | None, content_type: str | None, body: bytes) -> Answer:
-    """POST /payments. Raises: what `create_payment` raises."""
-    payment = await create_payment(ports, caller, key, lambda: read_body(body, content_type, PaymentOrder))
+async def create(ports: Ports, caller: Caller, request: ApiRequest[PaymentOrder]) -> ASGIApp:
+    """POST /payments."""
+    payment = await create_payment(ports, caller, request.key, request.read)
     return made(payment_view(ports, payment.resource), replayed=payment.replayed)
 
 
-async def read_one(ports: Ports, caller: Caller, payment_id: str) -> Answer:
-    """GET /payments/{id}. Raises: what `get_payment` raises."""
-    return Answer(encode(payment_view(ports, await get_payment(ports, caller, payment_id))))
+async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /payments."""
+    query = request.query
+    number, size = page_of(query)
+    asked = PaymentFilter(**{name: query.get(name) for name in PaymentFilter.__struct_fields__})
+    return answer(payments_view(ports, await list_payments(ports, caller, asked, number, size)))
+
+
+async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /payments/{id}."""
+    return answer(payment_view(ports, await get_payment(ports, caller, request.id)))
+
+
+async def sbp_link(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /payments/{id}/sbp-link."""
+    return answer(SbpLink(sbp_link=await get_sbp_link(ports, caller, request.id)))
+
+
+_NO_PAYMENT: Refusals = {404: ("PAYMENT_NOT_FOUND",)}
+
+PAYMENTS = (
+    Operation(
+        "create_payment",
+        "post",
+        "/api/v1/payments",
+        "Payments",
+        "Take a payment",
+        create,
+        body=PaymentOrder,
+        answer=PaymentView,
+        creates=True,
+        refusals={
+            400: (
+                "INVALID_AMOUNT",
+                "AMOUNT_BELOW_MINIMUM",
+                "SHOP_NOT_FOUND",
+                "METHOD_SELECTION_DISABLED",
+                "METHOD_NOT_AVAILABLE",
+                "KYC_REQUIRED",
+                "KYC_PROCESSING",
+                "KYC_FAILED",
+                "PAYMENT_ROUTE_UNAVAILABLE",
+            ),
+            403: ("SHOP_DISABLED",),
+            422: ("VALIDATION_ERROR", "PAYMENT_UNAVAILABLE", "SHOP_MARKUP_NOT_SET", "PAYER_DATA_REQUIRED"),
+            502: ("PROVIDER_ERROR",),
+            503: ("PAYMENT_ROUTE_UNAVAILABLE", "PROVIDER_NOT_CONFIGURED"),
+        },
+    ),
+    Operation(
+        "list_payments",
+        "get",
+        "/api/v1/payments",
+        "Payments",
+        "Payments, the newest first",
+        page,
+        answer=PaymentsView,
+        query=(
+            *PAGES,
+            Query("shop_id", "Of this shop only.", UUID),
+            Query("status", "A payment status, in any case."),
+            *(Query(name, "Exactly this.") for name in ("external_id", "payment_method", "subscription_id")),
+            Query("created_from", "From this moment on.", MOMENT),
+            Query("created_to", "Until before this moment.", MOMENT),
+        ),
+        refusals={400: ("SHOP_NOT_FOUND",)},
+    ),
+    Operation(
+        "get_payment",
+        "get",
+        "/api/v1/payments/{payment_id}",
+        "Payments",
+        "A payment",
+        one,
+        answer=PaymentView,
+        refusals=_NO_PAYMENT,
+    ),
+    Operation(
+        "get_sbp_link",
+        "get",
+        "/api/v1/payments/{payment_id}/sbp-link",
+        "Payments",
+        "The bank's own link of a payment",
+        sbp_link,
+        answer=SbpLink,
+        refusals={403: ("DIRECT_LINK_NOT_ALLOWED",), **_NO_PAYMENT},
+    ),
+)

@@ -1,17 +1,15 @@
 """Delivery proofs over HTTP. No rule lives here (docs/payments.md "Delivery proofs")."""
 
 import msgspec
-from litestar import Response, get, post
-from litestar.params import FromPath
+from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
+from ...core.domain.accounts.accounts import Caller
 from ...core.domain.payments.proofs import DeliveryProof, ProofOrder, ProofStatus
 from ...core.usecases.payments.proofs import read_proof, submit_proof
 from ...ports.bundle import Ports
-from .door.access import ApiRequest
 from .door.answers import answer
-from .door.bodies import body_reader
-from .door.routing import Router
+from .door.operation import ApiRequest, Operation
 
 
 class ProofView(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,16 +33,40 @@ def proof_view(proof: DeliveryProof | None) -> ProofView:
     )
 
 
-def proofs_router(ports: Ports) -> Router:
-    """POST and GET /payments/{id}/delivery-proof. It makes no resource, so it takes no Idempotency-Key."""
+async def submit(ports: Ports, caller: Caller, request: ApiRequest[ProofOrder]) -> ASGIApp:
+    """POST /payments/{id}/delivery-proof. It makes no resource, so it takes no Idempotency-Key."""
+    return answer(proof_view(await submit_proof(ports, caller, request.id, request.read)))
 
-    @post("/", status_code=200)
-    async def submit(request: ApiRequest, payment_id: FromPath[str]) -> Response[bytes]:
-        proof = await submit_proof(ports, request.auth, payment_id, await body_reader(request, ProofOrder))
-        return answer(proof_view(proof))
 
-    @get("/")
-    async def read(request: ApiRequest, payment_id: FromPath[str]) -> Response[bytes]:
-        return answer(proof_view(await read_proof(ports, request.auth, payment_id)))
+async def read(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /payments/{id}/delivery-proof."""
+    return answer(proof_view(await read_proof(ports, caller, request.id)))
 
-    return Router("/payments/{payment_id:str}/delivery-proof", route_handlers=[submit, read])
+
+PROOFS = (
+    Operation(
+        "submit_delivery_proof",
+        "post",
+        "/api/v1/payments/{payment_id}/delivery-proof",
+        "Payments",
+        "Submit the hash of the USDT transfer to the client",
+        submit,
+        body=ProofOrder,
+        answer=ProofView,
+        refusals={
+            400: ("FEATURE_NOT_ENABLED",),
+            404: ("PAYMENT_NOT_FOUND",),
+            409: ("INVALID_STATUS", "DELIVERY_PROOF_LOCKED", "DELIVERY_PROOF_CONFLICT"),
+        },
+    ),
+    Operation(
+        "get_delivery_proof",
+        "get",
+        "/api/v1/payments/{payment_id}/delivery-proof",
+        "Payments",
+        "How the delivery proof stands",
+        read,
+        answer=ProofView,
+        refusals={400: ("FEATURE_NOT_ENABLED",), 404: ("PAYMENT_NOT_FOUND",)},
+    ),
+)

@@ -3,11 +3,10 @@
 from typing import Any
 
 import msgspec
-from litestar import Response, get, post
-from litestar.params import FromPath
+from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
-from ...core.domain.accounts.accounts import Mode
+from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.refunds.refunds import Refund, RefundOrder
 from ...core.usecases.paging import Page
@@ -15,10 +14,9 @@ from ...core.usecases.refunds.list import RefundFilter, list_refunds
 from ...core.usecases.refunds.refunds import cancel_refund, create_refund, get_refund
 from ...core.usecases.sandbox.refunds import RefundSimulation, simulate_refund
 from ...ports.bundle import Ports
-from .door.access import ApiRequest, require_test_mode
-from .door.answers import answer, created
-from .door.bodies import body_reader, page_of
-from .door.routing import Router
+from .door.answers import answer, made
+from .door.bodies import page_of
+from .door.operation import PAGES, UUID, ApiRequest, Operation, Query, Refusals
 from .views import Pagination, pagination
 
 
@@ -71,39 +69,101 @@ def refunds_view(page: Page[Refund]) -> RefundsView:
     return RefundsView(data=[refund_view(refund) for refund in page.records], pagination=pagination(page))
 
 
-def refunds_router(ports: Ports) -> Router:
-    """POST /refunds, GET /refunds, GET /refunds/{id}, POST /refunds/{id}/cancel."""
-
-    @post("/")
-    async def create(request: ApiRequest) -> Response[bytes]:
-        made = await create_refund(
-            ports, request.auth, request.headers.get("idempotency-key"), await body_reader(request, RefundOrder)
-        )
-        return created(refund_view(made.resource), replayed=made.replayed)
-
-    @get("/")
-    async def page(request: ApiRequest) -> Response[bytes]:
-        query = request.query_params
-        asked = RefundFilter(**{name: query.get(name) for name in RefundFilter.__struct_fields__})
-        return answer(refunds_view(await list_refunds(ports, request.auth, asked, lambda: page_of(query))))
-
-    @get("/{refund_id:str}")
-    async def one(request: ApiRequest, refund_id: FromPath[str]) -> Response[bytes]:
-        return answer(refund_view(await get_refund(ports, request.auth, refund_id)))
-
-    @post("/{refund_id:str}/cancel", status_code=200)
-    async def cancel(request: ApiRequest, refund_id: FromPath[str]) -> Response[bytes]:
-        return answer(refund_view(await cancel_refund(ports, request.auth, refund_id)))
-
-    return Router("/refunds", route_handlers=[create, page, one, cancel])
+async def create(ports: Ports, caller: Caller, request: ApiRequest[RefundOrder]) -> ASGIApp:
+    """POST /refunds."""
+    refund = await create_refund(ports, caller, request.key, request.read)
+    return made(refund_view(refund.resource), replayed=refund.replayed)
 
 
-def sandbox_refunds_router(ports: Ports) -> Router:
-    """POST /sandbox/refunds/{id}/simulate, for test keys only (docs/sandbox.md "The calls")."""
+async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /refunds."""
+    query = request.query
+    asked = RefundFilter(**{name: query.get(name) for name in RefundFilter.__struct_fields__})
+    return answer(refunds_view(await list_refunds(ports, caller, asked, lambda: page_of(query))))
 
-    @post("/{refund_id:str}/simulate", status_code=200)
-    async def simulate(request: ApiRequest, refund_id: FromPath[str]) -> Response[bytes]:
-        simulated = await simulate_refund(ports, request.auth, refund_id, await body_reader(request, RefundSimulation))
-        return answer(refund_view(simulated))
 
-    return Router("/sandbox/refunds", route_handlers=[simulate], guards=[require_test_mode])
+async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /refunds/{id}."""
+    return answer(refund_view(await get_refund(ports, caller, request.id)))
+
+
+async def cancel(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """POST /refunds/{id}/cancel."""
+    return answer(refund_view(await cancel_refund(ports, caller, request.id)))
+
+
+async def simulate(ports: Ports, caller: Caller, request: ApiRequest[RefundSimulation]) -> ASGIApp:
+    """POST /sandbox/refunds/{id}/simulate."""
+    return answer(refund_view(await simulate_refund(ports, caller, request.id, request.read)))
+
+
+_OFF = "NOT_FOUND"
+"""Until refunds are enabled for the account."""
+_NO_REFUND: Refusals = {404: ("REFUND_NOT_FOUND", _OFF)}
+
+REFUNDS = (
+    Operation(
+        "create_refund",
+        "post",
+        "/api/v1/refunds",
+        "Refunds",
+        "Apply for a refund, of all that is left or of a part",
+        create,
+        body=RefundOrder,
+        answer=RefundView,
+        creates=True,
+        refusals={
+            400: ("INVALID_AMOUNT", "OVER_REMAINING", "PARTIAL_BEFORE_SETTLEMENT"),
+            404: ("PAYMENT_NOT_FOUND", _OFF),
+            409: ("INVALID_STATUS", "LIMIT_PER_PAYMENT"),
+        },
+    ),
+    Operation(
+        "list_refunds",
+        "get",
+        "/api/v1/refunds",
+        "Refunds",
+        "Refunds, the newest first",
+        page,
+        answer=RefundsView,
+        query=(
+            *PAGES,
+            Query("payment_id", "Of this payment only."),
+            Query("status", "A refund status, in any case."),
+            Query("shop_id", "Of this shop only.", UUID),
+            Query("external_id", "Exactly this."),
+        ),
+        refusals={400: ("SHOP_NOT_FOUND",), 404: (_OFF,)},
+    ),
+    Operation(
+        "get_refund",
+        "get",
+        "/api/v1/refunds/{refund_id}",
+        "Refunds",
+        "A refund",
+        one,
+        answer=RefundView,
+        refusals=_NO_REFUND,
+    ),
+    Operation(
+        "cancel_refund",
+        "post",
+        "/api/v1/refunds/{refund_id}/cancel",
+        "Refunds",
+        "Take an application back while it is pending",
+        cancel,
+        answer=RefundView,
+        refusals={**_NO_REFUND, 409: ("INVALID_STATE",)},
+    ),
+    Operation(
+        "simulate_refund",
+        "post",
+        "/api/v1/sandbox/refunds/{refund_id}/simulate",
+        "Sandbox",
+        "Lead a refund to an outcome, as the operator and the bank would",
+        simulate,
+        body=RefundSimulation,
+        answer=RefundView,
+        refusals={**_NO_REFUND, 409: ("INVALID_STATE",), 503: ("PROVIDER_UNAVAILABLE",)},
+    ),
+)

@@ -1,18 +1,16 @@
 """The sandbox over HTTP, for test keys only (docs/sandbox.md "The calls")."""
 
 import msgspec
-from litestar import Response, delete, post
-from litestar.params import FromPath
+from litestar.types import ASGIApp
 
+from ...core.domain.accounts.accounts import Caller
 from ...core.usecases.operators.review import Review, resolve_own_mismatch
 from ...core.usecases.sandbox.data import forget_test_data
 from ...core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from ...ports.bundle import Ports
-from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer
-from .door.bodies import body_reader
-from .door.routing import Router
-from .views import payment_view
+from .door.operation import ApiRequest, Operation
+from .views import PaymentView, payment_view
 
 
 class ForgottenView(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,23 +20,53 @@ class ForgottenView(msgspec.Struct, frozen=True, kw_only=True):
     complete: bool
 
 
-def sandbox_router(ports: Ports) -> Router:
-    """POST /sandbox/payments/{id}/simulate and /resolve, DELETE /sandbox/data."""
+async def simulate_payment(ports: Ports, caller: Caller, request: ApiRequest[PaymentSimulation]) -> ASGIApp:
+    """POST /sandbox/payments/{id}/simulate."""
+    return answer(payment_view(ports, await simulate(ports, caller, request.id, request.read())))
 
-    @post("/payments/{payment_id:str}/simulate", status_code=200)
-    async def simulate_payment(request: ApiRequest, payment_id: FromPath[str]) -> Response[bytes]:
-        wanted = (await body_reader(request, PaymentSimulation))()
-        return answer(payment_view(ports, await simulate(ports, request.auth, payment_id, wanted)))
 
-    @post("/payments/{payment_id:str}/resolve", status_code=200)
-    async def resolve_payment(request: ApiRequest, payment_id: FromPath[str]) -> Response[bytes]:
-        wanted = (await body_reader(request, Review))()
-        return answer(payment_view(ports, await resolve_own_mismatch(ports, request.auth, payment_id, wanted.outcome)))
+async def resolve_payment(ports: Ports, caller: Caller, request: ApiRequest[Review]) -> ASGIApp:
+    """POST /sandbox/payments/{id}/resolve."""
+    return answer(payment_view(ports, await resolve_own_mismatch(ports, caller, request.id, request.read().outcome)))
 
-    @delete("/data", status_code=200)
-    async def forget(request: ApiRequest) -> Response[bytes]:
-        forgotten = await forget_test_data(ports, request.auth)
-        return answer(ForgottenView(removed=forgotten.removed, complete=forgotten.complete))
 
-    handlers = [simulate_payment, resolve_payment, forget]
-    return Router("/sandbox", route_handlers=handlers, guards=[require_test_mode])
+async def forget(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
+    """DELETE /sandbox/data."""
+    forgotten = await forget_test_data(ports, caller)
+    return answer(ForgottenView(removed=forgotten.removed, complete=forgotten.complete))
+
+
+SANDBOX = (
+    Operation(
+        "simulate_payment",
+        "post",
+        "/api/v1/sandbox/payments/{payment_id}/simulate",
+        "Sandbox",
+        "Let the bank report something about a payment",
+        simulate_payment,
+        body=PaymentSimulation,
+        answer=PaymentView,
+        refusals={404: ("PAYMENT_NOT_FOUND", "NOT_FOUND")},
+    ),
+    Operation(
+        "resolve_payment",
+        "post",
+        "/api/v1/sandbox/payments/{payment_id}/resolve",
+        "Sandbox",
+        "Play the review of an amount mismatch",
+        resolve_payment,
+        body=Review,
+        answer=PaymentView,
+        refusals={404: ("PAYMENT_NOT_FOUND", "NOT_FOUND"), 409: ("INVALID_STATUS",)},
+    ),
+    Operation(
+        "delete_sandbox_data",
+        "delete",
+        "/api/v1/sandbox/data",
+        "Sandbox",
+        "Forget the account's test objects",
+        forget,
+        answer=ForgottenView,
+        refusals={404: ("NOT_FOUND",)},
+    ),
+)

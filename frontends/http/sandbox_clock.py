@@ -1,17 +1,16 @@
 """The clock of a test account over HTTP, for test keys only (docs/sandbox.md "The clock")."""
 
 import msgspec
-from litestar import Response, get, post
+from litestar.types import ASGIApp
 
+from ...core.domain.accounts.accounts import Caller
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.sandbox_clock import ClockWish
 from ...core.usecases.jobs import do
 from ...core.usecases.sandbox.clock import ClockStanding, advance, read_clock
 from ...ports.bundle import Ports
-from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer
-from .door.bodies import body_reader
-from .door.routing import Router
+from .door.operation import ApiRequest, Operation
 
 
 class ClockView(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,21 +24,6 @@ class ClockView(msgspec.Struct, frozen=True, kw_only=True):
     events_emitted: int
 
 
-def sandbox_clock_router(ports: Ports) -> Router:
-    """GET /sandbox/clock, POST /sandbox/clock/advance."""
-
-    @get("/")
-    async def read(request: ApiRequest) -> Response[bytes]:
-        return answer(_view(await read_clock(ports, request.auth)))
-
-    @post("/advance", status_code=200)
-    async def move(request: ApiRequest) -> Response[bytes]:
-        wish = (await body_reader(request, ClockWish))()
-        return answer(_view(await advance(ports, request.auth, wish, do)))
-
-    return Router("/sandbox/clock", route_handlers=[read, move], guards=[require_test_mode])
-
-
 def _view(standing: ClockStanding) -> ClockView:
     return ClockView(
         now=iso(standing.now),
@@ -48,3 +32,31 @@ def _view(standing: ClockStanding) -> ClockView:
         jobs_run=standing.jobs_run,
         events_emitted=standing.events_emitted,
     )
+
+
+async def read(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
+    """GET /sandbox/clock."""
+    return answer(_view(await read_clock(ports, caller)))
+
+
+async def move(ports: Ports, caller: Caller, request: ApiRequest[ClockWish]) -> ASGIApp:
+    """POST /sandbox/clock/advance."""
+    return answer(_view(await advance(ports, caller, request.read(), do)))
+
+
+SANDBOX_CLOCK = (
+    Operation(
+        "get_clock", "get", "/api/v1/sandbox/clock", "Sandbox", "The clock of the test account", read, answer=ClockView
+    ),
+    Operation(
+        "advance_clock",
+        "post",
+        "/api/v1/sandbox/clock/advance",
+        "Sandbox",
+        "Move the clock of the test account forward, over all that is due on the way",
+        move,
+        body=ClockWish,
+        answer=ClockView,
+        refusals={404: ("NOT_FOUND",), 409: ("INVALID_STATE",)},
+    ),
+)

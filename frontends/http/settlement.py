@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from decimal import Decimal
 
 import msgspec
-from litestar import Response, get, post
-from litestar.params import FromPath
-from litestar.response import Stream
+from litestar.response.streaming import ASGIStreamingResponse
+from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
-from ...core.domain.accounts.accounts import Mode
+from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import shape_error
 from ...core.domain.settlement.rates import merchant_rate
@@ -25,10 +24,9 @@ from ...core.usecases.settlement.statements import (
     list_settlements,
 )
 from ...ports.bundle import Ports
-from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer
 from .door.bodies import page_of
-from .door.routing import Router
+from .door.operation import PAGES, ApiRequest, Operation, Query, Refusals
 from .views import Pagination, pagination
 
 _FORMATS = ("json", "csv")
@@ -136,43 +134,82 @@ async def _csv(settlement: Settlement, batches: AsyncIterator[Sequence[Settlemen
         yield rest
 
 
-def settlements_router(ports: Ports) -> Router:
-    """GET /settlements, GET /settlements/{id}, GET /settlements/{id}/items."""
-
-    @get("/")
-    async def page(request: ApiRequest) -> Response[bytes]:
-        number, size = page_of(request.query_params)
-        return answer(settlements_view(await list_settlements(ports, request.auth, number, size)))
-
-    @get("/{settlement_id:str}")
-    async def one(request: ApiRequest, settlement_id: FromPath[str]) -> Response[bytes]:
-        return answer(settlement_view(await get_settlement(ports, request.auth, settlement_id)))
-
-    @get("/{settlement_id:str}/items")
-    async def items(request: ApiRequest, settlement_id: FromPath[str]) -> Response[bytes] | Stream:
-        wanted = request.query_params.get("format", "json")
-        if wanted not in _FORMATS:
-            raise shape_error("format", f"must be one of: {', '.join(_FORMATS)}")
-        # Of the file, which has no pages, too: what cannot be meant is not passed over in silence.
-        number, size = page_of(request.query_params)
-        if wanted == "csv":
-            settlement, batches = await all_items(ports, request.auth, settlement_id)
-            name = f'attachment; filename="{settlement.id}.csv"'
-            return Stream(
-                _csv(settlement, batches),
-                media_type="text/csv",
-                headers={"Content-Disposition": name},
-            )
-        return answer(items_view(*await list_items(ports, request.auth, settlement_id, number, size)))
-
-    return Router("/settlements", route_handlers=[page, one, items])
+async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /settlements."""
+    return answer(settlements_view(await list_settlements(ports, caller, *page_of(request.query))))
 
 
-def sandbox_settlements_router(ports: Ports) -> Router:
-    """POST /sandbox/settlements, for test keys only (docs/sandbox.md "The calls")."""
+async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /settlements/{id}."""
+    return answer(settlement_view(await get_settlement(ports, caller, request.id)))
 
-    @post("/", status_code=200)
-    async def settle(request: ApiRequest) -> Response[bytes]:
-        return answer(settlement_view(await settle_own(ports, request.auth)))
 
-    return Router("/sandbox/settlements", route_handlers=[settle], guards=[require_test_mode])
+async def items(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /settlements/{id}/items."""
+    query = request.query
+    wanted = query.get("format", "json")
+    if wanted not in _FORMATS:
+        raise shape_error("format", f"must be one of: {', '.join(_FORMATS)}")
+    # Of the file, which has no pages, too: what cannot be meant is not passed over in silence.
+    number, size = page_of(query)
+    if wanted == "csv":
+        settlement, batches = await all_items(ports, caller, request.id)
+        headers = {"Content-Disposition": f'attachment; filename="{settlement.id}.csv"'}
+        return ASGIStreamingResponse(iterator=_csv(settlement, batches), media_type="text/csv", headers=headers)
+    return answer(items_view(*await list_items(ports, caller, request.id, number, size)))
+
+
+async def settle(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
+    """POST /sandbox/settlements."""
+    return answer(settlement_view(await settle_own(ports, caller)))
+
+
+_NO_SETTLEMENT: Refusals = {404: ("SETTLEMENT_NOT_FOUND",)}
+
+SETTLEMENTS = (
+    Operation(
+        "list_settlements",
+        "get",
+        "/api/v1/settlements",
+        "Money",
+        "Settlements, the newest first",
+        page,
+        answer=SettlementsView,
+        query=PAGES,
+    ),
+    Operation(
+        "get_settlement",
+        "get",
+        "/api/v1/settlements/{settlement_id}",
+        "Money",
+        "A settlement",
+        one,
+        answer=SettlementView,
+        refusals=_NO_SETTLEMENT,
+    ),
+    Operation(
+        "list_settlement_items",
+        "get",
+        "/api/v1/settlements/{settlement_id}/items",
+        "Money",
+        "The lines of a settlement, which sum to its credit",
+        items,
+        answer=ItemsView,
+        also_as="text/csv",
+        query=(
+            *PAGES,
+            Query("format", "`csv`: all lines in one file, without pages.", {"enum": [*_FORMATS], "default": "json"}),
+        ),
+        refusals=_NO_SETTLEMENT,
+    ),
+    Operation(
+        "settle_payments",
+        "post",
+        "/api/v1/sandbox/settlements",
+        "Sandbox",
+        "Settle the account's test payments now",
+        settle,
+        answer=SettlementView,
+        refusals={404: ("NOT_FOUND",), 503: ("RATE_UNAVAILABLE",)},
+    ),
+)

@@ -1,13 +1,10 @@
 """Subscriptions over HTTP. No rule lives here (docs/subscriptions.md "Subscriptions"; docs/sandbox.md "The calls")."""
 
-from typing import Any
-
 import msgspec
-from litestar import Response, get, patch, post
-from litestar.params import FromPath
+from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
-from ...core.domain.accounts.accounts import Mode
+from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.days import iso_or_none
 from ...core.domain.subscriptions.orders import SubscriptionOrder
 from ...core.domain.subscriptions.patches import SubscriptionPatch
@@ -23,10 +20,9 @@ from ...core.usecases.subscriptions.subscriptions import (
     rebind_subscription,
 )
 from ...ports.bundle import Ports
-from .door.access import ApiRequest, require_test_mode
-from .door.answers import answer, created
-from .door.bodies import body_reader, page_of, read_body
-from .door.routing import Router
+from .door.answers import answer, made
+from .door.bodies import page_of
+from .door.operation import PAGES, ApiRequest, Operation, Query, Refusals
 from .views import Pagination, pagination
 
 
@@ -97,58 +93,140 @@ def named_shop(body: bytes) -> str | None | UnsetType:
         return UNSET
 
 
-def subscriptions_router(ports: Ports) -> Router:
-    """POST and GET /subscriptions, GET and PATCH /subscriptions/{id}, and its cancel and rebind."""
-
-    @post("/")
-    async def create(request: ApiRequest) -> Response[bytes]:
-        body = await request.body()
-        made = await create_subscription(
-            ports,
-            request.auth,
-            request.headers.get("idempotency-key"),
-            lambda: read_body(body, request.headers.get("content-type"), SubscriptionOrder),
-            lambda: named_shop(body),
-        )
-        return created(subscription_view(made.resource), replayed=made.replayed)
-
-    @get("/")
-    async def page(request: ApiRequest) -> Response[bytes]:
-        query: Any = request.query_params
-        number, size = page_of(query)
-        found = await list_subscriptions(ports, request.auth, query.get("status"), number, size)
-        return answer(subscriptions_view(found))
-
-    @get("/{subscription_id:str}")
-    async def one(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
-        return answer(subscription_view(await get_subscription(ports, request.auth, subscription_id)))
-
-    @patch("/{subscription_id:str}")
-    async def change(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
-        wish = read_body(await request.body(), request.headers.get("content-type"), SubscriptionPatch)
-        return answer(subscription_view(await patch_subscription(ports, request.auth, subscription_id, wish)))
-
-    @post("/{subscription_id:str}/cancel", status_code=200)
-    async def cancel(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
-        return answer(subscription_view(await cancel_subscription(ports, request.auth, subscription_id)))
-
-    @post("/{subscription_id:str}/rebind")
-    async def rebind(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
-        key = request.headers.get("idempotency-key")
-        made = await rebind_subscription(ports, request.auth, subscription_id, key)
-        return created(subscription_view(made.resource), replayed=made.replayed)
-
-    return Router("/subscriptions", route_handlers=[create, page, one, change, cancel, rebind])
+async def create(ports: Ports, caller: Caller, request: ApiRequest[SubscriptionOrder]) -> ASGIApp:
+    """POST /subscriptions."""
+    subscription = await create_subscription(ports, caller, request.key, request.read, lambda: named_shop(request.body))
+    return made(subscription_view(subscription.resource), replayed=subscription.replayed)
 
 
-def sandbox_subscriptions_router(ports: Ports) -> Router:
-    """POST /sandbox/subscriptions/{id}/simulate, for test keys only (docs/sandbox.md "The calls")."""
+async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /subscriptions."""
+    query = request.query
+    number, size = page_of(query)
+    return answer(subscriptions_view(await list_subscriptions(ports, caller, query.get("status"), number, size)))
 
-    @post("/{subscription_id:str}/simulate", status_code=200)
-    async def simulate(request: ApiRequest, subscription_id: FromPath[str]) -> Response[bytes]:
-        simulated = await simulate_subscription(
-            ports, request.auth, subscription_id, await body_reader(request, SubscriptionSimulation)
-        )
-        return answer(subscription_view(simulated))
 
-    return Router("/sandbox/subscriptions", route_handlers=[simulate], guards=[require_test_mode])
+async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /subscriptions/{id}."""
+    return answer(subscription_view(await get_subscription(ports, caller, request.id)))
+
+
+async def change(ports: Ports, caller: Caller, request: ApiRequest[SubscriptionPatch]) -> ASGIApp:
+    """PATCH /subscriptions/{id}."""
+    return answer(subscription_view(await patch_subscription(ports, caller, request.id, request.read())))
+
+
+async def cancel(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """POST /subscriptions/{id}/cancel."""
+    return answer(subscription_view(await cancel_subscription(ports, caller, request.id)))
+
+
+async def rebind(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """POST /subscriptions/{id}/rebind."""
+    subscription = await rebind_subscription(ports, caller, request.id, request.key)
+    return made(subscription_view(subscription.resource), replayed=subscription.replayed)
+
+
+async def simulate(ports: Ports, caller: Caller, request: ApiRequest[SubscriptionSimulation]) -> ASGIApp:
+    """POST /sandbox/subscriptions/{id}/simulate."""
+    return answer(subscription_view(await simulate_subscription(ports, caller, request.id, request.read)))
+
+
+_NO_SUBSCRIPTION: Refusals = {404: ("SUBSCRIPTION_NOT_FOUND",)}
+_IN_STATE: Refusals = {**_NO_SUBSCRIPTION, 409: ("INVALID_STATE",)}
+_NO_ROUTE = "PAYMENT_ROUTE_UNAVAILABLE"
+_NO_BANK = "PROVIDER_NOT_CONFIGURED"
+
+SUBSCRIPTIONS = (
+    Operation(
+        "create_subscription",
+        "post",
+        "/api/v1/subscriptions",
+        "Subscriptions",
+        "Make a subscription, to be confirmed by the payer at its binding_url",
+        create,
+        body=SubscriptionOrder,
+        answer=SubscriptionView,
+        creates=True,
+        refusals={
+            400: (
+                "INVALID_AMOUNT",
+                "SHOP_NOT_FOUND",
+                "METHOD_NOT_AVAILABLE",
+                "METHOD_SELECTION_DISABLED",
+                _NO_ROUTE,
+            ),
+            403: ("SHOP_DISABLED",),
+            422: ("SHOP_MARKUP_NOT_SET", "PAYER_DATA_REQUIRED", "PAYMENT_UNAVAILABLE"),
+            503: (_NO_ROUTE, _NO_BANK),
+        },
+    ),
+    Operation(
+        "list_subscriptions",
+        "get",
+        "/api/v1/subscriptions",
+        "Subscriptions",
+        "Subscriptions, the newest first",
+        page,
+        answer=SubscriptionsView,
+        query=(*PAGES, Query("status", "A subscription status, in any case.")),
+    ),
+    Operation(
+        "get_subscription",
+        "get",
+        "/api/v1/subscriptions/{subscription_id}",
+        "Subscriptions",
+        "A subscription",
+        one,
+        answer=SubscriptionView,
+        refusals=_NO_SUBSCRIPTION,
+    ),
+    Operation(
+        "update_subscription",
+        "patch",
+        "/api/v1/subscriptions/{subscription_id}",
+        "Subscriptions",
+        "Change the amounts, from the next charge on",
+        change,
+        body=SubscriptionPatch,
+        answer=SubscriptionView,
+        refusals={**_IN_STATE, 400: ("INVALID_AMOUNT",)},
+    ),
+    Operation(
+        "cancel_subscription",
+        "post",
+        "/api/v1/subscriptions/{subscription_id}/cancel",
+        "Subscriptions",
+        "Cancel a subscription for good",
+        cancel,
+        answer=SubscriptionView,
+        refusals=_IN_STATE,
+    ),
+    Operation(
+        "rebind_subscription",
+        "post",
+        "/api/v1/subscriptions/{subscription_id}/rebind",
+        "Subscriptions",
+        "Give the payer of a lost mandate a link to bind anew",
+        rebind,
+        answer=SubscriptionView,
+        creates=True,
+        refusals={**_IN_STATE, 400: (_NO_ROUTE,), 503: (_NO_ROUTE, _NO_BANK)},
+    ),
+    Operation(
+        "simulate_subscription",
+        "post",
+        "/api/v1/sandbox/subscriptions/{subscription_id}/simulate",
+        "Sandbox",
+        "Let the payer or the bank of a subscription act",
+        simulate,
+        body=SubscriptionSimulation,
+        answer=SubscriptionView,
+        refusals={
+            400: (_NO_ROUTE,),
+            404: ("SUBSCRIPTION_NOT_FOUND", "NOT_FOUND"),
+            409: ("INVALID_STATE",),
+            503: (_NO_ROUTE, _NO_BANK, "PROVIDER_UNAVAILABLE"),
+        },
+    ),
+)

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 
 import msgspec
-from litestar import Response, get
+from litestar.types import ASGIApp
 
+from ...core.domain.accounts.accounts import Caller
 from ...core.domain.accounts.terminals import Terminal
 from ...core.domain.errors import Refusal
 from ...core.usecases.accounts.terminals import list_methods
 from ...ports.bundle import Ports
-from .door.access import ApiRequest
 from .door.answers import answer
-from .door.routing import Router
+from .door.operation import ApiRequest, Operation
 
 
 class MethodView(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,16 +33,35 @@ def method_view(terminal: Terminal) -> MethodView:
     )
 
 
-def methods_router(ports: Ports) -> Router:
-    """GET /payment-methods, GET /payment-methods/{method_id}/exchange-rate."""
+async def every(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
+    """GET /payment-methods."""
+    return answer([method_view(terminal) for terminal in await list_methods(ports, caller)])
 
-    @get("/")
-    async def every(request: ApiRequest) -> Response[bytes]:
-        return answer([method_view(terminal) for terminal in await list_methods(ports, request.auth)])
 
-    @get("/{_:str}/exchange-rate")
-    async def rate() -> Response[bytes]:
-        # For every method, whatever the id, and whether or not terminals are on (docs/payments.md "Terminals").
-        raise Refusal("EXCHANGE_RATE_NOT_SUPPORTED", "Methods have no rate of their own; see GET /rates")
+async def rate(_: Ports, __: Caller, ___: ApiRequest[None]) -> ASGIApp:
+    """GET /payment-methods/{method_id}/exchange-rate: for every method, whatever the id, and whether or not terminals
+    are on (docs/payments.md "Terminals")."""
+    raise Refusal("EXCHANGE_RATE_NOT_SUPPORTED", "Methods have no rate of their own; see GET /rates")
 
-    return Router("/payment-methods", route_handlers=[every, rate])
+
+TERMINALS = (
+    Operation(
+        "list_payment_methods",
+        "get",
+        "/api/v1/payment-methods",
+        "Payments",
+        "The terminals that may be chosen",
+        every,
+        answer=list[MethodView],
+        refusals={403: ("METHOD_SELECTION_DISABLED",)},
+    ),
+    Operation(
+        "get_payment_method_rate",
+        "get",
+        "/api/v1/payment-methods/{method_id}/exchange-rate",
+        "Payments",
+        "No longer supported",
+        rate,
+        refusals={404: ("EXCHANGE_RATE_NOT_SUPPORTED",)},
+    ),
+)

@@ -1,13 +1,13 @@
 """Turnover over HTTP. No rule lives here (docs/settlement.md "Turnover")."""
 
 import msgspec
-from litestar import Response, get
+from litestar.types import ASGIApp
 
+from ...core.domain.accounts.accounts import Caller
 from ...core.usecases.payments.turnover import ShopDay, TurnoverReport, shops_turnover
 from ...ports.bundle import Ports
-from .door.access import ApiRequest
 from .door.answers import answer
-from .door.routing import Router
+from .door.operation import DAY, ApiRequest, Operation, Query
 
 
 class ShopDayView(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,13 +48,21 @@ def _row(row: ShopDay) -> ShopDayView:
     )
 
 
-def turnover_router(ports: Ports) -> Router:
+async def turnover(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
     """GET /shops/turnover."""
+    query = request.query
+    return answer(turnover_view(await shops_turnover(ports, caller, query.get("from"), query.get("to"))))
 
-    @get("/turnover")
-    async def turnover(request: ApiRequest) -> Response[bytes]:
-        query = request.query_params
-        report = await shops_turnover(ports, request.auth, query.get("from"), query.get("to"))
-        return answer(turnover_view(report))
 
-    return Router("/shops", route_handlers=[turnover])
+TURNOVER = (
+    Operation(
+        "get_turnover",
+        "get",
+        "/api/v1/shops/turnover",
+        "Money",
+        "What shops took per day (UTC)",
+        turnover,
+        answer=TurnoverView,
+        query=(Query("from", "The first day.", DAY), Query("to", "The last day.", DAY)),
+    ),
+)

@@ -46,7 +46,7 @@ def uploads_router(ports: Ports, trusted_proxies: Sequence[Network] = ()) -> Rou
             return Response(b"", status_code=204, headers=dict(_PREFLIGHT))
         try:
             await _receive(ports, concurrency, origin(request, trusted_proxies), request, file_key)
-            response = answer({"status": "uploaded"})
+            response = answer({"status": "uploaded"}).of_framework()
         except Refusal as refusal:
             response = on_refusal(request, refusal)
         response.headers.update(_CORS)

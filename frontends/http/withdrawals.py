@@ -4,11 +4,10 @@ No rule lives here.
 """
 
 import msgspec
-from litestar import Response, get, post
-from litestar.params import FromPath
+from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
-from ...core.domain.accounts.accounts import Mode
+from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import Refusal
 from ...core.domain.settlement.withdrawals import Withdrawal, shown_hash
@@ -16,10 +15,9 @@ from ...core.usecases.paging import Page
 from ...core.usecases.sandbox.withdrawals import WithdrawalSimulation, simulate_withdrawal
 from ...core.usecases.settlement.withdrawals import get_withdrawal, list_withdrawals
 from ...ports.bundle import Ports
-from .door.access import ApiRequest, require_test_mode
 from .door.answers import answer
-from .door.bodies import body_reader, page_of
-from .door.routing import Router
+from .door.bodies import page_of
+from .door.operation import PAGES, ApiRequest, Operation, Refusals
 from .views import Pagination, pagination
 
 
@@ -70,33 +68,67 @@ def withdrawals_view(page: Page[Withdrawal]) -> WithdrawalsView:
     return WithdrawalsView(data=[withdrawal_view(each) for each in page.records], pagination=pagination(page))
 
 
-def withdrawals_router(ports: Ports) -> Router:
-    """GET /withdrawals, GET /withdrawals/{id}, POST /withdrawals."""
-
-    @get("/")
-    async def page(request: ApiRequest) -> Response[bytes]:
-        number, size = page_of(request.query_params)
-        return answer(withdrawals_view(await list_withdrawals(ports, request.auth, number, size)))
-
-    @get("/{withdrawal_id:str}")
-    async def one(request: ApiRequest, withdrawal_id: FromPath[str]) -> Response[bytes]:
-        return answer(withdrawal_view(await get_withdrawal(ports, request.auth, withdrawal_id)))
-
-    @post("/")
-    async def withdraw() -> Response[bytes]:
-        raise Refusal("WITHDRAWAL_DISCONTINUED", "Payouts are automatic after the daily settlement")
-
-    return Router("/withdrawals", route_handlers=[page, one, withdraw])
+async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /withdrawals."""
+    return answer(withdrawals_view(await list_withdrawals(ports, caller, *page_of(request.query))))
 
 
-def sandbox_withdrawals_router(ports: Ports) -> Router:
-    """POST /sandbox/withdrawals/{id}/simulate, for test keys only."""
+async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    """GET /withdrawals/{id}."""
+    return answer(withdrawal_view(await get_withdrawal(ports, caller, request.id)))
 
-    @post("/{withdrawal_id:str}/simulate", status_code=200)
-    async def simulate(request: ApiRequest, withdrawal_id: FromPath[str]) -> Response[bytes]:
-        simulated = await simulate_withdrawal(
-            ports, request.auth, withdrawal_id, await body_reader(request, WithdrawalSimulation)
-        )
-        return answer(withdrawal_view(simulated))
 
-    return Router("/sandbox/withdrawals", route_handlers=[simulate], guards=[require_test_mode])
+async def withdraw(_: Ports, __: Caller, ___: ApiRequest[None]) -> ASGIApp:
+    """POST /withdrawals."""
+    raise Refusal("WITHDRAWAL_DISCONTINUED", "Payouts are automatic after the daily settlement")
+
+
+async def simulate(ports: Ports, caller: Caller, request: ApiRequest[WithdrawalSimulation]) -> ASGIApp:
+    """POST /sandbox/withdrawals/{id}/simulate."""
+    return answer(withdrawal_view(await simulate_withdrawal(ports, caller, request.id, request.read)))
+
+
+_NO_WITHDRAWAL: Refusals = {404: ("WITHDRAWAL_NOT_FOUND",)}
+
+WITHDRAWALS = (
+    Operation(
+        "list_withdrawals",
+        "get",
+        "/api/v1/withdrawals",
+        "Money",
+        "Payouts, the newest first",
+        page,
+        answer=WithdrawalsView,
+        query=PAGES,
+    ),
+    Operation(
+        "get_withdrawal",
+        "get",
+        "/api/v1/withdrawals/{withdrawal_id}",
+        "Money",
+        "A payout",
+        one,
+        answer=WithdrawalView,
+        refusals=_NO_WITHDRAWAL,
+    ),
+    Operation(
+        "create_withdrawal",
+        "post",
+        "/api/v1/withdrawals",
+        "Money",
+        "Discontinued: payouts are automatic",
+        withdraw,
+        refusals={410: ("WITHDRAWAL_DISCONTINUED",)},
+    ),
+    Operation(
+        "simulate_withdrawal",
+        "post",
+        "/api/v1/sandbox/withdrawals/{withdrawal_id}/simulate",
+        "Sandbox",
+        "Lead a payout to an outcome, as the network would",
+        simulate,
+        body=WithdrawalSimulation,
+        answer=WithdrawalView,
+        refusals={**_NO_WITHDRAWAL, 409: ("INVALID_STATE",), 503: ("PROVIDER_UNAVAILABLE",)},
+    ),
+)

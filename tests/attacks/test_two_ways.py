@@ -13,9 +13,9 @@ import msgspec
 import pytest
 from litestar.types import ASGIApp
 
+from cambist.frontends.http.api import ShortWay
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.door.edge import Edge
-from cambist.frontends.http.hot import HotPaths
 from tests.houses import TestHouse, open_test_house
 
 COUNT = 10_000 if os.environ.get("CAMBIST_ATTACKS") == "full" else 1000
@@ -206,7 +206,7 @@ async def test_both_ways_answer_the_same_to_whatever_is_sent(seed: int) -> None:
         app: Any = create_app(short_house.ports)
         framework: Any = create_app(long_house.ports)
         assert isinstance(app, Edge)
-        assert isinstance(app._app, HotPaths)
+        assert isinstance(app._app, ShortWay)
         short, long = Way(short_house, app), Way(long_house, Edge(framework._app._app, long_house.ports, ()))
         made, statuses = Made(seed, short_house), set()
         for number in range(COUNT):

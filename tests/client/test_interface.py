@@ -36,7 +36,7 @@ from cambist.frontends.client import refunds as client_refunds
 from cambist.frontends.client.model import OpenEnum, Page
 from cambist.frontends.client.operations import Operation
 from cambist.frontends.client.requests import Request
-from cambist.frontends.http.openapi.operations import OPERATIONS
+from cambist.frontends.http.operations import OPERATIONS
 
 GROUPS = (
     clients.Merchant,

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from cambist.core.domain.accounts.quota import API
 from cambist.core.domain.errors import CATALOGUE, Retry
-from cambist.frontends.http.openapi.model import API
-from cambist.frontends.http.openapi.operations import OPERATIONS
+from cambist.frontends.http.operations import OPERATIONS
 from tests.docs.test_blocks import PAGES, ROOT
 
 ERRORS = ROOT / "docs/errors.md"

@@ -15,8 +15,8 @@ from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.usecases.accounts import accounts, shops, terminals
 from cambist.core.usecases.settlement.settlement import settle_now
-from cambist.frontends.http.openapi.model import Operation
-from cambist.frontends.http.openapi.operations import OPERATIONS
+from cambist.frontends.http.door.operation import Operation
+from cambist.frontends.http.operations import OPERATIONS
 from tests.houses import TestHouse
 from tests.invariants import everything
 from tests.payout_kit import WALLET
@@ -104,11 +104,11 @@ NOBODYS: Mapping[Named, str] = {
 """Operations that show nobody's objects, and why."""
 
 
-def name_of(operation: Operation) -> Named:
+def name_of(operation: Operation[Any]) -> Named:
     return operation.method, operation.path.removeprefix(API)
 
 
-def parameter(operation: Operation) -> str | None:
+def parameter(operation: Operation[Any]) -> str | None:
     """The id in its path that belongs to somebody."""
     _, brace, rest = operation.path.partition("{")
     name = rest.partition("}")[0]
@@ -120,7 +120,7 @@ ON_OBJECTS = [each for each in KEYED if parameter(each) is not None]
 OF_SANDBOX = [each for each in KEYED if each.path.startswith(f"{API}/sandbox")]
 
 
-def named(operation: Operation) -> str:
+def named(operation: Operation[Any]) -> str:
     return " ".join(name_of(operation))
 
 
@@ -294,7 +294,7 @@ async def test_each_finds_its_own_objects_by_the_same_paths(street: Street) -> N
 
 
 @pytest.mark.parametrize("operation", OF_SANDBOX, ids=named)
-async def test_the_sandbox_is_not_there_for_live_keys(house: TestHouse, operation: Operation) -> None:
+async def test_the_sandbox_is_not_there_for_live_keys(house: TestHouse, operation: Operation[Any]) -> None:
     party = Party(house, "live")
     name = operation.path.partition("{")[2].partition("}")[0]
     path = operation.path.removeprefix(API).replace(f"{{{name}}}", f"pay_{uuid4()}")

@@ -2,15 +2,12 @@
 (docs/concepts.md "Requests in general")."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
 from ....core.domain.errors import shape_error
-
-if TYPE_CHECKING:  # programs that embed the core read bodies without the framework
-    from litestar import Request
 
 T = TypeVar("T")
 
@@ -39,12 +36,6 @@ def read_body(body: bytes, content_type: str | None, shape: type[T]) -> T:
         raise shape_error(path, message) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise shape_error("$", "the body is not valid JSON in UTF-8") from None
-
-
-async def body_reader(request: "Request[Any, Any, Any]", shape: type[T]) -> Callable[[], T]:
-    """The body is here; whoever calls this has it read as `shape`. Raises: then, as `read_body`."""
-    body = await request.body()
-    return lambda: read_body(body, request.headers.get("content-type"), shape)
 
 
 def _refuse_deep_and_nul(body: bytes) -> None:

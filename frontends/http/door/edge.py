@@ -13,7 +13,7 @@ from typing import Final
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPRequestEvent, HTTPScope, Message, Receive, Scope, Send
 
-from ....core.domain.accounts.quota import Header, Network, Verdict, api_path, client_ip, headers, normalise_path
+from ....core.domain.accounts.quota import Header, Network, Verdict, api_path, headers, normalise_path
 from ....core.domain.errors import Refusal
 from ....core.usecases.accounts.admission import admit
 from ....ports.bundle import Ports
@@ -23,6 +23,7 @@ from ...telemetry.logs import request_context
 from ...telemetry.requests import RequestWatch
 from .errors import internal_error, refused
 from .headers import headers_of
+from .origin import address_of
 
 BODY_LIMIT = 102_400
 UPLOADS = "/uploads/"
@@ -105,11 +106,7 @@ class Edge:
         relative = api_path(path)
         if relative is None:
             return None
-        client = scope.get("client")
-        forwarded = known.get(b"x-forwarded-for")
-        address = client_ip(
-            client[0] if client else None, None if forwarded is None else forwarded.decode("latin-1"), self._trusted
-        )
+        address = address_of(scope, self._trusted)
         key = known.get(b"x-api-key")
         return await admit(
             self._ports, scope["method"], relative, address, None if key is None else key.decode("latin-1")

@@ -1,14 +1,24 @@
-"""The client address by which what has no key is counted: uploads and the streams of pages."""
+"""The client address by which what has no key is counted: requests, uploads and the streams of pages."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any
 
 from litestar import Request
+from litestar.types import HTTPScope
 
 from ....core.domain.accounts.quota import Network, client_ip
+from .headers import headers_of
 
 
-def origin(request: Request[Any, Any, Any], trusted_proxies: Sequence[Network]) -> str:
+def origin(request: Request[Any, Any, Any], trusted_proxies: Collection[Network]) -> str:
     """Where a request comes from, beyond the proxies that are trusted."""
-    forwarded = ",".join(request.headers.getall("x-forwarded-for", [])) or None
-    return client_ip(request.client.host if request.client else None, forwarded, trusted_proxies)
+    return address_of(request.scope, trusted_proxies)
+
+
+def address_of(scope: HTTPScope, trusted_proxies: Collection[Network]) -> str:
+    """The same of a request that is not the framework's."""
+    client = scope.get("client")
+    forwarded = headers_of(scope).get(b"x-forwarded-for")
+    return client_ip(
+        client[0] if client else None, None if forwarded is None else forwarded.decode("latin-1"), trusted_proxies
+    )

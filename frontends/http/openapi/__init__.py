@@ -1,1 +1,1 @@
-"""The interface described: rows of operations, values, meanings and examples; `/docs` is drawn from them."""
+"""The interface described: values, meanings and examples beside the rows of operations; `/docs` is drawn from it."""

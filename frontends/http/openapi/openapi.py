@@ -9,16 +9,21 @@ from typing import Any
 
 import msgspec
 
+from ....core.domain.accounts.quota import API
 from ....core.domain.errors import CATALOGUE
 from ....core.domain.payloads import EVENT_PAYLOADS
 from ....core.domain.webhooks.events import EventType
+from ..door.operation import Operation, Refusals
+from ..operations import OPERATIONS
 from .examples import with_examples
 from .headers import LETTER_HEADERS, RATE_HEADERS
 from .meanings import meaning
-from .model import API, TAGS, Operation, Refusals
-from .operations import OPERATIONS
 from .values import VALUES
 
+TAGS = (
+    "Payments", "Refunds", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Events", "Sandbox", "Health",
+)  # fmt: skip
+"""In the order of the document."""
 VERSION = "1"
 """Of the interface (the path's `/v1`) and of the description of its webhooks (docs/versioning.md "The API")."""
 
@@ -45,7 +50,7 @@ _OF_CREATING: Refusals = {400: ("MISSING_IDEMPOTENCY_KEY",), 409: ("IDEMPOTENCY_
 def openapi_document(base_url: str) -> Json:
     """The whole document for a service that is reached at `base_url`."""
     types = [*dict.fromkeys(EVENT_PAYLOADS.values())]
-    types += [each.body for each in OPERATIONS if each.body is not None]
+    types += [each.body for each in OPERATIONS if each.body not in (None, bytes)]
     answers = [each.answer for each in OPERATIONS if each.answer is not None]
     schemas, components = _schemas([*types, *answers])
     paths: dict[str, Json] = {}
@@ -126,7 +131,7 @@ def _explained(name: str, schema: Json) -> Json:
     return {**plain, "properties": fields, "additionalProperties": False}
 
 
-def _operation(operation: Operation, schemas: Mapping[Any, Json]) -> Json:
+def _operation(operation: Operation[Any], schemas: Mapping[Any, Json]) -> Json:
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}, "description": _PATH_VALUE}
         for name in _PARAMETER.findall(operation.path)
@@ -147,19 +152,20 @@ def _operation(operation: Operation, schemas: Mapping[Any, Json]) -> Json:
         "responses": _responses(operation, schemas),
     }
     if operation.body is not None:
-        content = {"application/json": {"schema": schemas[operation.body]}}
+        json = operation.body is not bytes
+        content = {"application/json": {"schema": schemas[operation.body]}} if json else {"*/*": {}}
         document["requestBody"] = {"required": True, "content": content}
     if not operation.keyed:
         document["security"] = []
     return document
 
 
-def _operation_id(operation: Operation) -> str:
+def _operation_id(operation: Operation[Any]) -> str:
     words = re.findall(r"[a-z0-9_]+", operation.path)
     return "_".join((operation.method, *words))
 
 
-def _responses(operation: Operation, schemas: Mapping[Any, Json]) -> Json:
+def _responses(operation: Operation[Any], schemas: Mapping[Any, Json]) -> Json:
     headers = {name: {"$ref": f"#/components/headers/{name}"} for name in RATE_HEADERS}
     counted = {"headers": headers} if operation.path.startswith(API) else {}
     responses: Json = {}
@@ -191,7 +197,7 @@ def _responses(operation: Operation, schemas: Mapping[Any, Json]) -> Json:
     return responses
 
 
-def _refusals(operation: Operation) -> dict[int, tuple[str, ...]]:
+def _refusals(operation: Operation[Any]) -> dict[int, tuple[str, ...]]:
     """All refusals of an operation, those that every call may meet included."""
     if not operation.keyed:
         return {429: ("RATE_LIMIT_EXCEEDED",)} if operation.path.startswith(API) else {}
@@ -200,7 +206,7 @@ def _refusals(operation: Operation) -> dict[int, tuple[str, ...]]:
         groups.append(_OF_POSTS)
     if operation.creates:
         groups.append(_OF_CREATING)
-    if operation.path.startswith(f"{API}/sandbox/"):
+    if operation.is_sandbox:
         groups.append(_OF_SANDBOX)
     statuses = {status for group in groups for status in group}
     return {

@@ -84,20 +84,20 @@ def kyc_page_router(ports: Ports, limit: PageLimit | None = None) -> Router:
     async def state(request: Asked) -> Response[bytes]:
         call = await _read(request, PageCall)
         view = _found(await kyc_page.view(ports, call.session, None))
-        return _private(answer({"face": view.face.value}))
+        return _private(answer({"face": view.face.value}).of_framework())
 
     @post("/upload-url", status_code=200, include_in_schema=False)
     async def upload_url(request: Asked) -> Response[bytes]:
         call = await _read(request, PageUpload)
         grant = _found(await kyc_page.grant(ports, call.session, call.content_type))
-        return _private(answer({"upload_url": grant.upload_url, "file_key": grant.file_key}))
+        return _private(answer({"upload_url": grant.upload_url, "file_key": grant.file_key}).of_framework())
 
     @post("/register", status_code=200, include_in_schema=False)
     async def register(request: Asked) -> Response[bytes]:
         call = await _read(request, PageRegister)
         given = {name: getattr(call, name) for name in PageRegister.__struct_fields__ if name != "session"}
         done = _found(await kyc_page.register(ports, call.session, RegisterOrder(phone="", **given)))
-        return _private(answer({"status": done.status}))
+        return _private(answer({"status": done.status}).of_framework())
 
     @route("/assets/{name:str}", http_method=["GET", "HEAD"], include_in_schema=False)
     async def asset(name: FromPath[str]) -> Response[bytes]:

@@ -95,7 +95,7 @@ class LivePage(ABC):
     async def _state(self, object_id: str) -> Response[bytes]:
         """For pages that cannot keep a stream open."""
         sight = await self.look(object_id, opened=True)
-        response = answer(CLOSED, status=404) if sight is None else answer(sight.wire)
+        response = (answer(CLOSED, status=404) if sight is None else answer(sight.wire)).of_framework()
         response.headers.update(HEADERS)
         return response
 

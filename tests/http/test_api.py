@@ -1,5 +1,7 @@
-"""The short way in front of the framework answers as the framework's own routes do, byte for byte."""
+"""Operations are answered as their rows say, and the same by both ways: past the framework, and by its own routes."""
 
+import inspect
+import re
 from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
@@ -8,10 +10,17 @@ import msgspec
 import pytest
 from litestar.types import ASGIApp, Message
 
+from cambist.core.domain.accounts.accounts import Caller
 from cambist.core.usecases.accounts.accounts import KeyPair
+from cambist.frontends.http.api import ShortWay, routes
 from cambist.frontends.http.app import create_app
+from cambist.frontends.http.door.answers import Answer
 from cambist.frontends.http.door.edge import Edge
-from cambist.frontends.http.hot import HotPaths
+from cambist.frontends.http.door.operation import ApiRequest, AppContext, Operation
+from cambist.frontends.http.door.routing import Application
+from cambist.frontends.http.door.streams import WindowStreams
+from cambist.frontends.http.health import Doctor
+from cambist.frontends.http.operations import OPERATIONS
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from tests.houses import TestHouse
@@ -28,8 +37,8 @@ class Ways:
         self.pair = pair
         short = create_app(ports)
         assert isinstance(short, Edge)
-        assert isinstance(short._app, HotPaths)
-        self.short: ASGIApp = short
+        assert isinstance(short._app, ShortWay)
+        self.short = short
         self.long: ASGIApp = Edge(short._app._app, ports, ())
         self._came = 0
 
@@ -162,5 +171,44 @@ async def test_a_client_that_goes_away_in_its_body_gets_no_answer(ways: Ways) ->
         (b"x-api-key", ways.pair.api_key.encode()),
         (b"x-api-secret", ways.pair.api_secret.encode()),
     ]
-    await HotPaths(ways.long, ways.ports)(scope, gone, send)
+    await ways.short._app(scope, gone, send)
     assert sent == []
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.id)
+def test_a_row_says_of_body_and_caller_what_its_handler_takes(operation: Operation[Any]) -> None:
+    taken = inspect.get_annotations(operation.handler, eval_str=True)
+    ports, caller, request = (each for name, each in taken.items() if name != "return")
+    assert (ports, caller) == (Ports, Caller if operation.keyed else None)
+    assert request == ApiRequest[operation.body]  # type: ignore[name-defined]  # a value
+
+
+def test_names_of_operations_are_verb_and_object_and_none_is_used_twice() -> None:
+    names = [each.id for each in OPERATIONS]
+    assert [name for name in names if not re.fullmatch(r"[a-z]+(_[a-z]+)+", name)] == []
+    assert len(set(names)) == len(names)
+
+
+async def take(_: Ports, __: None, request: ApiRequest[bytes]) -> ASGIApp:
+    return Answer(
+        b" ".join([*(each.encode() for each in request.values), request.read()]), 202, media_type=b"text/plain"
+    )
+
+
+RAW = Operation(
+    "take_raw", "post", "/api/v1/raw/{name}/{secret}", "Raw", "Takes it as it is", take, body=bytes, keyed=False
+)
+
+
+@pytest.mark.parametrize("content_type", ["text/xml", "application/json", "", None])
+async def test_an_operation_may_take_a_body_of_any_type_from_whoever_sends_it(
+    ways: Ways, content_type: str | None
+) -> None:
+    context = AppContext(WindowStreams(), (), Doctor(ways.ports).degraded)
+    framework = Application(routes(ways.ports, context, [RAW]), openapi_config=None, logging_config=None)
+    ways.long = Edge(framework, ways.ports, ())
+    ways.short = Edge(ShortWay(framework, ways.ports, context, [RAW]), ways.ports, ())
+    headers = {"content-type": content_type, "x-api-key": None, "x-api-secret": None}
+    status, sent, body = await ways.both("POST", "/api/v1/raw/bank/a-secret", headers, b"<not", b" json>")
+    assert (status, sent[b"content-type"], body) == (202, b"text/plain", b"bank a-secret <not json>")
+    assert (await ways.both("POST", "/api/v1/raw/bank", headers))[0] == 404

@@ -1,0 +1,50 @@
+"""Every operation of the interface, one row each, in the order of its description. A row is told beside its handler, in
+the room of its subject; of the rows are made the routes (api.py), the OpenAPI document (openapi/), docs/errors.md, and
+what tests hold the client and the answers against."""
+
+from typing import Any
+
+from .charges import CHARGES
+from .clients import CLIENTS
+from .door.operation import Operation
+from .endpoint import ENDPOINT
+from .events import EVENTS
+from .exchanges import EXCHANGES
+from .feed import LETTERS
+from .gateways import GATEWAYS
+from .health import HEALTH
+from .kyc import KYC
+from .money import MONEY
+from .payments import PAYMENTS
+from .proofs import PROOFS
+from .refunds import REFUNDS
+from .sandbox import SANDBOX
+from .sandbox_clock import SANDBOX_CLOCK
+from .settlement import SETTLEMENTS
+from .subscriptions import SUBSCRIPTIONS
+from .terminals import TERMINALS
+from .turnover import TURNOVER
+from .withdrawals import WITHDRAWALS
+
+OPERATIONS: tuple[Operation[Any], ...] = (
+    *PAYMENTS,
+    *PROOFS,
+    *TERMINALS,
+    *REFUNDS,
+    *MONEY,
+    *TURNOVER,
+    *WITHDRAWALS,
+    *SETTLEMENTS,
+    *GATEWAYS,
+    *SANDBOX_CLOCK,
+    *KYC,
+    *CLIENTS,
+    *EXCHANGES,
+    *SUBSCRIPTIONS,
+    *CHARGES,
+    *EVENTS,
+    *ENDPOINT,
+    *SANDBOX,
+    *LETTERS,
+    *HEALTH,
+)
