@@ -146,15 +146,9 @@ class Providers:
     def _bank(self, name: str, mode: Mode, script: Script | None) -> Bank:
         if name not in KINDS["bank"].built_in:
             return cast("Bank", self._plugin("bank", name, mode))
-        return self._simulated_bank(
-            FurtherBank(
-                name=f"{name}-{mode}",
-                mode=mode,
-                script=script,
-                capabilities=_LIVE_BANK if mode is Mode.LIVE else None,
-                asked=_SIMULATORS[name],
-            )
-        )
+        asked, can = _SIMULATORS[name], _LIVE_BANK if mode is Mode.LIVE else None
+        simulated = FurtherBank(name=f"{name}-{mode}", mode=mode, script=script, capabilities=can, asked=asked)
+        return self._simulated_bank(simulated)
 
     def _may_pretend(self, setting: str, name: str) -> bool:
         """Whether this simulator of live mode is wired. A stored object that went to one that is not finds no provider
