@@ -1,0 +1,124 @@
+"""One part of an exchange's payout at its bank: written down, sent, asked for, ended (docs/exchanges.md "Rules";
+ARCHITECTURE.md "Three ends"). In which order parts go is told in payout.py."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import NotSupported, Refused
+from ....ports.remittances import (
+    RemittanceBank,
+    RemittanceRequest,
+    RemittanceState,
+    RemittanceStatus,
+    remitting,
+)
+from ....ports.storage import Unit
+from ...domain.exchanges.entries import exchange_completed, part_delivered
+from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, operation_exchange
+from ...domain.exchanges.payouts import PartStatus, PartTrigger, PayoutPart, all_delivered, part_moved
+from ..gateways.watch import at_bank
+from ..ledger.ledger import post
+from ..operations.operation import Operation, Want
+from ..sealed import exchange_fits, open_exchange_phone
+from .steps import RACES, fail, move, read_exchange
+
+_P = PartStatus
+
+
+class Remitting(NamedTuple):
+    """An exchange, the part of it that is spoken of, and whether it goes where it was made to go."""
+
+    exchange: Exchange
+    part: PayoutPart
+    is_as_made: bool
+
+
+class Remittances(Operation[Remitting, RemittanceState, RemittanceBank]):
+    """A part has no job: the exchange's watch brings it, and the exchange's notices are its own. One of an exchange
+    that is not what the vault tagged is asked for and never sent."""
+
+    races = RACES
+
+    async def load(self, ports: Ports, unit: Unit, object_id: str, /) -> Remitting | None:
+        exchange = await read_exchange(unit, operation_exchange(object_id) or "")
+        return _remitting(exchange, object_id, is_as_made=exchange_fits(ports.vault, exchange))
+
+    def operation(self, subject: Remitting, /) -> str:
+        return subject.part.operation
+
+    def wants(self, subject: Remitting, /) -> Want:
+        exchange, part, is_as_made = subject
+        if exchange.status is not ExchangeStatus.RUB_SENDING:
+            return Want.NOTHING
+        if part.status is _P.PLANNED:
+            return Want.PREPARE if is_as_made else Want.NOTHING
+        if part.status is _P.SENT:
+            return Want.SEND if is_as_made else Want.LOOK
+        return Want.NOTHING
+
+    def since(self, subject: Remitting, /) -> datetime:
+        return subject.exchange.created_at
+
+    async def prepare(self, _ports: Ports, unit: Unit, subject: Remitting, /) -> Remitting:
+        parts = part_moved(subject.exchange.parts, subject.part.operation, PartTrigger.ASKED)
+        return _with(subject, unit[Exchange].save(msgspec.structs.replace(subject.exchange, parts=parts)))
+
+    @asynccontextmanager
+    async def at_provider(self, ports: Ports, subject: Remitting, /) -> AsyncIterator[RemittanceBank]:
+        async with at_bank(ports, subject.exchange) as bank:
+            yield remitting(bank)
+
+    async def find(self, provider: RemittanceBank, subject: Remitting, /) -> RemittanceState | None:
+        return await provider.find_remittance(subject.part.operation)
+
+    async def send(self, ports: Ports, provider: RemittanceBank, subject: Remitting, /) -> RemittanceState:
+        exchange, part, _ = subject
+        request = RemittanceRequest(
+            operation=part.operation,
+            phone=open_exchange_phone(ports.vault, exchange),
+            bank_id=exchange.client_bank_id or "",
+            amount_kopecks=part.amount.kopecks,
+        )
+        return await provider.remit(request)
+
+    def refused(self, _subject: Remitting, fault: Refused | NotSupported, /) -> RemittanceState | None:
+        if isinstance(fault, NotSupported):
+            # What was to go by this bank must not go another way: it waits until the bank sends again.
+            return None
+        return RemittanceState(status=RemittanceStatus.FAILED, failure=fault.reason)
+
+    async def apply(self, ports: Ports, unit: Unit, subject: Remitting, word: RemittanceState, /) -> Remitting:
+        """The part's end, and the exchange's with the last of them."""
+        exchange, part, _ = subject
+        is_under_way = exchange.status is ExchangeStatus.RUB_SENDING and part.status is _P.SENT
+        if word.status is RemittanceStatus.PROCESSING or not is_under_way:
+            return subject
+        now = ports.clock.now()
+        end = PartTrigger.DELIVERED if word.status is RemittanceStatus.DONE else PartTrigger.REFUSED
+        after = msgspec.structs.replace(exchange, parts=part_moved(exchange.parts, part.operation, end, word.failure))
+        if end is PartTrigger.DELIVERED:
+            post(unit, part_delivered(after, _with(subject, after).part, now))
+        delivered = all_delivered(after.parts)
+        if delivered is None:
+            return _with(subject, unit[Exchange].save(after))
+        if not delivered:
+            return _with(subject, await fail(ports, unit, after, word.failure or "unknown"))
+        post(unit, exchange_completed(after, now))
+        return _with(subject, await move(ports, unit, after, ExchangeTrigger.DELIVERED))
+
+
+REMITTANCES = Remittances()
+
+
+def _remitting(exchange: Exchange, operation: str, *, is_as_made: bool) -> Remitting | None:
+    part = next((each for each in exchange.parts if each.operation == operation), None)
+    return None if part is None else Remitting(exchange, part, is_as_made)
+
+
+def _with(subject: Remitting, exchange: Exchange) -> Remitting:
+    return _remitting(exchange, subject.part.operation, is_as_made=subject.is_as_made) or subject
