@@ -18,12 +18,16 @@ from cambist.core.domain.exchanges.orders import ExchangeOrder
 from cambist.core.domain.ledger import SERVICE, Purse
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.exchanges import return_progress
 from cambist.core.usecases.exchanges.exchanges import create_exchange, create_rub_usdt
 from cambist.core.usecases.exchanges.progress import progress
+from cambist.core.usecases.exchanges.rub_return import RUB_RETURNS
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.kyc.clients import set_blocked
 from cambist.core.usecases.notices import on_notice
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.core.usecases.operations import engine
+from cambist.ports.bank import InvoiceStatus, Pretence, RefundState
+from cambist.ports.bundle import Ports
 from cambist.ports.notes import ProviderNote
 from cambist.ports.remittances import RemittanceStatus
 from tests.houses import TestHouse, open_test_house
@@ -42,6 +46,18 @@ EARNED_100 = 2_00000000
 def told(response: httpx.Response) -> tuple[int, str]:
     """Status and code of a refusal."""
     return response.status_code, response.json()["error"]["code"]
+
+
+async def carry(ports: Ports, transfer_id: str) -> None:
+    """Bring a return as far as it goes now."""
+    transfer = await ports.storage.get(ExchangeTransfer, transfer_id)
+    if transfer is not None:
+        await return_progress.carry(ports, transfer)
+
+
+async def conclude(ports: Ports, _transfer_id: str, operation: str, state: RefundState) -> None:
+    """The bank says so of RUB that are sent back."""
+    await engine.conclude(RUB_RETURNS, ports, operation, state)
 
 
 class ExchangeHouse:

@@ -18,12 +18,13 @@ from ..domain.payments.payments import Payment
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
 from .exchanges.progress import watch_exchange
-from .exchanges.return_progress import RETURN_EXCHANGE, carry_return
+from .exchanges.return_progress import carry_return
+from .exchanges.return_steps import RETURN_EXCHANGE
 from .exchanges.steps import WATCH_EXCHANGE
 from .gateways.news import HOLD, TELL, tell_accounts, tell_if_held
 from .kyc.uploads import TIDY_UPLOAD, tidy_upload
 from .ledger.ledger import EXTEND_CHAINS, extend_chains
-from .operation_kinds import OPERATION_KINDS
+from .operation_kinds import FOLLOWED
 from .operations.engine import follow as follow_operation
 from .payments.charge_effects import EXHAUST, tell_if_exhausted
 from .payments.opening import WATCH
@@ -59,7 +60,7 @@ class JobKind(msgspec.Struct, frozen=True):
 
 
 JOB_KINDS = (
-    *(JobKind(row.follow_up.kind, partial(follow_operation, row), row.record) for row in OPERATION_KINDS),
+    *(JobKind(row.follow_up.kind, partial(follow_operation, row), row.record) for row in FOLLOWED),
     JobKind(WATCH.kind, watch, Payment),
     JobKind(WATCH_BINDING.kind, watch_binding, Payment),
     JobKind(CHECK.kind, check, Payment),

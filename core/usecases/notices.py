@@ -3,10 +3,8 @@
 from ...ports.bank import Notice
 from ...ports.bundle import Ports
 from ..domain.exchanges.exchanges import operation_exchange
-from ..domain.exchanges.returns import returned_transfer
 from ..domain.payments.payments import Payment
 from .exchanges.progress import on_exchange_notice
-from .exchanges.return_progress import on_return_notice as on_exchange_return_notice
 from .operation_kinds import OPERATION_KINDS
 from .operations import engine
 from .payments import progress as payment_progress
@@ -32,10 +30,6 @@ async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
     exchange_id = operation_exchange(notice.operation)
     if exchange_id is not None:
         await on_exchange_notice(ports, exchange_id)
-        return None
-    transfer_id = returned_transfer(notice.operation)
-    if transfer_id is not None:
-        await on_exchange_return_notice(ports, transfer_id, notice.operation)
         return None
     payment = await ports.storage.get(Payment, notice.operation)
     if payment is None:

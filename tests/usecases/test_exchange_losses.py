@@ -11,13 +11,12 @@ import pytest
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse
 from cambist.core.usecases.exchanges.progress import look_at_funds
-from cambist.core.usecases.exchanges.return_progress import conclude
 from cambist.core.usecases.exchanges.returns import list_suspended, return_money
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.sandbox.data import forget_test_data
 from cambist.ports.bank import RefundState, RefundStatus
 from cambist.ports.payouts import TransferState
-from tests.exchange_house import ExchangeHouse, open_exchange_house
+from tests.exchange_house import ExchangeHouse, conclude, open_exchange_house
 from tests.invariants import everything
 
 KOPECKS = 10_000_00

@@ -11,14 +11,13 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.ledger import Purse
-from cambist.core.usecases.exchanges.return_progress import carry
 from cambist.core.usecases.exchanges.returns import exchange_money, list_suspended, return_money
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.notices import on_notice
 from cambist.ports.bank import RefundStatus
 from cambist.ports.payouts import TransferState
 from tests.crash_points import CrashPoint, Killed
-from tests.exchange_house import WALLET, ExchangeHouse, open_exchange_house
+from tests.exchange_house import WALLET, ExchangeHouse, carry, open_exchange_house
 from tests.usecases.test_exchange_crashes import fused_throughout
 
 BACK = "TLyqzVGLV1srkB7dToTAEqgDSfPtXRJZYH"

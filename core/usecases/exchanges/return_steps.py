@@ -11,6 +11,13 @@ from ...domain.exchanges.funds import ExchangeTransfer, returned
 from ...domain.exchanges.returns import MoneyReturn, ReturnTrigger, return_moved
 from ...domain.exchanges.reversals import returned_in_vain
 from ..ledger.ledger import post
+from ..schedule import FollowUp
+
+RETURN_EXCHANGE = FollowUp("exchange.return")
+"""The one job that sends the money of a transfer back."""
+
+RETURN_RACES = ("jobs_id", "journal_id")
+"""Unique rules whose Conflict means that another unit planned or booked a return first: read again."""
 
 
 def return_of(transfer: ExchangeTransfer) -> MoneyReturn:

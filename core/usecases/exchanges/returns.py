@@ -16,7 +16,7 @@ from ..acts.four_eyes import gated
 from ..sealed import tag_return
 from ..test_clock import in_test_time
 from ..units import retrying
-from .return_progress import RETURN_EXCHANGE, RETURN_RACES
+from .return_steps import RETURN_EXCHANGE, RETURN_RACES
 from .steps import transfers_of
 
 

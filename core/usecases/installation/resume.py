@@ -11,7 +11,7 @@ from ....ports.marks import Beside, Nowhere
 from ....ports.storage import Between
 from ...domain.errors import Refusal
 from ...domain.installation import Installation
-from ..exchanges.return_progress import RETURN_EXCHANGE
+from ..exchanges.return_steps import RETURN_EXCHANGE
 from ..exchanges.steps import WATCH_EXCHANGE
 from ..holding import read_hold, require_readable
 from ..refunds.steps import CARRY_OUT

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from ....ports.bank import Bank, RefundRequest, RefundState, RefundStatus
 from ....ports.bundle import Ports
-from ....ports.faults import NO_ANSWER, NotSupported, Refused
+from ....ports.faults import NotSupported, Refused
 from ..gateways.watch import Banked, at_bank
 from ..operations.operation import Followed, S
 from ..schedule import next_ask, next_late_look
@@ -43,43 +43,6 @@ class BankRefunds(Followed[S, RefundState, Bank]):
     def refused(self, _subject: S, fault: Refused | NotSupported, /) -> RefundState:
         reason = fault.reason if isinstance(fault, Refused) else NOT_SUPPORTED
         return RefundState(status=RefundStatus.FAILED, failure=reason)
-
-
-async def send_back(ports: Ports, of: Banked, request: RefundRequest, *, asked_before: bool) -> RefundState | None:
-    """Have the bank send the money back. Returns how that stands, or None while nobody knows.
-
-    `asked_before`: the bank may have this operation, so it is asked about it first; only the same operation is ever
-    repeated. A definite no is FAILED, with the bank's reason.
-    """
-    try:
-        known = await read_refund(ports, of, request.operation) if asked_before else None
-    except NO_ANSWER:
-        return None
-    if known is not None:
-        return known
-    try:
-        async with at_bank(ports, of) as bank:
-            return await bank.refund(request)
-    except Refused as fault:
-        return RefundState(status=RefundStatus.FAILED, failure=fault.reason)
-    except NotSupported:
-        return RefundState(status=RefundStatus.FAILED, failure="not_supported")
-    except NO_ANSWER:
-        return None
-
-
-async def look_up(ports: Ports, of: Banked, operation: str) -> RefundState | None:
-    """How the bank sees the operation; None when it has none or gave no answer."""
-    try:
-        return await read_refund(ports, of, operation)
-    except NO_ANSWER:
-        return None
-
-
-async def read_refund(ports: Ports, of: Banked, operation: str) -> RefundState | None:
-    """How the bank sees the operation; None when it has none. Raises: what the bank port raises."""
-    async with at_bank(ports, of) as bank:
-        return await bank.find_refund(operation)
 
 
 def next_look(state: RefundState | None, asked: int, now: datetime) -> datetime:

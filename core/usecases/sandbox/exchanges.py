@@ -136,11 +136,11 @@ async def _returned(ports: Ports, exchange: Exchange, address: str | None) -> Ex
     if exchange.takes_usdt and address is None:
         address = made_up_wallet(exchange.id)
     for transfer in await return_money(ports, exchange.id, address):
-        carried = await carry(ports, transfer.id)
-        back = None if carried is None else carried.transfer.sent_back
+        carried = await carry(ports, transfer)
+        back = carried.sent_back
         if back is not None and back.tx_hash is not None:
             await _on_chain(ports, back.sender, back.tx_hash, TransferState.FINAL)
-            await carry(ports, transfer.id)
+            await carry(ports, carried)
     return exchange
 
 

@@ -1,0 +1,110 @@
+"""RUB of an exchange on their way back to who paid them, by the bank that took them (docs/exchanges.md "Rules";
+domain/exchanges/returns.py). The job is shared with USDT: return_progress.py."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from ....ports.bank import RefundRequest, RefundState
+from ....ports.bank import RefundStatus as AtBank
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain.exchanges.entries import return_reversed
+from ...domain.exchanges.exchanges import Exchange
+from ...domain.exchanges.funds import ExchangeTransfer, transfer_source
+from ...domain.exchanges.returns import UNDER_WAY, ReturnStatus, ReturnTrigger, returned_transfer
+from ...domain.ledger import Currency
+from ..ledger.ledger import post
+from ..operations.operation import Looked, Want
+from ..refunds.bank_refunds import BankRefunds, next_look, next_reversal_look
+from .return_steps import RETURN_EXCHANGE, RETURN_RACES, arrive, return_of, with_return_moved
+from .steps import watch_again
+
+_S = ReturnStatus
+_T = ReturnTrigger
+
+_WANTS = {_S.PLANNED: Want.PREPARE, _S.SENDING: Want.SEND, _S.RETURNED: Want.LOOK}
+
+
+class RubReturning(NamedTuple):
+    """RUB that are sent back, and the exchange that they came for."""
+
+    transfer: ExchangeTransfer
+    exchange: Exchange
+
+
+class RubReturns(BankRefunds[RubReturning]):
+    """A return of RUB that an operator decided on. What is said of an earlier attempt changes nothing."""
+
+    follow_up = RETURN_EXCHANGE
+    record = ExchangeTransfer
+    races = RETURN_RACES
+
+    def owns(self, operation: str, /) -> bool:
+        return returned_transfer(operation) is not None
+
+    async def load(self, _ports: Ports, unit: Unit, object_id: str, /) -> RubReturning | None:
+        transfer = await unit[ExchangeTransfer].get(object_id)
+        if transfer is None or transfer.sent_back is None or transfer.currency is not Currency.RUB:
+            return None
+        exchange = await unit[Exchange].get(transfer.exchange_id)
+        return None if exchange is None else RubReturning(transfer, exchange)
+
+    async def of_operation(self, ports: Ports, unit: Unit, operation: str, /) -> RubReturning | None:
+        subject = await self.load(ports, unit, returned_transfer(operation) or "")
+        return subject if subject is not None and self.operation(subject) == operation else None
+
+    def banked(self, subject: RubReturning, /) -> Exchange:
+        return subject.exchange
+
+    def request(self, subject: RubReturning, /) -> RefundRequest:
+        back = return_of(subject.transfer)
+        return RefundRequest(
+            operation=back.operation,
+            reference=subject.exchange.invoice_reference or "",
+            amount_kopecks=back.amount,
+            transfer=transfer_source(subject.transfer),
+        )
+
+    def wants(self, subject: RubReturning, /) -> Want:
+        return _WANTS.get(return_of(subject.transfer).status, Want.NOTHING)
+
+    def since(self, subject: RubReturning, /) -> datetime:
+        return return_of(subject.transfer).created_at
+
+    async def prepare(self, _ports: Ports, unit: Unit, subject: RubReturning, /) -> RubReturning:
+        return _saved(unit, subject, with_return_moved(subject.transfer, _T.SENT))
+
+    async def apply(self, ports: Ports, unit: Unit, subject: RubReturning, word: RefundState, /) -> RubReturning:
+        transfer, exchange = subject
+        status = return_of(transfer).status
+        if word.status is not AtBank.PROCESSING and status is _S.SENDING:
+            # Of RUB that the payer's bank took while they were on their way back nothing could be decided.
+            await watch_again(ports, unit, exchange.id)
+        if word.status is AtBank.DONE and status in (_S.SENDING, _S.FAILED):
+            return subject._replace(transfer=arrive(ports, unit, exchange, transfer))
+        if word.status is AtBank.FAILED and status is _S.SENDING:
+            return _saved(unit, subject, with_return_moved(transfer, _T.REFUSED, word.failure or "unknown"))
+        if word.status is AtBank.REVERSED and status in (_S.SENDING, _S.RETURNED):
+            if status is _S.RETURNED:
+                post(unit, return_reversed(exchange, transfer, ports.clock.now()))
+            back_again = msgspec.structs.replace(with_return_moved(transfer, _T.CAME_BACK), resolved_at=None)
+            return _saved(unit, subject, back_again)
+        return subject
+
+    def next_look(
+        self, ports: Ports, subject: RubReturning, looked: Looked[RubReturning, RefundState], /
+    ) -> datetime | None:
+        transfer, now = subject.transfer, ports.clock.now()
+        if transfer.resolved_at is not None:
+            return next_reversal_look(transfer.resolved_at, now)
+        is_under_way = return_of(transfer).status in UNDER_WAY
+        return next_look(looked.word, looked.asked, now) if is_under_way else None
+
+
+RUB_RETURNS = RubReturns()
+
+
+def _saved(unit: Unit, subject: RubReturning, after: ExchangeTransfer) -> RubReturning:
+    return subject._replace(transfer=unit[ExchangeTransfer].save(after))
