@@ -1,42 +1,62 @@
 """What a bank tells us unasked: whose operation it is about, and who asks the bank for its state."""
 
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, NamedTuple
+
 from ...ports.bank import Notice
 from ...ports.bundle import Ports
+from ..domain import ids
 from ..domain.exchanges.exchanges import operation_exchange
 from ..domain.payments.payments import Payment
 from .exchanges.progress import on_exchange_notice
 from .operation_kinds import OPERATION_KINDS
-from .operations import engine
-from .payments import progress as payment_progress
+from .operations.engine import hear
+from .operations.operation import Operation
 from .payments.opening import find_at_bank
+from .payments.progress import look
 from .payments.recurring import is_binding_operation
-from .subscriptions import binding_progress
+from .subscriptions.binding_progress import on_binding_notice
 from .subscriptions.charge_progress import CHARGES
+
+
+class Hearer(NamedTuple):
+    """Who is told of a notice."""
+
+    owns: Callable[[str], bool]
+    """Whether the operation's id has this one's form. No two share a form."""
+    hear: Callable[[Ports, str], Awaitable[Payment | None]]
+
+
+async def _hear(row: Operation[Any, Any, Any], ports: Ports, operation: str) -> None:
+    await hear(row, ports, operation)
+
+
+async def _hear_payment(ports: Ports, operation: str) -> Payment | None:
+    """A payment that its payer makes, or a charge: the record tells."""
+    payment = await ports.storage.get(Payment, operation)
+    if payment is None:
+        return None
+    if payment.is_charge:
+        heard = (await hear(CHARGES, ports, operation)).subject
+        return payment if heard is None else heard.payment
+    if payment.bank_reference is None:
+        payment = await find_at_bank(ports, payment) or payment
+    return await look(ports, payment)
+
+
+HEARERS = (
+    *(Hearer(row.owns, partial(_hear, row)) for row in OPERATION_KINDS),
+    Hearer(is_binding_operation, on_binding_notice),
+    Hearer(lambda operation: operation_exchange(operation) is not None, on_exchange_notice),
+    Hearer(lambda operation: ids.is_prefixed(ids.PAYMENT, operation), _hear_payment),
+)
 
 
 async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
     """The bank says that something happened. Only a hint: what counts is what the bank answers when asked.
 
-    Returns the payment that it is about; None for a refund, a binding, an exchange, or money in suspense that
-    is being sent back.
+    Returns the payment that it is about; None for all else. Raises: what the bank port raises.
     """
-    for row in OPERATION_KINDS:
-        if row.owns(notice.operation):
-            await engine.hear(row, ports, notice.operation)
-            return None
-    if is_binding_operation(notice.operation):
-        await binding_progress.on_notice(ports, notice.operation)
-        return None
-    exchange_id = operation_exchange(notice.operation)
-    if exchange_id is not None:
-        await on_exchange_notice(ports, exchange_id)
-        return None
-    payment = await ports.storage.get(Payment, notice.operation)
-    if payment is None:
-        return None
-    if payment.is_charge:
-        heard = (await engine.hear(CHARGES, ports, payment.id)).subject
-        return payment if heard is None else heard.payment
-    if payment.bank_reference is None:
-        payment = await find_at_bank(ports, payment) or payment
-    return await payment_progress.look(ports, payment)
+    hearer = next((each for each in HEARERS if each.owns(notice.operation)), None)
+    return None if hearer is None else await hearer.hear(ports, notice.operation)

@@ -13,7 +13,7 @@ from ....ports.bundle import Ports
 from ....ports.faults import NO_ANSWER, NotConfigured, NotSupported
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.exchanges.exchanges import AWAITING, Exchange, ExchangeStatus
+from ...domain.exchanges.exchanges import AWAITING, Exchange, ExchangeStatus, operation_exchange
 from ...domain.exchanges.funds import Incoming, deposit_source
 from ..gateways.watch import at_bank
 from ..schedule import next_ask, reschedule
@@ -47,12 +47,13 @@ async def watch_exchange(ports: Ports, job: Job) -> None:
     await _come_back(ports, job, paying, has_moved=has_moved)
 
 
-async def on_exchange_notice(ports: Ports, exchange_id: str) -> None:
-    """The bank says that something happened to an operation of this exchange. Only a hint: the bank is asked, and all
+async def on_exchange_notice(ports: Ports, operation: str) -> None:
+    """The bank says that something happened to an operation of an exchange. Only a hint: the bank is asked, and all
     that is to be sent is left to the watch."""
-    exchange = await _stored(ports, exchange_id)
+    exchange = await _stored(ports, operation_exchange(operation) or "")
     if exchange is None:
         return
+    exchange_id = exchange.id
     exchange = await _tried(exchange, "its money cannot be looked at", lambda each: look_at_funds(ports, each))
     await _tried(exchange, "its payout cannot be looked at", lambda each: hear(ports, each))
     await retrying(ports.storage, lambda unit: WATCH_EXCHANGE.hurry(unit, exchange_id, ports.clock.now()))

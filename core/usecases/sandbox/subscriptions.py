@@ -13,7 +13,7 @@ from ...domain.payments.payments import Payment
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus, awaits_binding
 from ..payments.recurring import any_subscription, binding_operation, mandate_operation
 from ..subscriptions.binding_opening import open_binding
-from ..subscriptions.binding_progress import on_notice
+from ..subscriptions.binding_progress import on_binding_notice
 from ..subscriptions.subscriptions import get_subscription
 
 _S = SubscriptionStatus
@@ -103,7 +103,7 @@ async def _play(ports: Ports, bank: str | None, operation: str | None, pretence:
     except Refused:
         raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no binding yet", retry_after=10) from None
     for notice in notices:
-        await on_notice(ports, notice.operation)
+        await on_binding_notice(ports, notice.operation)
 
 
 def simulator_of(ports: Ports, name: str | None) -> MandateSimulator | None:

@@ -68,7 +68,7 @@ def read_state(state: MandateState) -> BindingReport:
     )
 
 
-async def on_notice(ports: Ports, operation: str) -> None:
+async def on_binding_notice(ports: Ports, operation: str) -> None:
     """The bank says that something happened to a binding or its mandate. Only a hint: it is asked."""
     payment = await ports.storage.get(Payment, bound_by(operation) or "")
     if payment is None or payment.subscription_id is None or not operation.startswith(payment.subscription_id):

@@ -1,0 +1,40 @@
+"""Whose a bank's notice is: one table, by the form of the operation's id (ARCHITECTURE.md "Adding an operation at a
+provider")."""
+
+import pytest
+
+from cambist.core.domain import ids
+from cambist.core.usecases.notices import HEARERS
+from cambist.core.usecases.payments.recurring import binding_operation
+
+A, B = "00000000-0000-7000-8000-000000000001", "00000000-0000-7000-8000-000000000002"
+EXCHANGE = ids.prefixed(ids.EXCHANGE, A)
+
+OPERATIONS = [
+    ids.prefixed(ids.REFUND, A),
+    "sus_simulator-test:transfer",
+    "sus_simulator-test:transfer#2",
+    f"{EXCHANGE}:transfer#1",
+    EXCHANGE,
+    f"{EXCHANGE}/3",
+    binding_operation(ids.prefixed(ids.SUBSCRIPTION, A), ids.prefixed(ids.PAYMENT, B)),
+    ids.prefixed(ids.PAYMENT, A),
+]
+"""One of each form: a refund, suspense twice, RUB of an exchange, its invoice and a part of its payout, a binding, a
+payment or a charge."""
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_each_form_of_id_is_one_hearers(operation: str) -> None:
+    assert [hearer.owns(operation) for hearer in HEARERS].count(True) == 1
+
+
+def test_each_hearer_has_its_form() -> None:
+    """Apart from rows of which another object hears: charges, checks and parts of a payout."""
+    heard = {next(number for number, each in enumerate(HEARERS) if each.owns(text)) for text in OPERATIONS}
+    assert len(HEARERS) - len(heard) == 3
+
+
+@pytest.mark.parametrize("operation", ["", "pay_", "ref_x", "kyc_x_1", f"pay_{A}#2", f"{EXCHANGE}/x", "\0"])
+def test_what_has_no_form_of_ours_is_nobodys(operation: str) -> None:
+    assert not any(hearer.owns(operation) for hearer in HEARERS)
