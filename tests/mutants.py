@@ -105,6 +105,7 @@ MUTANTS = (
     _domain("exchanges/funds", "now < exchange.expires_at + F", "now <= exchange.expires_at + F"),
     _domain("webhooks/signing", "timestamp < now - tolerance", "timestamp <= now - tolerance"),
     _domain("webhooks/signing", "timestamp > now + tolerance", "timestamp >= now + tolerance"),
+    _domain("refunds/refunds", "now >= gives_up_at", "now > gives_up_at"),
     _domain("payments/proofs", "now - proof.status_at <= STUCK", "now - proof.status_at < STUCK"),
     _domain("webhooks/delivery", "delivery.give_up_at <= now", "delivery.give_up_at < now"),
     _domain("webhooks/delivery", "if moment > outcome.ended_at", "if moment >= outcome.ended_at"),

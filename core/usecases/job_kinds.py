@@ -15,6 +15,7 @@ from ...ports.jobs import Job
 from ..domain.exchanges.exchanges import Exchange
 from ..domain.exchanges.funds import ExchangeTransfer
 from ..domain.payments.payments import Payment
+from ..domain.refunds.refunds import Refund
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
 from .exchanges.progress import watch_exchange
@@ -32,6 +33,8 @@ from .payments.progress import watch
 from .payments.proof_checks import check
 from .payments.proof_reminders import REMIND, remind
 from .payments.proofs import CHECK
+from .refunds.giving_up import give_up
+from .refunds.steps import GIVE_UP
 from .retention import RETAIN, retain
 from .settlement.days import OWN_DAILY, open_own_daily
 from .settlement.settlement import DAILY, SETTLE, open_daily, settle
@@ -61,6 +64,7 @@ class JobKind(msgspec.Struct, frozen=True):
 
 JOB_KINDS = (
     *(JobKind(row.follow_up.kind, partial(follow_operation, row), row.record) for row in FOLLOWED),
+    JobKind(GIVE_UP.kind, give_up, Refund),
     JobKind(WATCH.kind, watch, Payment),
     JobKind(WATCH_BINDING.kind, watch_binding, Payment),
     JobKind(CHECK.kind, check, Payment),

@@ -21,6 +21,7 @@ from cambist.core.domain.payments.proof_reminders import reminder_number
 from cambist.core.domain.payments.proofs import DeliveryProof, ProofNetwork, ProofStatus, ProofWish, changes_nothing
 from cambist.core.domain.payments.reports import Arrival, Report, decide
 from cambist.core.domain.payments.tallies import day_of
+from cambist.core.domain.refunds.refunds import PendingReason, RefundStatus, is_given_up
 from cambist.core.domain.settlement import rates
 from cambist.core.domain.settlement.settlement import cutoff_of, last_run, next_run
 from cambist.core.domain.subscriptions.charge_decisions import exhaustion
@@ -32,7 +33,7 @@ from cambist.core.domain.webhooks.breaker import after_delivery, after_outcome, 
 from cambist.core.domain.webhooks.delivery import LIFETIME, Outcome, after_attempt, is_too_old, sent_anew
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType
 from cambist.core.domain.webhooks.signing import NotVerified, Signer, headers, verify_signature
-from tests.domain import exchange_kit, subscription_kit
+from tests.domain import exchange_kit, refund_kit, subscription_kit
 from tests.domain.subscription_kit import MSK, attempts, subscription, terms
 from tests.moves import led
 
@@ -112,6 +113,17 @@ def counts_after_closing(sent: datetime) -> bool:
     """Whether a failure of a webhook sent then counts, where the breaker was closed by hand at START."""
     breaker = closed(new_breaker("acc_1", Mode.LIVE), by_hand_at=START)
     return after_outcome(breaker, "evt_1", answered(503, sent=sent, ended=START + SECOND)).failures == 1
+
+
+def waited_for_money(now: datetime) -> bool:
+    """Whether a refund that was approved at START, an hour after it was applied for, is rejected then."""
+    waiting_one = msgspec.structs.replace(
+        refund_kit.refund(RefundStatus.PENDING),
+        created_at=START - HOUR,
+        approved_at=START,
+        pending_reason=PendingReason.INSUFFICIENT_BALANCE,
+    )
+    return is_given_up(waiting_one, now)
 
 
 def quote(at: datetime) -> rates.Quote:
@@ -309,6 +321,7 @@ ROWS: list[tuple[str, datetime, Callable[[datetime], Any], Any, Any, str]] = [
         1,
         FROM,
     ),
+    ("a refund waits for money", START + 14 * DAY, waited_for_money, False, True, FROM),
     ("the budget of a window", attempts().first_at + 20 * HOUR, spent, False, True, FROM),
     (
         "a deposit is late",

@@ -1,7 +1,7 @@
 """Refunds: the application, its states, and the order in which a new one is refused (docs/refunds.md "Rules")."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -21,6 +21,8 @@ APPLICATIONS_MAX = 10
 """How many refund applications a payment may ever have, of any status (docs/limits.md "Sizes")."""
 EXTERNAL_ID_LONGEST = 256
 REASON_LONGEST = 255
+WAITS_FOR_MONEY = timedelta(days=14)
+"""How long after its approval a refund waits for money before it is rejected (docs/refunds.md "The money")."""
 
 
 class RefundStatus(StrEnum):
@@ -153,6 +155,22 @@ def moved_to(refund: Refund, trigger: RefundTrigger, **changes: Any) -> Refund:
 def is_open(refund: Refund) -> bool:
     """It has no outcome yet. A payment with such a refund is `refund_pending` (docs/payments.md "What you get")."""
     return refund.status in _OPEN
+
+
+def waits_for_money(refund: Refund) -> bool:
+    """It is approved, and the merchant's money did not cover it."""
+    return refund.status is _S.PENDING and refund.pending_reason is PendingReason.INSUFFICIENT_BALANCE
+
+
+def gives_up_at(refund: Refund) -> datetime:
+    """From when on a refund that still waits for money is rejected. It is tried again before whenever there may be
+    some, and a new approval gives it no more time."""
+    return (refund.approved_at or refund.created_at) + WAITS_FOR_MONEY
+
+
+def is_given_up(refund: Refund, now: datetime) -> bool:
+    """Whether one that waits for money has waited long enough."""
+    return waits_for_money(refund) and now >= gives_up_at(refund)
 
 
 def holds_money(refund: Refund) -> bool:

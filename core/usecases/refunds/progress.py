@@ -17,14 +17,14 @@ from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain import ids
 from ...domain.payments.payments import Payment
-from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus, RefundTrigger, moved_to
+from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus, RefundTrigger, gives_up_at, moved_to
 from ..holding import holds_back
 from ..operations.operation import Looked, Want
 from ..simulated import is_advanced_over
 from .bank_refunds import NOT_SUPPORTED, BankRefunds, next_look, next_reversal_look
 from .contradictions import heard_of_failed
 from .money import take
-from .steps import CARRY_OUT, RACES, move, payment_of
+from .steps import CARRY_OUT, GIVE_UP, RACES, move, payment_of
 
 _S = RefundStatus
 _T = RefundTrigger
@@ -86,8 +86,8 @@ class Refunds(BankRefunds[Refunding]):
         return subject.refund.created_at
 
     async def prepare(self, ports: Ports, unit: Unit, subject: Refunding, /) -> Refunding:
-        """Take the money. Not covered, it waits without a job for waiting.py. Where the bank sends no money back it is
-        rejected. A bank that is not wired leaves it as it is."""
+        """Take the money. Not covered, it waits for waiting.py, until giving_up.py ends it. Where the bank sends no
+        money back it is rejected. A bank that is not wired leaves it as it is."""
         refund, payment = subject
         if await holds_back(unit, refund.mode):
             # Nothing is taken for it until the copy was compared with the world.
@@ -101,6 +101,7 @@ class Refunds(BankRefunds[Refunding]):
         taken = await take(ports, unit, payment, refund)
         if taken is None:
             await CARRY_OUT.drop(unit, refund.id)
+            await GIVE_UP.keep(unit, refund.id, gives_up_at(refund), ports.clock.now())
             waiting = msgspec.structs.replace(refund, pending_reason=PendingReason.INSUFFICIENT_BALANCE)
             return Refunding(unit[Refund].save(waiting), payment)
         payment, refund = unit[Payment].save(taken[0]), taken[1]

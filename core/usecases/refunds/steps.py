@@ -28,6 +28,9 @@ from .money import give_back, paid
 CARRY_OUT = FollowUp("refund.execute")
 """The one job that follows a refund from its approval on."""
 
+GIVE_UP = FollowUp("refund.give_up")
+"""The one job that ends a refund which waited for money too long; of one that waits no more it only goes."""
+
 RACES = (*LEDGER_RULES, "journal_id", "corrections_id", "jobs_id")
 """Unique rules whose Conflict means, in a unit that moves a refund, that another one moved it first: read again."""
 

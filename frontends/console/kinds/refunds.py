@@ -3,7 +3,7 @@
 from typing import Any
 
 from ....core.domain.operators.pending_acts import Guarded
-from ....core.domain.refunds.refunds import PendingReason, Refund, RefundStatus
+from ....core.domain.refunds.refunds import PendingReason, Refund, RefundStatus, gives_up_at, waits_for_money
 from ....core.usecases.browse.browse import browse
 from ....core.usecases.refunds.contradictions import is_contradicted, settle_contradiction
 from ....core.usecases.refunds.refunds import approve_refund, reject_refund, reverse_refund
@@ -26,6 +26,7 @@ def _facts(refund: Refund) -> list[tuple[str, Any]]:
     return [
         ("status", refund.status),
         ("waits for", refund.pending_reason),
+        ("waits until", gives_up_at(refund) if waits_for_money(refund) else None),
         ("amount", f"{refund.amount} RUB"),
         ("payment", refund.payment_id),
         ("external id", refund.external_id),

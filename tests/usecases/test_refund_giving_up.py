@@ -1,0 +1,181 @@
+"""A refund that waits for money ends: 14 days after its approval it is tried a last time and else rejected, with its
+event (docs/refunds.md "The money")."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.installation import Because
+from cambist.core.domain.money import Usdt
+from cambist.core.domain.refunds.refunds import WAITS_FOR_MONEY, gives_up_at
+from cambist.core.usecases.holding import hold
+from cambist.core.usecases.installation.resume import resume
+from cambist.core.usecases.jobs import WORKER_LEASE
+from cambist.core.usecases.operators.settlement import settle_asked
+from cambist.core.usecases.refunds.giving_up import give_up
+from cambist.core.usecases.refunds.refunds import approve_refund
+from cambist.core.usecases.refunds.steps import GIVE_UP
+from cambist.ports.jobs import Job
+from tests.crash_points import CrashPoint, Killed, fused
+from tests.refund_house import SETTLED_100, RefundHouse, open_refund_house
+
+TICK = timedelta(microseconds=1)
+
+
+@pytest.fixture
+async def refunds() -> AsyncIterator[RefundHouse]:
+    async with open_refund_house() as opened:
+        yield opened
+
+
+async def waiting(refunds: RefundHouse) -> str:
+    """A refund that the fee of its own payment left uncovered; its id."""
+    refund_id = await refunds.apply(await refunds.settled())
+    await refunds.house.work(60)
+    assert (await refunds.refund(refund_id)).pending_reason == "insufficient_balance"
+    return refund_id
+
+
+async def until_its_time(refunds: RefundHouse, refund_id: str, side: timedelta = timedelta(0)) -> None:
+    await refunds.house.clock.advance_to(gives_up_at(await refunds.refund(refund_id)) + side)
+    await refunds.house.work()
+
+
+async def job_of(refunds: RefundHouse, refund_id: str) -> Job | None:
+    return await refunds.ports.storage.get(Job, GIVE_UP.id_of(refund_id))
+
+
+@pytest.mark.parametrize(("side", "status"), [(-TICK, "pending"), (timedelta(0), "rejected"), (TICK, "rejected")])
+async def test_14_days_after_its_approval_it_is_rejected(refunds: RefundHouse, side: timedelta, status: str) -> None:
+    refund_id = await waiting(refunds)
+    refund = await refunds.refund(refund_id)
+    assert refund.approved_at == refund.created_at
+    assert gives_up_at(refund) == refund.created_at + WAITS_FOR_MONEY == refund.created_at + timedelta(days=14)
+    await until_its_time(refunds, refund_id, side)
+    assert await refunds.status(refund_id) == status
+    assert await refunds.said(refund_id) == ["rejected"] * (status == "rejected")
+
+
+async def test_the_job_asks_the_clock_itself(refunds: RefundHouse) -> None:
+    """One that is run early, as an operator's tool may, comes back in time."""
+    refund_id = await waiting(refunds)
+    job = await job_of(refunds, refund_id)
+    assert job is not None
+    end = gives_up_at(await refunds.refund(refund_id))
+    assert job.due == end
+    await refunds.house.clock.advance_to(end - TICK)
+    await give_up(refunds.ports, job)
+    again = await job_of(refunds, refund_id)
+    assert (await refunds.status(refund_id), again and again.due) == ("pending", end)
+
+
+async def test_its_money_was_never_touched_and_may_be_asked_for_anew(refunds: RefundHouse) -> None:
+    refund_id = await waiting(refunds)
+    await until_its_time(refunds, refund_id)
+    refund = await refunds.refund(refund_id)
+    assert (refund.failure_reason, refund.pending_reason) == ("insufficient_balance", None)
+    assert (refund.taken_rub, refund.taken_usdt) == (None, None)
+    payment = await refunds.payment(refund.payment_id)
+    assert (payment.status, payment.refund_pending) == ("settled", False)
+    assert (await refunds.balance()).available == Usdt(SETTLED_100)
+    assert await job_of(refunds, refund_id) is None
+    await refunds.settled()
+    assert await refunds.status(refund_id) == "rejected"
+    again = await refunds.apply(refund.payment_id)
+    await refunds.house.work(7)
+    assert await refunds.status(again) == "completed"
+
+
+async def test_what_a_settlement_serves_before_is_left_alone(refunds: RefundHouse) -> None:
+    refund_id = await waiting(refunds)
+    end = gives_up_at(await refunds.refund(refund_id))
+    await refunds.settled()
+    await refunds.house.work(5)
+    assert await refunds.status(refund_id) == "completed"
+    await refunds.house.clock.advance_to(end)
+    await refunds.house.work()
+    assert await refunds.said(refund_id) == ["completed"]
+    assert await job_of(refunds, refund_id) is None
+
+
+async def test_money_that_came_otherwise_is_taken_at_the_last_moment(refunds: RefundHouse) -> None:
+    refund_id = await waiting(refunds)
+    await refunds.set(refund_overdraft_usdt="1")
+    await until_its_time(refunds, refund_id)
+    assert await refunds.status(refund_id) == "processing"
+    await refunds.house.work(5)
+    assert await refunds.said(refund_id) == ["completed"]
+
+
+async def test_a_second_approval_gives_it_no_more_time(refunds: RefundHouse) -> None:
+    refund_id = await waiting(refunds)
+    end = gives_up_at(await refunds.refund(refund_id))
+    await refunds.house.clock.advance_to(end - timedelta(days=1))
+    await approve_refund(refunds.ports, refund_id)
+    await refunds.house.work(60)
+    assert gives_up_at(await refunds.refund(refund_id)) == end
+    await refunds.house.clock.advance_to(end)
+    await refunds.house.work()
+    assert await refunds.status(refund_id) == "rejected"
+
+
+async def test_one_that_waited_without_such_a_job_gets_it_at_the_next_settlement(refunds: RefundHouse) -> None:
+    """Of a version that knew no end of it."""
+    refund_id = await waiting(refunds)
+    async with refunds.ports.storage.unit() as unit:
+        await GIVE_UP.drop(unit, refund_id)
+        await unit.commit()
+    await refunds.house.clock.advance(20 * 86_400)
+    await refunds.house.work()
+    assert await refunds.status(refund_id) == "pending"
+    await refunds.settle()
+    await refunds.house.work()
+    assert await refunds.status(refund_id) == "rejected"
+
+
+async def test_in_a_held_copy_it_waits_on() -> None:
+    async with open_refund_house() as refunds:
+        await refunds.set(refund_approval="auto")
+        payment_id = await refunds.paid(mode="live")
+        await refunds.house.clock.advance(1)
+        await settle_asked(refunds.ports, Mode.LIVE, refunds.ports.clock.now(), lambda _: None)
+        await refunds.house.work(0)
+        refund_id = await refunds.apply(payment_id, mode="live")
+        await refunds.house.work(60)
+        assert (await refunds.refund(refund_id)).pending_reason == "insufficient_balance"
+        await hold(refunds.ports, Because.BY_HAND)
+        await until_its_time(refunds, refund_id, timedelta(days=1))
+        assert await refunds.status(refund_id) == "pending"
+        await resume(refunds.ports)
+        await refunds.house.work(3600)
+        assert await refunds.status(refund_id) == "rejected"
+
+
+async def test_a_settlement_at_the_same_moment_and_it_agree(refunds: RefundHouse) -> None:
+    refund_id = await waiting(refunds)
+    job = await job_of(refunds, refund_id)
+    assert job is not None
+    await refunds.paid()
+    await refunds.house.clock.advance_to(gives_up_at(await refunds.refund(refund_id)))
+    await asyncio.gather(give_up(refunds.ports, job), refunds.settle(), give_up(refunds.ports, job))
+    await refunds.house.work(60)
+    status = await refunds.status(refund_id)
+    assert status in ("rejected", "completed")
+    assert await refunds.said(refund_id) == [status]
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("at", [1, 2, 3])
+async def test_a_crash_rejects_it_once(refunds: RefundHouse, at: int, after: bool) -> None:
+    refund_id = await waiting(refunds)
+    await refunds.house.clock.advance_to(gives_up_at(await refunds.refund(refund_id)))
+    [job] = [job for job in await refunds.ports.storage.claim(10, WORKER_LEASE) if job.kind == GIVE_UP.kind]
+    with suppress(Killed):
+        await give_up(fused(refunds.ports, CrashPoint(at, after=after)), job)
+    await refunds.house.clock.advance(WORKER_LEASE + 1)
+    await refunds.house.work()
+    assert await refunds.said(refund_id) == ["rejected"]
