@@ -151,6 +151,16 @@ class TestWhatSaysNothing:
         assert await subject.run() == pause
         assert not await subject.is_over()
 
+    @pytest.mark.parametrize(("before_its_end", "times"), [(0.000001, 2), (0, 1)])
+    async def test_it_is_sent_again_until_no_block_takes_it(
+        self, subject: Subject, before_its_end: float, times: int
+    ) -> None:
+        subject.wallet.script.broadcast.append(Twist(ending=E.UNKNOWN_NOT_DONE))
+        await subject.run()
+        await subject.house.clock.advance(LIFETIME.total_seconds() - before_its_end)
+        await subject.run()
+        assert subject.wallet.count("broadcast") == times
+
     async def test_without_its_wallet_it_waits(self, subject: Subject) -> None:
         assert await subject.run(lost_wallet(subject.ports)) == NOT_WIRED.total_seconds()
         await subject.run()
