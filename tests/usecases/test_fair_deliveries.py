@@ -7,14 +7,14 @@ from functools import partial
 
 import pytest
 
+from cambist.core.domain.webhooks import limiter as slots_rules
+from cambist.core.domain.webhooks.limiter import LATE
+from cambist.core.domain.webhooks.limiter_pool import Trust
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.webhooks import dispatcher as deliveries
-from cambist.core.usecases.webhooks import limiter as slots_rules
 from cambist.core.usecases.webhooks.dispatcher import Dispatcher
 from cambist.core.usecases.webhooks.endpoint_worker import EndpointWorker
 from cambist.core.usecases.webhooks.in_flight import InFlightBreaker
-from cambist.core.usecases.webhooks.limiter import LATE
-from cambist.core.usecases.webhooks.limiter_pool import Trust
 from cambist.frontends.worker import loop
 from cambist.frontends.worker.loop import LOOK, Worker
 from cambist.ports.notifier import Answer, DeliveryResult

@@ -8,8 +8,8 @@ comes next is decided in domain/webhooks/delivery.py and domain/webhooks/breaker
 
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
+from ...domain.webhooks.limiter import SendLimiter
 from .endpoint_worker import EndpointWorker, Shared
-from .limiter import SendLimiter
 from .signing import Signers
 
 WEBHOOKS = 1280

@@ -14,12 +14,12 @@ from ...domain.accounts.accounts import Account
 from ...domain.webhooks.breaker import Breaker, endpoint_of
 from ...domain.webhooks.delivery import Outcome, next_number
 from ...domain.webhooks.events import Delivery, Event
+from ...domain.webhooks.limiter import Permit, SendLimiter, host_of
+from ...domain.webhooks.limiter_pool import Trust
 from ..test_clock import test_clock_of
 from .due import DueQueue, Ready
 from .in_flight import InFlightBreaker
 from .lease import Lease
-from .limiter import Permit, SendLimiter, host_of
-from .limiter_pool import Trust
 from .results import EndpointKey, Sent, enter, hold, leave, park, put_off
 from .signing import Signers, signed_webhook
 

@@ -7,7 +7,7 @@ from ....ports.notifier import Answer
 from ...domain.webhooks.breaker import Breaker, after_delivery, new_breaker, room
 from ...domain.webhooks.delivery import Outcome
 from ...domain.webhooks.events import Delivery
-from .limiter_pool import Trust
+from ...domain.webhooks.limiter_pool import Trust
 from .results import EndpointKey, Sent
 
 

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from cambist.core.usecases.webhooks import limiter as rules
-from cambist.core.usecases.webhooks.limiter import LATE, Permit, SendLimiter, host_of
-from cambist.core.usecases.webhooks.limiter_pool import Trust
+from cambist.core.domain.webhooks import limiter as rules
+from cambist.core.domain.webhooks.limiter import LATE, Permit, SendLimiter, host_of
+from cambist.core.domain.webhooks.limiter_pool import Trust
 
 HOST = "a.example:443"
 
