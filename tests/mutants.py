@@ -117,7 +117,7 @@ MUTANTS = (
     _usecase("kyc/links", "ports.clock.now() < link.expires_at", "ports.clock.now() <= link.expires_at"),
     _usecase("payments/payments", "ports.clock.now() < payment.expires_at", "ports.clock.now() <= payment.expires_at"),
     _usecase("exchanges/progress", "is not None and now >= exchange", "is not None and now > exchange"),
-    _usecase("webhooks/endpoint_worker", "storage.now() >= probe_at", "storage.now() > probe_at"),
+    _domain("webhooks/endpoint_state", "at >= probe_at", "at > probe_at"),
     _usecase("retention", "each.created_at < before", "each.created_at <= before"),
 )
 """Left out: those that differ only where two moments are equal and nobody can tell (`>` for `>=` in a maximum)."""

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.webhooks.breaker import Breaker
-from ...core.usecases.webhooks.endpoint import EndpointState, TestReport, endpoint_state, send_test
+from ...core.usecases.webhooks.endpoint import EndpointReport, TestReport, endpoint_state, send_test
 from ...ports.bundle import Ports
 from .door.answers import answer
 from .door.operation import ApiRequest, Operation
@@ -64,7 +64,7 @@ class TestView(msgspec.Struct, frozen=True, kw_only=True):
     took_ms: int
 
 
-def endpoint_view(state: EndpointState) -> EndpointView:
+def endpoint_view(state: EndpointReport) -> EndpointView:
     """How the receiver does."""
     account, breaker = state.account, state.breaker
     return EndpointView(

@@ -4,7 +4,7 @@
 import asyncio
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from itertools import pairwise
@@ -18,19 +18,21 @@ from cambist.adapters.ids import SeededIds
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
 from cambist.core.domain.webhooks.delivery import AT_ONCE
+from cambist.core.domain.webhooks.due_queue import BATCH
 from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.jobs import LEASE, run, run_due
 from cambist.core.usecases.webhooks.dispatcher import Dispatcher
-from cambist.core.usecases.webhooks.due import BATCH
 from cambist.core.usecases.webhooks.outbox import DELIVER, deliver_id
 from cambist.core.usecases.webhooks.results import TIMER
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.frontends.worker.loop import LOOK, Worker
 from cambist.ports.bundle import Ports
+from cambist.ports.forwarding import ForwardingStorage
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
+from cambist.ports.storage import Storage, Unit
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.event_factory import happen
 from tests.houses import WEBHOOK_SECRET
@@ -502,6 +504,39 @@ class TestHolding:
             await bench.clock.advance(30)
             assert len(bench.town.webhooks[bench.url("m")]) == 8
             assert await bench.statuses(account) == {"held": 12, "delivered": 8}
+
+    async def test_an_address_that_comes_back_as_a_run_ends_leaves_nothing_behind(self, bench: Bench) -> None:
+        """The run found none, and holds nothing, because there is one again: what is pending still has its job."""
+        account = await bench.merchant("m")
+        await bench.happen(account)
+        wish = {"webhook_url": bench.url("m")}
+
+        async def back() -> None:
+            await set_settings(bench.ports, account, wish)
+
+        await set_settings(bench.ports, account, {"webhook_url": ""})
+        [job] = await bench.ports.storage.claim(10, LEASE, kind=DELIVER)
+        meddled = msgspec.structs.replace(bench.ports, storage=Meddling(bench.ports.storage, {2: back}))
+        await Dispatcher(meddled).run(job)
+        await bench.work(10)
+        assert await bench.statuses(account) == {"delivered": 1}
+
+
+class Meddling(ForwardingStorage):
+    """A storage in which something happens before the n-th unit."""
+
+    def __init__(self, storage: Storage, meanwhile: dict[int, Callable[[], Awaitable[None]]]) -> None:
+        super().__init__(storage)
+        self._meanwhile = meanwhile
+        self._units = 0
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[Unit]:
+        self._units += 1
+        if self._units in self._meanwhile:
+            await self._meanwhile[self._units]()
+        async with self.inner.unit() as unit:
+            yield unit
 
 
 class TestCrashes:

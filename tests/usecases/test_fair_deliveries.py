@@ -8,13 +8,12 @@ from functools import partial
 import pytest
 
 from cambist.core.domain.webhooks import limiter as slots_rules
+from cambist.core.domain.webhooks.endpoint_state import EndpointState
 from cambist.core.domain.webhooks.limiter import LATE
 from cambist.core.domain.webhooks.limiter_pool import Trust
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.webhooks import dispatcher as deliveries
 from cambist.core.usecases.webhooks.dispatcher import Dispatcher
-from cambist.core.usecases.webhooks.endpoint_worker import EndpointWorker
-from cambist.core.usecases.webhooks.in_flight import InFlightBreaker
 from cambist.frontends.worker import loop
 from cambist.frontends.worker.loop import LOOK, Worker
 from cambist.ports.notifier import Answer, DeliveryResult
@@ -130,7 +129,7 @@ async def test_a_mended_receiver_is_slow_no_more_with_its_first_webhook_that_is_
     await bench.happen(account, 1)
     async with bench.working() as worker:
         await bench.clock.advance(2)
-        limiter = worker._dispatcher._shared.limiter
+        limiter = worker._dispatcher._limiter
         assert len(limiter._slow) == 1
         bench.town.answers[bench.url("was0")] = GOOD
         await bench.happen(account, 3)
@@ -191,7 +190,7 @@ async def test_a_receiver_that_is_turned_away_has_its_job_back_and_no_failure_co
     [account] = await merchants(bench, 1, GOOD, proven=True)
     await bench.happen(account)
     dispatcher = Dispatcher(bench.ports)
-    monkeypatch.setattr(InFlightBreaker, "trust", lambda _, slow: Trust.SLOW)
+    monkeypatch.setattr(EndpointState, "trust", Trust.SLOW)
     [job] = await bench.ports.storage.claim(10, 60)
     await dispatcher.run(job)
     [left] = await bench.jobs()
@@ -207,13 +206,13 @@ async def test_of_many_receivers_slow_ones_are_looked_at_every_two_seconds_and_t
     """A look reads: of a thousand that hang, four looks a second would leave no time for anything else."""
     monkeypatch.setattr(deliveries, "_MANY", 2)
     looks: Counter[str] = Counter()
-    look_around = EndpointWorker.look_around
+    look_around = EndpointState.look_around
 
-    def counted(worker: EndpointWorker) -> None:
-        looks[worker._host] += 1
-        look_around(worker)
+    def counted(state: EndpointState) -> None:
+        looks[state._host] += 1
+        look_around(state)
 
-    monkeypatch.setattr(EndpointWorker, "look_around", counted)
+    monkeypatch.setattr(EndpointState, "look_around", counted)
     hanging = await merchants(bench, 3, SLOW, name="hangs")
     [account] = await merchants(bench, 1, GOOD, proven=True, name="busy")
     bench.town.pauses[bench.url("busy0")] = 0.9
@@ -293,7 +292,7 @@ async def test_a_worker_that_is_cancelled_while_it_waits_leaves_no_permit_taken(
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
-        limiter = dispatcher._shared.limiter
+        limiter = dispatcher._limiter
         assert limiter._all.empty
         assert not limiter._hosts
         assert not limiter._asked

@@ -20,15 +20,16 @@ from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.schedule import FollowUp, is_ours
 from cambist.core.usecases.subscriptions.mandate_end import plan_revoking
 from cambist.core.usecases.webhooks.events import EventQuery
-from cambist.core.usecases.webhooks.lease import Lease
 from cambist.core.usecases.webhooks.outbox import DELIVER, ask_to_deliver
 from cambist.core.usecases.webhooks.resends import RESEND, resend_range
+from cambist.core.usecases.webhooks.results import is_unchanged
 from cambist.ports.bank import InvoiceStatus, Pretence, RefundRequest, RefundState
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Unit
 from tests.charge_house import ChargeHouse, due_subscription
+from tests.event_factory import happen
 from tests.exchange_house import ExchangeHouse
 from tests.houses import TestHouse, open_test_house
 from tests.invariants import everything
@@ -164,9 +165,16 @@ async def test_an_endpoint_is_served_by_one_though_its_job_ended_and_came_anew(h
     assert await jobs_of(house, DELIVER) == []
     second = await ask()
     assert (second.id, second.version) == (first.id, first.version)
-    assert not await Lease(house.ports, first).read()
-    assert await Lease(house.ports, first).was_asked()
-    assert await Lease(house.ports, second).read()
+    assert not is_ours(second, first)
+    assert not is_unchanged(second, first)
+    assert is_unchanged(second, second)
+    [event] = await happen(house.ports, house.account.account_id)
+    sent = len(house.postman.webhooks)
+    await run(house.ports, first)
+    assert await house.ports.storage.get(Job, second.id) == msgspec.structs.replace(second, asked=second.asked + 1)
+    await run(house.ports, second)
+    assert event in [webhook.headers["X-Webhook-Id"] for webhook in house.postman.webhooks[sent:]]
+    assert await jobs_of(house, DELIVER) == []
 
 
 class TestFollowUp:

@@ -19,8 +19,15 @@ LIFETIME = timedelta(days=7)
 MONEY = frozenset({"payment", "withdrawal", "exchange", "refund"})
 """What the types of money events begin with, up to the dot."""
 
+PUT_OFF = timedelta(hours=1)
+"""Until what cannot be read is tried again."""
+
 AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
 """The `due` of what waits for nothing but its turn: past by every clock, also one that is behind another machine's."""
+
+
+TIMEOUT = "timeout"
+"""The `answer` of an outcome where none came in time: the notifier's word (ports/notifier.py)."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -139,6 +146,12 @@ def is_too_old(delivery: Delivery, now: datetime) -> bool:
 def given_up(delivery: Delivery) -> Delivery:
     """Too old: failed, and not tried any more unless it is sent again by hand."""
     return _ended(delivery, DeliveryStatus.FAILED)
+
+
+def put_off(delivery: Delivery, now: datetime) -> Delivery:
+    """Not to be sent now, because its event cannot be read: a later version of the program may, and until then it holds
+    up no others."""
+    return msgspec.structs.replace(delivery, due=now + PUT_OFF)
 
 
 def held(delivery: Delivery) -> Delivery:

@@ -11,6 +11,8 @@ from enum import Enum
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+import msgspec
+
 from .limiter_pool import Customer, Pool, Trust
 
 _HANGS = 10.0
@@ -56,16 +58,13 @@ class Detour:
         return self._last - now
 
 
-class Permit:
+class Permit(msgspec.Struct, eq=False, gc=False):
     """What a webhook needs before it is sent: one of the permits for all, and one of those for its host."""
 
-    __slots__ = ("began", "host", "receiver", "trust")
-
-    def __init__(self, receiver: str, host: str, trust: Trust, began: float) -> None:
-        self.receiver = receiver
-        self.host = host
-        self.trust = trust
-        self.began = began
+    receiver: str
+    host: str
+    trust: Trust
+    began: float
 
 
 class Wait(Enum):

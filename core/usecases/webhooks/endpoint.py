@@ -34,7 +34,7 @@ class TestPayload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     sandbox: bool | UnsetType = UNSET
 
 
-class EndpointState(msgspec.Struct, frozen=True, kw_only=True):
+class EndpointReport(msgspec.Struct, frozen=True, kw_only=True):
     """The receiver of the caller's account, as it is in the caller's mode."""
 
     account: Account
@@ -54,7 +54,7 @@ class TestReport(msgspec.Struct, frozen=True, kw_only=True):
     delivered: bool
 
 
-async def endpoint_state(ports: Ports, caller: Caller) -> EndpointState:
+async def endpoint_state(ports: Ports, caller: Caller) -> EndpointReport:
     """How the caller's receiver does."""
     counted = (DeliveryStatus.HELD, DeliveryStatus.PENDING, DeliveryStatus.FAILED)
     async with ports.storage.snapshot() as seen:
@@ -64,7 +64,7 @@ async def endpoint_state(ports: Ports, caller: Caller) -> EndpointState:
             status: await seen[Delivery].total(account_id=caller.account_id, mode=caller.mode, status=status)
             for status in counted
         }
-    return EndpointState(
+    return EndpointReport(
         account=account or caller.account,
         breaker=breaker or new_breaker(caller.account_id, caller.mode),
         backlog=backlog,

@@ -5,7 +5,6 @@ A receiver's job (outbox.py: `ask_to_deliver`) exists while something is due. Th
 later: one job, due no later than the first of them, which asks for the receiver's job when its time comes.
 """
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,34 +15,19 @@ from ....ports.jobs import Job
 from ....ports.storage import AtLeast, Between, Unit
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.webhooks.breaker import Breaker, after_delivery, closed, endpoint_id, endpoint_of, new_breaker
-from ...domain.webhooks.delivery import AT_ONCE, Outcome, attempt_of, given_up, held
+from ...domain.webhooks.delivery import AT_ONCE, attempt_of, held
 from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus
+from ...domain.webhooks.steps import Aside, Commit
 from ..schedule import is_ours
 from ..test_clock import test_clock_of
 from ..units import retrying
-from .lease import is_unchanged
 from .outbox import ask_to_deliver, deliver_id
 
 TIMER = "webhook.timer"
 
 _BATCH = 200
-_PUT_OFF = timedelta(hours=1)
 _JUST_AFTER = timedelta(microseconds=1)
 _NEW = ("attempts_id", "breakers_id", "jobs_id")
-
-
-class Sent(msgspec.Struct, frozen=True, gc=False):
-    """The result of one webhook, answered or not: the delivery as it was before, and the outcome."""
-
-    delivery: Delivery
-    outcome: Outcome
-
-
-class Entered(msgspec.Struct, frozen=True):
-    """What the storage has now. `left` says that the receiver's job is gone, because nothing more is due."""
-
-    breaker: Breaker | None
-    left: bool
 
 
 class EndpointKey(msgspec.Struct, frozen=True):
@@ -61,20 +45,14 @@ class EndpointKey(msgspec.Struct, frozen=True):
         return {"account_id": self.account_id, "mode": self.mode, "status": DeliveryStatus.PENDING, **due}
 
 
-async def enter(
-    ports: Ports,
-    endpoint: EndpointKey,
-    breaker: Breaker | None,
-    sent: Sequence[Sent],
-    too_old: Sequence[Delivery],
-    *,
-    leave: Job | None,
-) -> Entered:
-    """Commit results in the order in which they came. `breaker` is the stored one. `leave` is the receiver's job as it
-    was before the last look: the last results remove it, unless somebody asked for more meanwhile."""
+async def commit(
+    ports: Ports, endpoint: EndpointKey, breaker: Breaker | None, planned: Commit, job: Job
+) -> tuple[Breaker | None, bool]:
+    """Store what the planner has. `breaker` is the stored one, `job` the endpoint's as it was before the last look.
+    Returns the breaker as it is stored now, and whether the job was removed: not where somebody asked for it since."""
     again = False
 
-    async def work(unit: Unit) -> Entered:
+    async def work(unit: Unit) -> tuple[Breaker | None, bool]:
         nonlocal again
         # What was read is nearly always still so; only a unit that lost reads it anew.
         first, again = not again, True
@@ -83,7 +61,7 @@ async def enter(
         later: list[datetime] = []
         deliveries = unit[Delivery]
         rows: list[Attempt] = []
-        for each in sent:
+        for each in planned.sent:
             delivery = each.delivery if first else await deliveries.get(each.delivery.id)
             if delivery is None:
                 continue
@@ -96,64 +74,35 @@ async def enter(
         attempts = unit[Attempt]
         for row in rows:
             attempts.add(row)
-        await _give_up(unit, too_old)
-        if moved.next_probe_at is not None:
+        for unsent in planned.unsent:
+            delivery = await deliveries.get(unsent.id)
+            # One that was moved meanwhile has another end.
+            if delivery is not None and delivery.version == unsent.version:
+                delivery = deliveries.save(unsent)
+            if delivery is not None and delivery.due is not None:
+                later.append(delivery.due)
+        fresh = first and bool(planned.sent)
+        left = planned.leaves and (fresh or is_unchanged(await unit[Job].get(job.id), job))
+        if planned.unsure and left:
+            pending = endpoint.pending(due=AtLeast(AT_ONCE))
+            found = await deliveries.find(**pending, order="due", limit=1, readable=True)
+            later += [each.due or AT_ONCE for each in found]
+        elif moved.next_probe_at is not None and not planned.unsure:
             later.append(moved.next_probe_at)
         if later:
             await set_timer(ports, unit, endpoint, min(later))
-        if sent:
+        if planned.sent:
             known = unit[Breaker].add(moved) if known is None else unit[Breaker].save(moved)
-        left = leave is not None and (first or is_unchanged(await unit[Job].get(leave.id), leave))
-        if leave is not None and left:
-            unit[Job].remove(leave)
-        return Entered(known, left)
+        if left:
+            unit[Job].remove(job)
+        return known, left
 
     return await retrying(ports.storage, work, again_on=_NEW)
 
 
-async def _give_up(unit: Unit, too_old: Sequence[Delivery]) -> None:
-    for each in too_old:
-        delivery = await unit[Delivery].get(each.id)
-        # One that was sent anew meanwhile has another end.
-        if delivery is not None and delivery.due is not None and delivery.give_up_at == each.give_up_at:
-            unit[Delivery].save(given_up(delivery))
-
-
-async def leave(ports: Ports, endpoint: EndpointKey, breaker: Breaker | None, job: Job, *, unsure: bool) -> bool:
-    """Remove the receiver's job, and set a timer for what is due later. Returns False when somebody asked for more
-    since `job` was read. With `unsure` the storage is asked what is due when, because nothing was found due."""
-    probe_at = None if breaker is None else breaker.next_probe_at
-
-    async def work(unit: Unit) -> bool:
-        if not is_unchanged(await unit[Job].get(job.id), job):
-            return False
-        if probe_at is not None and probe_at > await ports.storage.now():
-            await set_timer(ports, unit, endpoint, probe_at)
-        elif unsure or probe_at is not None:  # with nothing there that could be sent as a probe
-            for first in await unit[Delivery].find(
-                **endpoint.pending(due=AtLeast(AT_ONCE)), order="due", limit=1, readable=True
-            ):
-                await set_timer(ports, unit, endpoint, first.due or AT_ONCE)
-        unit[Job].remove(job)
-        return True
-
-    return await retrying(ports.storage, work, again_on=_NEW)
-
-
-async def put_off(ports: Ports, unreadable: Sequence[Delivery]) -> None:
-    """Postpone deliveries whose events cannot be read. A later version of the program may read them; until then they
-    hold up no others."""
-
-    async def work(unit: Unit) -> None:
-        due = ports.clock.now() + _PUT_OFF
-        for each in unreadable:
-            delivery = await unit[Delivery].get(each.id)
-            if delivery is not None and delivery.due is not None and delivery.due < due:
-                unit[Delivery].save(msgspec.structs.replace(delivery, due=due))
-        for each in unreadable[:1]:
-            await set_timer(ports, unit, EndpointKey(each.account_id, each.mode), due)
-
-    await retrying(ports.storage, work, again_on=_NEW)
+def is_unchanged(present: Job | None, job: Job) -> bool:
+    """Whether nobody took the job or asked for it since it was read. That its lease was kept is no change."""
+    return present is not None and is_ours(present, job) and present.asked == job.asked
 
 
 async def rest(ports: Ports, job: Job, due: datetime) -> None:
@@ -203,33 +152,20 @@ async def ring(ports: Ports, job: Job) -> None:
     await retrying(ports.storage, work)
 
 
-async def park(ports: Ports, endpoint: EndpointKey) -> None:
-    """Make deliveries due at once that come due behind an open breaker. They wait for the breaker alone, and then leave
-    in the order of their age."""
+async def set_aside(ports: Ports, endpoint: EndpointKey, aside: Aside) -> None:
+    """Have pending deliveries wait that may not be sent now, some in each unit."""
 
     async def one_batch(unit: Unit) -> int:
-        came_due = Between(AT_ONCE + _JUST_AFTER, await ports.storage.now() + _JUST_AFTER)
-        found = await unit[Delivery].find(**endpoint.pending(due=came_due), order="due", limit=_BATCH, readable=True)
-        for delivery in found:
-            unit[Delivery].save(msgspec.structs.replace(delivery, due=AT_ONCE))
-        return len(found)
-
-    while await retrying(ports.storage, one_batch) == _BATCH:
-        pass
-
-
-async def hold(ports: Ports, endpoint: EndpointKey) -> None:
-    """Hold pending deliveries when address or secret were removed, until both are set again."""
-
-    async def one_batch(unit: Unit) -> int:
-        account = await unit[Account].get(endpoint.account_id)
-        if account is None or account.receives:
-            return 0
-        found = await unit[Delivery].find(
-            **endpoint.pending(due=AtLeast(AT_ONCE)), order="due", limit=_BATCH, readable=True
-        )
-        for delivery in found:
-            unit[Delivery].save(held(delivery))
+        due: Between | AtLeast = AtLeast(AT_ONCE)
+        if aside is Aside.BREAKER:
+            due = Between(AT_ONCE + _JUST_AFTER, await ports.storage.now() + _JUST_AFTER)
+        else:
+            account = await unit[Account].get(endpoint.account_id)
+            if account is not None and account.receives:
+                return 0
+        found = await unit[Delivery].find(**endpoint.pending(due=due), order="due", limit=_BATCH, readable=True)
+        for each in found:
+            unit[Delivery].save(held(each) if aside is Aside.RECEIVER else msgspec.structs.replace(each, due=AT_ONCE))
         return len(found)
 
     while await retrying(ports.storage, one_batch) == _BATCH:

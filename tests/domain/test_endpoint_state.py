@@ -1,0 +1,397 @@
+"""The plan of deliveries (docs/webhooks.md "When you do not answer"): a race is a row, of what happens and is done."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.webhooks import limiter as limiter_rules
+from cambist.core.domain.webhooks.breaker import FROM_EVENTS, OPENS_AFTER, after_outcome, new_breaker
+from cambist.core.domain.webhooks.delivery import LIFETIME, TIMEOUT, Outcome
+from cambist.core.domain.webhooks.endpoint_state import ENOUGH
+from cambist.core.domain.webhooks.events import DeliveryStatus
+from cambist.core.domain.webhooks.limiter import SendLimiter
+from cambist.core.domain.webhooks.steps import Commit
+from cambist.ports.notifier import Answer
+from tests.domain.endpoint_kit import NOW, PlayedEndpoint, Time, play
+
+
+@dataclass(frozen=True)
+class Row:
+    """A race: its rule, what happens, and what is done."""
+
+    rule: str
+    happens: str
+    done: str
+
+
+BEGIN = "look / due? / "
+ROWS = [
+    Row(
+        "all that is due leaves, and the job with the last result",
+        "due a b / serve / answer a 200 / answer b 200",
+        BEGIN + "send a / send b / wait / job? / wait / commit a 200, b 200, leave",
+    ),
+    Row("nothing is due: the storage is asked what is due next", "serve", BEGIN + "commit unsure, leave"),
+    Row(
+        "a failure is committed while others are under way",
+        "due a b / serve / answer a 500 / answer b 200",
+        BEGIN + "send a / send b / wait / job? / commit a 500 / wait / commit b 200, leave",
+    ),
+    Row(
+        "an event that comes while others are under way is sent beside them",
+        "due a / serve / due b / after 0.25 / answer a b 200",
+        BEGIN + "send a / wait / job? / due? / send b / wait / commit a 200, b 200, leave",
+    ),
+    Row(
+        "an event that comes with the last answer keeps the job",
+        "due a / serve / due b / answer a 200 / answer b 200",
+        BEGIN + "send a / wait / commit a 200, leave / due? / send b / wait / commit b 200, leave",
+    ),
+    # the lease
+    Row(
+        "a result that comes while the lease is lost is committed, and the job is left alone",
+        "due a b / serve / lose / after 0.25 / answer a 200 / answer b 500",
+        BEGIN + "send a / send b / wait / job? / wait / commit a 200 / wait / commit b 500 / lost",
+    ),
+    Row(
+        "a lease that is lost when the job would go: it is another's, and nothing more is begun",
+        "due a / serve / lose / answer a 200",
+        BEGIN + "send a / wait / commit a 200, leave / due? / lost",
+    ),
+    Row(
+        "a lost lease is noticed within a second, however long the queue",
+        "due a b c d e f g h i j k l m n o p q r s t u v w x / serve / lose / after 1.25 / answer a b c d e f g h 200",
+        BEGIN
+        + " / ".join(f"send {name}" for name in "abcdefgh")
+        + " / wait / look / wait / commit a 200, b 200, c 200, d 200, e 200, f 200, g 200, h 200 / lost",
+    ),
+    # resends
+    Row(
+        "an event that is resent while it is under way is not sent beside itself, and once more if that failed",
+        "due a b / serve / due a / after 0.25 / answer a 500 / answer b 200",
+        BEGIN + "send a / send b / wait / job? / due? / wait / job? / commit a 500 / wait / commit b 200, leave",
+    ),
+    Row(
+        "an event that is resent after its answer and before the commit is delivered by that answer",
+        "due a b / serve / answer a 200 / due a / answer b 200",
+        BEGIN + "send a / send b / wait / job? / wait / commit a 200, b 200, leave / due? / commit unsure, leave",
+    ),
+    # secret, address
+    Row(
+        "a new secret signs what leaves a second later, and stops nothing",
+        "due a / serve / secret 2 / due b / after 1.25 / answer a b 200",
+        BEGIN + "send a / wait / look / due? / send b / wait / commit a 200, b 200, leave",
+    ),
+    Row(
+        "an address that is taken away: what is under way is committed, what is pending is held",
+        "due a b c d e f g h i j / serve / address none / after 1.25 / answer a b c d e f g h 200",
+        BEGIN
+        + " / ".join(f"send {name}" for name in "abcdefgh")
+        + " / wait / look / wait / commit a 200, b 200, c 200, d 200, e 200, f 200, g 200, h 200"
+        + " / commit wait for receiver, unsure, leave",
+    ),
+    Row(
+        "an account without a receiver has nothing sent",
+        "address none / due a / serve",
+        "look / commit wait for receiver, unsure, leave",
+    ),
+    # the breaker
+    Row(
+        "a breaker that opens while webhooks are in flight: they end, no other begins",
+        "due a b c d e f g h i j k l / serve / answer a b c d e f g h 500 / answer i j 503",
+        BEGIN
+        + " / ".join(f"send {name}" for name in "abcdefgh")
+        + " / wait / send i / send j / job? / commit a 500, b 500, c 500, d 500, e 500, f 500, g 500, h 500 / wait"
+        + " / commit i 503, j 503 / commit leave",
+    ),
+    Row(
+        "behind an open breaker all waits for it", "due a b / open 30 / serve", "look / commit wait for breaker, leave"
+    ),
+    Row(
+        "a probe that fails leaves the others waiting",
+        "due a b / open 0 / serve / answer a 500",
+        BEGIN + "probe a / wait / commit a 500 / commit wait for breaker, leave",
+    ),
+    Row(
+        "a probe that succeeds lets all go, the oldest first",
+        "due a b c / open 0 / serve / answer a 200 / answer b c 200",
+        BEGIN + "probe a / wait / commit a 200 / due? / send b / send c / wait / commit b 200, c 200, leave",
+    ),
+    Row(
+        "a probe is due and nothing waits: nothing is probed",
+        "open 0 / serve",
+        BEGIN + "commit wait for breaker, unsure, leave",
+    ),
+    Row(
+        "a probe that hangs is one, however often it is looked",
+        "due a b / open 0 / serve / after 1.25 / after 1.25 / answer a silent",
+        BEGIN + "probe a / wait / look / wait / look / wait / commit a silent / commit wait for breaker, leave",
+    ),
+    # the end of a process
+    Row(
+        "a stop with answers under way: they are committed, and the job is the next worker's at once",
+        "due a b c d e f g h i j / serve / stop / answer a b c d e f g 200 / answer h 500",
+        BEGIN
+        + " / ".join(f"send {name}" for name in "abcdefgh")
+        + " / wait / wait / commit a 200, b 200, c 200, d 200, e 200, f 200, g 200 / wait / commit h 500 / release",
+    ),
+    Row("a stop before anything was read", "stop / serve", "release"),
+    Row(
+        "a webhook that raises: the others are committed, nothing more is begun, and the run fails",
+        "due a b c d e f g h i j / serve / raise a / answer b c d e f g h 200",
+        BEGIN
+        + " / ".join(f"send {name}" for name in "abcdefgh")
+        + " / wait / wait / commit b 200, c 200, d 200, e 200, f 200, g 200, h 200 / lost",
+    ),
+    # the storage
+    Row(
+        "a commit that the storage did not take is made again, with all that it had and what came since",
+        "due a b / serve / commits-fail 1 / answer a 500 / answer b 200",
+        BEGIN + "send a / send b / wait / job? / commit a 500 / wait / commit a 500, b 200, leave",
+    ),
+    Row(
+        "an event that cannot be read is put off, and holds up no other",
+        "unreadable a / due a b / serve / answer b 200",
+        BEGIN + "send b / commit put off a / wait / commit b 200, leave",
+    ),
+    # the clock
+    Row(
+        "a clock that is set back hides what is due, and the storage is asked for it",
+        "clock -3600 / serve",
+        BEGIN + "commit unsure, leave",
+    ),
+    Row(
+        "a clock that jumps while webhooks are under way ends none and begins none",
+        "due a / serve / clock 86400 / after 0.25 / clock -86400 / after 0.25 / answer a 200",
+        BEGIN + "send a / wait / job? / wait / job? / wait / commit a 200, leave",
+    ),
+    Row(
+        "a clock that jumps does not keep the account from being read anew",
+        "due a / serve / clock -3600 / after 1.25 / answer a 200",
+        BEGIN + "send a / wait / look / wait / commit a 200, leave",
+    ),
+    # what may not be sent, and who may not ask
+    Row(
+        "an event that is too old is given up",
+        f"due a b / after {LIFETIME.total_seconds()} / serve",
+        BEGIN + "commit give up a, give up b, leave",
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.rule)
+def test_a_race_is_a_row(row: Row) -> None:
+    assert " / ".join(play(PlayedEndpoint(), row.happens)) == row.done
+
+
+def test_results_are_committed_by_many_and_pages_read_as_the_queue_runs_low() -> None:
+    endpoint = PlayedEndpoint()
+    endpoint.add(*(f"{number:03}" for number in range(300)))
+    play(endpoint, "serve")
+    while not endpoint.over:
+        endpoint.answer(next(iter(endpoint.under_way)), 200)
+        if endpoint.stirred:
+            endpoint.serve()
+    steps = [step for step in endpoint.told if not step.startswith("send")]
+    sizes = [step.count("200") - step.count("200 200") for step in steps if step.startswith("commit")]
+    assert max(sizes) <= ENOUGH + 8
+    assert len(sizes) <= 300 // ENOUGH + 2
+    assert steps.count("due?") <= 5, "nothing is read for each webhook"
+    assert [step for step in endpoint.told if step.startswith("send")] == [f"send {number:03}" for number in range(300)]
+    assert {each.status for each in endpoint.deliveries.values()} == {DeliveryStatus.DELIVERED}
+
+
+def test_the_secret_that_signs_is_the_account_as_it_was_read_last() -> None:
+    endpoint = PlayedEndpoint()
+    play(endpoint, "due a / serve / secret 2 / due b / after 1.25")
+    signed = {name: webhook.account.webhook_secret for name, (_, webhook) in endpoint.under_way.items()}
+    assert signed == {"a": b"1", "b": b"2"}
+
+
+def test_the_planners_word_for_a_timeout_is_the_notifiers() -> None:
+    assert Answer.TIMEOUT == TIMEOUT
+
+
+class TestBreaker:
+    """What it is expected to be, with results that are not committed yet."""
+
+    def test_an_endpoint_that_was_never_posted_to_gets_all_there_is_room_for(self) -> None:
+        endpoint = PlayedEndpoint()
+        state = endpoint.state
+        assert (state.stored, state.breaker, state.room) == (None, new_breaker("acc_1", Mode.TEST), 8)
+
+    def test_failures_that_are_not_committed_leave_less_room_and_open_it(self) -> None:
+        """A receiver that is away gets ten webhooks, not a swarm."""
+        endpoint = PlayedEndpoint()
+        endpoint.add(*(f"{number:02}" for number in range(20)))
+        play(endpoint, "serve")
+        rooms = []
+        for _ in range(OPENS_AFTER):
+            rooms.append(endpoint.state.room)
+            endpoint.answer(next(iter(endpoint.under_way)), 503)
+        assert rooms == [8, 8, 8, 7, 6, 5, 4, 3, 2, 1]
+        assert (endpoint.state.breaker.is_open, endpoint.state.room, endpoint.under_way) == (True, 0, {})
+        assert len(endpoint.told) - 3 == OPENS_AFTER, "look, due? and wait beside them"
+
+    def test_a_good_answer_makes_room_again(self) -> None:
+        endpoint = PlayedEndpoint()
+        play(endpoint, "due a b c d e f / serve")
+        for name in "abcde":
+            endpoint.answer(name, None)
+        endpoint.answer("f", 200)
+        assert (endpoint.state.breaker.failures, endpoint.state.room) == (0, 8)
+
+    @pytest.mark.parametrize("failures", [0, FROM_EVENTS])
+    def test_what_comes_while_others_are_committed_counts_once(self, failures: int) -> None:
+        """Whether or not what was committed made a breaker: deliveries that are too old make none."""
+        endpoint = PlayedEndpoint()
+        play(endpoint, "due a b / serve")
+        endpoint.answer("a", 503)
+        stored = new_breaker("acc_1", Mode.TEST) if failures else None
+        for number in range(failures):
+            outcome = Outcome(answer="responded", status=503, note="", sent_at=NOW, ended_at=NOW)
+            assert stored is not None
+            stored = after_outcome(stored, f"evt_{number}", outcome)
+        endpoint.state.committed(Commit(), stored, asked=False)
+        assert endpoint.state.stored == stored
+        assert endpoint.state.breaker.failures == failures + 1
+
+
+class Market:
+    """Many endpoints that share one limiter. A receiver answers after the seconds of its merchant, 200 at once unless
+    told."""
+
+    def __init__(self, limiter: SendLimiter, time: Time) -> None:
+        self.limiter, self.time = limiter, time
+        self.endpoints: list[PlayedEndpoint] = []
+        self.pauses: dict[str, float] = {}
+        self.sent_at: dict[tuple[PlayedEndpoint, str], float] = {}
+
+    def add(self, name: str, *, proven: bool, pause: float = 0.0, host: str = "") -> PlayedEndpoint:
+        endpoint = PlayedEndpoint(self.time, self.limiter, name=name, host=host)
+        if proven:
+            breaker = new_breaker(name, Mode.TEST)
+            endpoint.breaker = msgspec.structs.replace(breaker, last_success_at=NOW - timedelta(days=1))
+        self.pauses[name] = pause
+        self.endpoints.append(endpoint)
+        return endpoint
+
+    def passes(self, seconds: float) -> None:
+        """Time passes, receivers answer, and everybody who has something to do does it. Who is over and has something
+        due begins anew."""
+        self.time.seconds += seconds
+        self.limiter.look()
+        moved = True
+        while moved:
+            moved = False
+            for endpoint in self.endpoints:
+                moved = self._serve(endpoint) or moved
+
+    def _serve(self, endpoint: PlayedEndpoint) -> bool:
+        assert endpoint.account is not None
+        pause = self.pauses[endpoint.account.id]
+        for name in list(endpoint.under_way):
+            began = self.sent_at.setdefault((endpoint, name), self.time.seconds)
+            if self.time.seconds - began >= pause:
+                del self.sent_at[endpoint, name]
+                endpoint.answer(name, 200 if pause < 10 else None)
+                endpoint.stirred = True
+        pending = [each for each in endpoint.deliveries.values() if each.status is DeliveryStatus.PENDING]
+        if endpoint.over and any(each.due is not None and each.due <= self.time.now for each in pending):
+            endpoint.began()
+            endpoint.stirred = True
+        moves = endpoint.stirred and not endpoint.over
+        if moves:
+            endpoint.serve()
+        return moves
+
+
+class TestFairness:
+    """Who is served when many share the places (docs/decisions.md "Slow receivers")."""
+
+    @pytest.mark.parametrize(("proven", "places"), [(False, 40), (True, 128)], ids=["new", "proven"])
+    def test_an_endpoint_with_a_clean_record_keeps_its_places_when_99_of_100_hang(
+        self, proven: bool, places: int
+    ) -> None:
+        """However few there are, where those that hang never answered well; else where there are as many as webhooks
+        that begin to hang at one moment."""
+        time = Time()
+        market = Market(SendLimiter(places, 8, 40, time.monotonic), time)
+        for number in range(99):
+            market.add(f"hangs{number}", proven=proven, pause=10.0).add("a", "b", "c")
+        well = market.add("well", proven=True)
+        for each in market.endpoints:
+            each.stirred = True
+        for number in range(200):
+            well.add(f"{number:03}")
+            well.stirred = True
+            market.passes(0.25)
+            assert well.deliveries[f"{number:03}"].status is DeliveryStatus.DELIVERED, time.seconds
+        assert sum(len(each.under_way) for each in market.endpoints) <= places
+
+    def test_a_host_that_many_merchants_share_is_served_in_turn(self) -> None:
+        """Ten merchants with four places there: each has its turn with at least every third of the answers, also those
+        that came when the first had all four."""
+        time = Time()
+        market = Market(SendLimiter(1000, 8, 4, time.monotonic), time)
+        shared = [market.add(f"m{number}", proven=True, pause=0.2, host="shared") for number in range(10)]
+        elsewhere = market.add("elsewhere", proven=True)
+        for each in shared:
+            each.add(*(f"{number:02}" for number in range(12)))
+            each.stirred = True
+        turns = dict.fromkeys(shared, 0)
+        for tick in range(1, 40):
+            elsewhere.add(f"{tick}")
+            elsewhere.stirred = True
+            before = [len(each.told) for each in shared]
+            market.passes(0.25)
+            assert sum(len(each.under_way) for each in shared) <= 4
+            assert len(elsewhere.under_way) == 0, "other hosts do not wait"
+            for each, told in zip(shared, before, strict=True):
+                if each.over or any(step.startswith("send") for step in each.told[told:]):
+                    turns[each] = tick
+            assert tick - min(turns.values()) <= 3
+        assert all(each.over for each in shared)
+
+    def test_a_small_merchants_webhook_survives_an_outage_of_minutes(self) -> None:
+        """Its one event comes to the end of the ladder, which opens the breaker; it waits there, and goes out with the
+        first probe that is answered."""
+        endpoint = PlayedEndpoint()
+        endpoint.add("a")
+        told = []
+        status = 503
+        while endpoint.deliveries["a"].status is DeliveryStatus.PENDING:
+            breaker, due = endpoint.breaker, endpoint.deliveries["a"].due
+            assert due is not None
+            at = (breaker and breaker.next_probe_at) or due
+            endpoint.time.seconds += max((at - endpoint.time.now).total_seconds(), 0)
+            endpoint.began()
+            play(endpoint, "serve")
+            [sent] = (step for step in endpoint.told if step.endswith(" a"))
+            told.append((endpoint.time.seconds, sent))
+            status = 200 if endpoint.time.seconds > 1200 else 503
+            endpoint.answer("a", status)
+            endpoint.serve()
+            assert endpoint.over
+        attempts = [0, 1, 3, 7, 15, 31, 63, 127, 255, 511]
+        probes = [541, 601, 721, 1021, 1621]
+        assert told == [(at, "send a") for at in attempts] + [(at, "probe a") for at in probes]
+        assert endpoint.breaker is not None
+        assert not endpoint.breaker.is_open
+
+    def test_more_slow_endpoints_than_may_wait_give_their_jobs_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(limiter_rules, "MOST_WAIT", 1)
+        time = Time()
+        market = Market(SendLimiter(5, 8, 40, time.monotonic), time)
+        for number in range(8):
+            endpoint = market.add(f"hangs{number}", proven=False, pause=10.0)
+            endpoint.add("a")
+            play(endpoint, "serve")
+        assert [each.told[-1] for each in market.endpoints] == ["wait"] * 5 + [
+            "release 10 s",
+            "release 15 s",
+            "release 20 s",
+        ]
