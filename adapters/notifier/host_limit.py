@@ -1,6 +1,6 @@
 """How many webhooks may be on their way to one host at once, whoever posts them.
 
-Deliveries ask core/usecases/webhooks/limiter.py before they come here, in all and by host; test webhooks, which a
+Deliveries ask core/domain/webhooks/limiter.py before they come here, in all and by host; test webhooks, which a
 merchant asks for, do not, and many merchants may name one host.
 """
 

@@ -49,7 +49,7 @@ class HttpNotifier:
         `loopback`: webhooks of test mode may go to this machine itself, where other services may listen.
         `limit`: seconds for a whole exchange, from connecting to the last byte of the answer. `per_host`: how many may
         be under way at once to one host and port, of each kind; further ones wait, which is not charged to the
-        receiver. How many may be in all is for whoever posts (core/usecases/webhooks/limiter.py). `keep_alive`: seconds
+        receiver. How many may be in all is for whoever posts (core/domain/webhooks/limiter.py). `keep_alive`: seconds
         an idle connection is kept. `tls`: other than the system's trust, for receivers under a private authority.
         `exchange`: how webhooks go out over connections (exchanges.py).
         """

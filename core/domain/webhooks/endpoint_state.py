@@ -40,6 +40,7 @@ class EndpointState:
         self._begins = True
         self._read_at = 0.0
         self._account: Account | None = None
+        self._receives = False
         self._receiver = ""
         """This endpoint at its present address: another one is another receiver."""
         self._host = ""
@@ -103,7 +104,7 @@ class EndpointState:
     def endpoint_read(self, account: Account | None, breaker: Breaker | None, now: float, at: datetime | None) -> None:
         """Account and stored breaker as they are now. `at`: by the storage's clock, where serving begins."""
         self._read_at = now
-        self._account = account
+        self._account, self._receives = account, account is not None and account.receives
         url = None if account is None else account.settings.webhook_url
         receiver = f"{self._unknown.id} {url}"
         if receiver != self._receiver:
@@ -189,10 +190,6 @@ class EndpointState:
         self._limiter.decline(self._customer)
         for permit in self._beginning:
             self._limiter.give(permit)
-
-    @property
-    def _receives(self) -> bool:
-        return self._account is not None and self._account.receives
 
     @property
     def _halted(self) -> bool:
