@@ -10,7 +10,6 @@ import httpx
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts import quota
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.frontends.http.door import intake as rules
 from cambist.frontends.http.door.gated import GatedProtocol
@@ -72,10 +71,7 @@ class Rush:
     def __init__(self) -> None:
         self.clock = Clock()
         self.counters = Counters()
-        self.busy = 0.0
-        """Share of the time that the loop works."""
-        worked = lambda: self.busy * self.clock.time  # noqa: E731
-        self.intake = Intake(self.clock, self.counters, worked)  # type: ignore[arg-type]  # as much of it as is used
+        self.intake = Intake(self.clock, self.counters)  # type: ignore[arg-type]  # as much of it as is used
         self.line = Line()
 
     def ask(self, count: int) -> list[Cycle]:
@@ -174,25 +170,6 @@ async def test_long_turns_of_the_loop_leave_less_under_way_and_waiting_for_other
         calm.look()
         calm.ask(1)
     assert calm.intake.under_way > ROOM
-
-
-async def test_a_loop_that_has_no_time_left_puts_no_more_under_way(rush: Rush) -> None:
-    """However short its turns are: it would wait there, in several times the memory."""
-    rush.busy = 1.0
-    rush.ask(ROOM)
-    for _ in range(200):
-        rush.look()
-        rush.ask(1)
-    assert rush.intake.under_way == ROOM
-
-
-async def test_memory_of_a_rush_is_given_back_with_the_addresses_of_all_who_came() -> None:
-    """What lives on among them would hold all of it."""
-    proxies = quota.networks(["10.0.0.0/8"])
-    for number in range(100):
-        assert quota.client_ip("10.0.0.1", f"2001:db8:{number:x}::1", proxies)
-    rules._give_back()
-    assert quota._behind_proxies.cache_info().currsize == quota._read_address.cache_info().currsize == 0
 
 
 async def test_a_refusal_is_an_answer_like_any_other_and_its_connection_goes_on(

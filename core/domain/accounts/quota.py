@@ -209,13 +209,6 @@ def client_ip(peer: str | None, forwarded_for: str | None, trusted_proxies: Coll
     return behind(peer or "", told, frozenset(trusted_proxies))
 
 
-def forget_sources() -> None:
-    """Keep no address any more: those of a rush are some thousand small objects, made amid much else, and what lives on
-    there keeps the interpreter from giving that memory back."""
-    _behind_proxies.cache_clear()
-    _read_address.cache_clear()
-
-
 def is_trusted(peer: str | None, trusted_proxies: Collection[Network]) -> bool:
     """Whether a trusted proxy is at the other end of the socket."""
     address = _address(peer or "") if trusted_proxies else None

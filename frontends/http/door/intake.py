@@ -11,12 +11,9 @@ import asyncio
 import gc
 import logging
 from collections import deque
-from collections.abc import Callable
 from contextlib import suppress
-from time import thread_time
 from typing import Any, NamedTuple
 
-from ....core.domain.accounts.quota import forget_sources
 from ....ports.clock import Clock
 from ...telemetry.counters import Counters
 from ...telemetry.requests import NONE, method_of
@@ -44,10 +41,6 @@ LEAST_ROOM = 32
 MOST_ROOM = 1024
 """Requests under way at once: at first, at least, at most. Commits of many at once cost little more than of one."""
 
-BUSY = 0.8
-"""Share of the time that the loop works, above which no more is put under way: it would only wait there instead, in
-several times the memory."""
-
 REFUSALS = 100
 """Connections with a refused request that are read again after each look, at most. To read and refuse costs a tenth of
 what it costs to serve: without a bound a flood would take all the time there is."""
@@ -73,22 +66,15 @@ class _Waits(NamedTuple):
 class Intake:
     """Admits the new work of one process. What waits is begun, or refused, in the order in which it came."""
 
-    def __init__(
-        self, clock: Clock, counters: Counters | None = None, worked: Callable[[], float] = thread_time
-    ) -> None:
-        """`worked`: the seconds that the loop's thread has been on a CPU, as it says when it is asked there."""
+    def __init__(self, clock: Clock, counters: Counters | None = None) -> None:
         self._clock = clock
-        self._worked = worked
         self._counters = counters
         self._waiting: deque[_Waits] = deque()
         self._resting: deque[Any] = deque()
         self._room = float(ROOM)
         self._looks = False
         self._looked_at = 0.0
-        self._worked_at = 0.0
-        """What `worked` was at the last look."""
         self._late = 0.0
-        self._busy = 1.0  # until it is seen to have time left
         self._begun = 0
         """Requests begun since the last look."""
         self._rate: float | None = None
@@ -123,8 +109,6 @@ class Intake:
         now = self._clock.monotonic()
         passed = max(now - self._looked_at, LOOK)
         self._late += (passed - LOOK - self._late) * 0.2
-        worked = self._worked()
-        self._busy += ((worked - self._worked_at) / passed - self._busy) * 0.2
         if self._waiting:
             rate = self._begun / passed
             share = min(passed / _MEMORY, 1.0)
@@ -133,9 +117,9 @@ class Intake:
             self._rate = None
         if self._late > LATE:
             self._room = max(self._room * 0.95, LEAST_ROOM)
-        elif self.under_way >= self._room and self._late < LATE / 8 and self._busy < BUSY:
+        elif self.under_way >= self._room and self._late < LATE / 8:
             self._room = min(self._room * 1.05, MOST_ROOM)
-        self._looked_at, self._worked_at, self._begun = now, worked, 0
+        self._looked_at, self._begun = now, 0
         while self._waiting and now - self._waiting[0].since >= PATIENCE:
             late = self._waiting.popleft()
             self._refuse(late.protocol, late.cycle)
@@ -187,7 +171,7 @@ class Intake:
         import ctypes  # noqa: F401 - for `_give_back`: loaded after a rush it would lie behind the memory to be returned
 
         self._looks = True
-        self._looked_at, self._worked_at, self._begun = self._clock.monotonic(), self._worked(), 0
+        self._looked_at, self._begun = self._clock.monotonic(), 0
         asyncio.get_running_loop().call_later(LOOK, self._look_on)
 
     def _look_on(self) -> None:
@@ -206,7 +190,6 @@ def _give_back() -> None:
     """Return the memory of thousands of closed connections to the system: the C library would keep it."""
     import ctypes  # loaded when the rush began
 
-    forget_sources()
     gc.collect()
     with suppress(OSError, AttributeError):  # another C library
         ctypes.CDLL(None).malloc_trim(0)
