@@ -32,7 +32,7 @@ CONNECTIONS = 4000
 ACCEPTED_WITHIN = 3.0 if FULL else 15.0
 """The short form runs beside other tests, which take the same cores."""
 RECOVERED_WITHIN = 5.0 if FULL else 20.0
-KEPT = 0.45
+KEPT = 0.20
 """Of the memory at rest after thousands of payments at a rate that it can do, that may be kept afterwards: free blocks
 in the interpreter's arenas, which are used again (docs/operations.md "Failure drills")."""
 

@@ -38,8 +38,10 @@ LATE = 0.08
 
 ROOM = 128
 LEAST_ROOM = 32
-MOST_ROOM = 1024
-"""Requests under way at once: at first, at least, at most. Commits of many at once cost little more than of one."""
+MOST_ROOM = 384
+"""Requests under way at once: at first, at least, at most. Commits of many at once cost little more than of one. At
+most: more than wait for one bank (the 64 calls and 256 waiting ones of `guard/bulkheads.py`), so that it keeps nobody
+else waiting, and no more, because each takes some 15 KB, three to four times what one takes that waits."""
 
 REFUSALS = 100
 """Connections with a refused request that are read again after each look, at most. To read and refuse costs a tenth of
