@@ -128,7 +128,7 @@ class Subject:
 
     async def run(self, ports: Ports | None = None, attempts: int = 1) -> float | None:
         """One run of the engine; after how many seconds the next is worthwhile."""
-        standing: Standing[Any] = await bring(ports or self.ports, self.row, await self.now(), attempts)
+        standing: Standing[Any] = await bring(self.row, ports or self.ports, await self.now(), attempts)
         assert standing.subject == await self.now()
         return None if standing.pause is None else standing.pause.total_seconds()
 

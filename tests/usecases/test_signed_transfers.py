@@ -175,7 +175,7 @@ class TestWhatSaysNothing:
         await subject.untag()
         assert await subject.run() == FORGED.total_seconds()
         with pytest.raises(Unavailable, match="tagged"):
-            await sign_only(subject.ports, subject.row, await subject.now())
+            await sign_only(subject.row, subject.ports, await subject.now())
         assert (subject.wallet.calls, await subject.tx_hash()) == ([], None)
         assert "an operator is to look" in caplog.text
         await subject.put(decided)
@@ -308,7 +308,7 @@ class TestAtOnce:
         async def operator(call: str) -> None:
             if call == "sign":
                 subject.wallet.after = None
-                await refuse(subject.ports, subject.row, await subject.now(), "called off")
+                await refuse(subject.row, subject.ports, await subject.now(), "called off")
 
         subject.wallet.after = operator
         assert await subject.run() is None
@@ -318,7 +318,7 @@ class TestAtOnce:
         unsigned = await subject.now()
         await subject.run()
         for seen in (unsigned, await subject.now()):
-            await refuse(subject.ports, subject.row, seen, "called off")
+            await refuse(subject.row, subject.ports, seen, "called off")
         await subject.until_over()
         assert len(await subject.moved()) == 1
 
@@ -414,8 +414,8 @@ class TestCrashes:
             assert await swept(kind, at, after=after, never=never) == at
 
     async def test_what_was_signed_and_not_sent_is_sent_by_the_next(self, subject: Subject) -> None:
-        signed = await sign_only(subject.ports, subject.row, await subject.now())
-        assert await sign_only(subject.ports, subject.row, signed) == signed
+        signed = await sign_only(subject.row, subject.ports, await subject.now())
+        assert await sign_only(subject.row, subject.ports, signed) == signed
         assert subject.wallet.count("broadcast") == 0
         sent = await subject.tx_hash()
         await subject.until_over()
@@ -446,17 +446,17 @@ class TestItsJob:
 
     async def test_it_comes_back_and_goes_with_the_end(self, subject: Subject) -> None:
         job = await self.claimed(subject)
-        await follow(subject.ports, GIFTS, job)
+        await follow(GIFTS, subject.ports, job)
         job = await self.standing(subject)
         assert job.due == subject.ports.clock.now() + timedelta(seconds=5)
         assert read_gift(await subject.now()).times_taken == 1
         await subject.on_chain(T.FINAL)
-        await follow(subject.ports, GIFTS, job)
+        await follow(GIFTS, subject.ports, job)
         assert (await self.standing(subject), await subject.is_over()) == (None, True)
 
     async def test_its_attempts_make_the_pause(self, subject: Subject) -> None:
         subject.wallet.script.sign.append(Twist(ending=E.UNAVAILABLE))
-        await follow(subject.ports, GIFTS, await self.claimed(subject, attempts=4))
+        await follow(GIFTS, subject.ports, await self.claimed(subject, attempts=4))
         assert (await self.standing(subject)).due == subject.ports.clock.now() + timedelta(minutes=10)
 
     async def test_one_that_is_in_other_hands_is_left_alone(self, subject: Subject) -> None:
@@ -464,14 +464,14 @@ class TestItsJob:
         async with subject.ports.storage.unit() as unit:
             taken_over = unit[Job].save(msgspec.structs.replace(job, attempts=2))
             await unit.commit()
-        await follow(subject.ports, GIFTS, job)
+        await follow(GIFTS, subject.ports, job)
         assert await self.standing(subject) == taken_over
         assert await subject.tx_hash() is not None
 
     async def test_of_a_subject_that_is_gone_it_goes(self, subject: Subject) -> None:
         job = await self.claimed(subject)
         await subject.remove()
-        await follow(subject.ports, GIFTS, job)
+        await follow(GIFTS, subject.ports, job)
         assert await self.standing(subject) is None
 
     async def test_one_that_is_gone_is_not_made_anew(self, subject: Subject) -> None:
@@ -479,13 +479,13 @@ class TestItsJob:
         async with subject.ports.storage.unit() as unit:
             unit[Job].remove(job)
             await unit.commit()
-        await follow(subject.ports, GIFTS, job)
+        await follow(GIFTS, subject.ports, job)
         assert (await self.standing(subject), await subject.tx_hash() is None) == (None, False)
 
     async def test_two_that_hear_that_it_was_taken_say_so_once(self, subject: Subject) -> None:
         job = await self.claimed(subject)
         subject.wallet.script.broadcast.append(Twist(ending=E.UNKNOWN_NOT_DONE))
-        await follow(subject.ports, GIFTS, job)
+        await follow(GIFTS, subject.ports, job)
         job = await self.standing(subject)
-        await asyncio.gather(*(follow(subject.ports, GIFTS, job) for _ in range(4)))
+        await asyncio.gather(*(follow(GIFTS, subject.ports, job) for _ in range(4)))
         assert read_gift(await subject.now()).times_taken == 1

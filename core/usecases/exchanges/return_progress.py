@@ -19,7 +19,7 @@ async def carry_return(ports: Ports, job: Job) -> None:
     if transfer is not None and transfer.currency is Currency.RUB:
         await operations.follow(RUB_RETURNS, ports, job)
     else:
-        await signed_transfers.follow(ports, USDT_RETURNS, job)
+        await signed_transfers.follow(USDT_RETURNS, ports, job)
 
 
 async def carry(ports: Ports, transfer: ExchangeTransfer) -> ExchangeTransfer:
@@ -27,4 +27,4 @@ async def carry(ports: Ports, transfer: ExchangeTransfer) -> ExchangeTransfer:
     if transfer.currency is Currency.RUB:
         subject = (await operations.bring(RUB_RETURNS, ports, transfer.id)).subject
         return transfer if subject is None else subject.transfer
-    return (await signed_transfers.bring(ports, USDT_RETURNS, transfer)).subject
+    return (await signed_transfers.bring(USDT_RETURNS, ports, transfer)).subject

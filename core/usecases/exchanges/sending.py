@@ -80,5 +80,5 @@ SENT = _Sent()
 
 async def send_usdt(ports: Ports, exchange: Exchange, attempts: int) -> Paying:
     """Sign and send, or look at what was sent, to the end where the network knows it. `attempts`: to sign, so far."""
-    standing = await bring(ports, SENT, exchange, attempts)
+    standing = await bring(SENT, ports, exchange, attempts)
     return Paying(standing.subject, None if standing.pause is None else standing.pause.total_seconds())

@@ -219,7 +219,7 @@ async def _refused_by_the_wallet(ports: Ports, exchange: Exchange) -> Exchange:
         await _on_chain(ports, exchange.sender, exchange.tx_hash, TransferState.FAILED)
         paying = await progress(ports, exchange)
         exchange = exchange if paying is None else paying.exchange
-    return await refuse(ports, SENT, exchange, FAILED_BY_SANDBOX)
+    return await refuse(SENT, ports, exchange, FAILED_BY_SANDBOX)
 
 
 async def _at_bank(ports: Ports, exchange: Exchange, status: RemittanceStatus) -> Exchange:

@@ -66,7 +66,7 @@ async def _signed(ports: Ports, withdrawal: Withdrawal) -> Withdrawal:
     """Signed, and not sent yet: the network can then fail it without having had it, or the job sends it."""
     if withdrawal.status is _S.PENDING:
         try:
-            withdrawal = await sign_only(ports, PAYOUTS, withdrawal)
+            withdrawal = await sign_only(PAYOUTS, ports, withdrawal)
         except Fault:
             raise _no_signature() from None
     if withdrawal.status is not _S.PROCESSING:

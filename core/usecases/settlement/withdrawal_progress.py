@@ -87,7 +87,7 @@ PAYOUTS = _Payouts()
 
 async def execute(ports: Ports, job: Job) -> None:
     """Bring the payout that the job names one step further, as far as the network lets it."""
-    await follow(ports, PAYOUTS, job)
+    await follow(PAYOUTS, ports, job)
 
 
 async def advance(

@@ -71,11 +71,11 @@ class _Step(msgspec.Struct, Generic[S], frozen=True):
     """Until the next run, where it is another than `look_pause`."""
 
 
-async def follow(ports: Ports, row: SignedTransfers[S], job: Job) -> None:
+async def follow(row: SignedTransfers[S], ports: Ports, job: Job) -> None:
     """The job of a subject that has no other work: one step further, and in one unit what that leads to and when the
     job comes back."""
     seen = await ports.storage.get(row.record, job.argument)
-    step = None if seen is None else await _step(ports, row, seen, job.attempts)
+    step = None if seen is None else await _step(row, ports, seen, job.attempts)
 
     async def work(unit: Unit) -> None:
         entered = None if step is None else await _enter(ports, unit, row, step)
@@ -91,38 +91,38 @@ async def follow(ports: Ports, row: SignedTransfers[S], job: Job) -> None:
     await retrying(ports.storage, work, again_on=row.races)
 
 
-async def bring(ports: Ports, row: SignedTransfers[S], seen: S, attempts: int = 1) -> Standing[S]:
+async def bring(row: SignedTransfers[S], ports: Ports, seen: S, attempts: int = 1) -> Standing[S]:
     """The same for a subject whose job does more than this. `attempts`: runs so far, for the pause after a failure to
     sign. Raises: Stale when the subject is gone."""
-    return await _conclude(ports, row, await _step(ports, row, seen, attempts))
+    return await _conclude(row, ports, await _step(row, ports, seen, attempts))
 
 
-async def refuse(ports: Ports, row: SignedTransfers[S], seen: S, failure: str) -> S:
+async def refuse(row: SignedTransfers[S], ports: Ports, seen: S, failure: str) -> S:
     """Have it end as if its wallet refused to sign it, unless it is signed; how it then stands. Raises: Stale."""
     sending = row.sending(seen)
     if sending is None or sending.signed is not None:
         return seen
-    return (await _conclude(ports, row, _refused(row, seen, failure))).subject
+    return (await _conclude(row, ports, _refused(row, seen, failure))).subject
 
 
-async def sign_only(ports: Ports, row: SignedTransfers[S], subject: S) -> S:
+async def sign_only(row: SignedTransfers[S], ports: Ports, subject: S) -> S:
     """Sign and store, and send nothing: as a process that dies in between leaves it. Raises: what `wallet.sign` raises;
     NotConfigured, NotSupported; Unavailable for one that is not what the vault tagged; Stale."""
     sending = row.sending(subject)
     if sending is None or sending.signed is not None:
         return subject
-    return await _store(ports, row, subject, await _signed(ports, row, subject, sending))
+    return await _store(row, ports, subject, await _signed(row, ports, subject, sending))
 
 
-async def _step(ports: Ports, row: SignedTransfers[S], seen: S, attempts: int) -> _Step[S]:
+async def _step(row: SignedTransfers[S], ports: Ports, seen: S, attempts: int) -> _Step[S]:
     sending, present = row.sending(seen), seen
     if sending is None:
         return _Step(seen)
     try:
         if sending.signed is not None:
-            return await _look(ports, row, seen, sending, sending.signed)
+            return await _look(row, ports, seen, sending, sending.signed)
         try:
-            signed = await _signed(ports, row, seen, sending)
+            signed = await _signed(row, ports, seen, sending)
         except Refused as fault:
             log.warning("%s was refused at signing: %s", sending.operation, fault)
             return _refused(row, seen, f"not signed, {fault.reason}: {fault}")
@@ -130,8 +130,8 @@ async def _step(ports: Ports, row: SignedTransfers[S], seen: S, attempts: int) -
             # An unknown outcome is none here: signing sends nothing.
             log.warning("%s cannot be signed yet: %s", sending.operation, fault)
             return _Step(seen, pause=sign_pause(attempts, fault))
-        present = await _store(ports, row, seen, signed)
-        return await _send(ports, row, present, signed)
+        present = await _store(row, ports, seen, signed)
+        return await _send(row, ports, present, signed)
     except (NotConfigured, NotSupported) as fault:
         log.error("%s cannot go on: %s", sending.operation, fault)  # noqa: TRY400 - no slip of the program
         return _Step(present, pause=NOT_WIRED)
@@ -141,7 +141,7 @@ def _refused(row: SignedTransfers[S], seen: S, failure: str) -> _Step[S]:
     return _Step(seen, lambda ports, unit, present: row.refused(ports, unit, present, failure))
 
 
-async def _signed(ports: Ports, row: SignedTransfers[S], subject: S, sending: Sending) -> SignedTransfer:
+async def _signed(row: SignedTransfers[S], ports: Ports, subject: S, sending: Sending) -> SignedTransfer:
     if not row.is_as_decided(ports.vault, subject):
         log.error("%s is not what the vault tagged: it is not signed, and an operator is to look", sending.operation)
         raise Unavailable(f"{sending.operation} is not what the vault tagged", retry_after=FORGED.total_seconds())
@@ -149,7 +149,7 @@ async def _signed(ports: Ports, row: SignedTransfers[S], subject: S, sending: Se
     return await sign(sender, sending.network, sending.operation, sending.address, sending.units)
 
 
-async def _store(ports: Ports, row: SignedTransfers[S], seen: S, signed: SignedTransfer) -> S:
+async def _store(row: SignedTransfers[S], ports: Ports, seen: S, signed: SignedTransfer) -> S:
     """The subject on disk with its signed transfer; with another's where that was first, or without, where it was
     called off."""
 
@@ -163,7 +163,7 @@ async def _store(ports: Ports, row: SignedTransfers[S], seen: S, signed: SignedT
     return await retrying(ports.storage, work, again_on=row.races)
 
 
-async def _send(ports: Ports, row: SignedTransfers[S], present: S, signed: SignedTransfer) -> _Step[S]:
+async def _send(row: SignedTransfers[S], ports: Ports, present: S, signed: SignedTransfer) -> _Step[S]:
     sending = row.sending(present)
     if sending is None or sending.signed != signed:
         return _Step(present)
@@ -172,7 +172,7 @@ async def _send(ports: Ports, row: SignedTransfers[S], present: S, signed: Signe
 
 
 async def _look(
-    ports: Ports, row: SignedTransfers[S], subject: S, sending: Sending, signed: SignedTransfer
+    row: SignedTransfers[S], ports: Ports, subject: S, sending: Sending, signed: SignedTransfer
 ) -> _Step[S]:
     try:
         seen = await look(ports, ports.senders.named(sending.sender), signed)
@@ -198,7 +198,7 @@ def _awaits_taken(row: SignedTransfers[S], subject: S) -> bool:
     return sending is not None and sending.awaits_taken
 
 
-async def _conclude(ports: Ports, row: SignedTransfers[S], step: _Step[S]) -> Standing[S]:
+async def _conclude(row: SignedTransfers[S], ports: Ports, step: _Step[S]) -> Standing[S]:
     async def work(unit: Unit) -> Standing[S]:
         entered = await _enter(ports, unit, row, step)
         if entered is None:
@@ -206,7 +206,7 @@ async def _conclude(ports: Ports, row: SignedTransfers[S], step: _Step[S]) -> St
         return entered
 
     if step.then is None:
-        return Standing(step.subject, _pause(ports, row, step.subject, step))
+        return Standing(step.subject, _pause(row, ports, step.subject, step))
     return await retrying(ports.storage, work, again_on=row.races)
 
 
@@ -217,7 +217,7 @@ async def _enter(ports: Ports, unit: Unit, row: SignedTransfers[S], step: _Step[
         return None
     if step.then is not None and _is_as_seen(row, present, step.subject):
         present = await step.then(ports, unit, present)
-    return Standing(present, _pause(ports, row, present, step))
+    return Standing(present, _pause(row, ports, present, step))
 
 
 def _is_as_seen(row: SignedTransfers[S], present: S, seen: S) -> bool:
@@ -227,7 +227,7 @@ def _is_as_seen(row: SignedTransfers[S], present: S, seen: S) -> bool:
     return now is not None and then is not None and (now.operation, now.signed) == (then.operation, then.signed)
 
 
-def _pause(ports: Ports, row: SignedTransfers[S], present: S, step: _Step[S]) -> timedelta | None:
+def _pause(row: SignedTransfers[S], ports: Ports, present: S, step: _Step[S]) -> timedelta | None:
     sending = row.sending(present)
     if sending is None:
         return None
