@@ -106,6 +106,7 @@ ACCOUNT_SETTINGS: Mapping[str, Setting] = {
     "recurring": Setting(_boolean, clearable=False),
     "refund_approval": Setting(_one_of(RefundApproval), clearable=True),
     "refund_overdraft_usdt": Setting(_overdraft, clearable=False),
+    "refund_reserve": Setting(_boolean, clearable=False),
     "refunds": Setting(_boolean, clearable=False),
     "return_url": Setting(web_address, clearable=True),
     "subscription_scheme": Setting(_one_of(Scheme), clearable=False),

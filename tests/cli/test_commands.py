@@ -82,6 +82,7 @@ class TestAccount:
             "recurring": True,
             "refund_approval": None,
             "refund_overdraft_usdt": "0.00000000",
+            "refund_reserve": False,
             "refunds": False,
             "return_url": None,
             "subscription_scheme": "window",

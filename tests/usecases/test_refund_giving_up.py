@@ -8,7 +8,8 @@ from datetime import timedelta
 
 import pytest
 
-from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.accounts.accounts import Account, Mode
+from cambist.core.domain.errors import Refusal
 from cambist.core.domain.installation import Because
 from cambist.core.domain.money import Usdt
 from cambist.core.domain.refunds.refunds import WAITS_FOR_MONEY, gives_up_at
@@ -19,9 +20,12 @@ from cambist.core.usecases.operators.settlement import settle_asked
 from cambist.core.usecases.refunds.giving_up import give_up
 from cambist.core.usecases.refunds.refunds import approve_refund
 from cambist.core.usecases.refunds.steps import GIVE_UP
+from cambist.core.usecases.refunds.waiting import kept_for_refunds
+from cambist.core.usecases.settlement.withdrawals import every_withdrawal, pay_out_now
 from cambist.ports.jobs import Job
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.refund_house import SETTLED_100, RefundHouse, open_refund_house
+from tests.payout_kit import WALLET
+from tests.refund_house import MARKET_100, SETTLED_100, RefundHouse, open_refund_house
 
 TICK = timedelta(microseconds=1)
 
@@ -179,3 +183,57 @@ async def test_a_crash_rejects_it_once(refunds: RefundHouse, at: int, after: boo
     await refunds.house.clock.advance(WORKER_LEASE + 1)
     await refunds.house.work()
     assert await refunds.said(refund_id) == ["rejected"]
+
+
+class TestTheReserve:
+    """Payouts leave what refunds need that wait for money, where the account is set so."""
+
+    async def poor(self, refunds: RefundHouse, **settings: str) -> str:
+        """A refund whose money was paid out, and of which no settlement of 30 RUB brings enough; its id."""
+        payment_id = await refunds.settled()
+        await refunds.set(payout_wallet=WALLET, **settings)
+        await pay_out_now(refunds.ports, refunds.house.account.account_id, Mode.TEST)
+        refund_id = await refunds.apply(payment_id)
+        await refunds.house.work(60)
+        return refund_id
+
+    async def test_without_it_each_settlement_is_paid_out_and_the_refund_waits(self, refunds: RefundHouse) -> None:
+        refund_id = await self.poor(refunds)
+        for _ in range(5):
+            await refunds.settled("30.00")
+        assert await refunds.status(refund_id) == "pending"
+        assert (await refunds.balance()).available < Usdt(100)
+
+    async def test_several_settlements_serve_it_together_and_the_rest_is_paid_out(self, refunds: RefundHouse) -> None:
+        refund_id = await self.poor(refunds, refund_reserve="true")
+        account_id = refunds.house.account.account_id
+        for settled in (1, 2, 3):
+            await refunds.settled("30.00")
+            assert await refunds.status(refund_id) == "pending"
+            assert len(await every_withdrawal(refunds.ports, account_id=account_id)) == 1
+            assert (await refunds.balance()).available >= Usdt(settled * SETTLED_100 * 3 // 10 - 3)
+            with pytest.raises(Refusal, match="kept for no refund"):
+                await pay_out_now(refunds.ports, account_id, Mode.TEST)
+        await refunds.settled("30.00")
+        await refunds.house.work(5)
+        assert await refunds.status(refund_id) == "completed"
+        assert (await refunds.balance()).available < Usdt(100)
+        assert len(await every_withdrawal(refunds.ports, account_id=account_id)) == 2
+
+    @pytest.mark.parametrize("overdraft", ["0", "0.5", "1.08"])
+    async def test_what_the_overdraft_covers_is_not_kept(self, refunds: RefundHouse, overdraft: str) -> None:
+        refund_id = await self.poor(refunds, refund_reserve="true", refund_overdraft_usdt=overdraft)
+        refund = await refunds.refund(refund_id)
+        account = await refunds.ports.storage.get(Account, refund.account_id)
+        assert account is not None
+        async with refunds.ports.storage.unit() as unit:
+            kept = await kept_for_refunds(unit, account, Mode.TEST)
+        assert kept == Usdt(MARKET_100) - Usdt.parse(overdraft)
+
+    async def test_once_it_is_given_up_nothing_is_kept(self, refunds: RefundHouse) -> None:
+        refund_id = await self.poor(refunds, refund_reserve="true")
+        await refunds.settled("30.00")
+        await until_its_time(refunds, refund_id)
+        assert await refunds.status(refund_id) == "rejected"
+        await pay_out_now(refunds.ports, refunds.house.account.account_id, Mode.TEST)
+        assert (await refunds.balance()).available < Usdt(100)

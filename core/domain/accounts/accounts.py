@@ -107,6 +107,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an operator approves refunds first; None: in live mode yes, in test mode no (docs/refunds.md "Rules")."""
     refund_overdraft_usdt: Usdt = Usdt(0)
     """How far below zero refunds may take the available USDT (docs/refunds.md "The money")."""
+    refund_reserve: bool = False
+    """Payouts leave what refunds that wait for money need (docs/refunds.md "The money")."""
     recurring: bool = True
     """Subscriptions may be charged; off, charges answer `501 RECURRING_NOT_SUPPORTED`."""
     subscription_scheme: Scheme = Scheme.WINDOW

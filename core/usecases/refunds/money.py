@@ -29,7 +29,7 @@ async def take(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tu
         refund = msgspec.structs.replace(refund, taken_rub=refund.amount, taken_usdt=None)
         postings = {Purse.PENDING: -kopecks, Purse.REFUNDING: kopecks}
     else:
-        value = await _market_value(unit, payment, refund)
+        value = await market_value(unit, payment, refund)
         account = await unit[Account].get(payment.account_id)
         overdraft = Usdt(0) if account is None else account.settings.refund_overdraft_usdt
         if not await may_take(unit, payment.account_id, payment.mode, value, overdraft=overdraft):
@@ -45,7 +45,8 @@ async def take(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tu
     return msgspec.structs.replace(payment, refund_taken=payment.refund_taken + refund.amount), refund
 
 
-async def _market_value(unit: Unit, payment: Payment, refund: Refund) -> Usdt:
+async def market_value(unit: Unit, payment: Payment, refund: Refund) -> Usdt:
+    """What a refund of a settled payment takes of the available USDT. Raises: LookupError."""
     settlement = await unit[Settlement].get(payment.settlement_id or "")
     if settlement is None:
         raise LookupError(f"{payment.id} is settled, and its statement is gone")

@@ -24,6 +24,7 @@ from ..causes import caused_id
 from ..holding import holds_back
 from ..ledger.ledger import LEDGER_RULES, may_take, purses
 from ..paging import Page, list_newest
+from ..refunds.waiting import kept_for_refunds
 from ..sealed import tag_withdrawal, wallet_fits
 from ..signed_transfers.wallet import sent_before
 from ..test_clock import in_test_time, in_test_time_of_account
@@ -44,10 +45,10 @@ async def pay_out(
     """Pay the merchant all that is available and that the network can move; the rest stays available.
 
     None when there is nothing to pay, no wallet to pay it to, or none to pay it from: then the balance stays, for the
-    next settlement. So it does in a held copy, whose balance lacks what was paid out since. What is paid is reserved in
-    the unit that makes the payout, so a second call finds nothing more to take. `batch_id`: the settlement's that
-    causes it; None: somebody asked for it. `settlement_id`: the statement that it follows, where the batch brought one;
-    it names the first payout that did.
+    next settlement. So it does in a held copy, whose balance lacks what was paid out since; and what refunds wait for,
+    where the account is set so. What is paid is reserved in the unit that makes the payout, so a second call finds
+    nothing more to take. `batch_id`: the settlement's that causes it; None: somebody asked for it. `settlement_id`: the
+    statement that it follows, where the batch brought one; it names the first payout that did.
     """
     try:
         sender = ports.senders.of_mode(mode)
@@ -59,7 +60,8 @@ async def pay_out(
         account = await unit[Account].get(account_id)
         if account is None or account.settings.payout_wallet is None or await holds_back(unit, mode):
             return None
-        amount = await _take(unit, account_id, mode, sender.capabilities.step)
+        kept = await kept_for_refunds(unit, account, mode)
+        amount = await _take(unit, account_id, mode, sender.capabilities.step, kept)
         if amount is None:
             return None
         withdrawal = Withdrawal(
@@ -104,11 +106,12 @@ async def _id(ports: Ports, unit: Unit, account_id: str, mode: Mode, batch_id: s
     return made
 
 
-async def _take(unit: Unit, account_id: str, mode: Mode, step: int) -> Usdt | None:
-    """What the network can move of the available USDT, held against others who take; None when that is nothing."""
+async def _take(unit: Unit, account_id: str, mode: Mode, step: int, kept: Usdt) -> Usdt | None:
+    """What the network can move of the available USDT but for those that are kept, held against others who take; None
+    when that is nothing."""
     while True:
         available = Usdt((await purses(unit, account_id, mode)).get(Purse.AVAILABLE, 0))
-        amount = payable(available, step)
+        amount = payable(available - kept, step)
         if amount <= Usdt(0):
             return None
         if await may_take(unit, account_id, mode, amount, overdraft=Usdt(0)):
@@ -134,7 +137,8 @@ async def pay_out_now(ports: Ports, account_id: str, mode: Mode) -> Withdrawal:
         raise Refusal("INVALID_STATE", f"Nothing can be paid out: {fault}") from None
     withdrawal = await pay_out(ports, account.id, mode)
     if withdrawal is None:
-        raise Refusal("INVALID_STATE", f"There is nothing to pay out: less than {step} USDT is available")
+        why = f"less than {step} USDT is available and kept for no refund"
+        raise Refusal("INVALID_STATE", f"There is nothing to pay out: {why}")
     return withdrawal
 
 
