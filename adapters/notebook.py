@@ -62,9 +62,9 @@ class Notebook(Generic[P]):
             note = await unit[ProviderNote].get(self.page_id(key))
         return None if note is None else self._open(note)
 
-    async def start(self, key: str, page: P, *beside: ProviderNote) -> tuple[P, bool]:
+    async def start(self, key: str, page: P, *beside: ProviderNote, durable: bool = True) -> tuple[P, bool]:
         """Write a new page, or return the one that is there; True when it is new. With a new page what is `beside` it
-        is written in the same step, and must be new, too.
+        is written in the same step, and must be new, too. `durable`: as Unit.commit has it.
 
         Raises: MayBeWritten; Unavailable, when certainly nothing was written.
         """
@@ -74,7 +74,7 @@ class Notebook(Generic[P]):
             for note in beside:
                 unit[ProviderNote].add(note)
             try:
-                await unit.commit()
+                await unit.commit(durable=durable)
             except Conflict:
                 # There before, or begun twice at once, and the other was first.
                 present = await self.read(key)

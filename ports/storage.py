@@ -151,10 +151,15 @@ class Unit(Protocol):
 
     def __getitem__(self, kind: type[R], /) -> Shelf[R]: ...
 
-    def commit(self) -> Coroutine[Any, Any, None]:
+    def commit(self, *, durable: bool = True) -> Coroutine[Any, Any, None]:
         """Apply all writes, in the order they were made, or none.
 
         When it returns, they are on disk. Jobs that were added or saved are kicked afterwards. A unit commits once.
+
+        Not `durable`: when it returns, everybody who reads sees them, in other processes too, and they are on disk when
+        the next durable unit is, whoever commits it. Until then a failure of the machine, or of the database's server,
+        loses them, whole, and with them all units that were not durable after them; never one that a durable unit came
+        after. A process that dies by itself loses nothing. For what somebody outside knows and is asked about again.
 
         Raises: Stale, Conflict; Unavailable when the storage did not answer (the outcome may then be unknown: read).
         """

@@ -32,12 +32,12 @@ class CrashingUnit:
     def __getitem__(self, kind: Any) -> Any:
         return self._unit[kind]
 
-    async def commit(self) -> None:
+    async def commit(self, *, durable: bool = True) -> None:
         self._fuse.commits += 1
         blown = self._fuse.commits == self._fuse.at
         if blown and not self._fuse.after:
             raise Killed
-        await self._unit.commit()
+        await self._unit.commit(durable=durable)
         if blown:
             raise Killed
 

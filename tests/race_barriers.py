@@ -33,7 +33,7 @@ class OtherCommit:
     def __getitem__(self, kind: type[R], /) -> Shelf[R]:
         return self._unit[kind]
 
-    async def commit(self) -> None:
+    async def commit(self, *, durable: bool = True) -> None:
         await self._commit()
 
 
@@ -92,8 +92,8 @@ class _InterruptedUnit:
     def __getitem__(self, kind: type[R], /) -> Shelf[R]:
         return self._by.shelf(self._unit[kind], kind)
 
-    async def commit(self) -> None:
-        await self._unit.commit()
+    async def commit(self, *, durable: bool = True) -> None:
+        await self._unit.commit(durable=durable)
 
 
 class _InterruptedShelf(ForwardingShelf[R], Generic[R], eq=False):

@@ -112,8 +112,8 @@ class _Unit(msgspec.Struct, eq=False):
             return cast("Shelf[R]", jobs)
         return self._unit[kind]
 
-    def commit(self) -> Coroutine[Any, Any, None]:
-        return self._unit.commit()
+    def commit(self, *, durable: bool = True) -> Coroutine[Any, Any, None]:
+        return self._unit.commit(durable=durable)
 
 
 class _JobsInTestTime(ForwardingShelf[Job], eq=False):

@@ -27,6 +27,7 @@ from cambist.ports.faults import Conflict, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage
 from tests.contracts.storage_kit import StoragePlace, job, key, payment, put, read
+from tests.power_failure import Image
 
 
 class Watched(sqlite3.Connection):
@@ -123,6 +124,63 @@ async def test_what_is_committed_is_on_disk(watched: tuple[Storage, Watched]) ->
     _, writing = watched
     for pragma, value in (("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)):
         assert writing.execute(f"PRAGMA {pragma}").fetchone() == (value,)
+
+
+async def test_only_what_is_durable_waits_for_the_disk(watched: tuple[Storage, Watched]) -> None:
+    """FULL for the one, NORMAL for the other, each time anew; and who waits for no disk needs no thread."""
+    storage, writing = watched
+    levels = []
+    for number, durable in enumerate((True, False, False, True, False, True)):
+        writing.seen.clear()
+        async with storage.unit() as unit:
+            unit[Payment].add(payment(f"pay_{number}"))
+            await unit.commit(durable=durable)
+        levels.append((writing.execute("PRAGMA synchronous").fetchone()[0], ("COMMIT", True) in writing.seen))
+    assert levels == [(2 if durable else 1, not durable) for durable in (True, False, False, True, False, True)]
+
+
+async def test_who_needs_the_disk_is_not_kept_waiting_by_those_who_do_not(watched: tuple[Storage, Watched]) -> None:
+    """However many come: after some transactions without the disk there is one with it, for whoever waits."""
+    storage, writing = watched
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+
+    async def without_end(number: int) -> int:
+        rounds = 0
+        while not ended.done():
+            async with storage.unit() as unit:
+                unit[Payment].add(payment(f"pay_{number}_{rounds}"))
+                await unit.commit(durable=False)
+            rounds += 1
+        return rounds
+
+    others = [asyncio.ensure_future(without_end(number)) for number in range(20)]
+    await asyncio.sleep(0)
+    await put(storage, key("k1"))
+    ended.set_result(None)
+    assert max(await asyncio.gather(*others)) <= 2 * committer._IN_A_ROW
+    assert writing.count("SAVEPOINT") == 0
+
+
+async def test_a_log_that_is_cut_off_holds_what_was_durable_and_all_before_it(file_place: StoragePlace) -> None:
+    """A failure of the machine: units that are not durable are there whole, in their order, or not at all."""
+    storage = await file_place.open()
+    for number, durable in enumerate((True, False, True, False, False)):
+        async with storage.unit() as unit:
+            unit[Payment].add(payment(f"pay_{number}"))
+            unit[IdempotencyKey].add(key(f"k{number}"))
+            await unit.commit(durable=durable)
+    image = Image(Path(file_place.where))
+    await storage.close()
+    found = []
+    for length in image.commits[-3:]:
+        image.put_back(length)
+        again = await file_place.open()
+        async with again.unit() as unit:
+            payments, keys = await unit[Payment].total(), await unit[IdempotencyKey].total()
+        found.append((payments, keys))
+        await again.close()
+    assert found == [(3, 3), (4, 4), (5, 5)]
 
 
 async def test_units_that_wait_together_share_a_transaction(watched: tuple[Storage, Watched]) -> None:

@@ -165,13 +165,13 @@ async def test_a_refused_client_stays_refused_when_the_verifier_will_not_begin_a
 
 
 class Lost(CrashingUnit):
-    async def commit(self) -> None:
+    async def commit(self, *, durable: bool = True) -> None:
         self._fuse.commits += 1
         if self._fuse.commits == self._fuse.at:
             if self._fuse.after:
-                await self._unit.commit()
+                await self._unit.commit(durable=durable)
             raise Unavailable("the storage lost its answer")
-        await self._unit.commit()
+        await self._unit.commit(durable=durable)
 
 
 class LosingStorage(CrashingStorage):

@@ -207,8 +207,8 @@ class _AskingUnit:
         self._kinds.add(kind)
         return self._unit[kind]
 
-    async def commit(self) -> None:
-        await self._unit.commit()
+    async def commit(self, *, durable: bool = True) -> None:
+        await self._unit.commit(durable=durable)
 
 
 @pytest.mark.parametrize("twist", [None, NOT_DONE], ids=["goes well", "unknown"])

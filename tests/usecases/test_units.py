@@ -97,7 +97,7 @@ class Losing:
     async def unit(self) -> AsyncIterator[Any]:
         yield self
 
-    async def commit(self) -> None:
+    async def commit(self, *, durable: bool = True) -> None:
         if self.left:
             self.left -= 1
             raise self.lost

@@ -130,9 +130,9 @@ class InterruptedUnit:
     def __getitem__(self, kind: Any) -> Any:
         return self._unit[kind]
 
-    async def commit(self) -> None:
+    async def commit(self, *, durable: bool = True) -> None:
         await self._storage.interrupt()
-        await self._unit.commit()
+        await self._unit.commit(durable=durable)
 
 
 class InterruptedStorage:

@@ -76,13 +76,13 @@ class Commits:
         self._bulk = bulk
         self._fetch = fetch
 
-    async def carry_out(self, writes: Sequence[Write]) -> None:
-        """All writes of a unit or none.
+    async def carry_out(self, writes: Sequence[Write], *, durable: bool = True) -> None:
+        """All writes of a unit or none. One that need not be `durable` waits for no disk where it is one statement.
 
         Raises: Stale, Conflict; the driver's faults. After those that mean a broken connection the outcome is unknown.
         """
         try:
-            await self._commit(writes)
+            await self._commit(writes, durable=durable)
         except Broken as broken:
             await self.recover(writes, broken)
 
@@ -128,12 +128,12 @@ class Commits:
                 return False
         return True
 
-    async def _commit(self, writes: Sequence[Write]) -> None:
+    async def _commit(self, writes: Sequence[Write], *, durable: bool = True) -> None:
         """Raises: Stale, Conflict; Broken; the driver's faults."""
         for tried in range(_TRIES):
             try:
                 async with self.connection() as connection:
-                    await self._transact(connection, writes, queued=tried > 0)
+                    await self._transact(connection, writes, queued=tried > 0, durable=durable)
             except _Clash as clash:
                 raise await self._conflict(clash) from None
             except (asyncpg.SerializationError, asyncpg.DeadlockDetectedError):
@@ -165,7 +165,7 @@ class Commits:
         finally:
             await (self._pool.give if went_well else self._pool.drop)(connection)
 
-    async def _transact(self, connection: Any, writes: Sequence[Write], *, queued: bool) -> None:
+    async def _transact(self, connection: Any, writes: Sequence[Write], *, queued: bool, durable: bool) -> None:
         """Raises: Stale, _Clash; the driver's faults."""
         if len(writes) > _LONG and not queued:
             # What is refused is found out by one after the other, in the order of the unit.
@@ -173,7 +173,7 @@ class Commits:
                 await self._in_bulk(connection, writes)
                 return
         statements = self._tables.of_unit(writes)
-        one = None if queued else joined(statements)
+        one = None if queued else joined(statements, durable=durable)
         if one is not None:
             with contextlib.suppress(*TAKEN_BACK):
                 await connection.fetchval(one[0], *one[1])

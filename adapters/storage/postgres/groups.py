@@ -19,7 +19,7 @@ from ....ports.faults import Unavailable
 from ..table.writes import Accrue, Add, Save, Write
 from .bulk import Bulk
 from .commits import Broken, Commits
-from .joined import Targets, targets_of
+from .joined import Targets, targets_of, unawaited
 
 QUEUE = 10_000
 """Units that may wait; beyond it the storage is taken to be stuck, and refuses."""
@@ -38,6 +38,7 @@ class _Waiting(msgspec.Struct, eq=False):
     targets: Targets
     done: "asyncio.Future[None]"
     late: Callable[[], None]
+    durable: bool
 
     __repr__ = object.__repr__  # a struct's own would show what is written
 
@@ -63,8 +64,9 @@ class Groups:
         self._tasks: set[asyncio.Task[None]] = set()
         self._rest: asyncio.Future[None] | None = None
 
-    async def carry_out(self, writes: Sequence[Write], late: Callable[[], None]) -> None:
-        """All writes of a unit or none. Where the caller is cancelled while others write his unit, `late` is called in
+    async def carry_out(self, writes: Sequence[Write], late: Callable[[], None], *, durable: bool = True) -> None:
+        """All writes of a unit or none; on disk, or, where it need not be `durable` and comes to one statement,
+        committed. Where the caller is cancelled while others write his unit, `late` is called in
         his stead. Raises: what Commits raises; Unavailable when too many wait.
         """
         targets = targets_of(writes)
@@ -73,14 +75,14 @@ class Groups:
         elif self._under_way < _AT_ONCE:
             self._under_way += 1
             try:
-                await self._commits.carry_out(writes)
+                await self._commits.carry_out(writes, durable=durable)
             finally:
                 self._under_way -= 1
                 self._go_on()
         else:
             if len(self._waiting) >= QUEUE:
                 raise Unavailable("too many units wait to be written")
-            waiting = _Waiting(writes, targets, asyncio.get_running_loop().create_future(), late)
+            waiting = _Waiting(writes, targets, asyncio.get_running_loop().create_future(), late, durable)
             self._waiting.append(waiting)
             await waiting.done
 
@@ -146,6 +148,8 @@ class Groups:
             text, parameters = self._bulk.statement(write for waiting in group for write in waiting.writes)
         except ValueError:  # sums that only together are beyond 64 bits
             return False
+        if not any(waiting.durable for waiting in group):
+            text = unawaited(text)
         try:
             async with self._commits.connection() as connection:
                 await connection.fetchval(text, *parameters)
@@ -160,7 +164,7 @@ class Groups:
 
     async def _alone(self, waiting: _Waiting) -> None:
         if not waiting.done.done():  # cancelled meanwhile
-            await _told(waiting, self._commits.carry_out(waiting.writes))
+            await _told(waiting, self._commits.carry_out(waiting.writes, durable=waiting.durable))
 
     async def _find_out(self, waiting: _Waiting, broken: Broken) -> None:
         await _told(waiting, self._commits.recover(waiting.writes, broken))

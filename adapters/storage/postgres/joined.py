@@ -25,13 +25,14 @@ _FORMS = 256
 _PARAMETER = re.compile(r"\$(\d+)")
 
 
-def joined(statements: Sequence[tuple[Write, Statement]]) -> Statement | None:
+def joined(statements: Sequence[tuple[Write, Statement]], *, durable: bool = True) -> Statement | None:
     """The one statement; None where there is nothing to join, or where parts could meet in one row: all parts of a
     statement see the table as it was before any of them."""
-    if not 1 < len(statements) <= _MOST or not targets_of([write for write, _ in statements]).apart:
+    fewest = 2 if durable else 1
+    if not fewest <= len(statements) <= _MOST or not targets_of([write for write, _ in statements]).apart:
         return None
     text = _text(tuple((text, len(parameters)) for _, (text, parameters) in statements))
-    return text, [value for _, (_, parameters) in statements for value in parameters]
+    return text if durable else unawaited(text), [value for _, (_, parameters) in statements for value in parameters]
 
 
 class Targets(msgspec.Struct, frozen=True):
@@ -64,6 +65,11 @@ def targets_of(writes: Sequence[Write]) -> Targets:
 def all_or_nothing(changes: Sequence[str], conditions: Sequence[str]) -> str:
     """One statement of these parts of a `WITH`, which makes all changes where every condition holds, else none."""
     return f"WITH {', '.join(changes)} SELECT 1 / CASE WHEN {' AND '.join(conditions)} THEN 1 ELSE 0 END"
+
+
+def unawaited(text: str) -> str:
+    """The same statement, whose commit does not wait for the disk: Postgres looks at this setting when it commits."""
+    return f"{text}, set_config('synchronous_commit', 'off', true)"
 
 
 @lru_cache(maxsize=_FORMS)

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any, Self
 
 import asyncpg
@@ -299,7 +300,8 @@ class PostgresStorage(SqlStorage):
         self._refuse_when_closed()
         try:
             with translated():
-                await self._groups.carry_out(pending.all_writes(), lambda: self._wrote_late(pending))
+                late = partial(self._wrote_late, pending)
+                await self._groups.carry_out(pending.all_writes(), late, durable=pending.durable)
         except Unavailable as fault:
             self._room.refused(fault)
             raise

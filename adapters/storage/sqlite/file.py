@@ -11,6 +11,10 @@ BUSY_PATIENT = 30.0
 """Seconds for which operators' commands wait: nobody's request hangs on them."""
 SMALL_CACHE = "PRAGMA cache_size=-512"
 """Kibibytes of pages that a reading connection keeps, of 2000 by itself: it forgets them at every commit."""
+DURABLE = "PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=1000"
+"""A commit returns when it is on disk. One that finds the log long copies it into the file."""
+NOT_DURABLE = "PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=0"
+"""A commit waits for no disk, however long the log is. A failure of the machine cuts the log off behind some commit."""
 _WAL_TRIES = 100
 _WAL_PAUSE = 0.05
 
@@ -54,7 +58,7 @@ def connect(path: Path) -> sqlite3.Connection:
     try:
         _use_wal(connection)
         connection.execute("PRAGMA cache_size=-1000")  # of 2000 KiB; what is written is mostly new
-        connection.execute("PRAGMA synchronous=FULL")
+        connection.executescript(DURABLE)
         connection.execute("PRAGMA fullfsync=ON")  # macOS alone knows it: there, fsync stops at the drive's cache
         connection.execute("PRAGMA foreign_keys=ON")
     except BaseException:

@@ -255,7 +255,7 @@ class SqliteStorage(SqlStorage):
     async def _apply(self, pending: Pending) -> None:
         work = Work(self._units, pending, self._wrote_late)
         try:
-            await self._committer.run(work.carry_out, quick=work.hope, late=work.tell_late)
+            await self._committer.run(work.carry_out, quick=work.hope, late=work.tell_late, durable=pending.durable)
         except Unavailable as fault:
             self._room.refused(fault)
             raise

@@ -195,11 +195,12 @@ class WorkUnit(View, eq=False):
     ) -> None:
         self._pending.closed = self._pending.closed or "the unit is over"
 
-    async def commit(self) -> None:
+    async def commit(self, *, durable: bool = True) -> None:
         """Apply all writes or none. Raises RuntimeError when the unit was committed before, or left."""
         if self._pending.closed:
             raise RuntimeError(self._pending.closed)
         self._pending.closed = "the unit was committed"
+        self._pending.durable = durable
         if self._pending.writes or self._pending.accruals:
             await self._apply(self._pending)
 

@@ -65,6 +65,8 @@ class Pending(msgspec.Struct, eq=False):
     jobs: list[Job] = []
     accruals: dict[tuple[str, str], Accrue] = {}
     """By table and id: what is accrued twice is added up here."""
+    durable: bool = True
+    """It is on disk before its commit returns."""
     closed: str | None = None
     """Why nothing more may be written; None while it may."""
 

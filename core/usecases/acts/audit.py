@@ -176,7 +176,7 @@ class _AuditedUnit:
         if record is not None and kind in SAFE:
             self.written.append((kind, record))
 
-    async def commit(self) -> None:
+    async def commit(self, *, durable: bool = True) -> None:
         """As the unit within. After a commit that failed the row is not written, or is not known to be: then the next
         unit that writes brings one, because a row too many is better than none."""
         audited, noting = self._audited, self.wrote and not self._audited.noted
@@ -188,7 +188,7 @@ class _AuditedUnit:
                 await begin_chains(audited.ports, self._inner)
             self._inner[AuditEntry].add(entry)
         try:
-            await self._inner.commit()
+            await self._inner.commit(durable=durable)
         except Conflict as conflict:
             if self.begins or conflict.rule != HEAD_RULE:
                 raise

@@ -11,6 +11,7 @@ import pytest
 
 from ....ports.storage import Storage
 from .asking import *  # noqa: F403 - their tests
+from .durability import *  # noqa: F403
 from .jobs import *  # noqa: F403
 from .kit import StoragePlace
 from .leases import *  # noqa: F403

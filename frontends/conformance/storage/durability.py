@@ -1,0 +1,90 @@
+"""Contract of units that need not be on disk (ports/storage.py: Unit.commit): they differ from others in nothing that
+anybody can read, and durable ones lose nothing by them."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from ....core.domain.accounts.idempotency import IdempotencyKey
+from ....core.domain.payments.payments import Payment
+from ....ports.faults import Conflict, Stale
+from ....ports.jobs import Job
+from ....ports.storage import Storage
+from .kit import StoragePlace, Tally, job, key, must_read, payment, read
+
+
+async def put_lightly(storage: Storage, *records: Any) -> None:
+    """Add records in one unit that is not durable."""
+    async with storage.unit() as unit:
+        for record in records:
+            unit[type(record)].add(record)
+        await unit.commit(durable=False)
+
+
+async def test_what_is_not_durable_is_seen_at_once_by_everybody(place: StoragePlace) -> None:
+    storages = [await place.open() for _ in range(2 if place.is_shared else 1)]
+    for number in range(3):
+        made = payment(f"pay_{number}", sequence=number)
+        await put_lightly(storages[0], made, job(f"j{number}"))
+        assert [await read(storage, Payment, made.id) for storage in storages] == [made] * len(storages)
+    assert place.kicked == [["j0"], ["j1"], ["j2"]]
+    async with storages[-1].unit() as unit:
+        assert await unit[Payment].total() == 3
+
+
+async def test_what_is_not_durable_is_guarded_like_all_else(storage: Storage) -> None:
+    await put_lightly(storage, payment("pay_1"), key("k1"))
+    with pytest.raises(Conflict) as refused:
+        await put_lightly(storage, payment("pay_2"), key("k1"))
+    assert refused.value.rule == "idempotency_keys_id"
+    async with storage.unit() as late, storage.unit() as first:
+        first[Payment].save(payment("pay_1", sequence=1))
+        await first.commit(durable=False)
+        late[Payment].save(payment("pay_1", sequence=2))
+        late[IdempotencyKey].add(key("k2"))
+        with pytest.raises(Stale):
+            await late.commit(durable=False)
+    assert (await must_read(storage, Payment, "pay_1")).sequence == 1
+    assert await read(storage, Payment, "pay_2") is None
+    assert await read(storage, IdempotencyKey, "k2") is None
+
+
+async def test_sums_move_whether_durable_or_not(storage: Storage) -> None:
+    await put_lightly(storage, Tally(id="t1", owner="o"))
+
+    async def increase(number: int) -> None:
+        async with storage.unit() as unit:
+            unit[Tally].increase("t1", "count", 1)
+            await unit.commit(durable=number % 2 == 0)
+
+    await asyncio.gather(*(increase(number) for number in range(40)))
+    assert (await must_read(storage, Tally, "t1")).count == 40
+
+
+async def test_among_many_of_both_kinds_exactly_the_right_ones_are_refused(place: StoragePlace) -> None:
+    storages = [await place.open() for _ in range(2 if place.is_shared else 1)]
+
+    async def add(number: int) -> bool:
+        try:
+            async with storages[number % len(storages)].unit() as unit:
+                unit[Payment].add(payment(f"pay_{number}"))
+                unit[IdempotencyKey].add(key(f"k{number // 2}", f"pay_{number}"))
+                await unit.commit(durable=number % 3 == 0)
+        except Conflict:
+            return False
+        return True
+
+    won = await asyncio.gather(*(add(number) for number in range(60)))
+    async with storages[0].unit() as unit:
+        assert {found.id for found in await unit[Payment].find()} == {f"pay_{n}" for n in range(60) if won[n]}
+    assert [won[n] + won[n + 1] for n in range(0, 60, 2)] == [1] * 30
+
+
+async def test_what_is_not_durable_is_there_after_a_close(shared_place: StoragePlace) -> None:
+    first = await shared_place.open()
+    await put_lightly(first, payment("pay_1"), job("j1"))
+    await first.close()
+    again = await shared_place.open()
+    assert await read(again, Payment, "pay_1") == payment("pay_1")
+    assert await read(again, Job, "j1") == job("j1")
