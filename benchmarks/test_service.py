@@ -152,7 +152,7 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """`cambist serve` on SQLite, with a bank that must be asked for every invoice: two durable steps more."""
+    """`cambist serve` on SQLite, with a bank that must be asked for every invoice: two steps more."""
     yield from serving(tmp_path_factory.mktemp("asking"), test_banks="simulator-asked")
 
 

@@ -247,16 +247,17 @@ class SimulatedBank(MandateCore, RemittanceCore):
         return made
 
     async def _open(self, request: InvoiceRequest) -> tuple[InvoiceEntry, bool]:
-        """The entry of the operation, and whether this call made it."""
+        """The entry of the operation, and whether this call made it. It is lost, at worst, with all that anybody did
+        about it since; asked for again by its operation, the invoice is the same."""
         entry = InvoiceEntry(
             operation=request.operation,
             amount_kopecks=request.amount_kopecks,
             purpose=request.purpose,
-            payload=self._payload(request.amount_kopecks),
+            payload=self._payload(request.amount_kopecks, drawn_chance(request.operation)),
             created_at=self._clock.now(),
             expires_at=request.expires_at,
         )
-        return await self._start(entry)
+        return await self._start(entry, durable=False)
 
     async def _invoice_page(self, reference: str) -> InvoiceEntry | None:
         """The page of what has this reference, by the clock of now; of an invoice that was drawn and that nobody paid

@@ -49,11 +49,11 @@ class SimulatorCore:
         found = await self._pages.read(operation)
         return None if found is None else page_as_of(found, self._clock.now())
 
-    async def _start(self, entry: InvoiceEntry) -> tuple[InvoiceEntry, bool]:
+    async def _start(self, entry: InvoiceEntry, *, durable: bool = True) -> tuple[InvoiceEntry, bool]:
         """The page of the operation, and whether this call wrote it. Raises: OutcomeUnknown; Unavailable, when the
         pages could not even be opened."""
         try:
-            return await self._pages.start(entry.operation, entry)
+            return await self._pages.start(entry.operation, entry, durable=durable)
         except MayBeWritten as fault:
             raise OutcomeUnknown("the bank's pages did not answer") from fault
 
