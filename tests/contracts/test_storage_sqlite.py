@@ -43,20 +43,17 @@ class Watched(sqlite3.Connection):
         self.gate = threading.Event()
         self.gate.set()
 
-    def execute(self, statement: str, *arguments: Any) -> sqlite3.Cursor:
-        self.note(statement)
+    def cursor(self, *_: Any) -> "WatchedCursor":  # type: ignore[override]  # only its usual form is asked for
+        return WatchedCursor(self)
+
+    def note(self, statement: str) -> None:
+        """What a cursor is about to execute."""
+        self.seen.append((statement.split()[0], threading.current_thread() is threading.main_thread()))
         if statement == "COMMIT":
             self.reached.set()
             self.gate.wait()
             if self.fail:
                 raise self.fail
-        return super().execute(statement, *arguments)
-
-    def cursor(self, *_: Any) -> "WatchedCursor":  # type: ignore[override]  # only its usual form is asked for
-        return WatchedCursor(self)
-
-    def note(self, statement: str) -> None:
-        self.seen.append((statement.split()[0], threading.current_thread() is threading.main_thread()))
 
     def count(self, word: str) -> int:
         return sum(seen == word for seen, _ in self.seen)
