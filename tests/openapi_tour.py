@@ -281,7 +281,7 @@ async def _events(tour: Tour) -> None:
     await tour.ask("GET", "/webhook-endpoint")
     await tour.ask("POST", "/webhook-endpoint/test")
     webhooks = await tour.ask("GET", "/sandbox/letters?after=beginning")
-    tour.operations["get_api_v1_sandbox_letters"]["responses"]["200"] = {**webhooks, "data": webhooks["data"][:1]}
+    tour.operations["list_letters"]["responses"]["200"] = {**webhooks, "data": webhooks["data"][:1]}
 
 
 async def _end(tour: Tour) -> None:

@@ -25,8 +25,8 @@ async def test_the_reference_is_searched_read_in_the_dark_and_on_a_phone(browser
         await expect(page.locator("article:visible")).to_have_count(1)
         await page.fill("#search", "no such words")
         await expect(page.locator("#nothing")).to_be_visible()
-        await page.evaluate("location.hash = 'post_api_v1_refunds'")
-        await expect(page.locator("#post_api_v1_refunds")).to_be_in_viewport()
+        await page.evaluate("location.hash = 'create_refund'")
+        await expect(page.locator("#create_refund")).to_be_in_viewport()
 
         ground = "getComputedStyle(document.body).backgroundColor"
         light = await page.evaluate(ground)

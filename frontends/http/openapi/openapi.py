@@ -145,7 +145,7 @@ def _operation(operation: Operation[Any], schemas: Mapping[Any, Json]) -> Json:
         named = {"name": "Idempotency-Key", "description": "A UUID that you keep beside your order."}
         parameters.append({**named, "in": "header", "required": True, "schema": key})
     document: Json = {
-        "operationId": _operation_id(operation),
+        "operationId": operation.id,
         "tags": [operation.tag],
         "summary": operation.summary,
         "parameters": parameters,
@@ -158,11 +158,6 @@ def _operation(operation: Operation[Any], schemas: Mapping[Any, Json]) -> Json:
     if not operation.keyed:
         document["security"] = []
     return document
-
-
-def _operation_id(operation: Operation[Any]) -> str:
-    words = re.findall(r"[a-z0-9_]+", operation.path)
-    return "_".join((operation.method, *words))
 
 
 def _responses(operation: Operation[Any], schemas: Mapping[Any, Json]) -> Json:
