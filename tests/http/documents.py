@@ -44,6 +44,9 @@ class Document:
         said = f"{request.method} {request.url.path} -> {response.status_code}"
         assert str(response.status_code) in operation["responses"], said
         promised = operation["responses"][str(response.status_code)]
-        assert not self.faults(promised["content"]["application/json"]["schema"], response.json()), said
+        content = promised["content"]["application/json"]
+        assert not self.faults(content["schema"], response.json()), said
+        if not response.is_success and "examples" in content:
+            assert response.json()["error"]["code"] in content["examples"], said
         for header in promised.get("headers", ()):
             assert header in response.headers, f"{said}: {header}"

@@ -182,10 +182,9 @@ def refusals(document: Document) -> set[tuple[int, str]]:
     for operations in document.document["paths"].values():
         for operation in operations.values():
             for status, response in operation["responses"].items():
-                schema = response["content"]["application/json"]["schema"]
-                if "error" in schema.get("properties", {}):
-                    codes = schema["properties"]["error"]["properties"]["code"]["enum"]
-                    found |= {(int(status), code) for code in codes}
+                content = response["content"]["application/json"]
+                if content["schema"] == {"$ref": "#/components/schemas/ErrorEnvelope"}:
+                    found |= {(int(status), code) for code in content["examples"]}
     return found
 
 

@@ -9,20 +9,41 @@ from typing import Any
 import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException
+from msgspec import UNSET, UnsetType
 
-from ....core.domain.errors import Refusal
+from ....core.domain.errors import FieldFault, Refusal
 from ....ports.faults import Stale, Unavailable
-from .answers import Answer
+from .answers import Answer, encode
 
 log = logging.getLogger("cambist.http")
 
 
+class ErrorDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program can go by, of refusals that say more: each says some of it."""
+
+    missing_fields: list[str] | UnsetType = UNSET
+    next_allowed_at: str | UnsetType = UNSET
+    payment_id: str | UnsetType = UNSET
+    failure_reason: str | UnsetType = UNSET
+
+
+class ErrorBody(msgspec.Struct, frozen=True):
+    """What was refused, and why."""
+
+    code: str
+    message: str
+    details: list[FieldFault] | ErrorDetails | UnsetType = UNSET
+
+
+class ErrorEnvelope(msgspec.Struct, frozen=True):
+    """The body of every refusal."""
+
+    error: ErrorBody
+
+
 def envelope(code: str, message: str, details: Any = None) -> bytes:
     """The error body; `details` only where there are any."""
-    error: dict[str, Any] = {"code": code, "message": message}
-    if details:
-        error["details"] = details
-    return msgspec.json.encode({"error": error})
+    return encode(ErrorEnvelope(ErrorBody(code, message, details or UNSET)))
 
 
 def refused(refusal: Refusal, *headers: tuple[bytes, bytes]) -> Answer:

@@ -2,7 +2,7 @@
 refusal its envelope as the catalogue words it."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,11 @@ def refusal_example(code: str) -> Json:
     return {"error": {"code": code, "message": CATALOGUE[code].meaning, **details}}
 
 
+def refusal_examples(codes: Iterable[str]) -> Json:
+    """References to the envelopes of these codes: they say which codes an answer may have."""
+    return {code: {"$ref": f"#/components/examples/{code}"} for code in codes}
+
+
 def with_examples(document: Json) -> Json:
     """The same document; its operations and webhooks have their examples now."""
     for operations in document["paths"].values():
@@ -49,13 +54,7 @@ def _add(operation: Json, recorded: Json) -> None:
         content = operation["requestBody"]["content"]
         content["application/json"] = {**content["application/json"], "example": recorded["request"]}
     for status, response in operation["responses"].items():
-        content = response["content"]["application/json"]
-        codes = content["schema"].get("properties", {}).get("error", {}).get("properties", {}).get("code", {})
-        if "enum" in codes:
-            shown = {"examples": {code: {"$ref": f"#/components/examples/{code}"} for code in codes["enum"]}}
-        elif status in recorded.get("responses", {}):
-            shown = {"example": recorded["responses"][status]}
-        else:
-            continue
-        # A new one each, because 200 and 201 share theirs.
-        response["content"] = {**response["content"], "application/json": {**content, **shown}}
+        if status in recorded.get("responses", {}):
+            content = {**response["content"]["application/json"], "example": recorded["responses"][status]}
+            # A new one each, because 200 and 201 share theirs.
+            response["content"] = {**response["content"], "application/json": content}

@@ -13,9 +13,10 @@ from ....core.domain.accounts.quota import API
 from ....core.domain.errors import CATALOGUE
 from ....core.domain.payloads import EVENT_PAYLOADS
 from ....core.domain.webhooks.events import EventType
+from ..door.errors import ErrorEnvelope
 from ..door.operation import Operation, Refusals
 from ..operations import OPERATIONS
-from .examples import with_examples
+from .examples import refusal_examples, with_examples
 from .headers import LETTER_HEADERS, RATE_HEADERS
 from .meanings import meaning
 from .values import VALUES
@@ -52,7 +53,7 @@ def openapi_document(base_url: str) -> Json:
     types = [*dict.fromkeys(EVENT_PAYLOADS.values())]
     types += [each.body for each in OPERATIONS if each.body not in (None, bytes)]
     answers = [each.answer for each in OPERATIONS if each.answer is not None]
-    schemas, components = _schemas([*types, *answers])
+    schemas, components = _schemas([*types, *answers, ErrorEnvelope])
     paths: dict[str, Json] = {}
     for operation in OPERATIONS:
         paths.setdefault(operation.path, {})[operation.method] = _operation(operation, schemas)
@@ -185,7 +186,9 @@ def _responses(operation: Operation[Any], schemas: Mapping[Any, Json]) -> Json:
             str(status),
             {
                 "description": meanings,
-                "content": {"application/json": {"schema": _envelope(codes)}},
+                "content": {
+                    "application/json": {"schema": schemas[ErrorEnvelope], "examples": refusal_examples(codes)}
+                },
                 **counted,
             },
         )
@@ -207,17 +210,6 @@ def _refusals(operation: Operation[Any]) -> dict[int, tuple[str, ...]]:
     return {
         status: tuple(dict.fromkeys(code for group in groups for code in group.get(status, ()))) for status in statuses
     }
-
-
-def _envelope(codes: tuple[str, ...]) -> Json:
-    details = {"type": ["object", "array"], "description": "Only where there are any; see the interface's description."}
-    error = {
-        "type": "object",
-        "properties": {"code": {"enum": [*codes]}, "message": {"type": "string"}, "details": details},
-        "required": ["code", "message"],
-        "additionalProperties": False,
-    }
-    return {"type": "object", "properties": {"error": error}, "required": ["error"], "additionalProperties": False}
 
 
 def _webhook(event: EventType, schemas: Mapping[Any, Json]) -> Json:

@@ -29,6 +29,8 @@ _MOMENT = {"type": "string", "format": "date-time"}
 _UUID = {"type": "string", "format": "uuid"}
 
 VALUES: Mapping[tuple[str, str], Json] = {
+    ("ErrorDetails", "next_allowed_at"): _MOMENT,
+    ("ErrorDetails", "failure_reason"): {"enum": [*FailureReason]},
     ("PaymentOrder", "amount_rub"): _RUB,
     ("PaymentOrder", "method_id"): _or_null(_UUID),
     ("PaymentOrder", "shop_id"): _or_null(_UUID),
