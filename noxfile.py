@@ -133,6 +133,13 @@ def schemathesis(session: nox.Session) -> None:
 
 
 @nox.session
+def generated_clients(session: nox.Session) -> None:
+    """Generators of clients read the OpenAPI document, and lose nothing of it."""
+    session.install("-e", ".[http]", "datamodel-code-generator>=0.60", "openapi-python-client>=0.29")
+    session.run("python", "-m", "tests.generated_clients")
+
+
+@nox.session
 def lock(session: nox.Session) -> None:
     """What the image installs, each file by its hash. What still fits stays; `-- --upgrade` takes the newest."""
     session.install("uv>=0.9")
