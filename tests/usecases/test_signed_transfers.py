@@ -393,7 +393,7 @@ async def _story(subject: Subject, ports: Ports, doomed: list[str] | None) -> No
     """Until it is over. The network fails the first transfer that is stored where `doomed` can hold it."""
     for _ in range(20):
         sent = await subject.tx_hash()
-        if doomed == [] and sent is not None:
+        if doomed is not None and not doomed and sent is not None:
             doomed.append(sent)
             await subject.on_chain(T.FAILED)
         if await subject.is_over():
