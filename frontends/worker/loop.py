@@ -8,14 +8,9 @@ hold up the others.
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext, suppress
-from datetime import timedelta
 
-import msgspec
-
-from ...core.usecases.clock_steps import REPEATS, ClockWatch, SetBack, found_set_back, put_right
 from ...core.usecases.job_kinds import Handler
 from ...core.usecases.jobs import HANDLERS, RENEW, WORKER_LEASE, is_held, run
 from ...core.usecases.operators.unreadable import take_up
@@ -25,10 +20,11 @@ from ...core.usecases.webhooks.outbox import DELIVER
 from ...ports.bundle import Ports
 from ...ports.faults import Fault, Unavailable
 from ...ports.jobs import Job
-from ...ports.storage import Clocked, Losable
+from ...ports.storage import Losable
 from ..guard.asker import job_asks
 from ..telemetry.logs import job_context
 from ..telemetry.telemetry import Ending, Telemetry
+from .clock import MachineClock
 
 SWEEP = 1.0
 """Seconds after which the worker looks for due jobs without a kick: another process wrote them, or a kick was lost."""
@@ -82,11 +78,7 @@ class Worker:
         self._stopping = False
         self._lost: str | None = None
         self._resting: asyncio.Task[None] | None = None
-        self._clock_watch: ClockWatch | None = None
-        self._set_back: SetBack | None = None
-        """How far the machine's clock was set back, until due times are put right for it."""
-        self._looks: deque[tuple[float, SetBack]] = deque()
-        """When due times are put right once more, in seconds of the monotonic clock, and for which setting back."""
+        self._clock = MachineClock(ports)
         self._ailing = False
         """Something failed since the last look for jobs: the next one comes after a sweep, not at once."""
 
@@ -110,42 +102,15 @@ class Worker:
     async def _look_once(self) -> None:
         """Claim and begin what is due, else rest. A failure on the way is logged, and tried again after a sweep."""
         self._ailing = False
-        await self._mind_the_clock()
+        try:
+            await self._clock.look(self._jobs())
+        except Exception:
+            log.exception("what is due could not be put right after the clock was set; it is tried again")
+            self._ailing = True
         begun = await self._begin_due(self._room_for_receivers(), kind=DELIVER)
         begun += await self._begin_due(self._room_for_others(), but_kind=DELIVER)
         if not begun:
             await self._rest()
-
-    async def _mind_the_clock(self) -> None:
-        """Where the storage goes by this machine's clock, and that was set, renew the leases of what is under way and
-        put due times right (clock_steps.py). Called before each claim, which would else see leases that seem to have
-        ended."""
-        storage = self._ports.storage
-        if not isinstance(storage, Clocked) or not storage.by_own_clock:
-            return
-        clock = self._ports.clock
-        try:
-            if self._clock_watch is None:
-                self._set_back = await found_set_back(self._ports)
-                self._clock_watch = ClockWatch(clock)
-            step = self._clock_watch.look()
-            if step < timedelta(0):
-                self._set_back = SetBack(by=-step, seen=clock.now() - step).and_before(self._set_back)
-            if step:
-                log.warning("the machine's clock was set by %.1f s", step.total_seconds())
-                self._looks.clear()
-                await storage.renew([*self._running.values(), *self._serving.values()], WORKER_LEASE)
-            if self._set_back is not None:
-                await put_right(self._ports, self._set_back)
-                looked = msgspec.structs.replace(self._set_back, again=True)
-                self._looks.extend((clock.monotonic() + pause, looked) for pause in REPEATS)
-                self._set_back = None
-            while self._looks and self._looks[0][0] <= clock.monotonic():
-                await put_right(self._ports, self._looks[0][1])
-                self._looks.popleft()
-        except Exception:
-            log.exception("what is due could not be put right after the clock was set; it is tried again")
-            self._ailing = True
 
     def stop(self) -> None:
         """Claim nothing more; `work()` returns when the jobs under way are done."""
@@ -180,6 +145,9 @@ class Worker:
                 if present is not None and is_held(present, job) and present.leased_until is not None:
                     unit[Job].change(present, leased_until=None)
                     await unit.commit()
+
+    def _jobs(self) -> list[Job]:
+        return [*self._running.values(), *self._serving.values()]
 
     def _begin(self, job: Job) -> None:
         mine = self._serving if job.kind == DELIVER else self._running
@@ -257,7 +225,7 @@ class Worker:
         while True:
             await self._works.wait()
             await self._ports.clock.sleep(RENEW)
-            jobs = [*self._running.values(), *self._serving.values()]
+            jobs = self._jobs()
             try:
                 await self._ports.storage.renew(jobs, WORKER_LEASE)
             except Exception:

@@ -23,7 +23,7 @@ from cambist.core.usecases.clock_steps import STEP, ClockWatch, SetBack, found_s
 from cambist.core.usecases.ledger.ledger import EXTEND_CHAINS
 from cambist.core.usecases.settlement.settlement import DAILY
 from cambist.core.usecases.standing import start_standing
-from cambist.frontends.worker import loop
+from cambist.frontends.worker import clock
 from cambist.frontends.worker.loop import Worker
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
@@ -215,7 +215,7 @@ async def test_a_step_that_could_not_be_put_right_is_tried_again(
             raise Unavailable("away")
         return await right(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(loop, "put_right", failing)
+    monkeypatch.setattr(clock, "put_right", failing)
     async with working(house):
         house.clock.step(HOUR)
         await house.clock.advance(3)
