@@ -52,12 +52,13 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
         "revoke": _W,
         "remit": _W,
         "find_remittance": _R,
+        "check": _R,
     },
-    "chain": {"lookup": _R},
-    "deposits": {"address": _R, "deposits": _R},
-    "kyc": {"register": _W, "find_check": _R, "check_state": _R},
-    "payouts": {"sign": _R, "broadcast": _W, "state": _R, "find": _R, "sent_since": _R},
-    "rates": {"quote": _R},
+    "chain": {"lookup": _R, "check": _R},
+    "deposits": {"address": _R, "deposits": _R, "check": _R},
+    "kyc": {"register": _W, "find_check": _R, "check_state": _R, "check": _R},
+    "payouts": {"sign": _R, "broadcast": _W, "state": _R, "find": _R, "sent_since": _R, "check": _R},
+    "rates": {"quote": _R, "check": _R},
 }
 """By port, what is asked of providers: also what only some adapters can. `address` and `sign` count as reads, because
 the same operation may be asked again whatever became of the first call, and nothing has left until `broadcast`."""

@@ -112,6 +112,11 @@ class ExampleBank:
         found = await self._read(f"/refunds/by-key/{operation}")
         return None if found is None else _refund(found)
 
+    async def check(self) -> None:
+        """Asked at the start and by `cambist doctor`: does the provider take our token?"""
+        if await self._read("/me") is None:
+            raise NotConfigured("the bank knows no account of ours")
+
     async def close(self) -> None:
         """The house closes what it made."""
         await self._http.aclose()
@@ -124,10 +129,9 @@ class ExampleBank:
             raise Unavailable("the bank cannot be reached") from error  # nothing left us: another bank may be tried
         except httpx.HTTPError as error:
             raise OutcomeUnknown("the bank gave no answer") from error  # it may have been done
-        if answer.status_code in (401, 403):
-            raise NotConfigured("the bank does not take our token")
+        _check_token(answer)
         if answer.status_code == 429:
-            raise Unavailable("the bank is busy")  # it says that it did not look
+            raise Unavailable("the bank is busy", retry_after=_retry_after(answer))  # it says that it did not look
         if 400 <= answer.status_code < 500:
             raise Refused("the bank refused", reason=_reason(answer))
         if answer.status_code >= 500:
@@ -138,9 +142,11 @@ class ExampleBank:
             raise OutcomeUnknown("the bank's answer cannot be read") from error
 
     async def _read(self, path: str) -> Any:
-        """A failed read is Unavailable, whatever failed: it says nothing about the operation."""
+        """A failed read is Unavailable, whatever failed: it says nothing about the operation. Only a token that is not
+        taken is told apart, because it is for an operator to mend."""
         try:
             answer = await self._http.get(path)
+            _check_token(answer)
             if answer.status_code == 404:
                 return None
             answer.raise_for_status()
@@ -162,6 +168,17 @@ class ExampleBank:
                 await unit.commit()
         except (Conflict, Unavailable):
             return
+
+
+def _check_token(answer: httpx.Response) -> None:
+    if answer.status_code in (401, 403):
+        raise NotConfigured("the bank does not take our token")
+
+
+def _retry_after(answer: httpx.Response) -> float | None:
+    """In seconds; a provider may say a date, too, or nonsense, and then says nothing."""
+    said = answer.headers.get("Retry-After", "")
+    return float(said) if said.isdecimal() else None
 
 
 def _invoice(said: Any) -> Invoice:

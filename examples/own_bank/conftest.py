@@ -40,6 +40,9 @@ class ExampleBench(BankBench):
                 unit[ProviderNote].remove(note)
             await unit.commit()
 
+    async def refuse_credentials(self) -> None:
+        self.provider.revoked = True
+
     async def be_away(self) -> None:
         self.provider.away = True
 

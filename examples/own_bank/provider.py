@@ -14,13 +14,19 @@ class Provider(httpx.AsyncBaseTransport):
         self.invoices: dict[str, dict[str, Any]] = {}
         self.refunds: dict[str, dict[str, Any]] = {}
         self.away = False
+        self.revoked = False
+        """The token is not taken any more."""
         self.lose: bool | None = None
         """The next writing call gets no answer: True, it is carried out; False, it is not."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         if self.away:
             raise httpx.ConnectError("no route", request=request)
+        if self.revoked:
+            return httpx.Response(401)
         parts = request.url.path.strip("/").split("/")
+        if parts == ["me"]:
+            return httpx.Response(200, json={"account": "example"})
         if request.method == "GET":
             books = self.invoices if parts[0] == "invoices" else self.refunds
             found = books.get(parts[2]) if parts[1] == "by-key" else self._by_id(parts[1])

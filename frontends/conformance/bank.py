@@ -18,7 +18,8 @@ from ...ports.bank import (
     RefundStatus,
     SentRefund,
 )
-from ...ports.faults import Fault, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ...ports.checking import Checkable
+from ...ports.faults import Fault, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.mandates import MandateBank
 from ...ports.remittances import RemittanceBank
 from .benches import BankBench, check_hidden, check_name
@@ -309,6 +310,23 @@ class TestWhatItSays:
             await bank_bench.bank.refund(RefundRequest(operation=REFUND, reference="x", amount_kopecks=1))
         with pytest.raises(NotSupported):
             await bank_bench.bank.find_refund(REFUND)
+
+    async def test_credentials_that_are_refused_are_told_as_such(self, bank_bench: BankBench) -> None:
+        """By every writing call, and by `check`, which said nothing before; a read may call them an absence."""
+        bank = bank_bench.bank
+        invoice = await bank.create_invoice(bank_bench.request(OPERATION))
+        if isinstance(bank, Checkable):
+            await bank.check()
+        await bank_bench.refuse_credentials()
+        with pytest.raises(NotConfigured) as refused:
+            await bank.create_invoice(bank_bench.request("pay_conformance_2"))
+        check_hidden(bank_bench.secrets, bank, refused.value)
+        with pytest.raises((NotConfigured, Unavailable)):
+            await bank.invoice_state(invoice.reference)
+        if isinstance(bank, Checkable):
+            with pytest.raises(NotConfigured) as refused:
+                await bank.check()
+            check_hidden(bank_bench.secrets, bank, refused.value)
 
     async def test_no_credential_shows(self, bank_bench: BankBench) -> None:
         """In its repr, and in what it raises."""

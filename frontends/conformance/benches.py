@@ -85,6 +85,10 @@ class BankBench:
         """No connection to the bank can be made from now on."""
         _unplayed("a bank that is away")
 
+    async def refuse_credentials(self) -> None:
+        """The bank does not take the adapter's credentials from now on."""
+        _unplayed("credentials that are refused")
+
     async def forget(self) -> None:
         """What the adapter has noted in our storage is lost, as where a database was restored from an older backup; the
         provider forgets nothing."""

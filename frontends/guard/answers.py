@@ -16,6 +16,7 @@ import msgspec
 
 from ...ports.bank import Bank, Invoice, InvoiceState, InvoiceStatus, ListingBank, Transfer
 from ...ports.chain import ChainWatcher
+from ...ports.checking import Checkable
 from ...ports.deposits import DepositWatcher
 from ...ports.kyc import Check, DocumentState, KycVerifier
 from ...ports.mandates import ChargeState, ChargeStatus, MandateBank, MandateState
@@ -25,12 +26,12 @@ from ...ports.remittances import RemittanceBank
 from .values import NAMED, PLAIN, Checks, Nonsense, address, filled, instance, wrong_type
 
 _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
-    "bank": (Bank, MandateBank, RemittanceBank, ListingBank),
-    "chain": (ChainWatcher,),
-    "deposits": (DepositWatcher,),
-    "kyc": (KycVerifier,),
-    "payouts": (UsdtSender, FindingSender, ListingSender),
-    "rates": (RateSource,),
+    "bank": (Bank, MandateBank, RemittanceBank, ListingBank, Checkable),
+    "chain": (ChainWatcher, Checkable),
+    "deposits": (DepositWatcher, Checkable),
+    "kyc": (KycVerifier, Checkable),
+    "payouts": (UsdtSender, FindingSender, ListingSender, Checkable),
+    "rates": (RateSource, Checkable),
 }
 """The protocols of each port, in whose methods the annotation of an operation is looked up."""
 

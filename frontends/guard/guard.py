@@ -20,6 +20,7 @@ from ..wrapping import OPERATIONS, Call, Does, with_providers, wrapped
 from .answers import Question, check_answer, check_drawn
 from .asker import Asker, present_asker
 from .bulkheads import SLOW, Bulkhead
+from .fault_log import FaultLog
 from .values import Nonsense
 
 P = TypeVar("P")
@@ -68,6 +69,8 @@ class Guard:
             for of_jobs in (True, False)
         }
 
+        faults = FaultLog(self._clock)
+
         def guarded(operation: str, call: Call) -> Call:
             asked = _Asked(port, provider, operation)
 
@@ -81,8 +84,12 @@ class Guard:
                 except Unavailable:
                     mine.give_back(ticket, heard=True)
                     raise
-                answer = await self._answer(asked, asker, mine, ticket, limit, lambda: call(*given, **named))
-                return asked.checked(answer, (given, named))
+                try:
+                    answer = await self._answer(asked, asker, mine, ticket, limit, lambda: call(*given, **named))
+                    return asked.checked(answer, (given, named))
+                except Fault as fault:
+                    faults.tell(str(asked), fault)
+                    raise
 
             return ask
 

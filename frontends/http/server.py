@@ -20,6 +20,7 @@ from ..gc_pause import gc_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
 from ..open_files import allowed, file_budget
+from ..provider_checks import providers_checked
 from ..registry import counts_alone, registered
 from ..settings import Settings
 from ..simulators import tell_of_simulators
@@ -129,6 +130,7 @@ async def running(
             async with (
                 at_work(house, lambda: stop(1), ends) if works else contextlib.nullcontext(),
                 hits_kept(house.ports, watch.hits),
+                providers_checked(house.ports),
                 marks_kept(house),
             ):
                 serving = asyncio.create_task(server.serve(sockets=[listener]))

@@ -13,6 +13,7 @@ from ..gc_pause import gc_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
 from ..open_files import allowed, file_budget, raise_limit
+from ..provider_checks import providers_checked
 from ..registry import registered
 from ..settings import Settings
 from ..simulators import tell_of_simulators
@@ -52,7 +53,7 @@ def work(settings: Settings) -> None:
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, stop)
-            async with at_work(house, lambda: stop(1), stopping), marks_kept(house):
+            async with at_work(house, lambda: stop(1), stopping), marks_kept(house), providers_checked(house.ports):
                 sys.stdout.write("cambist works\n")
                 sys.stdout.flush()
                 await stopped.wait()

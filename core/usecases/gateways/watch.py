@@ -53,17 +53,21 @@ class Banked(Protocol):
 
 
 @asynccontextmanager
-async def at_bank(ports: Ports, of: Banked) -> AsyncIterator[Bank]:
+async def at_bank(ports: Ports, of: Banked, *, invoices: bool = False) -> AsyncIterator[Bank]:
     """The bank of an object, asked inside as `watched` has it. Raises: NotConfigured when it is not wired, which counts
     as no answer of the bank."""
     bank = ports.banks.named(of.bank or "")
-    async with watched(ports, of.mode, of.bank):
+    async with watched(ports, of.mode, of.bank, invoices=invoices):
         yield bank
 
 
 @asynccontextmanager
-async def watched(ports: Ports, mode: Mode, gateway_id: str | None) -> AsyncIterator[None]:
-    """Ask a gateway's bank inside. A refusal is a good answer: somebody is there and judges."""
+async def watched(ports: Ports, mode: Mode, gateway_id: str | None, *, invoices: bool = False) -> AsyncIterator[None]:
+    """Ask a gateway's bank inside. A refusal is a good answer: somebody is there and judges.
+
+    `invoices`: it is asked for what every bank does. Then NotConfigured says that it takes our credentials no more, and
+    it is down at once; of all else, that a feature is off there.
+    """
     try:
         yield
     except (Held, BulkheadFull):
@@ -77,7 +81,11 @@ async def watched(ports: Ports, mode: Mode, gateway_id: str | None) -> AsyncIter
         reason = GatewayReason.PROVIDER_TIMEOUT if is_late else GatewayReason.PROVIDER_ERRORS
         await _note(ports, mode, gateway_id, reason)
         raise
-    except (NotConfigured, NotSupported):
+    except NotConfigured:
+        if invoices:
+            await _note(ports, mode, gateway_id, GatewayReason.PROVIDER_ERRORS, is_certain=True)
+        raise
+    except NotSupported:
         raise
     except Refused:
         await _note(ports, mode, gateway_id, None)
@@ -86,8 +94,11 @@ async def watched(ports: Ports, mode: Mode, gateway_id: str | None) -> AsyncIter
         await _note(ports, mode, gateway_id, None)
 
 
-async def _note(ports: Ports, mode: Mode, gateway_id: str | None, fault: GatewayReason | None) -> None:
-    """Never raises what the storage does: the payment goes on whether or not this was noted."""
+async def _note(
+    ports: Ports, mode: Mode, gateway_id: str | None, fault: GatewayReason | None, *, is_certain: bool = False
+) -> None:
+    """`is_certain`: it is down for this fault alone. Never raises what the storage does: the payment goes on whether or
+    not this was noted."""
     if mode is not Mode.LIVE or gateway_id is None:
         return
     minute = _minute(ports)
@@ -104,7 +115,7 @@ async def _note(ports: Ports, mode: Mode, gateway_id: str | None, fault: Gateway
         if fault is None and (before is None or before.status is GatewayStatus.OPERATIONAL or by_hand):
             return
         seen = await _take(ports, unit, gateway_id, minute, calls=counts[0], errors=errors, timeouts=timeouts)
-        verdict = judged(seen, minute)
+        verdict = (GatewayStatus.DOWN, fault) if is_certain else judged(seen, minute)
         gateway = before or Gateway(id=gateway_id)
         if verdict is None or by_hand:
             return

@@ -24,6 +24,7 @@ from ..ledger.watch import ledger_faults
 from ..sandbox.data import FORGOTTEN, STAYS
 from ..sealed import SEALED, SealedField
 from ..standing import missing_standing
+from .provider_checks import check_providers
 from .reseal import inspect_seals
 from .review import list_suspense
 from .unreadable import count_unreadable
@@ -245,6 +246,23 @@ async def check_hold(ports: Ports) -> Finding:
     )
 
 
+async def check_credentials(ports: Ports) -> Finding:
+    """Do the providers of live mode take our credentials?"""
+    checked = await check_providers(ports)
+    told = "; ".join(f"{each}: {each.fault}" for each in checked if each.fault is not None)
+    if any(isinstance(each.fault, NotConfigured) for each in checked):
+        return failed(
+            f"a provider does not take our credentials: {told}",
+            "set those that it gave you for live mode, then restart; its gateway is down until it takes them",
+        )
+    if told:
+        return warning(f"a provider did not say whether it takes our credentials: {told}", "look whether it is away")
+    well = [str(each) for each in checked if each.is_checkable]
+    unasked = [str(each) for each in checked if not each.is_checkable]
+    message = f"our credentials are taken by {_listed(well)}" if well else "no provider was asked"
+    return ok(f"{message}; without a check: {_listed(unasked)}" if unasked else message)
+
+
 CHECKS: Mapping[str, Check] = {
     "hold": check_hold,
     "clock": check_clock,
@@ -257,6 +275,7 @@ CHECKS: Mapping[str, Check] = {
     "ledger": check_ledger,
     "webhooks": check_webhooks,
     "wallets": check_wallets,
+    "credentials": check_credentials,
 }
 
 

@@ -24,7 +24,7 @@ from ..accounts.terminals import terminal_of
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, next_poll
-from ..gateways.watch import watched
+from ..gateways.watch import at_bank, watched
 from ..schedule import FollowUp
 from ..units import retrying
 from .tallies import remove_payment
@@ -76,13 +76,14 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
     while True:
         try:
             bank = ports.banks.named(payment.bank or "")
-            async with watched(ports, payment.mode, payment.bank):
+            async with watched(ports, payment.mode, payment.bank, invoices=True):
                 invoice = await bank.create_invoice(_request(payment))
         except OutcomeUnknown:
             return await _outcome_unknown(ports, payment)
-        except Unavailable:
+        except (Unavailable, NotConfigured):
+            # Credentials that are not taken are ours to mend: the merchant's request may be sent again.
             away = True
-        except (Refused, NotConfigured, NotSupported):
+        except (Refused, NotSupported):
             pass
         else:
             return await take_invoice(ports, payment, invoice)
@@ -256,6 +257,6 @@ async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
     """
     if payment.bank is None:
         return None
-    async with watched(ports, payment.mode, payment.bank):
-        invoice = await ports.banks.named(payment.bank).find_invoice(payment.id)
+    async with at_bank(ports, payment, invoices=True) as bank:
+        invoice = await bank.find_invoice(payment.id)
     return None if invoice is None else await take_invoice(ports, payment, invoice)

@@ -60,7 +60,7 @@ async def look(ports: Ports, payment: Payment) -> Payment:
 
 async def _ask(ports: Ports, payment: Payment) -> InvoiceState:
     """Raises: what the bank port raises."""
-    async with at_bank(ports, payment) as bank:
+    async with at_bank(ports, payment, invoices=True) as bank:
         return await bank.invoice_state(payment.bank_reference or "")
 
 

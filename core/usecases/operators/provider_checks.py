@@ -1,0 +1,80 @@
+"""Asks every provider of live mode whether it takes our credentials: when a process starts, and in `cambist doctor`
+(docs/adapters.md "When the provider fails")."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.checking import Checkable
+from ....ports.faults import NO_ANSWER, NotConfigured, Unavailable
+from ...domain.accounts.accounts import Mode
+from ..gateways.watch import watched
+
+LIMIT = 8.0
+"""Seconds that one provider has for its answer: less than `cambist doctor` gives a check."""
+
+BANK = "bank"
+
+_ONE_OF_A_MODE: Mapping[str, str] = {"payouts": "senders", "deposits": "deposits"}
+"""By port, where the one adapter of a mode is found."""
+
+
+class ProviderCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider said, or that its adapter has no `check`."""
+
+    port: str
+    name: str
+    is_checkable: bool = True
+    fault: Exception | None = None
+
+    def __str__(self) -> str:
+        return f"{self.port} {self.name}"
+
+
+async def check_providers(ports: Ports) -> list[ProviderCheck]:
+    """Every provider of live mode, all asked at once. A bank that does not take our credentials is down from then on
+    (docs/webhooks.md "Gateways")."""
+    return list(await asyncio.gather(*(_check(ports, port, adapter) for port, adapter in _providers(ports))))
+
+
+def _providers(ports: Ports) -> Iterator[tuple[str, Any]]:
+    live = Mode.LIVE.value
+    yield from ((BANK, bank) for bank in ports.banks.of_mode(live))
+    for port, of_mode in _ONE_OF_A_MODE.items():
+        try:
+            yield port, getattr(ports, of_mode).of_mode(live)
+        except NotConfigured:
+            continue
+    yield from (("rates", source) for source in ports.rates.of_mode(live))
+    yield from (("kyc", ports.kyc), ("chain", ports.chain))
+
+
+async def _check(ports: Ports, port: str, adapter: Any) -> ProviderCheck:
+    name = str(getattr(adapter, "name", port))
+    if not isinstance(adapter, Checkable):
+        return ProviderCheck(port=port, name=name, is_checkable=False)
+    try:
+        if port == BANK:
+            async with watched(ports, Mode.LIVE, name, invoices=True):
+                await _in_time(ports, adapter)
+        else:
+            await _in_time(ports, adapter)
+    except NO_ANSWER as fault:
+        return ProviderCheck(port=port, name=name, fault=fault)
+    return ProviderCheck(port=port, name=name)
+
+
+async def _in_time(ports: Ports, adapter: Checkable) -> None:
+    asking, late = asyncio.ensure_future(adapter.check()), asyncio.ensure_future(ports.clock.sleep(LIMIT))
+    try:
+        await asyncio.wait((asking, late), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        late.cancel()
+        if not asking.done():
+            asking.cancel()
+    if asking.cancelled() or not asking.done():
+        raise Unavailable(f"no answer within {LIMIT:.0f} s")
+    await asking

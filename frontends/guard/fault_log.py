@@ -1,0 +1,42 @@
+"""What providers' faults are told as in the log: once a minute for each provider, operation and kind of fault, with a
+count, because one that is away fails at every payment (docs/operations.md "Logs")."""
+
+import logging
+
+from ...ports.clock import Clock
+from ...ports.faults import BulkheadFull, Fault, Held, NotConfigured, NotSupported, Refused
+
+MINUTE = 60.0
+_LONGEST = 300
+"""Characters of a provider's own words."""
+
+_OF_NOBODY = (BulkheadFull, Held, NotSupported)
+"""The provider was not asked, or cannot be."""
+
+log = logging.getLogger("cambist.providers")
+
+
+class FaultLog:
+    """Of one provider. Refusals are answers, and are told at level info alone."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._told: dict[tuple[str, type[Fault]], tuple[float, int]] = {}
+        """By operation and fault: when it was told last, and how often it came since."""
+
+    def tell(self, operation: str, fault: Fault) -> None:
+        """Log the fault of a call, or count it. `operation`: with its provider."""
+        if isinstance(fault, _OF_NOBODY):
+            return
+        if isinstance(fault, Refused):
+            log.info("%s: refused (%s): %.*s", operation, fault.reason, _LONGEST, str(fault))
+            return
+        kind, now = (operation, type(fault)), self._clock.monotonic()
+        since, more = self._told.get(kind, (float("-inf"), 0))
+        if now - since < MINUTE:
+            self._told[kind] = since, more + 1
+            return
+        self._told[kind] = now, 0
+        level = logging.ERROR if isinstance(fault, NotConfigured) else logging.WARNING
+        also = f" ({more} more since the last line)" if more else ""
+        log.log(level, "%s: %s: %.*s%s", operation, type(fault).__name__, _LONGEST, str(fault), also)

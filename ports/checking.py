@@ -1,0 +1,17 @@
+"""A provider that can be asked whether it takes our credentials, before a merchant's payment finds out."""
+
+from typing import Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """An adapter of any provider that can be checked (docs/adapters.md "When the provider fails")."""
+
+    async def check(self) -> None:
+        """Read something small with the credentials, as the account itself: it moves nothing and costs nothing. Asked
+        when a process starts, and by `cambist doctor`.
+
+        Raises: NotConfigured, whose message says to an operator what the provider does not take (401, 403, a key of the
+        other mode); Unavailable when it does not answer.
+        """
+        ...

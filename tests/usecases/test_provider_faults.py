@@ -1,0 +1,141 @@
+"""A provider that does not take our credentials reaches an operator, and merchants are told to come back
+(docs/adapters.md "When the provider fails")."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.adapters.script import Ending, Twist
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.gateways.gateways import GatewayReason, GatewayStatus
+from cambist.core.usecases.gateways.gateways import set_gateway
+from cambist.core.usecases.operators.action_items import read_action_items
+from cambist.core.usecases.operators.doctor import Level, check_credentials
+from cambist.core.usecases.operators.provider_checks import LIMIT, check_providers
+from cambist.frontends.provider_checks import providers_checked
+from cambist.ports.bundle import Ports
+from cambist.ports.faults import NotConfigured, OutcomeUnknown, Unavailable
+from tests.houses import TestHouse
+from tests.quiesce import at_rest
+from tests.usecases.test_gateway_watch import LIVE, pay, state, told
+
+S, R = GatewayStatus, GatewayReason
+REFUSED = Ending.NOT_CONFIGURED
+
+
+class TestTheGateway:
+    async def test_one_call_takes_it_down_and_the_merchant_may_come_back(self, house: TestHouse) -> None:
+        house.script.create.append(Twist(ending=REFUSED))
+        key = "5f0c5f7e-3d3c-4f0f-8f0a-0b7a0d3c2b1a"
+        answer = await house.create(mode="live", key=key)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "PAYMENT_ROUTE_UNAVAILABLE")
+        assert answer.headers["Retry-After"] == "30"
+        assert await state(house) == (S.DOWN, R.PROVIDER_ERRORS)
+        assert (await house.create(mode="live", key=key)).status_code == 201, "the key is free"
+        await house.work(60)
+        assert await told(house) == [("down", "provider_errors")]
+
+    async def test_an_operator_sees_it(self, house: TestHouse) -> None:
+        await pay(house, REFUSED)
+        [item] = (await read_action_items(house.ports)).found
+        assert (item.kind, item.object_id) == ("gateway", LIVE)
+
+    async def test_good_answers_bring_it_back(self, house: TestHouse) -> None:
+        await pay(house, REFUSED, None, None, None)
+        assert await state(house) == (S.DOWN, R.PROVIDER_ERRORS)
+        await house.clock.advance(240)
+        await pay(house, None, None, None)
+        assert await state(house) == (S.OPERATIONAL, None)
+
+    async def test_a_look_takes_it_down_and_the_payment_stays(self, house: TestHouse) -> None:
+        made = (await house.create(mode="live")).json()
+        house.script.state.append(Twist(ending=REFUSED))
+        await house.work(900)
+        assert await state(house) == (S.DOWN, R.PROVIDER_ERRORS)
+        assert (await house.payment(made["id"])).status == "expired"
+
+    async def test_what_an_operator_said_stands(self, house: TestHouse) -> None:
+        await set_gateway(house.ports, LIVE, S.DEGRADED, R.MAINTENANCE)
+        await pay(house, REFUSED)
+        assert await state(house) == (S.DEGRADED, R.MAINTENANCE)
+
+    async def test_test_mode_is_not_watched(self, house: TestHouse) -> None:
+        house.script.create.append(Twist(ending=REFUSED))
+        assert (await house.create({"amount_rub": "404.05"})).status_code in (201, 503)
+        assert await state(house) == (S.OPERATIONAL, None)
+
+
+def with_check(ports: Ports, check: Any) -> Ports:
+    """The ports, whose live bank can be checked so."""
+    banks = dict(ports.banks.banks)
+    name, bank = LIVE, banks[LIVE]
+    members = {"name": name, "capabilities": bank.capabilities, "check": staticmethod(check)}
+    banks[name] = type("Checked", (), members)()
+    return msgspec.structs.replace(ports, banks=msgspec.structs.replace(ports.banks, banks=banks))
+
+
+def raising(fault: Exception) -> Any:
+    async def check() -> None:
+        raise fault
+
+    return check
+
+
+async def well() -> None:
+    """The credentials are taken."""
+
+
+class TestCheck:
+    @pytest.mark.parametrize(
+        ("fault", "level", "status"),
+        [
+            (NotConfigured("set THE_TOKEN"), Level.FAILED, S.DOWN),
+            (Unavailable("no route"), Level.WARNING, S.OPERATIONAL),
+            (OutcomeUnknown("cut off"), Level.WARNING, S.OPERATIONAL),
+        ],
+        ids=lambda each: type(each).__name__ if isinstance(each, Exception) else None,
+    )
+    async def test_what_it_raises_is_told_by_the_doctor(
+        self, house: TestHouse, fault: Exception, level: Level, status: GatewayStatus
+    ) -> None:
+        finding = await check_credentials(with_check(house.ports, raising(fault)))
+        assert finding.level is level
+        assert f"bank {LIVE}: {fault}" in finding.message
+        assert (await state(house))[0] is status
+
+    async def test_who_takes_them_and_who_cannot_be_asked_is_told(self, house: TestHouse) -> None:
+        finding = await check_credentials(with_check(house.ports, well))
+        assert finding.level is Level.OK
+        taken, _, unasked = finding.message.partition("; without a check: ")
+        assert taken == f"our credentials are taken by bank {LIVE}"
+        for port in ("payouts", "deposits", "rates", "kyc", "chain"):
+            assert f"{port} " in unasked
+
+    async def test_one_that_hangs_holds_up_no_other(self, house: TestHouse) -> None:
+        async def hangs() -> None:
+            await house.ports.clock.sleep(10 * LIMIT)
+
+        task = asyncio.ensure_future(check_providers(with_check(house.ports, hangs)))
+        await at_rest()
+        await house.clock.advance(LIMIT)
+        [bank] = [each for each in await task if each.port == "bank"]
+        assert str(bank.fault) == f"no answer within {LIMIT:.0f} s"
+
+    async def test_a_start_asks_once_and_does_not_wait(self, house: TestHouse) -> None:
+        asked = []
+
+        async def hangs() -> None:
+            asked.append(1)
+            await house.ports.clock.sleep(10 * LIMIT)
+
+        async with providers_checked(with_check(house.ports, hangs)):
+            await at_rest()
+            assert asked == [1]
+
+
+async def test_every_port_of_live_mode_is_asked(house: TestHouse) -> None:
+    ports = {each.port for each in await check_providers(house.ports)}
+    assert ports == {"bank", "payouts", "deposits", "rates", "kyc", "chain"}
+    assert Mode.LIVE.value in house.ports.banks.order
