@@ -21,6 +21,7 @@ from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.sql import revisions
 from tests.houses import TestHouse, open_test_house
 from tests.servers import database, house_url, postgres_server
+from tests.stories.preloaded import stop_template
 
 # Tests start a hundred processes of the program: each would compile all of it where bytecode may not be kept.
 sys.dont_write_bytecode = False
@@ -85,6 +86,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         size = len(items) * (place + 1) // workers - len(items) * place // workers
         part.extend(rest.popleft() for _ in range(min(size - len(part), len(rest))))
     items[:] = [*(item for part in parts for item in part), *rest]
+
+
+def pytest_sessionfinish() -> None:
+    """What this process started for all of its tests ends with them. Then pytest collects garbage as often as it could
+    matter: a second of each process goes into walking over what is in use to the end."""
+    stop_template()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from tests.nginx import own_nginx
 from tests.redis_servers import own_redis
 from tests.servers import _free_port, own_postgres
 from tests.stories.merchant import Merchant
-from tests.stories.processes import Installation, Service, installation
+from tests.stories.processes import installation
 
 FULL = os.environ.get("CAMBIST_DRILLS") == "full"
 RESTARTS = 10 if FULL else 2
@@ -83,12 +83,6 @@ class Load:
         self.slowest = max(self.slowest, time.monotonic() - began)
 
 
-def start_api(place: Installation, port: int) -> Service:
-    service = Service(("api", "--port", str(port)), place.folder, place.environ, len(place.started))
-    place.started.append(service)
-    return service
-
-
 @pytest.mark.drill
 @pytest.mark.timeout(600)
 async def test_a_rolling_restart_cuts_no_request(tmp_path: Path) -> None:
@@ -108,7 +102,7 @@ async def test_a_rolling_restart_cuts_no_request(tmp_path: Path) -> None:
         shops = await place.accounts(MERCHANTS)
         ports = [_free_port(), _free_port()]
         nginx = stack.enter_context(own_nginx(tmp_path / "nginx", [f"127.0.0.1:{port}" for port in ports]))
-        apis = [start_api(place, port) for port in ports]
+        apis = [place.start_api("--port", str(port)) for port in ports]
         for api in apis:
             await asyncio.to_thread(api.ready)
         load, took = Load(nginx.base), []
@@ -119,7 +113,7 @@ async def test_a_rolling_restart_cuts_no_request(tmp_path: Path) -> None:
                 began = time.monotonic()
                 assert await asyncio.to_thread(leaving.terminate) == 0, leaving.err
                 took.append(time.monotonic() - began)
-                apis[which] = start_api(place, ports[which])
+                apis[which] = place.start_api("--port", str(ports[which]))
                 await asyncio.to_thread(apis[which].ready)
             await asyncio.sleep(1)
         handed_over = sum("Connection refused" in line for line in nginx.errors)

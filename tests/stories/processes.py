@@ -1,4 +1,5 @@
-"""Real processes of `cambist` for stories: started as a shell starts them, in a folder and an environment of their own.
+"""Real processes of `cambist` for stories: as a shell starts them, in a folder and an environment of their own. Most
+are forked from one that is loaded already (preloaded.py).
 
 Output goes to files, so that nothing blocks and everything can be read after a kill. All waiting is polling for a
 condition, with an end.
@@ -10,6 +11,7 @@ import re
 import signal
 import sqlite3
 import subprocess
+import sys
 import sysconfig
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -24,6 +26,7 @@ from cambist.core.usecases.accounts.accounts import NewAccount, create_account, 
 from cambist.frontends.compose import migrate, open_house
 from cambist.frontends.settings import Settings, load
 from cambist.ports.bundle import Ports
+from tests.stories.preloaded import Forked, template
 
 T = TypeVar("T")
 
@@ -31,7 +34,7 @@ WEBHOOK_SECRET = "a-webhook-secret-of-the-stories"
 PATIENCE = 60.0
 """Seconds after which a process that does not start or end is taken to hang."""
 
-_CAMBIST = Path(sysconfig.get_path("scripts"), "cambist")
+PROGRAM = Path(sysconfig.get_path("scripts"), "cambist")
 _READY = re.compile(r"cambist serves at (\S+)\n")
 WORKS = re.compile(r"cambist works\n")
 _LOOK = 0.02
@@ -63,13 +66,28 @@ class Process:
     """A running command, leader of a process group of its own."""
 
     def __init__(
-        self, arguments: tuple[str, ...], folder: Path, environ: dict[str, str], number: int, program: Path = _CAMBIST
+        self,
+        arguments: tuple[str, ...],
+        folder: Path,
+        environ: dict[str, str],
+        number: int,
+        program: Path | None = PROGRAM,
     ) -> None:
+        """Without a `program` it is forked from one that is loaded already, where that is to be had."""
         self._out = folder / f"{number}-{arguments[0]}.out"
         self._err = folder / f"{number}-{arguments[0]}.err"
+        self._process: Forked | subprocess.Popen[bytes]
+        if program is None and sys.platform == "linux" and environ.get("LD_PRELOAD") == os.environ.get("LD_PRELOAD"):
+            self._process = template().start(arguments, folder, environ, self._out, self._err)
+            return
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self._process = subprocess.Popen(
-                [program, *arguments], cwd=folder, env=environ, stdout=out, stderr=err, start_new_session=True
+                [program or PROGRAM, *arguments],
+                cwd=folder,
+                env=environ,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
             )
 
     @property
@@ -130,8 +148,10 @@ class Service(Process):
 class Installation:
     """What processes of one installation share: folder, settings, data."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    def __init__(self, folder: Path, *, loaded_anew: bool = False, **settings: str) -> None:
         self.folder = folder
+        self.loaded_anew = loaded_anew
+        """Whether processes are started by the program's file, as a shell does it."""
         wanted = {"data_dir": str(folder / "data"), "port": "0", **settings}
         self.environ = {
             **{name: value for name, value in os.environ.items() if not name.startswith("CAMBIST_")},
@@ -144,21 +164,25 @@ class Installation:
         """As the processes read them."""
         return load(self.environ, {}, self.folder).settings
 
+    @property
+    def _program(self) -> Path | None:
+        return PROGRAM if self.loaded_anew else None
+
     def start(self, *arguments: str) -> Process:
         """Start a command."""
-        process = Process(arguments, self.folder, self.environ, len(self.started))
+        process = Process(arguments, self.folder, self.environ, len(self.started), self._program)
         self.started.append(process)
         return process
 
     def start_service(self, *arguments: str) -> Service:
         """Start `cambist serve` and do not wait for it."""
-        service = Service(("serve", *arguments), self.folder, self.environ, len(self.started))
+        service = Service(("serve", *arguments), self.folder, self.environ, len(self.started), self._program)
         self.started.append(service)
         return service
 
-    def start_api(self) -> Service:
+    def start_api(self, *arguments: str) -> Service:
         """Start `cambist api` and do not wait for it."""
-        service = Service(("api",), self.folder, self.environ, len(self.started))
+        service = Service(("api", *arguments), self.folder, self.environ, len(self.started), self._program)
         self.started.append(service)
         return service
 
@@ -205,9 +229,9 @@ class Installation:
 
 
 @contextmanager
-def installation(folder: Path, **settings: str) -> Iterator[Installation]:
+def installation(folder: Path, *, loaded_anew: bool = False, **settings: str) -> Iterator[Installation]:
     """An installation in `folder`; at the end none of its processes is left."""
-    made = Installation(folder, **settings)
+    made = Installation(folder, loaded_anew=loaded_anew, **settings)
     try:
         yield made
     finally:

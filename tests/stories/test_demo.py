@@ -51,6 +51,7 @@ def leaves_nothing(place: Installation) -> bool:
 
 def test_demo_tells_a_payment_from_its_creation_to_the_verified_webhook_and_the_balance(place: Installation) -> None:
     """A fresh data folder, a demo account, a narrated tour over real HTTP; it exits 0 (docs/cli.md "Serving")."""
+    place.loaded_anew = True
     outcome = place.call("demo")
     assert outcome.status == 0, outcome.err
     assert "Traceback" not in outcome.err

@@ -50,6 +50,7 @@ class TestStart:
     def test_says_in_one_line_where_it_serves_and_ends_well_on_sigint(self, sqlite_place: Installation) -> None:
         """It prints one line with its address when it accepts requests; logs go to stderr (docs/cli.md "Serving",
         "Answers")."""
+        sqlite_place.loaded_anew = True
         service, base = sqlite_place.serve()
         with socket.create_connection(("127.0.0.1", port_of(base))):
             pass
