@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import HANGS
 from tests.servers import _free_port
 
 DEPLOYED = Path(__file__).parents[1] / "deploy" / "nginx" / "cambist.conf"
-_SECONDS = 30.0
 
 
 class Nginx:
@@ -48,7 +48,7 @@ def own_nginx(folder: Path, upstreams: Sequence[str]) -> Iterator[Nginx]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + HANGS
         while not (folder / "nginx.pid").exists():
             assert process.poll() is None, (folder / "error.log").read_text("utf-8")
             assert time.monotonic() < deadline, "nginx did not start"
@@ -56,7 +56,7 @@ def own_nginx(folder: Path, upstreams: Sequence[str]) -> Iterator[Nginx]:
         yield Nginx(folder, port)
     finally:
         process.terminate()
-        process.wait(_SECONDS)
+        process.wait(HANGS)
 
 
 def _configuration(folder: Path, port: int, upstreams: Sequence[str]) -> str:

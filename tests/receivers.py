@@ -25,6 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from tests.patience import HANGS
 from tests.payload_checks import check_webhook
 
 
@@ -170,7 +171,7 @@ class Receiver:
         """Answer the next requests so, one after another; the last one stays. A number is a plain status."""
         self._scripts = [reply(each) if isinstance(each, int) else each for each in answers]
 
-    async def arrived(self, count: int = 1, within: float = 10.0) -> list[Request]:
+    async def arrived(self, count: int = 1, within: float = HANGS) -> list[Request]:
         """The requests so far, once there are `count` of them. Raises TimeoutError after `within` seconds."""
         async with asyncio.timeout(within), self._arrival:
             await self._arrival.wait_for(lambda: len(self.requests) >= count)

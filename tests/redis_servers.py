@@ -20,11 +20,11 @@ from pathlib import Path
 import pytest
 import redis
 
+from tests.patience import HANGS
 from tests.servers import _free_port
 
 _REDIS_VARIABLE = "CAMBIST_TEST_REDIS_URL"
 _LOCAL_REDIS = "redis://127.0.0.1:6379/0"
-_START_SECONDS = 60.0
 
 
 @contextmanager
@@ -87,7 +87,7 @@ class RedisServer:
         self._process = subprocess.Popen(
             [self._program, *self._options, *options], cwd=tempfile.gettempdir(), stdout=subprocess.DEVNULL
         )
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + HANGS
         while not _redis_answers(self.url):
             if self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError("Redis did not start")
@@ -102,7 +102,7 @@ class RedisServer:
         """kill -9, as a power cut would."""
         if self._process is not None:
             self._process.kill()
-            self._process.wait(_START_SECONDS)
+            self._process.wait(HANGS)
             self._process = None
 
 

@@ -30,12 +30,12 @@ import asyncpg
 import pytest
 
 from cambist.adapters.storage.sql.schema import metadata
+from tests.patience import HANGS
 
 T = TypeVar("T")
 
 _URL_VARIABLE = "CAMBIST_TEST_DATABASE_URL"
 _LOCAL = "postgresql://postgres@127.0.0.1:5432/postgres"
-_START_SECONDS = 60.0
 
 
 @contextmanager
@@ -191,7 +191,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Returns when it takes connections."""
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + HANGS
         with (self._folder / "log").open("ab") as log:
             while True:
                 process = subprocess.Popen(self._command, cwd=self._folder, stdout=log, stderr=log, **self._rights)
@@ -235,7 +235,7 @@ class PostgresServer:
         if self._process is not None:
             self.thaw()
             self._process.send_signal(how)
-            self._process.wait(_START_SECONDS)
+            self._process.wait(HANGS)
             self._process = None
 
 
@@ -314,6 +314,6 @@ def _is_ready(server: "subprocess.Popen[Any]", status: Path, deadline: float) ->
             return False
         if time.monotonic() > deadline:
             server.kill()
-            server.wait(_START_SECONDS)
+            server.wait(HANGS)
             return False
         time.sleep(0.02)

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from cambist.frontends.cli.main import cli
+from tests.patience import HANGS
 
 PROGRAM = "from cambist.frontends.cli.main import main; main()"
 
@@ -70,7 +71,7 @@ def spawn() -> Call:
             capture_output=True,
             encoding="utf-8",
             check=False,
-            timeout=60,
+            timeout=HANGS,
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
 

@@ -23,6 +23,7 @@ from cambist.frontends.http.server import listen as listening_socket
 from cambist.ports.faults import Fault, Unavailable
 from tests.cli.conftest import Call
 from tests.houses import WEBHOOK_SECRET, TestHouse
+from tests.patience import HANGS
 from tests.receivers import Receiver, reply, reset
 
 QUICK = 0.01
@@ -76,7 +77,7 @@ async def served(house: TestHouse) -> AsyncIterator[Served]:
 
 
 async def eventually(look: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANGS):
         while not look():
             await asyncio.sleep(QUICK)
 

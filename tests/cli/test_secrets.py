@@ -17,6 +17,7 @@ from cambist.frontends.settings import Settings, load
 from cambist.ports.counters import Counter
 from cambist.ports.jobs import Job
 from tests.cli.conftest import PROGRAM, Call
+from tests.patience import HANGS
 from tests.redis_servers import own_redis
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +45,7 @@ def test_a_secret_from_standard_input_is_in_no_table_of_processes(account: str) 
         process.stdin.write(f"{SECRET}\n")
         process.stdin.flush()
         seen = [(table / name).read_bytes() for name in ("cmdline", "environ")]
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=HANGS)
     assert process.returncode == 0, said
     assert SECRET.encode() not in b"".join(seen)
     assert SECRET not in said

@@ -8,6 +8,7 @@ import urllib.request
 from pathlib import Path
 
 from tests.cli.conftest import PROGRAM, Call
+from tests.patience import HANGS
 
 
 def test_serve_says_where_it_serves_in_one_line_and_ends_well_on_sigterm(folder: Path) -> None:
@@ -22,10 +23,10 @@ def test_serve_says_where_it_serves_in_one_line_and_ends_well_on_sigterm(folder:
             line = process.stdout.readline()
             url = line.split()[-1]
             assert url.startswith("http://127.0.0.1:")
-            with urllib.request.urlopen(f"{url}/livez", timeout=30) as answer:
+            with urllib.request.urlopen(f"{url}/livez", timeout=HANGS) as answer:
                 assert answer.status == 200
             process.send_signal(signal.SIGTERM)
-            rest, _ = process.communicate(timeout=30)
+            rest, _ = process.communicate(timeout=HANGS)
         finally:
             process.kill()
     assert (process.returncode, rest) == (0, "")

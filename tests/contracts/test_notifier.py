@@ -17,6 +17,7 @@ from cambist.adapters.notifier.http import HttpNotifier
 from cambist.ports.notifier import Answer, WebhookRequest
 from tests.contracts import webhooks
 from tests.contracts.webhooks import Names, notifier, post, webhook
+from tests.patience import HANGS
 from tests.receivers import (
     Receiver,
     Script,
@@ -330,7 +331,7 @@ async def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next_letters
         assert (await made.send(webhook(url))).status == 200
         connections[0].transport.write(b"HTTP/1.1 299 OK\r\nContent-Length: 0\r\n\r\n")
         [[(resting, _)]] = made_with[0]._conns.values()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANGS):
             while not resting.should_close:
                 await asyncio.sleep(0)
         assert (await made.send(webhook(url))).status == 200

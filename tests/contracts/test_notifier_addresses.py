@@ -20,6 +20,7 @@ from cambist.adapters.notifier.guard import is_loopback, is_public
 from cambist.adapters.notifier.resolver import ThreadResolver
 from cambist.ports.notifier import Answer
 from tests.contracts.webhooks import Names, notifier, post, webhook
+from tests.patience import HANGS
 from tests.receivers import Receiver, redirect, reply, tls_pair
 
 LITERALS = [
@@ -265,7 +266,7 @@ async def test_names_that_hang_leave_threads_to_the_others(monkeypatch: pytest.M
     system.asked.clear()
     system.hang(*dead)
     waiting = [asyncio.create_task(resolver.resolve(name)) for name in dead]
-    assert await asyncio.wait_for(resolver.resolve("well.example"), 5)
+    assert await asyncio.wait_for(resolver.resolve("well.example"), HANGS)
     assert len([name for name in system.asked if name in dead]) == 2
     for task in waiting:
         task.cancel()

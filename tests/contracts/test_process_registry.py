@@ -15,6 +15,7 @@ from cambist.adapters.registry.file import FileRegistry
 from cambist.adapters.registry.postgres import PostgresRegistry
 from cambist.ports.faults import Unavailable
 from cambist.ports.registry import ProcessRegistry, Role
+from tests.patience import HANGS
 from tests.servers import database
 
 OURS = "locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
@@ -104,9 +105,9 @@ async def test_a_killed_process_is_gone(registries: Callable[[], ProcessRegistry
         assert not await registries().enter(Role.COUNTING, alone=True)
     finally:
         dying.send_signal(signal.SIGKILL)
-        dying.communicate(timeout=30)
+        dying.communicate(timeout=HANGS)
     next_one = registries()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANGS):
         while not await next_one.enter(Role.COUNTING, alone=True):
             await asyncio.sleep(0.01)
 
@@ -130,7 +131,7 @@ async def test_a_session_that_was_lost_is_taken_up_again(shared: str) -> None:
         kept.registry.when_lost(lost.set)
         assert await kept.registry.enter(Role.COUNTING, alone=True)
         await end_sessions(shared)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANGS):
             while not await other.registry.others(Role.COUNTING):
                 await asyncio.sleep(0.01)
         assert not await other.registry.enter(Role.COUNTING, alone=True)
@@ -149,7 +150,7 @@ async def test_who_lost_its_place_to_another_is_told(shared: str) -> None:
         heir, server = await asyncpg.connect(shared), await asyncpg.connect(shared)
         # Who waits in the queue has the place before anybody can ask for it.
         waiting = asyncio.create_task(heir.execute("SELECT pg_advisory_lock(1667329378, 1)"))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANGS):
             while not await server.fetchval(f"SELECT count(*) FROM pg_locks WHERE NOT granted AND {OURS}"):
                 await asyncio.sleep(0.01)
             await server.execute(f"SELECT pg_terminate_backend(pid) FROM pg_locks WHERE granted AND {OURS}")

@@ -57,6 +57,7 @@ from cambist.ports.faults import NotConfigured
 from cambist.ports.jobs import Job
 from cambist.ports.storage import AtLeast, AtMost, Below, Between, OneOf
 from tests.contracts.storage_kit import START
+from tests.patience import HANGS
 
 
 def history() -> ScriptDirectory:
@@ -137,7 +138,7 @@ def test_processes_that_migrate_at_once_all_succeed(
         subprocess.Popen([sys.executable, "-c", script, url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
-    ends = [process.communicate(timeout=60) for process in running]
+    ends = [process.communicate(timeout=HANGS) for process in running]
     assert [(process.returncode, out.strip()) for process, (out, _) in zip(running, ends, strict=True)] == [
         (0, head())
     ] * 4, ends

@@ -14,6 +14,7 @@ from cambist.frontends.compose import migrate
 from cambist.frontends.settings import Settings
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
+from tests.patience import HANGS
 from tests.servers import own_postgres
 
 SOON = 0.001
@@ -61,7 +62,7 @@ async def watched(server: Server, *pools: Pool) -> AsyncIterator[Stall]:
     stall = Stall(server, looks_every=SOON, answers_within=SOON, trusted_for=SOON)
     stall.watch(*pools)
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANGS):
             yield stall
     finally:
         await stall.end()
@@ -129,7 +130,7 @@ async def test_a_real_server_that_is_stopped_is_not_waited_for_and_serves_again(
         try:
             await storage.check()
             server.freeze()
-            async with asyncio.timeout(30):  # each would take 25 s by itself, and the pools have two places
+            async with asyncio.timeout(60):  # each would take 25 s by itself, and the pools have two places
                 asked: list[Awaitable[Any]] = []
                 for _ in range(4):
                     asked += [storage.now(), storage.check(), _total(storage)]
@@ -139,7 +140,7 @@ async def test_a_real_server_that_is_stopped_is_not_waited_for_and_serves_again(
                 with pytest.raises(Unavailable, match="hangs"):
                     await question
             server.thaw()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(HANGS):
                 while True:
                     with contextlib.suppress(Unavailable):
                         await storage.check()

@@ -19,6 +19,7 @@ from cambist.core.usecases.accounts.accounts import NewAccount
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 from tests.nginx import Nginx, own_nginx
+from tests.patience import HANGS
 from tests.servers import _free_port
 
 BURST = 1200
@@ -45,7 +46,7 @@ class Front:
 
     def client(self, address: str = "127.0.0.2") -> httpx.AsyncClient:
         transport = httpx.AsyncHTTPTransport(local_address=address)
-        return httpx.AsyncClient(base_url=self.nginx.base, headers=self._keys, transport=transport, timeout=30)
+        return httpx.AsyncClient(base_url=self.nginx.base, headers=self._keys, transport=transport, timeout=HANGS)
 
     async def payment(self) -> str:
         async with self.client("127.0.0.9") as merchant:
@@ -123,7 +124,7 @@ async def test_an_open_page_follows_its_payment_while_its_network_floods(front: 
         assert (await front.flood(5000)).statuses[429]
         body = {"outcome": "paid"}
         assert (await merchant.post(f"/api/v1/sandbox/payments/{payment}/simulate", json=body)).status_code == 200
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             assert '"face":"paid"' in await anext(heard)
         await heard.aclose()  # type: ignore[attr-defined]  # it is a generator
 
@@ -157,7 +158,7 @@ async def test_connections_of_one_address_are_bounded_and_others_are_served(fron
             await writer.drain()
             readers.append(reader)
         answers = [asyncio.create_task(reader.readuntil(b"\r\n")) for reader in readers]
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             while sum(each.done() for each in answers) < 8:
                 await asyncio.wait(answers, return_when=asyncio.FIRST_COMPLETED)
                 answers = [each for each in answers if not each.done() or each.result().startswith(b"HTTP/1.1 503")]

@@ -19,6 +19,7 @@ import msgspec
 import pytest
 
 from cambist.core.usecases.accounts.accounts import NewAccount
+from tests.patience import HANGS
 from tests.stories.processes import WEBHOOK_SECRET, Installation
 
 ROOT = Path(__file__).parents[2]
@@ -139,7 +140,7 @@ def run_page(page: str, service: Running, folder: Path) -> None:
         env=service.environ(page),
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=HANGS,
         check=False,
     )
     told = _told(done.stdout)

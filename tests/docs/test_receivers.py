@@ -16,10 +16,10 @@ import pytest
 
 from cambist.core.domain.webhooks.signing import Signer, headers
 from tests.docs.test_blocks import runnable
+from tests.patience import HANGS
 
 SECRET = "a-secret-of-the-receivers"
 NEXT_SECRET = "the-secret-that-comes-after-it"
-PATIENCE = 20.0
 LANGUAGES = {
     "python": ("receiver.py", [sys.executable, "receiver.py"]),
     "js": ("receiver.mjs", ["node", "receiver.mjs"]),
@@ -61,7 +61,7 @@ class Receiver:
             timestamp=int(time.time()) - age,
             body=body,
         )
-        return httpx.post(self._url, content=body + more, headers=signed, timeout=PATIENCE).status_code
+        return httpx.post(self._url, content=body + more, headers=signed, timeout=HANGS).status_code
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def running(language: str, folder: Path) -> Iterator[Receiver]:
             stderr=err,
         )
     try:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + HANGS
         while True:
             with socket.socket() as door:
                 if door.connect_ex(("127.0.0.1", port)) == 0:

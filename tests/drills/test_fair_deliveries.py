@@ -18,6 +18,7 @@ from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from tests.drills.receivers import Receivers
 from tests.invariants import everything
+from tests.patience import HANGS
 from tests.redis_servers import own_redis
 from tests.servers import own_postgres
 from tests.stories.merchant import Merchant
@@ -29,7 +30,6 @@ SECONDS = 60 if FULL else 3
 """How long healthy merchants' payments are made beside those that hang."""
 PAUSE = 1.25
 """Seconds between two payments of one merchant: below the limits of a key."""
-PATIENCE = 60.0
 AT_ONCE = 16
 """Requests to the service under way at once, to fill it up."""
 GOAL = 1.0
@@ -122,7 +122,7 @@ async def market(
                 accounts.append(account)
         service = bench.start_api() if workers else bench.start_service()
         base = await asyncio.to_thread(service.ready)
-        timeout = aiohttp.ClientTimeout(total=60)
+        timeout = aiohttp.ClientTimeout(total=HANGS)
         client = await stack.enter_async_context(
             aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0))
         )
@@ -165,7 +165,7 @@ async def beside_those_that_hang(
     await trade.pay_for(well, SECONDS, PAUSE)
     await filling
     with suppress(TimeoutError):
-        await eventually(lambda: trade.all_told(well), within=PATIENCE)
+        await eventually(lambda: trade.all_told(well))
     lags = trade.lags(well)
     due = sum(len(trade.paid[number]) for number in well)
     webhooks = sum(trade.receivers.webhooks[str(number)] for number in well)

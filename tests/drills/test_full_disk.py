@@ -97,7 +97,7 @@ class Load:
         async def has_grown() -> bool:
             return len(self.taken) >= wanted
 
-        await eventually(has_grown, within=60)
+        await eventually(has_grown)
 
     async def _trade(self, pair: KeyPair, headers: dict[str, str]) -> None:
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=10)) as client:
@@ -147,7 +147,7 @@ async def test_a_full_disk_is_told_by_every_probe_and_nothing_is_lost(tmp_path: 
         load = Load(base)
         async with aiohttp.ClientSession() as client, load.at_work(place):
             for filling in range(FILLINGS):
-                await eventually(lambda: is_well(client, base), within=30)
+                await eventually(lambda: is_well(client, base))
                 await load.grows_by(20)
                 await asyncio.to_thread(fill, disk)
                 refused = load.answers[503]
@@ -162,7 +162,7 @@ async def test_a_full_disk_is_told_by_every_probe_and_nothing_is_lost(tmp_path: 
                 assert load.answers[503] > refused
                 (disk / "filler").unlink()
                 began = time.monotonic()
-                await eventually(lambda: is_well(client, base), within=30)
+                await eventually(lambda: is_well(client, base))
                 back.append(time.monotonic() - began)
             await load.grows_by(20)
         assert service.terminate() == 0

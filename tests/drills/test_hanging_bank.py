@@ -107,7 +107,7 @@ class Beside:
         async def arrived() -> float | None:
             return self.receivers.arrived["0"].get(payment["id"])
 
-        return await eventually(arrived, within=60) - paid
+        return await eventually(arrived) - paid
 
     async def refunded(self) -> float:
         """Seconds from a refund's application until it is at the bank, two of which it waits in any case."""
@@ -120,7 +120,7 @@ class Beside:
             found = await self.shop.ask("GET", f"/refunds/{applied.json['id']}")
             return found.json.get("status") in ("processing", "completed")
 
-        await eventually(is_under_way, within=90, every=0.25)
+        await eventually(is_under_way, every=0.25)
         return time.monotonic() - began
 
 
@@ -145,7 +145,7 @@ async def hang(place: Installation) -> None:
         calls = packages / "calls"
         return calls.exists() and calls.stat().st_size >= SLOTS
 
-    await eventually(are_many, within=60)
+    await eventually(are_many)
 
 
 async def end(service: Service) -> tuple[float, int]:

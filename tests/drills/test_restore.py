@@ -73,7 +73,7 @@ class Story:
             ended = {each.status.value for each in payouts} | {each.status.value for each in refunds}
             return bool(payouts) and ended == {"completed"}
 
-        await eventually(look, within=90, every=0.3)
+        await eventually(look, every=0.3)
 
     def settle(self) -> None:
         done = self.place.call("settle", "--mode", "live", "--cutoff", "now")
@@ -105,7 +105,7 @@ async def take_payments(shop: Merchant) -> list[str]:
         found = [await shop.ask("GET", f"/payments/{payment['id']}") for payment in made]
         return all(each.json["status"] == "paid" for each in found)
 
-    await eventually(paid, within=60, every=1.0)
+    await eventually(paid, every=1.0)
     return [payment["id"] for payment in made]
 
 
@@ -148,14 +148,14 @@ async def test_a_restored_backup_sends_nothing_twice(
             return (await shop.ask("POST", "/refunds", key=KEY, body=body)).status
 
         assert await story.with_shop(give_back) == 201
-        await eventually(lambda: there_are(world.refunds, 1), within=60)
+        await eventually(lambda: there_are(world.refunds, 1))
         world.ask("INSERT INTO away VALUES ('wallet')")
         story.settle()
         assert place.call("backup", str(tmp_path / "b2")).status == 0
         world.ask("DELETE FROM away")
         [pending] = place.call("payout", "list", "--json").document["data"]
         place.call("payout", "retry", pending["withdrawal_id"])
-        await eventually(lambda: there_are(world.transfers, 1), within=90)
+        await eventually(lambda: there_are(world.transfers, 1))
         story.kill()
         refunds, transfers = world.refunds(), world.transfers()
 

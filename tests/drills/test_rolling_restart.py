@@ -22,6 +22,7 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.accounts.accounts import NewAccount
 from tests.invariants import check_books, everything
 from tests.nginx import own_nginx
+from tests.patience import HANGS
 from tests.redis_servers import own_redis
 from tests.servers import _free_port, own_postgres
 from tests.stories.merchant import Merchant
@@ -58,7 +59,7 @@ class Load:
 
     async def _trade(self, number: int, shop: NewAccount) -> None:
         connector = aiohttp.TCPConnector(local_addr=(f"127.0.1.{number + 1}", 0))
-        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=30)) as client:
+        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=HANGS)) as client:
             door = Merchant(client, self.base, shop.test, None)
             await asyncio.sleep(PAUSE * number / MERCHANTS)
             while not self.stopping:

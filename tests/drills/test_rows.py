@@ -103,7 +103,7 @@ async def all_told(told: Told, payments: list[str]) -> None:
     async def look() -> bool | None:
         return True if set(payments) <= set(told.at) else None
 
-    await eventually(look, within=30)
+    await eventually(look)
 
 
 async def told_of(told: Told, word: str) -> bool | None:
@@ -165,7 +165,7 @@ async def test_rows_that_cannot_be_read_stop_nobody(tmp_path: Path, url: str | N
                         began = time.monotonic()
                         later = [(await us.paid())["id"] for _ in range(12)]
                         await all_told(told_us, later)
-                        await eventually(lambda: told_of(told_us, UNKNOWN), within=30)
+                        await eventually(lambda: told_of(told_us, UNKNOWN))
                         told_within = time.monotonic() - began
                 paid = await paying
                 await all_told(told_them, list(paid))
@@ -175,7 +175,7 @@ async def test_rows_that_cannot_be_read_stop_nobody(tmp_path: Path, url: str | N
                 health = await us.client.get(f"{base}/health")
                 degraded = (await health.json())["degraded"]
                 ready = (await us.client.get(f"{base}/readyz")).status
-            noted = await eventually(lambda: all_noted(place, number), within=30)
+            noted = await eventually(lambda: all_noted(place, number))
             assert service.terminate() == 0
     print(
         f"{'SQLite' if url is None else 'Postgres'}: {number} jobs and an event that cannot be read, one of an unknown "

@@ -67,10 +67,10 @@ async def test_while_the_database_hangs_nobody_waits_and_nothing_is_lost(tmp_pat
         load = Load(fleet, shops, random.Random(seed), per_second=PER_SECOND, again_after=AGAIN_AFTER)
         async with load.at_work():
             for _ in range(STOPS):
-                await load.grows_by(len(load.orders) - load.paid + 10, within=120)  # what waited, and more
+                await load.grows_by(len(load.orders) - load.paid + 10)  # what waited, and more
                 back.append(await hangs(fleet, times))
-            await load.grows_by(10, within=60)
-        await eventually(lambda: all_told(fleet, load.orders), within=60)
+            await load.grows_by(10)
+        await eventually(lambda: all_told(fleet, load.orders))
         await check_over_http(fleet, load.orders)
         await all_end_well(fleet)
         check_letters(fleet, load.orders)
@@ -106,5 +106,5 @@ async def hangs(fleet: Fleet, times: Times) -> float:
     finally:
         fleet.postgres.thaw()
     began = time.monotonic()
-    await eventually(fleet.is_well, within=60)
+    await eventually(fleet.is_well)
     return time.monotonic() - began

@@ -88,7 +88,7 @@ async def told(receiver: Receiver, wanted: list[str]) -> None:
     async def all_told() -> bool:
         return {msgspec.json.decode(each.body)["payment_id"] for each in receiver.requests} >= set(wanted)
 
-    await eventually(all_told, within=90)
+    await eventually(all_told)
     events: dict[str, set[str]] = defaultdict(set)
     for webhook in receiver.requests:
         events[msgspec.json.decode(webhook.body)["payment_id"]].add(webhook.headers["x-webhook-id"])

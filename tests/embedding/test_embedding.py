@@ -22,6 +22,7 @@ from cambist.frontends import public
 from cambist.frontends.embedding import event_handler as event_handler
 from cambist.ports.bank import BankSimulator, InvoiceStatus, Pretence
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
+from tests.patience import HANGS
 
 TAKEN = "6f1c6f0e-8f0b-4a57-9d0e-0f0a5f3c2b11"
 
@@ -127,7 +128,7 @@ async def test_an_event_that_was_not_handled_comes_again(caplog: pytest.LogCaptu
     async with cambist.open(on_event=on_event) as service, service.working():
         merchant = await service.merchant((await service.create_account("My shop")).account_id)
         await paid(merchant)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANGS):
             while len(attempts) < 2:
                 await asyncio.sleep(0.05)
     assert attempts == [1, 2]

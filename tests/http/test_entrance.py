@@ -12,6 +12,7 @@ import uvloop
 from cambist.frontends.http.door import entrance
 from cambist.frontends.http.door.crowd import Crowd
 from cambist.frontends.http.door.entrance import Entrance
+from tests.patience import HANGS
 
 
 class Guests:
@@ -100,7 +101,7 @@ async def test_while_the_system_gives_no_more_files_the_door_rests_and_opens_aga
 
     door = guests.open(Exhausted())
     guests.knock(1)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANGS):
         while not guests.entered:
             await asyncio.sleep(0)
     assert caplog.text.count("no connection can be let in") == 2
@@ -114,7 +115,7 @@ def test_who_finds_no_room_is_told_and_comes_in_when_another_has_left(run: Any) 
         guests, crowd = Guests(), Crowd(most=8, of_an_address=2)
         door = guests.open(crowd=crowd)
         guests.knock(3)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             while len(guests.entered) < 2:
                 await asyncio.sleep(0)
             refused = guests.knocked.pop()
@@ -144,7 +145,7 @@ async def test_who_has_gone_before_it_is_served_takes_no_room(monkeypatch: pytes
     door = guests.open(crowd=crowd)
     for count in (1, 2):
         guests.knock(1)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             while tried < count or crowd.count > 0:
                 await asyncio.sleep(0)
     guests.leave()

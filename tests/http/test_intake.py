@@ -17,6 +17,7 @@ from cambist.frontends.http.door.intake import HOPE, LEAST_ROOM, LOOK, PATIENCE,
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 from cambist.frontends.telemetry.counters import Counters
+from tests.patience import HANGS
 
 
 class Clock:
@@ -181,8 +182,8 @@ async def test_a_refusal_is_an_answer_like_any_other_and_its_connection_goes_on(
         keys = {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret}
         key = {"Idempotency-Key": str(uuid4())}
         async with (
-            httpx.AsyncClient(base_url=service.house.settings.base_url, timeout=30) as client,
-            asyncio.timeout(30),
+            httpx.AsyncClient(base_url=service.house.settings.base_url, timeout=HANGS) as client,
+            asyncio.timeout(HANGS),
         ):
             for body in (b'{"amount_rub": "100.00"}', b" " * 90_000):
                 answer = await client.post(
@@ -210,7 +211,7 @@ async def test_a_connection_that_rests_keeps_next_to_nothing(monkeypatch: pytest
         intake._refuse(line, cycle)
 
     monkeypatch.setattr(rules.Intake, "take", refuse)
-    async with asyncio.timeout(60), running(Settings(database_url="memory://", port=0), works=False) as service:
+    async with asyncio.timeout(HANGS), running(Settings(database_url="memory://", port=0), works=False) as service:
         port = int(service.house.settings.base_url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(2):
@@ -272,7 +273,7 @@ async def test_a_head_that_has_begun_behind_a_refused_request_is_read_to_its_end
 ) -> None:
     waiting: list[tuple[Any, ...]] = []
     monkeypatch.setattr(rules.Intake, "take", lambda *given: waiting.append(given[:3]))
-    async with asyncio.timeout(60), running(Settings(database_url="memory://", port=0), works=False) as service:
+    async with asyncio.timeout(HANGS), running(Settings(database_url="memory://", port=0), works=False) as service:
         port = int(service.house.settings.base_url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\nGET /livez HTTP/1.1\r\nHost: x\r\n")

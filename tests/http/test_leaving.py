@@ -16,6 +16,7 @@ from cambist.frontends.http.door.leaving import SETTLING, LeavingServer
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 from cambist.ports.clock import Alarm
+from tests.patience import HANGS
 
 LAME_DUCK = 3.0
 LIVEZ = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -125,7 +126,7 @@ async def serving(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
             return nullcontext()
 
     monkeypatch.setattr("cambist.frontends.http.server.LeavingServer", Noted)
-    async with asyncio.timeout(30), running(Settings(database_url="memory://", port=0), works=False) as service:
+    async with asyncio.timeout(HANGS), running(Settings(database_url="memory://", port=0), works=False) as service:
         it = Served(int(service.house.settings.base_url.rpartition(":")[2]), made[0], clock, service.stopped)
         try:
             yield it

@@ -13,6 +13,7 @@ from cambist.frontends.http.door.bounded import STEP, TURN
 from cambist.frontends.http.door.gated import GatedProtocol
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
+from tests.patience import HANGS
 
 SHORTEST = b"GET / HTTP/1.1\r\n\r\n"
 SEEN: ContextVar[int | None] = ContextVar("SEEN", default=None)
@@ -43,7 +44,7 @@ def app(monkeypatch: pytest.MonkeyPatch) -> Answers:
 
 async def ask(said: bytes, count: int) -> None:
     """Send all of it at once; so many answers come."""
-    async with asyncio.timeout(60), running(Settings(database_url="memory://", port=0), works=False) as service:
+    async with asyncio.timeout(HANGS), running(Settings(database_url="memory://", port=0), works=False) as service:
         port = int(service.house.settings.base_url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(said)
@@ -113,7 +114,7 @@ async def test_a_connection_that_has_ended_is_gone_without_the_collector(monkeyp
     monkeypatch.setattr("cambist.frontends.http.server.GatedProtocol", Noted)
     gc.disable()
     try:
-        async with asyncio.timeout(60), running(Settings(database_url="memory://", port=0), works=False) as service:
+        async with asyncio.timeout(HANGS), running(Settings(database_url="memory://", port=0), works=False) as service:
             port = int(service.house.settings.base_url.rpartition(":")[2])
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET /" + b"b" * 100_000)

@@ -18,6 +18,7 @@ from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from tests.houses import TestHouse
+from tests.patience import HANGS
 
 
 class Listener:
@@ -194,7 +195,7 @@ async def test_above_the_limit_pages_are_told_to_poll(house: TestHouse) -> None:
 async def test_an_open_stream_does_not_hold_a_service_that_stops() -> None:
     """Over a real socket. The server waits for open answers, so it ends the streams before it waits: were it not so,
     this would take the minute that the service is given."""
-    async with asyncio.timeout(30), httpx.AsyncClient(timeout=30) as client:
+    async with asyncio.timeout(HANGS), httpx.AsyncClient(timeout=HANGS) as client:
         async with running(Settings(database_url="memory://", port=0, shutdown_seconds=60)) as service:
             account = await accounts.create_account(service.house.ports, "Merchant")
             keys = {"X-Api-Key": account.test.api_key, "X-Api-Secret": account.test.api_secret}

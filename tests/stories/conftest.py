@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.servers import database
+from tests.stories.browsers import browser
 from tests.stories.processes import Installation, installation
+
+__all__ = ["browser"]
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ import aiohttp
 import msgspec
 
 from cambist.core.usecases.accounts.accounts import NewAccount
+from tests.patience import HANGS
 from tests.receivers import Receiver
 from tests.redis_servers import RedisServer, own_redis
 from tests.servers import PostgresServer, own_postgres
@@ -152,7 +153,7 @@ class Load:
                 raise
             self._stopping = True
 
-    async def grows_by(self, count: int, within: float = 30.0) -> None:
+    async def grows_by(self, count: int, within: float = HANGS) -> None:
         """Wait until so many more orders are paid. Raises TimeoutError."""
         wanted = self.paid + count
         async with asyncio.timeout(within), self._progress:

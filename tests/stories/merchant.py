@@ -10,6 +10,7 @@ import aiohttp
 import msgspec
 
 from cambist.core.usecases.accounts.accounts import KeyPair
+from tests.patience import HANGS
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,6 @@ class Merchant:
 @asynccontextmanager
 async def merchant(base: str, pair: KeyPair, more: Mapping[str, str] | None = None) -> AsyncIterator[Merchant]:
     """A merchant with connections of its own, as many as it wants."""
-    timeout = aiohttp.ClientTimeout(total=30)
+    timeout = aiohttp.ClientTimeout(total=HANGS)
     async with aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(limit=0)) as client:
         yield Merchant(client, base, pair, more)

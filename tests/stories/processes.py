@@ -26,21 +26,19 @@ from cambist.core.usecases.accounts.accounts import NewAccount, create_account, 
 from cambist.frontends.compose import migrate, open_house
 from cambist.frontends.settings import Settings, load
 from cambist.ports.bundle import Ports
+from tests.patience import HANGS
 from tests.stories.preloaded import Forked, template
 
 T = TypeVar("T")
 
 WEBHOOK_SECRET = "a-webhook-secret-of-the-stories"
-PATIENCE = 60.0
-"""Seconds after which a process that does not start or end is taken to hang."""
-
 PROGRAM = Path(sysconfig.get_path("scripts"), "cambist")
 _READY = re.compile(r"cambist serves at (\S+)\n")
 WORKS = re.compile(r"cambist works\n")
 _LOOK = 0.02
 
 
-async def eventually(look: Callable[[], Awaitable[T | None]], within: float = 20.0, every: float = _LOOK) -> T:
+async def eventually(look: Callable[[], Awaitable[T | None]], within: float = HANGS, every: float = _LOOK) -> T:
     """What `look` returns as soon as it is true. Raises TimeoutError."""
     async with asyncio.timeout(within):
         while not (found := await look()):
@@ -115,11 +113,11 @@ class Process:
         """kill -9, for the whole group."""
         if not self.ended:
             os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(PATIENCE)
+            self._process.wait(HANGS)
 
     def wait(self) -> int:
         """The exit status of a process that is about to end."""
-        return self._process.wait(PATIENCE)
+        return self._process.wait(HANGS)
 
     def terminate(self) -> int:
         """SIGTERM, and the exit status."""
@@ -128,7 +126,7 @@ class Process:
 
     def said(self, pattern: "re.Pattern[str]") -> "re.Match[str]":
         """The first place in standard output that matches, once it is there."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + HANGS
         while not (found := pattern.search(self.out)):
             if self.ended and not pattern.search(self.out):
                 raise AssertionError(f"it ended without saying so: {self.out}{self.err}")

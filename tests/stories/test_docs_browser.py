@@ -5,12 +5,11 @@ from playwright.async_api import Browser, expect
 
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
-from tests.stories.test_window_browser import browser  # noqa: F401 - a fixture
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 
-async def test_the_reference_is_searched_read_in_the_dark_and_on_a_phone(browser: Browser) -> None:  # noqa: F811
+async def test_the_reference_is_searched_read_in_the_dark_and_on_a_phone(browser: Browser) -> None:
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
         base = service.house.settings.base_url
         page = await browser.new_page(viewport={"width": 360, "height": 740}, color_scheme="light")

@@ -52,12 +52,12 @@ async def test_whatever_dies_nothing_is_lost_or_doubled_and_health_comes_back(tm
                 for drill in (worker_killed, api_killed, redis_gone, redis_restarted, postgres_restarted):
                     await drill(fleet, load)
                     await load.grows_by(10)
-                    await eventually(fleet.is_well, within=60)
+                    await eventually(fleet.is_well)
                     assert await fleet.burst(LIMIT + 10) == {400: LIMIT, 429: 10}, drill.__name__
                     # Only while Postgres is away there is something that workers cannot go on without.
                     assert fleet.postgres.starts > 1 or not any("Traceback" in each.err for each in fleet.place.started)
         with suppress(TimeoutError):  # the webhooks tell what is missing
-            await eventually(lambda: all_told(fleet, load.orders), within=60)
+            await eventually(lambda: all_told(fleet, load.orders))
         await check_over_http(fleet, load.orders)
         await all_end_well(fleet)
         check_letters(fleet, load.orders)
@@ -71,7 +71,7 @@ async def worker_killed(fleet: Fleet, load: Load) -> None:
     """kill -9 in mid-delivery: the receiver keeps back the answers of both workers."""
     release = asyncio.Event()
     fleet.receiver.answer_with(held_until(release))
-    await fleet.receiver.arrived(len(fleet.receiver.requests) + 8, within=30)
+    await fleet.receiver.arrived(len(fleet.receiver.requests) + 8)
     fleet.workers.pop(0).kill()
     fleet.receiver.answer_with(200)
     release.set()
@@ -112,7 +112,7 @@ async def redis_gone(fleet: Fleet, load: Load) -> None:
     del fleet.bases[0]
     before = len(fleet.receiver.requests)
     await load.grows_by(10)
-    await fleet.receiver.arrived(before + 10, within=30)
+    await fleet.receiver.arrived(before + 10)
     await eventually(lambda: fleet.is_degraded("meter", "queue"))
     assert await fleet.is_ready(), "a balancer keeps the processes"
     await asyncio.sleep(max(back_at - loop.time(), 0))

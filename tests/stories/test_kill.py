@@ -23,6 +23,7 @@ from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.notes import ProviderNote
+from tests.patience import HANGS
 from tests.receivers import Receiver, Request
 from tests.stories.merchant import Answer, Merchant, merchant
 from tests.stories.processes import WEBHOOK_SECRET, Installation, Service, eventually
@@ -34,9 +35,6 @@ off: so there are many merchants, each at an address of its own behind a trusted
 GIVES_UP = 2.0
 """Seconds after which a client tries again. A creation that a kill broke off is taken up by the service only after 10
 seconds; until then requests with its key wait."""
-
-RUN = 90.0
-"""Seconds after which a run hangs; one takes 20 to 40."""
 
 
 @dataclass
@@ -71,7 +69,7 @@ class Drill:
         when some order comes to no end."""
         await self._start()
         try:
-            async with asyncio.timeout(RUN), asyncio.TaskGroup() as group:
+            async with asyncio.timeout(HANGS), asyncio.TaskGroup() as group:
                 group.create_task(self._kill_at(moments, twice))
                 for order in wanted:
                     group.create_task(self._carry_out(order))

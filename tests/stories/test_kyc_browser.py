@@ -1,17 +1,14 @@
 """A client in a real browser, at a real service: uploads documents and is verified
 (docs/kyc.md "A page that does it")."""
 
-import os
-import shutil
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 
 from cambist.adapters.kyc.simulator import SimulatedVerifier
 from cambist.core.domain.accounts.accounts import Mode
@@ -23,31 +20,12 @@ from cambist.frontends.http.server import Running, running
 from cambist.frontends.settings import Settings
 from cambist.ports.kyc import CheckStatus, DocumentState, Verdict
 from tests.kyc_kit import JPEG, PNG
+from tests.patience import HANGS
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 PHONE = {"width": 360, "height": 740}
 TEXTS = KYC_TEXTS["en"]
-
-
-def leave_out(reason: str) -> None:
-    """Skip, but not where the whole suite must run."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        found = next((path for path in map(shutil.which, NAMES) if path), playwright.chromium.executable_path)
-        if not Path(found).exists():
-            leave_out("no Chromium: install the system's, or run `playwright install chromium`")
-        opened = await playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
-        yield opened
-        await opened.close()
 
 
 class Merchant:
@@ -108,7 +86,7 @@ class Tab:
 
     async def shows(self, face: str, texts: Any = TEXTS) -> None:
         heading = self.page.get_by_role("heading", level=1)
-        await expect(heading).to_have_text(texts[f"{face}_head"], timeout=20_000)
+        await expect(heading).to_have_text(texts[f"{face}_head"])
 
     async def fits(self) -> None:
         """Nothing sticks out to the side at phone width, and what is pressed is large enough for a thumb."""
@@ -123,6 +101,7 @@ class Tab:
 @pytest_asyncio.fixture(loop_scope="module")
 async def tab(browser: Browser, merchant: Merchant) -> AsyncIterator[Tab]:
     context = await browser.new_context(viewport=PHONE, locale="en-US")  # type: ignore[arg-type]  # a plain dict
+    context.set_default_timeout(HANGS * 1000)
     opened = Tab(await context.new_page(), merchant.base)
     yield opened
     await context.close()

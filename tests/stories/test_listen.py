@@ -42,7 +42,7 @@ async def test_neither_a_killed_listener_nor_a_killed_service_loses_an_event(sql
     async with Receiver() as local, merchant(base, account.test) as shop:
         listener = start(place, base, "--forward-to", local.url, "--from", "beginning", "--json")
         first = (await shop.paid())["id"]
-        await local.arrived(1, within=20)
+        await local.arrived(1)
         await eventually(when(lambda: objects(listener) == [first]))
         await eventually(when(lambda: Path(place.folder, "cursor").exists()))
         listener.kill()

@@ -16,6 +16,7 @@ import msgspec
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import KeyPair
+from tests.patience import HANGS
 from tests.receivers import Receiver
 from tests.stories.merchant import Answer, Merchant, merchant
 from tests.stories.processes import WORKS, Installation, Process, Service, eventually, installation
@@ -162,7 +163,7 @@ class Customer:
         self.paid.append(created["id"])
 
     async def _ask(self, request: Callable[[Merchant], Awaitable[Answer]]) -> dict[str, Any]:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANGS):
             while True:
                 door = Merchant(self._client, self._bases[len(self.paid) % len(self._bases)], self._pair, None)
                 try:
@@ -181,7 +182,7 @@ async def test_a_rolling_restart_loses_nothing_and_sends_nothing_twice(fleet: Fl
     await asyncio.to_thread(workers[1].said, WORKS)
     bases = [door.base for door in fleet.doors]
     accounts = await fleet.place.accounts(3, fleet.receiver.url)
-    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as client:
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=HANGS)) as client:
         customers = [Customer(client, bases, account.test) for account in accounts]
         stop = asyncio.Event()
         buying = [asyncio.create_task(customer.buy_until(stop)) for customer in customers]

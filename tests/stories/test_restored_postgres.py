@@ -112,7 +112,7 @@ def test_a_server_that_was_promoted_is_held_while_processes_go_on(tmp_path: Path
                         return None
                     return None if found is None else found.held_because
 
-                return await eventually(look, within=60)
+                return await eventually(look)
 
         assert asyncio.run(noticed()) is Because.COPIED
         assert asyncio.run(why_held(own)) is Because.COPIED

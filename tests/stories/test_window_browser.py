@@ -1,9 +1,6 @@
 """A payer in a real browser, at a real service: pays by clicking, with and without script."""
 
-import os
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -11,46 +8,19 @@ from uuid import uuid4
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, Route, async_playwright, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from cambist.core.usecases.accounts import accounts, shops
 from cambist.frontends.http.server import Running, running
 from cambist.frontends.settings import Settings
+from tests.patience import HANGS
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 SHOP_PAGE = "<!doctype html><title>Shop</title><link rel=icon href='data:,'><p>Thank you"
 PHONE = {"width": 360, "height": 740}
 DESKTOP = {"width": 1280, "height": 800}
 NO_ROUTES: Mapping[str, Callable[[Route], Awaitable[None]]] = {}
-
-
-def leave_out(reason: str) -> None:
-    """Skip, but not where the whole suite must run."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        found = next((path for path in map(shutil.which, NAMES) if path), playwright.chromium.executable_path)
-        if not Path(found).exists():
-            leave_out("no Chromium: install the system's, or run `playwright install chromium`")
-        opened = await playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
-        yield opened
-        await opened.close()
 
 
 class Shop:
@@ -114,7 +84,7 @@ class Tab:
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     async def shows(self, text: str) -> None:
-        await expect(self.page.get_by_role("heading", level=1)).to_have_text(text, timeout=20_000)
+        await expect(self.page.get_by_role("heading", level=1)).to_have_text(text)
 
 
 class Payer:
@@ -135,6 +105,7 @@ class Payer:
     ) -> Tab:
         wanted = {"viewport": DESKTOP, "locale": "en-US", **context}
         page = await (await self._browser.new_context(**wanted)).new_page()
+        page.set_default_timeout(HANGS * 1000)
         if fake_time is not None:
             await page.clock.install(time=fake_time)
         tab = Tab(page, self._base)

@@ -1,0 +1,42 @@
+"""A Chromium for stories of payers, clients and readers."""
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, async_playwright, expect
+
+from tests.patience import HANGS
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+def leave_out(reason: str) -> None:
+    """Skip, but not where the whole suite must run."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        found = next((path for path in map(shutil.which, NAMES) if path), playwright.chromium.executable_path)
+        if not Path(found).exists():
+            leave_out("no Chromium: install the system's, or run `playwright install chromium`")
+        opened = await playwright.chromium.launch(executable_path=found, args=ARGUMENTS)
+        expect.set_options(timeout=HANGS * 1000)
+        yield opened
+        await opened.close()
