@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from hypothesis import HealthCheck, settings
 
 from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.sql import revisions
@@ -28,6 +29,10 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Houses are made and dropped by the thousand; to look for cycles at every 700 objects took a sixth of the time.
 gc.set_threshold(100_000, 50, 100)
+
+# How long an example takes, drawn or tried, tells of the machine: at load 16 ten times as long.
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 # Whoever starts tests in the background has them, and all that they start, ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)

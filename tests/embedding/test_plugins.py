@@ -217,7 +217,7 @@ def test_config_check_shows_what_is_installed_and_what_names_it(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cambist.toml").write_text('banks = ["theirs"]\n')
     done = CliRunner().invoke(cli, ["config", "check", "--json"], standalone_mode=False)
-    shown = {(each["kind"], each["name"]): each for each in json.loads(done.output)["adapters"]}
+    shown = {(each["kind"], each["name"]): each for each in json.loads(done.stdout)["adapters"]}
     assert shown["bank", "theirs"]["comes_from"] == "theirs_shown 1.0"
     assert shown["bank", "theirs"]["used_by"] == ["banks"]
     assert shown["bank", "simulator"]["used_by"] == ["test_banks"]
