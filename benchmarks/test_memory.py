@@ -61,7 +61,7 @@ def receiver() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory, receiver: str) -> Iterator[tuple[Installation, Bench, int]]:
     settings = {"trusted_proxies": "127.0.0.1/32", "log_level": "warning"}
-    with installation(tmp_path_factory.mktemp("memory"), **settings) as made:
+    with installation(tmp_path_factory.mktemp("memory"), True, **settings) as made:
         asyncio.run(made.migrate())
         pairs = [account.test for account in asyncio.run(made.accounts(MERCHANTS, receiver))]
         service, base = made.serve()

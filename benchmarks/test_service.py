@@ -157,7 +157,7 @@ def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 
 
 def serving(folder: Path, **settings: str) -> Iterator[Bench]:
-    with installation(folder, trusted_proxies="127.0.0.1/32", log_level="warning", **settings) as made:
+    with installation(folder, True, trusted_proxies="127.0.0.1/32", log_level="warning", **settings) as made:
         asyncio.run(made.migrate())
         pairs = [account.test for account in asyncio.run(made.accounts(MERCHANTS))]
         running, base = made.serve()

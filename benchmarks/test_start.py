@@ -30,7 +30,7 @@ pytestmark = pytest.mark.benchmark(group="start to first answer")
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    with installation(tmp_path_factory.mktemp("start"), log_level="warning") as made:
+    with installation(tmp_path_factory.mktemp("start"), True, log_level="warning") as made:
         asyncio.run(made.migrate())
         yield made
 

@@ -139,7 +139,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def started(folder: Path) -> Iterator[Service]:
     """A service, which ends well."""
-    with installation(folder, loaded_anew=True, database_url="memory://", log_level="warning") as place:
+    with installation(folder, True, database_url="memory://", log_level="warning") as place:
         service, _ = place.serve()
         yield service
         assert service.terminate() == 0

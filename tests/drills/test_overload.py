@@ -91,7 +91,7 @@ async def recovery(base: str, headers: dict[str, str]) -> float:
 @pytest.mark.drill
 @pytest.mark.timeout(600)
 async def test_five_times_too_much_is_shed_and_the_rest_served_as_ever(tmp_path: Path) -> None:
-    with installation(tmp_path, loaded_anew=True, trusted_proxies="127.0.0.1/32", log_level="warning") as place:
+    with installation(tmp_path, True, trusted_proxies="127.0.0.1/32", log_level="warning") as place:
         await place.migrate()
         accounts = await place.accounts(MERCHANTS + 1)
         service, base = place.serve()

@@ -211,7 +211,7 @@ async def running_fleet(
         place = stack.enter_context(
             installation(
                 folder,
-                loaded_anew=True,
+                True,
                 database_url=postgres.url,
                 redis_url=redis.url,
                 vault_key=secrets.token_hex(32),

@@ -146,7 +146,7 @@ class Service(Process):
 class Installation:
     """What processes of one installation share: folder, settings, data."""
 
-    def __init__(self, folder: Path, *, loaded_anew: bool = False, **settings: str) -> None:
+    def __init__(self, folder: Path, loaded_anew: bool = False, /, **settings: str) -> None:
         self.folder = folder
         self.loaded_anew = loaded_anew
         """Whether processes are started by the program's file, as a shell does it."""
@@ -227,9 +227,9 @@ class Installation:
 
 
 @contextmanager
-def installation(folder: Path, *, loaded_anew: bool = False, **settings: str) -> Iterator[Installation]:
+def installation(folder: Path, loaded_anew: bool = False, /, **settings: str) -> Iterator[Installation]:
     """An installation in `folder`; at the end none of its processes is left."""
-    made = Installation(folder, loaded_anew=loaded_anew, **settings)
+    made = Installation(folder, loaded_anew, **settings)
     try:
         yield made
     finally:
