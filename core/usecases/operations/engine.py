@@ -110,7 +110,7 @@ async def send(row: Operation[S, A, P], ports: Ports, subject: S) -> Standing[S,
 
 
 def _told(row: Operation[S, A, P], subject: S, word: A | None, fault: Fault) -> Standing[S, A]:
-    log.info("%s: the provider did not do it: %s", row.operation(subject), fault)
+    log.info("%s: sending it met a fault: %s", row.operation(subject), fault)
     return Standing(subject, word, fault)
 
 
