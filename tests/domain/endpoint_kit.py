@@ -272,6 +272,7 @@ def _happen(endpoint: PlayedEndpoint, what: str, *words: str) -> None:
                 failures=10,
                 opened_at=endpoint.time.now,
                 next_probe_at=endpoint.time.now + timedelta(seconds=float(words[0])),
+                probed=words[1] if len(words) > 1 else None,
             )
             endpoint.breaker = opened
         case "address":

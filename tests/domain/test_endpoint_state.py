@@ -121,6 +121,11 @@ ROWS = [
         BEGIN + "probe a / wait / commit a 200 / due? / send b / send c / wait / commit b 200, c 200, leave",
     ),
     Row(
+        "a probe takes another event than the one that was last sent in vain",
+        "due a b / open 0 a / serve / answer b 200 / answer a 200",
+        BEGIN + "probe b / wait / commit b 200 / due? / send a / wait / commit a 200, leave",
+    ),
+    Row(
         "a probe is due and nothing waits: nothing is probed",
         "open 0 / serve",
         BEGIN + "commit wait for breaker, unsure, leave",
