@@ -16,7 +16,7 @@ from ..adapters.script import Script
 from ..adapters.storage.memory.memory import MemoryStorage
 from ..adapters.storage.test_clock import TestClockStorage
 from ..adapters.vault.memory import MemoryVault
-from ..core.domain.accounts.accounts import Account, Mode
+from ..core.domain.accounts.accounts import Account
 from ..core.usecases.installation.marking import recognise
 from ..ports.bundle import FourEyes, Ports, Urls
 from ..ports.clock import Clock, Ids
@@ -25,7 +25,7 @@ from ..ports.jobs import Job
 from ..ports.notifier import Notifier
 from ..ports.queue import Queue
 from ..ports.storage import Storage
-from ..ports.tools import Kick, StorageTools, Tools
+from ..ports.tools import FileTools, Kick, StorageTools
 from ..ports.vault import Vault, VaultError
 from .guard.guard import Guard, guarded_ports
 from .holding import held_ports
@@ -100,16 +100,16 @@ async def open_house(
         # What is kept elsewhere than in memory needs keys that are kept, too.
         keeping = settings if adapters.storage is None else msgspec.structs.replace(settings, database_url=None)
         vault = await _vault(keeping, kept)
-        files = LocalFiles(settings.data_dir / "uploads", settings.base_url, vault, ticking)
-        await files.clean()
+        local_files = LocalFiles(settings.data_dir / "uploads", settings.base_url, vault, ticking)
+        await local_files.clean()
         urls = Urls(base_url=settings.base_url, pay_url=settings.pay_url, app_url=settings.app_url)
-        tools = Tools(mode=Mode.LIVE, storage=kept, clock=shifting, ids=chance, base_url=urls.base_url, files=files)
-        providers = Providers(settings, adapters, tools, ticking)
+        tools = FileTools(storage=kept, clock=shifting, ids=chance, base_url=urls.base_url)
+        providers = Providers(settings, adapters, tools, ticking, local_files)
         closing.push_async_callback(providers.close)
         posting = notifier or providers.notifier()
         ports = Ports(
             kyc=providers.kyc(),
-            files=files,
+            files=providers.files,
             chain=providers.chain(),
             rates=providers.rates(),
             senders=providers.senders(),

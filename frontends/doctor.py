@@ -136,7 +136,9 @@ async def check_disk(examined: Examined) -> Finding:
 
 
 async def check_uploads(examined: Examined) -> Finding:
-    """Clients' documents are written to a folder that all processes share."""
+    """Clients' documents are written to a folder that all processes share, or to a store of another package."""
+    if examined.settings.files != "local":
+        return ok(f"documents lie with {examined.settings.files}")
     folder = examined.settings.data_dir / "uploads"
     into = _nearest(folder)
     try:

@@ -116,6 +116,7 @@ _ROWS = (
     Option(name="deposits", read=reads_name("deposits"), meaning="who takes USDT in, in live mode"),
     Option(name="payouts", read=reads_name("payouts"), meaning="who sends USDT, in live mode"),
     Option(name="notifier", read=reads_name("notifier"), meaning="who posts webhooks"),
+    Option(name="files", read=reads_name("files"), meaning="where uploaded documents lie; local: in data_dir"),
     Option(
         name="allow_live_simulators",
         read=read_boolean,

@@ -1,8 +1,8 @@
 """Adapters from other packages: found by the entry points that these declare, made when a setting names them.
 
-An entry point names a factory: `def bank(tools: cambist.Tools) -> Bank`; of a storage a coroutine function,
-which opens it: `async def open_mine(tools: StorageTools) -> Storage`. Nothing of a package is imported before a setting
-names it.
+An entry point names a factory: `def bank(tools: cambist.Tools) -> Bank`, of a file store
+`def store(tools: cambist.FileTools) -> FileStore`; of a storage a coroutine function, which opens it:
+`async def open_mine(tools: StorageTools) -> Storage`. Nothing of a package is imported before a setting names it.
 """
 
 import re
@@ -17,12 +17,13 @@ from ..ports.bank import Bank
 from ..ports.chain import ChainWatcher
 from ..ports.deposits import DepositWatcher
 from ..ports.faults import NotConfigured, Unavailable
+from ..ports.files import FileStore
 from ..ports.kyc import KycVerifier
 from ..ports.notifier import Notifier
 from ..ports.payouts import UsdtSender
 from ..ports.rates import RateSource
 from ..ports.storage import Storage
-from ..ports.tools import StorageTools, Tools
+from ..ports.tools import FileTools, StorageTools
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 
@@ -64,6 +65,7 @@ KINDS: Mapping[str, Kind] = {
     "deposits": Kind(group="cambist.deposits", port=DepositWatcher, built_in=("simulator",), settings=("deposits",)),
     "payouts": Kind(group="cambist.payouts", port=UsdtSender, built_in=("simulator",), settings=("payouts",)),
     "notifier": Kind(group="cambist.notifiers", port=Notifier, built_in=("http",), settings=("notifier",)),
+    "files": Kind(group="cambist.files", port=FileStore, built_in=("local",), settings=("files",)),
     "storage": Kind(
         group="cambist.storages",
         port=Storage,
@@ -159,7 +161,7 @@ def _check(kind: str, name: Any) -> None:
         raise ValueError(wrong)
 
 
-def made(kind: str, name: str, tools: Tools) -> Any:
+def made(kind: str, name: str, tools: FileTools) -> Any:
     """The adapter of this name, made. Raises: PluginError."""
     factory, whose = _factory(kind, name, "a function that takes Tools")
     with _blamed(whose, "cannot be made", telling=(KeyError,)):

@@ -23,12 +23,13 @@ from ..ports.chain import ChainWatcher
 from ..ports.clock import Clock
 from ..ports.deposits import DepositWatcher, DepositWatchers
 from ..ports.faults import NotConfigured
+from ..ports.files import FileStore
 from ..ports.kyc import KycVerifier
 from ..ports.notifier import Notifier
 from ..ports.payouts import Senders, UsdtSender
 from ..ports.rates import RateSource, RateSources
 from ..ports.storage import Storage
-from ..ports.tools import Kick, Tools
+from ..ports.tools import FileTools, Kick, Tools
 from .plugins import KINDS, NotInstalled, PluginError, checked, made, needing
 from .settings import Settings
 from .stopping import closed_soon
@@ -81,6 +82,8 @@ class Adapters(msgspec.Struct, frozen=True, kw_only=True):
     """Of live mode, as is the next."""
     payouts: UsdtSender | None = None
     notifier: Notifier | None = None
+    files: FileStore | None = None
+    """What merchants' front ends upload."""
     storage: OpenStorage | None = None
 
 
@@ -98,13 +101,17 @@ class FurtherBank(msgspec.Struct, frozen=True, kw_only=True):
 class Providers:
     """Makes what a house speaks to, and closes what it made."""
 
-    def __init__(self, settings: Settings, adapters: Adapters, tools: Tools, clock: Clock) -> None:
-        """`tools`: the house's, in live mode. `clock`: the machine's, for what asks the world outside."""
+    def __init__(
+        self, settings: Settings, adapters: Adapters, tools: FileTools, clock: Clock, local_files: FileStore
+    ) -> None:
+        """`tools`: the house's. `clock`: the machine's, for what asks the world outside. `local_files`: the built-in
+        file store. Raises: PluginError."""
         self._settings = settings
         self._adapters = adapters
-        self._tools = tools
         self._clock = clock
         self._made: list[Any] = []
+        self.files: FileStore = self._one("files", adapters.files, lambda: local_files, tools)
+        self._tools = Tools(mode=Mode.LIVE.value, files=self.files, **msgspec.structs.asdict(tools))
         self.live_simulators: list[str] = []
         """What is simulated in live mode, or would be where it may: the setting, and who is meant."""
 
@@ -267,12 +274,14 @@ class Providers:
         )
         return cast("Notifier", made)
 
-    def _one(self, kind: str, given: Any, built_in: Callable[[], Any]) -> Any:
+    def _one(self, kind: str, given: Any, built_in: Callable[[], Any], tools: FileTools | None = None) -> Any:
         """What was given, else what the setting of the kind's own name says."""
         if given is not None:
             return checked(kind, given, f"the {kind} that was given")
         name = getattr(self._settings, kind)
-        return built_in() if name in ("simulator", "http") else self._plugin(kind, name, Mode.LIVE)
+        if name in KINDS[kind].built_in:
+            return built_in()
+        return self._kept(made(kind, name, tools or self._tools))
 
     def _plugin(self, kind: str, name: str, mode: Mode) -> Any:
         return self._kept(made(kind, name, msgspec.structs.replace(self._tools, mode=mode.value)))

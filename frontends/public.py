@@ -35,6 +35,7 @@ from ..core.usecases.ledger.balance import Balance as Balance
 from ..core.usecases.settlement.statements import list_settlements as list_settlements
 from ..ports.faults import Fault as Fault
 from ..ports.faults import Unavailable as Unavailable
+from ..ports.tools import FileTools as FileTools
 from ..ports.tools import Tools as Tools
 from ..ports.vault import VaultError as VaultError
 from .compose import migrate as migrate

@@ -87,6 +87,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     deposits: str = "simulator"
     payouts: str = "simulator"
     notifier: str = "http"
+    files: str = "local"
     allow_live_simulators: bool | None = None
     """Whether live mode may work on simulators, which move no money and which payers command; None: where all three
     addresses are this machine's own. Without it nothing simulated is wired in live mode."""

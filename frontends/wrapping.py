@@ -55,13 +55,15 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
         "check": _R,
     },
     "chain": {"lookup": _R, "check": _R},
+    "files": {"stat": _R, "remove": _R, "check": _R},
     "deposits": {"address": _R, "deposits": _R, "check": _R},
     "kyc": {"register": _W, "find_check": _R, "check_state": _R, "check": _R},
     "payouts": {"sign": _R, "broadcast": _W, "state": _R, "find": _R, "sent_since": _R, "check": _R},
     "rates": {"quote": _R, "check": _R},
 }
 """By port, what is asked of providers: also what only some adapters can. `address` and `sign` count as reads, because
-the same operation may be asked again whatever became of the first call, and nothing has left until `broadcast`."""
+the same operation may be asked again whatever became of the first call, and nothing has left until `broadcast`; so does
+`remove`, because a file can be taken away twice."""
 
 
 class _Wrapped:
@@ -136,5 +138,6 @@ def with_providers(ports: Ports, wrap: Wrap) -> Ports:
         senders=replace(ports.senders, senders=each("payouts", ports.senders.senders)),
         deposits=replace(ports.deposits, watchers=each("deposits", ports.deposits.watchers)),
         kyc=wrap("kyc", ports.kyc),
+        files=wrap("files", ports.files),
         rates=replace(ports.rates, sources=sources),
     )

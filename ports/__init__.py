@@ -40,6 +40,7 @@ from .faults import OutcomeUnknown as OutcomeUnknown
 from .faults import Refused as Refused
 from .faults import Stale as Stale
 from .faults import Unavailable as Unavailable
+from .files import ElsewhereFiles as ElsewhereFiles
 from .files import FileStore as FileStore
 from .files import StoredFile as StoredFile
 from .jobs import Job as Job

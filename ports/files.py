@@ -23,7 +23,8 @@ class FileStore(Protocol):
     def grant(self, key: str, content_type: str, max_bytes: int, expires_at: datetime) -> str:
         """An address to which one file of this type and at most this size may be PUT, once and until then.
 
-        The address is the permission. A store that cannot bound the size leaves it to `stat`.
+        The address is the permission: it is signed here, and nobody is asked. A store that cannot bound the size leaves
+        it to `stat`.
         """
         ...
 
@@ -37,6 +38,18 @@ class FileStore(Protocol):
 
     async def remove(self, key: str) -> None:
         """Take the file away, if it is there. Raises: Unavailable."""
+        ...
+
+
+@runtime_checkable
+class ElsewhereFiles(FileStore, Protocol):
+    """A store whose addresses lead to a server of its own, where others have theirs at our front end
+    (`UploadReceiver`). Its bucket must let browsers PUT from the origin of the hosted page."""
+
+    @property
+    def upload_origin(self) -> str:
+        """Scheme and host of the addresses that `grant` gives (`https://bucket.example`): the hosted page may send
+        files there, and nowhere else."""
         ...
 
 
@@ -63,13 +76,13 @@ BUSY = "busy"
 class UploadReceiver(Protocol):
     """A store that takes its uploads through our own front end, where others have a server of their own."""
 
-    def check(self, key: str, query: Mapping[str, str], content_type: str | None, length: int | None) -> None:
+    def admit(self, key: str, query: Mapping[str, str], content_type: str | None, length: int | None) -> None:
         """Refuse an upload before a byte of it is read. `query` is that of the granted address, `length` what the
         request declares. Raises: UploadFault."""
         ...
 
     async def receive(self, key: str, query: Mapping[str, str], parts: AsyncIterator[bytes]) -> StoredFile:
-        """Take the content of an upload that `check` let through. All of it is stored, or nothing.
+        """Take the content of an upload that `admit` let through. All of it is stored, or nothing.
 
         Raises: UploadFault; Unavailable when it cannot be stored.
         """

@@ -13,12 +13,10 @@ Kick = Callable[[Sequence[Job]], Awaitable[None]]
 """Wakes the workers: called with the jobs of every commit that wrote some."""
 
 
-class Tools(msgspec.Struct, frozen=True, kw_only=True):
-    """Given to the factory that an entry point names. Credentials are the adapter's own matter: it reads its own
-    environment variables, whose names should not begin with CAMBIST_."""
+class FileTools(msgspec.Struct, frozen=True, kw_only=True):
+    """Given to the factory of a file store; of every other adapter `Tools`. Credentials are the adapter's own matter:
+    it reads its own environment variables, whose names should not begin with CAMBIST_."""
 
-    mode: str
-    """`live` or `test`: the mode that the adapter is made for."""
     storage: Storage
     """For ProviderNote records (ports/notes.py), and nothing else."""
     clock: Clock
@@ -26,6 +24,13 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     ids: Ids
     base_url: str
     """Where the API is reached from outside, no slash at the end: for the notices of a provider."""
+
+
+class Tools(FileTools, frozen=True, kw_only=True):
+    """Given to the factory that an entry point names."""
+
+    mode: str
+    """`live` or `test`: the mode that the adapter is made for."""
     files: FileStore
     """What merchants uploaded, to be read by its key: the documents of a check (ports/kyc.py)."""
 

@@ -16,6 +16,7 @@ from cambist.core.usecases.accounts.accounts import NewAccount, create_account, 
 from cambist.core.usecases.kyc.gate import find_client
 from cambist.core.usecases.kyc.results import CHECKS, on_notice
 from cambist.core.usecases.operations.engine import conclude
+from cambist.frontends.providers import Adapters
 from cambist.ports.bundle import Ports
 from cambist.ports.kyc import Check, CheckStatus, Verdict
 from cambist.ports.notes import ProviderNote
@@ -131,9 +132,9 @@ class KycHouse:
 
 
 @asynccontextmanager
-async def open_kyc_house(folder: Path, **settings: str) -> AsyncIterator[KycHouse]:
+async def open_kyc_house(folder: Path, *, adapters: Adapters | None = None, **settings: str) -> AsyncIterator[KycHouse]:
     """`settings` are the account's."""
-    async with open_test_house(data_dir=folder) as house:
+    async with open_test_house(data_dir=folder, adapters=adapters) as house:
         opened = KycHouse(house)
         await opened.set(**{"kyc": "required", **settings})
         yield opened

@@ -126,7 +126,7 @@ class LocalFiles:
 
         await asyncio.to_thread(work)
 
-    def check(self, key: str, query: Mapping[str, str], content_type: str | None, length: int | None) -> None:
+    def admit(self, key: str, query: Mapping[str, str], content_type: str | None, length: int | None) -> None:
         """Refuse an upload before it is read. Raises: UploadFault."""
         limit = self._judge(key, query)
         media = (content_type or "").partition(";")[0].strip().lower()

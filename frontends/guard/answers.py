@@ -18,6 +18,7 @@ from ...ports.bank import Bank, Invoice, InvoiceState, InvoiceStatus, ListingBan
 from ...ports.chain import ChainWatcher
 from ...ports.checking import Checkable
 from ...ports.deposits import DepositWatcher
+from ...ports.files import FileStore, StoredFile
 from ...ports.kyc import Check, DocumentState, KycVerifier
 from ...ports.mandates import ChargeState, ChargeStatus, MandateBank, MandateState
 from ...ports.payouts import FindingSender, ListingSender, SignedTransfer, UsdtSender
@@ -28,6 +29,7 @@ from .values import NAMED, PLAIN, Checks, Nonsense, address, filled, instance, w
 _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
     "bank": (Bank, MandateBank, RemittanceBank, ListingBank, Checkable),
     "chain": (ChainWatcher, Checkable),
+    "files": (FileStore, Checkable),
     "deposits": (DepositWatcher, Checkable),
     "kyc": (KycVerifier, Checkable),
     "payouts": (UsdtSender, FindingSender, ListingSender, Checkable),
@@ -147,6 +149,10 @@ def _signed(answer: SignedTransfer, asked: Any) -> None:
     filled(answer.blob, "answer.blob")
 
 
+def _stored(answer: StoredFile, asked: Any) -> None:
+    _same(answer.key, asked, "answer.key")
+
+
 def _about(answer: InvoiceState | MandateState | Check, asked: Any) -> None:
     _same(answer.reference, asked, "answer.reference")
 
@@ -155,6 +161,7 @@ _OF_OPERATIONS: Mapping[str, Callable[[Any, Any], None]] = {
     "invoice_state": _about,
     "mandate_state": _about,
     "check_state": _about,
+    "stat": _stored,
     "sign": _signed,
     "find": lambda sent, asked: _same(sent.signed.operation, asked, "answer.signed.operation"),
     "address": lambda answer, _: address(answer, "answer"),

@@ -14,6 +14,7 @@ from cambist.adapters.clock import VirtualClock
 from cambist.frontends import plugins, providers
 from cambist.frontends.cli.main import cli
 from cambist.frontends.compose import open_house
+from cambist.frontends.conformance.uploads import Uploads
 from cambist.frontends.plugins import KINDS, PluginError, all_installed, named_by
 from cambist.frontends.settings import Settings, SettingsError, load
 from cambist.ports.tools import StorageTools
@@ -258,7 +259,50 @@ class Fixed:
         raise NotImplementedError
 
 
-@pytest.mark.parametrize("given", [{"rates": [object()]}, {"kyc": object()}, {"banks": {cambist.Mode.TEST: [Fixed()]}}])
+FILES = """
+from cambist.conformance import Uploads
+
+made = []
+
+
+class Shelf(Uploads):
+    async def close(self):
+        made.append("closed")
+
+
+def make(tools):
+    made.append(sorted(tools.__struct_fields__))
+    return Shelf()
+"""
+
+
+async def test_a_file_store_that_the_setting_names_is_what_adapters_read_from(package: Package) -> None:
+    package("theirs_files", FILES, "shelf = theirs_files:make", "cambist.files")
+    settings = load({"CAMBIST_FILES": "shelf", "CAMBIST_DATABASE_URL": "memory://"}, {}, Path()).settings
+    async with cambist.open(settings) as service:
+        files = service.tools().files
+        assert await files.stat("selfie") is not None
+        assert [part async for part in files.read("selfie")] != []
+    assert __import__("theirs_files").made == [["base_url", "clock", "ids", "storage"], "closed"]
+
+
+async def test_a_file_store_that_was_given_stays_its_giver_s_to_close() -> None:
+    class Shelf(Uploads):
+        async def close(self) -> None:
+            raise AssertionError
+
+    async with cambist.open(adapters=cambist.Adapters(files=Shelf())) as service:
+        assert await service.tools().files.stat("selfie") is not None
+
+
+def test_every_kind_can_be_given_as_an_object() -> None:
+    given = {"bank": "banks"}
+    assert {given.get(kind, kind) for kind in KINDS} == set(cambist.Adapters.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    "given", [{"rates": [object()]}, {"kyc": object()}, {"files": object()}, {"banks": {cambist.Mode.TEST: [Fixed()]}}]
+)
 async def test_an_object_that_does_not_fill_its_port_is_refused_at_the_start(given: dict[str, Any]) -> None:
     with pytest.raises(PluginError, match="that was given"):
         async with cambist.open(adapters=cambist.Adapters(**given)):

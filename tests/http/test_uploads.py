@@ -368,7 +368,7 @@ async def test_what_a_crash_left_behind_goes_after_an_hour(tmp_path: Path) -> No
 @given(st.text(), st.dictionaries(st.sampled_from(["ct", "max", "exp", "sig", "x"]), st.text()))
 def test_no_made_up_address_is_let_through(key: str, query: dict[str, str]) -> None:
     with pytest.raises(UploadFault):
-        store(Path("nowhere")).check(key, query, "image/jpeg", 10)
+        store(Path("nowhere")).admit(key, query, "image/jpeg", 10)
 
 
 async def test_the_port_s_own_reads(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from cambist.ports.bank import (
 from cambist.ports.chain import Final, NotFound, UsdtTransfer
 from cambist.ports.deposits import Deposit
 from cambist.ports.faults import Fault, OutcomeUnknown, Unavailable
+from cambist.ports.files import StoredFile
 from cambist.ports.kyc import Check, CheckStatus
 from cambist.ports.mandates import Binding, ChargeState, ChargeStatus, MandateState, MandateStatus
 from cambist.ports.payouts import SentTransfer, SignedTransfer, TransferState
@@ -92,9 +93,13 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("payouts", "find"): SENT,
     ("payouts", "sent_since"): [SENT],
     ("rates", "quote"): QUOTE,
+    ("files", "stat"): StoredFile(key=ASKED, size=7),
+    ("files", "remove"): None,
+    **{(port, "check"): None for port in OPERATIONS},
 }
 LISTS = ("deposits", "refunds_since", "sent_since")
-MAY_BE_NONE = {operation for port, operation in SOUND if operation.startswith("find")} | {"revoke", "broadcast"}
+UNSEEN = {"revoke", "broadcast", "check", "stat", "remove"}
+MAY_BE_NONE = UNSEEN | {operation for _, operation in SOUND if operation.startswith("find")}
 ALL = list(SOUND)
 
 

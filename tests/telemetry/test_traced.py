@@ -12,8 +12,10 @@ from cambist.frontends.telemetry.traced import TracedNotifier, traced
 from cambist.frontends.wrapping import OPERATIONS
 from cambist.ports.bank import Bank, BankSimulator, InvoiceRequest, ListingBank
 from cambist.ports.chain import ChainSimulator, ChainWatcher
+from cambist.ports.checking import Checkable
 from cambist.ports.deposits import DepositSimulator, DepositWatcher
 from cambist.ports.faults import Conflict, Fault, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from cambist.ports.files import ElsewhereFiles, FileStore, UploadReceiver
 from cambist.ports.kyc import KycVerifier, NoAnswer, VerifierSimulator
 from cambist.ports.mandates import MandateBank, MandateSimulator
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
@@ -77,11 +79,20 @@ async def test_a_letter_counts_by_what_became_of_it(result: DeliveryResult, outc
 
 
 ABILITIES: dict[str, tuple[type, ...]] = {
-    "bank": (Bank, BankSimulator, ListingBank, MandateBank, MandateSimulator, RemittanceBank, RemittanceSimulator),
+    "bank": (
+        Bank,
+        BankSimulator,
+        ListingBank,
+        MandateBank,
+        MandateSimulator,
+        RemittanceBank,
+        RemittanceSimulator,
+    ),
     "chain": (ChainWatcher, ChainSimulator),
     "deposits": (DepositWatcher, DepositSimulator),
     "kyc": (KycVerifier, VerifierSimulator),
     "payouts": (UsdtSender, FindingSender, ListingSender, SenderSimulator),
+    "files": (FileStore, UploadReceiver, ElsewhereFiles),
     "rates": (RateSource, RateSimulator),
 }
 """The protocols of each port that the core asks for by isinstance, and those whose calls are counted."""
@@ -96,11 +107,12 @@ async def test_a_traced_adapter_can_just_what_it_could(port: str) -> None:
             "chain": ports.chain,
             "deposits": next(iter(ports.deposits.watchers.values())),
             "kyc": ports.kyc,
+            "files": ports.files,
             "payouts": next(iter(ports.senders.senders.values())),
             "rates": ports.rates.of_mode("test")[0],
         }[port]
         seen = traced(Telemetry(ports.clock), port, adapter)
-        for ability in ABILITIES[port]:
+        for ability in (*ABILITIES[port], Checkable):
             if getattr(ability, "_is_runtime_protocol", False):
                 assert isinstance(seen, ability) == isinstance(adapter, ability)
         for name in ("name", "capabilities", "network"):
@@ -110,12 +122,13 @@ async def test_a_traced_adapter_can_just_what_it_could(port: str) -> None:
 
 
 def test_every_call_of_a_provider_s_port_is_counted() -> None:
-    """A new operation of a port is named in OPERATIONS, or begins with `pretend`: that is a simulator's."""
+    """A new operation of a port is named in OPERATIONS, or begins with `pretend`, which is a simulator's, or
+    with `receive`, which our own front end calls."""
     for port, protocols in ABILITIES.items():
         verbs = {
             name
-            for protocol in protocols
+            for protocol in (*protocols, Checkable)
             for name, member in vars(protocol).items()
-            if asyncio.iscoroutinefunction(member) and not name.startswith(("_", "pretend"))
+            if asyncio.iscoroutinefunction(member) and not name.startswith(("_", "pretend", "receive"))
         }
         assert verbs == set(OPERATIONS[port]), port

@@ -38,7 +38,7 @@ async def receive_upload(
         message = f"Too many uploads. Limit: {PER_MINUTE} per minute."
         raise Refusal("RATE_LIMIT_EXCEEDED", message, retry_after=counted.wait)
     try:
-        files.check(key, query, content_type, length)
+        files.admit(key, query, content_type, length)
         return await files.receive(key, query, parts)
     except UploadFault as fault:
         raise _refusal(fault) from None

@@ -10,6 +10,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.checking import Checkable
 from ....ports.faults import NO_ANSWER, NotConfigured, Unavailable
+from ....ports.files import UploadReceiver
 from ...domain.accounts.accounts import Mode
 from ..gateways.watch import watched
 
@@ -50,6 +51,8 @@ def _providers(ports: Ports) -> Iterator[tuple[str, Any]]:
             continue
     yield from (("rates", source) for source in ports.rates.of_mode(live))
     yield from (("kyc", ports.kyc), ("chain", ports.chain))
+    if not isinstance(ports.files, UploadReceiver):
+        yield "files", ports.files
 
 
 async def _check(ports: Ports, port: str, adapter: Any) -> ProviderCheck:

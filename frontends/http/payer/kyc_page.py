@@ -22,6 +22,7 @@ from ....core.usecases.payer import kyc_page
 from ....core.usecases.payer.kyc_page import KycView
 from ....ports.bundle import Ports
 from ....ports.faults import Fault, Unavailable
+from ....ports.files import ElsewhereFiles
 from ..door.answers import answer
 from ..door.bodies import read_body
 from ..door.errors import on_anything, on_refusal, on_unavailable
@@ -136,12 +137,14 @@ class _Page:
         self._path = f"{urlsplit(ports.urls.app_url).path.rstrip('/')}/kyc"
         self._assets = {name: read_asset(name, media_type) for name, media_type in _ASSETS.items()}
         self._templates = Templates(asset=self._asset_link, language_names=LANGUAGE_NAMES)
-        # Files go to the API's address, which may be another origin than the page's.
-        api = urlsplit(ports.urls.base_url)
-        policy = HEADERS["Content-Security-Policy"].replace(
-            "connect-src 'self'", f"connect-src 'self' {api.scheme}://{api.netloc}"
+
+    def _policy(self) -> str:
+        """Files go to the API's address or to the store's own: other origins than the page's, maybe."""
+        files = self._ports.files
+        to = urlsplit(files.upload_origin if isinstance(files, ElsewhereFiles) else self._ports.urls.base_url)
+        return HEADERS["Content-Security-Policy"].replace(
+            "connect-src 'self'", f"connect-src 'self' {to.scheme}://{to.netloc}"
         )
-        self._headers = {**HEADERS, "Content-Security-Policy": policy}
 
     async def show(self, request: Asked) -> Response[str]:
         query = request.query_params
@@ -198,7 +201,12 @@ class _Page:
             session="" if view is None else query.get("session", ""),
             links=None if view is None else self._links(),
         )
-        headers = {**self._headers, "Content-Language": language, "Vary": "Accept-Language"}
+        headers = {
+            **HEADERS,
+            "Content-Security-Policy": self._policy(),
+            "Content-Language": language,
+            "Vary": "Accept-Language",
+        }
         return Response(body, status_code=status, media_type="text/html", headers=headers)
 
     def _links(self) -> dict[str, str]:

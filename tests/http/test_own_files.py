@@ -1,0 +1,86 @@
+"""Documents in a store of another package (ports/files.py: ElsewhereFiles): granted there, asked there, none of it by
+our front end."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from cambist.frontends.conformance.uploads import Uploads
+from cambist.frontends.providers import Adapters
+from cambist.ports.faults import Unavailable
+from cambist.ports.files import StoredFile
+from tests.kyc_kit import JPEG, PHONE, KycHouse, code, open_kyc_house
+
+
+class Bucket(Uploads):
+    """Keeps what is put to the addresses that it gave."""
+
+    upload_origin = "https://bucket.example"
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.hangs = False
+        self.fault: Exception | None = None
+
+    def grant(self, key: str, content_type: str, max_bytes: int, expires_at: datetime) -> str:
+        return f"{self.upload_origin}/{key}?signed"
+
+    async def stat(self, key: str) -> StoredFile | None:
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.fault is not None:
+            raise self.fault
+        return await super().stat(key)
+
+    def put(self, url: str, content: bytes) -> None:
+        self._files[url.removeprefix(f"{self.upload_origin}/").removesuffix("?signed")] = content
+
+
+@pytest.fixture
+def bucket() -> Bucket:
+    return Bucket()
+
+
+@pytest.fixture
+async def kyc(tmp_path: Path, bucket: Bucket) -> AsyncIterator[KycHouse]:
+    async with open_kyc_house(tmp_path, adapters=Adapters(files=bucket)) as opened:
+        yield opened
+
+
+async def documents(kyc: KycHouse, bucket: Bucket) -> dict[str, str]:
+    grants = [await kyc.grant(), await kyc.grant()]
+    for grant in grants:
+        bucket.put(grant["upload_url"], JPEG)
+    return {"phone": PHONE, "selfie_key": grants[0]["file_key"], "document_key": grants[1]["file_key"]}
+
+
+async def test_a_client_s_documents_lie_there_and_leave_it_again(kyc: KycHouse, bucket: Bucket) -> None:
+    body = await documents(kyc, bucket)
+    assert (await kyc.register(body)).status_code == 200
+    await kyc.house.work(10)
+    assert [event[0] for event in await kyc.events()] == ["verified"]
+    assert await bucket.stat(body["selfie_key"]) is not None
+    await kyc.house.work(3 * 86_400)
+    assert await bucket.stat(body["selfie_key"]) is None
+
+
+async def test_our_front_end_takes_no_upload_and_the_page_may_send_to_the_bucket(kyc: KycHouse) -> None:
+    assert (await kyc.house.http.put(f"/uploads/{'0' * 64}?sig=x", content=JPEG)).status_code == 404
+    page = await kyc.house.http.get((await kyc.check())["kyc_url"])
+    assert "connect-src 'self' https://bucket.example;" in page.headers["Content-Security-Policy"]
+
+
+async def test_a_store_that_fails_or_hangs_is_away_for_now(kyc: KycHouse, bucket: Bucket) -> None:
+    body = await documents(kyc, bucket)
+    for fault in (Unavailable("away"), RuntimeError("hunter2")):
+        bucket.fault = fault
+        assert code(await kyc.register(body)) == (503, "PROVIDER_UNAVAILABLE")
+    bucket.fault, bucket.hangs = None, True
+    asking = asyncio.create_task(kyc.register(body))
+    await kyc.house.clock.advance(25)
+    assert code(await asking) == (503, "PROVIDER_UNAVAILABLE")
+    bucket.hangs = False
+    assert (await kyc.register(body)).status_code == 200
