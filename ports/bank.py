@@ -5,7 +5,7 @@ is the same operation. Faults: Refused, OutcomeUnknown, Unavailable, NotConfigur
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
@@ -43,6 +43,10 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     all that writes, comes on top: leave room for it below the provider's own limit."""
     remittance_max_kopecks: int | None = None
     """The most that one remittance may be; a larger sum goes in several. None: no such bound."""
+    repeat_window: timedelta | None = None
+    """For how long after it was first sent a repeat of an operation is the same operation there; say an hour less than
+    the provider promises. Past it the operation is only asked for, and what the bank does not know waits for an
+    operator (docs/adapters.md "Finding and repeating"). None: for ever."""
 
 
 class InvoiceRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -103,6 +103,8 @@ class Errands(Followed[Errand, str, Carrier]):
         self.marks_doubt = False
         self.sends_unseen = True
         self.gives_up = False
+        self.window: timedelta | None = None
+        """For how long after it was sent the carrier knows an errand by its id."""
         self.is_no_end = False
         """Whether a refusal is none."""
 
@@ -142,7 +144,7 @@ class Errands(Followed[Errand, str, Carrier]):
     async def at_provider(self, _ports: Ports, _subject: Errand, /) -> AsyncIterator[Carrier]:
         yield self.carrier
 
-    async def find(self, provider: Carrier, subject: Errand, /) -> str | None:
+    async def find(self, _ports: Ports, provider: Carrier, subject: Errand, /) -> str | None:
         return await provider.find(self.operation(subject))
 
     async def send(self, _ports: Ports, provider: Carrier, subject: Errand, /) -> str:
@@ -156,6 +158,9 @@ class Errands(Followed[Errand, str, Carrier]):
 
     def may_send(self, _ports: Ports, _subject: Errand, /) -> bool:
         return self.sends_unseen
+
+    def repeats_until(self, _ports: Ports, subject: Errand, /) -> datetime | None:
+        return None if self.window is None else subject.note.created_at + self.window
 
     def given_up(self, _ports: Ports, _subject: Errand, /) -> str | None:
         return "given up" if self.gives_up else None

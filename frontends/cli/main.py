@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "ledger": "ledger",
     "vault": "vault",
     "doctor": "doctor",
+    "operation": "operations",
     "unreadable": "unreadable",
     "backup": "backup",
     "restore": "restore",

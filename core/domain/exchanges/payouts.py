@@ -5,6 +5,7 @@ All parts are written down before the first is sent, with their operation ids. T
 refusal leaves as little as can be half done.
 """
 
+from datetime import datetime
 from enum import StrEnum
 
 import msgspec
@@ -51,6 +52,8 @@ class PayoutPart(msgspec.Struct, frozen=True, kw_only=True):
     amount: Rub
     status: PartStatus = PartStatus.PLANNED
     failure: str | None = None
+    sent_at: datetime | None = None
+    """Since when the bank may have it."""
 
 
 Parts = tuple[PayoutPart, ...]
@@ -79,6 +82,15 @@ def part_moved(parts: Parts, operation: str, trigger: PartTrigger, failure: str 
     if all(part.operation != operation for part in parts):
         raise KeyError(operation)
     return tuple(_moved_to(part, trigger, failure) if part.operation == operation else part for part in parts)
+
+
+def part_asked(parts: Parts, operation: str, now: datetime) -> Parts:
+    """The parts, of which the bank may have this one from now on. Raises as `part_moved`."""
+    moved = part_moved(parts, operation, PartTrigger.ASKED)
+    return tuple(
+        msgspec.structs.replace(part, sent_at=part.sent_at or now) if part.operation == operation else part
+        for part in moved
+    )
 
 
 def next_part(parts: Parts) -> PayoutPart | None:

@@ -73,6 +73,8 @@ class MoneyReturn(msgspec.Struct, frozen=True, kw_only=True):
     """What goes: all that is suspended, down to what the network can move."""
     created_at: datetime
     status: ReturnStatus = ReturnStatus.PLANNED
+    sent_at: datetime | None = None
+    """Of RUB: since when the bank may have it."""
     address: str | None = None
     """Where USDT go to."""
     sender: str | None = None

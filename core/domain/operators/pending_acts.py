@@ -17,6 +17,7 @@ from ..ledger import Currency
 from ..money import Rub, Usdt
 from ..payments.payments import Payment, PaymentStatus, Suspense
 from ..refunds.refunds import Refund, RefundStatus
+from ..refunds.suspense_returns import ENDED
 
 ACT = "act_"
 
@@ -195,8 +196,11 @@ def _of_refund(before: Refund | None, after: Refund) -> Decision | None:
 
 
 def _of_suspense(before: Suspense | None, after: Suspense) -> Decision | None:
-    """Written without being new or settled: it is to be sent back."""
+    """Written without being new, settled or failed: it is to be sent back."""
     if before is None or before.resolved_at is not None or after.resolved_at is not None or after.mode is not Mode.LIVE:
+        return None
+    if after.reason in ENDED:
+        # It was said that an attempt failed.
         return None
     lines = (
         Line("payment", after.payment_id, after.payment_id),

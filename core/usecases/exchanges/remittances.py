@@ -20,10 +20,11 @@ from ....ports.remittances import (
 from ....ports.storage import Unit
 from ...domain.exchanges.entries import exchange_completed, part_delivered
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, operation_exchange
-from ...domain.exchanges.payouts import PartStatus, PartTrigger, PayoutPart, all_delivered, part_moved
+from ...domain.exchanges.payouts import PartStatus, PartTrigger, PayoutPart, all_delivered, part_asked, part_moved
 from ..gateways.watch import at_bank
 from ..ledger.ledger import post
 from ..operations.operation import Operation, Want
+from ..operations.repeating import repeats_until
 from ..sealed import exchange_fits, open_exchange_phone
 from .steps import RACES, fail, move, read_exchange
 
@@ -48,6 +49,10 @@ class Remittances(Operation[Remitting, RemittanceState, RemittanceBank]):
         exchange = await read_exchange(unit, operation_exchange(object_id) or "")
         return _remitting(exchange, object_id, is_as_made=exchange_fits(ports.vault, exchange))
 
+    async def of_operation(self, ports: Ports, unit: Unit, operation: str, /) -> Remitting | None:
+        exchange = await unit[Exchange].get(operation_exchange(operation) or "")
+        return None if exchange is None else await self.load(ports, unit, operation)
+
     def operation(self, subject: Remitting, /) -> str:
         return subject.part.operation
 
@@ -64,8 +69,15 @@ class Remittances(Operation[Remitting, RemittanceState, RemittanceBank]):
     def since(self, subject: Remitting, /) -> datetime:
         return subject.exchange.created_at
 
-    async def prepare(self, _ports: Ports, unit: Unit, subject: Remitting, /) -> Remitting:
-        parts = part_moved(subject.exchange.parts, subject.part.operation, PartTrigger.ASKED)
+    def sent_at(self, subject: Remitting, /) -> datetime:
+        """Since when the bank may have it; of a part of an earlier version only the exchange's beginning is known."""
+        return subject.part.sent_at or subject.exchange.created_at
+
+    def repeats_until(self, ports: Ports, subject: Remitting, /) -> datetime | None:
+        return repeats_until(ports, subject.exchange.bank, self.sent_at(subject))
+
+    async def prepare(self, ports: Ports, unit: Unit, subject: Remitting, /) -> Remitting:
+        parts = part_asked(subject.exchange.parts, subject.part.operation, ports.clock.now())
         return _with(subject, unit[Exchange].save(msgspec.structs.replace(subject.exchange, parts=parts)))
 
     @asynccontextmanager
@@ -73,7 +85,7 @@ class Remittances(Operation[Remitting, RemittanceState, RemittanceBank]):
         async with at_bank(ports, subject.exchange) as bank:
             yield remitting(bank)
 
-    async def find(self, provider: RemittanceBank, subject: Remitting, /) -> RemittanceState | None:
+    async def find(self, _ports: Ports, provider: RemittanceBank, subject: Remitting, /) -> RemittanceState | None:
         return await provider.find_remittance(subject.part.operation)
 
     async def send(self, ports: Ports, provider: RemittanceBank, subject: Remitting, /) -> RemittanceState:

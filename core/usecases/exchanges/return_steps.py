@@ -1,6 +1,8 @@
 """The moves of a return that RUB and USDT share, to be called in the unit that makes them
 (docs/exchanges.md "Rules"; domain/exchanges/returns.py)."""
 
+from datetime import datetime
+
 import msgspec
 
 from ....ports.bundle import Ports
@@ -32,6 +34,12 @@ def with_return_moved(
 ) -> ExchangeTransfer:
     """The transfer whose return is one move further. Raises: IllegalMove."""
     return msgspec.structs.replace(transfer, sent_back=return_moved(return_of(transfer), trigger, failure))
+
+
+def with_return_asked(transfer: ExchangeTransfer, now: datetime) -> ExchangeTransfer:
+    """The transfer whose return its bank may have from now on. Raises: IllegalMove."""
+    sending = with_return_moved(transfer, ReturnTrigger.SENT)
+    return msgspec.structs.replace(sending, sent_back=msgspec.structs.replace(return_of(sending), sent_at=now))
 
 
 def arrive(ports: Ports, unit: Unit, exchange: Exchange, transfer: ExchangeTransfer) -> ExchangeTransfer:

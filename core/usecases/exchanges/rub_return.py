@@ -18,7 +18,7 @@ from ...domain.ledger import Currency
 from ..ledger.ledger import post
 from ..operations.operation import Looked, Want
 from ..refunds.bank_refunds import BankRefunds, next_look, next_reversal_look
-from .return_steps import RETURN_EXCHANGE, RETURN_RACES, arrive, return_of, with_return_moved
+from .return_steps import RETURN_EXCHANGE, RETURN_RACES, arrive, return_of, with_return_asked, with_return_moved
 from .steps import watch_again
 
 _S = ReturnStatus
@@ -73,8 +73,13 @@ class RubReturns(BankRefunds[RubReturning]):
     def since(self, subject: RubReturning, /) -> datetime:
         return return_of(subject.transfer).created_at
 
-    async def prepare(self, _ports: Ports, unit: Unit, subject: RubReturning, /) -> RubReturning:
-        return _saved(unit, subject, with_return_moved(subject.transfer, _T.SENT))
+    def sent_at(self, subject: RubReturning, /) -> datetime | None:
+        back = return_of(subject.transfer)
+        # One of an earlier version says only when it was decided.
+        return back.sent_at or back.created_at
+
+    async def prepare(self, ports: Ports, unit: Unit, subject: RubReturning, /) -> RubReturning:
+        return _saved(unit, subject, with_return_asked(subject.transfer, ports.clock.now()))
 
     async def apply(self, ports: Ports, unit: Unit, subject: RubReturning, word: RefundState, /) -> RubReturning:
         transfer, exchange = subject

@@ -104,7 +104,7 @@ class Checks(Followed[Client, Check | Refused, KycVerifier]):
     def at_provider(self, ports: Ports, _subject: Client, /) -> AbstractAsyncContextManager[KycVerifier]:
         return nullcontext(ports.kyc)
 
-    async def find(self, provider: KycVerifier, subject: Client, /) -> Check | None:
+    async def find(self, _ports: Ports, provider: KycVerifier, subject: Client, /) -> Check | None:
         if subject.check_reference is not None:
             return await provider.check_state(subject.check_reference)
         return await provider.find_check(operation_of(subject)) if subject.kyc is KycStatus.REGISTERING else None

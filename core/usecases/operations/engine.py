@@ -87,12 +87,18 @@ async def _carry(row: Operation[S, A, P], ports: Ports, begun: Standing[S, A]) -
 async def _unseen(row: Operation[S, A, P], ports: Ports, subject: S) -> Standing[S, A]:
     """The provider never saw it. It was not sent, or is on its way: one operation is one, however often it is sent."""
     end = row.given_up(ports, subject)
-    if end is not None or not row.may_send(ports, subject):
+    if end is not None or not row.may_send(ports, subject) or is_too_old_to_repeat(row, ports, subject):
         return await settle(row, ports, Standing(subject, end))
     noted = await settle(row, ports, Standing(subject, row.unknown(subject)))
     if noted.subject is None:
         return noted
     return await settle(row, ports, await send(row, ports, noted.subject))
+
+
+def is_too_old_to_repeat(row: Operation[S, A, P], ports: Ports, subject: S) -> bool:
+    """Whether a repeat might be another operation to the provider, which has forgotten the first by now."""
+    until = row.repeats_until(ports, subject)
+    return until is not None and until <= ports.clock.now()
 
 
 async def send(row: Operation[S, A, P], ports: Ports, subject: S) -> Standing[S, A]:
@@ -125,7 +131,7 @@ async def look_up(row: Operation[S, A, P], ports: Ports, subject: S) -> Standing
 
 async def _ask(row: Operation[S, A, P], ports: Ports, subject: S) -> Standing[S, A]:
     async with row.at_provider(ports, subject) as provider:
-        return Standing(subject, await row.find(provider, subject))
+        return Standing(subject, await row.find(ports, provider, subject))
 
 
 async def settle(row: Operation[S, A, P], ports: Ports, told: Standing[S, A]) -> Standing[S, A]:

@@ -98,7 +98,7 @@ class Operation(ABC, Generic[S, A, P]):
         """The provider, asked inside. Raises: NotConfigured, NotSupported."""
 
     @abstractmethod
-    async def find(self, provider: P, subject: S, /) -> A | None:
+    async def find(self, ports: Ports, provider: P, subject: S, /) -> A | None:
         """How it stands; None: the provider never saw it. A read. Raises: what the port raises."""
 
     @abstractmethod
@@ -116,6 +116,10 @@ class Operation(ABC, Generic[S, A, P]):
     def may_send(self, ports: Ports, subject: S, /) -> bool:
         """Whether one that the provider never saw may be sent now."""
         return True
+
+    def repeats_until(self, ports: Ports, subject: S, /) -> datetime | None:
+        """Until when its provider knows a repeat as one: later it is not sent again (repeating.py). None: for ever."""
+        return None
 
     def given_up(self, ports: Ports, subject: S, /) -> A | None:
         """The word for one that the provider never saw and nobody will send. None: it goes on."""

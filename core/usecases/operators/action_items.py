@@ -33,6 +33,7 @@ from ..ledger.watch import ledger_faults
 from ..refunds.contradictions import list_contradicted
 from ..sealed import act_fits, exchange_fits, withdrawal_fits
 from .pending_acts import list_acts
+from .unanswered import find_unanswered
 from .unreadable import list_unreadable
 
 MOST = 100
@@ -184,6 +185,22 @@ async def _refunds(ports: Ports, unit: Unit) -> list[ActionItem]:
     ]
 
 
+async def _unanswered(ports: Ports, unit: Unit) -> list[ActionItem]:
+    """Operations that their banks have forgotten and never told the end of."""
+    return [
+        ActionItem(
+            kind="unanswered",
+            of=each.of,
+            object_id=each.object_id,
+            text=f"not sent again: the bank knows nothing of {each.operation}; cambist operation end",
+            since=each.until,
+            account_id=each.account_id,
+            mode=each.mode,
+        )
+        for each in await find_unanswered(ports, unit, MOST)
+    ]
+
+
 async def _payouts(ports: Ports, unit: Unit) -> list[ActionItem]:
     now = ports.clock.now()
     failed = await _first(
@@ -305,6 +322,7 @@ FINDERS: tuple[Finder, ...] = (
     _losses,
     _unknown,
     _refunds,
+    _unanswered,
     _payouts,
     _exchanges,
     _proofs,

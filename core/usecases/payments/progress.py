@@ -20,6 +20,7 @@ from ...domain.payments.payments import (
 from ...domain.payments.reports import Report
 from ..gateways.polling import Looked, next_poll, next_turn
 from ..gateways.watch import at_bank
+from ..operations.repeating import may_repeat
 from ..schedule import ASK_AGAIN, next_late_look, pause_after, reschedule_at
 from ..simulated import is_advanced_over
 from .moves import apply, read_arrivals, read_failure
@@ -110,6 +111,8 @@ async def _recover(ports: Ports, job: Job, payment: Payment) -> Payment | None:
         # Nobody was answered, and no bank knows of it.
         await take_back(ports, payment)
         return None
+    if not may_repeat(ports, payment.bank, payment.created_at):
+        return payment
     try:
         # Nobody was answered yet, and one operation id is one operation however often it is sent.
         return await open_at_bank(ports, payment)

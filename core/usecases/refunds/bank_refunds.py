@@ -10,6 +10,7 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotSupported, Refused
 from ..gateways.watch import Banked, at_bank
 from ..operations.operation import Followed, S
+from ..operations.repeating import repeats_until
 from ..schedule import next_ask, next_late_look
 
 REVERSAL_LOOKS = (timedelta(days=1), timedelta(days=3), timedelta(days=10))
@@ -28,13 +29,20 @@ class BankRefunds(Followed[S, RefundState, Bank]):
     @abstractmethod
     def request(self, subject: S, /) -> RefundRequest: ...
 
+    @abstractmethod
+    def sent_at(self, subject: S, /) -> datetime | None:
+        """Since when the bank may have it: written down before it is asked. None: it was never sent."""
+
+    def repeats_until(self, ports: Ports, subject: S, /) -> datetime | None:
+        return repeats_until(ports, self.banked(subject).bank, self.sent_at(subject))
+
     def operation(self, subject: S, /) -> str:
         return self.request(subject).operation
 
     def at_provider(self, ports: Ports, subject: S, /) -> AbstractAsyncContextManager[Bank]:
         return at_bank(ports, self.banked(subject))
 
-    async def find(self, provider: Bank, subject: S, /) -> RefundState | None:
+    async def find(self, _ports: Ports, provider: Bank, subject: S, /) -> RefundState | None:
         return await provider.find_refund(self.operation(subject))
 
     async def send(self, _ports: Ports, provider: Bank, subject: S, /) -> RefundState:

@@ -85,6 +85,9 @@ class Refunds(BankRefunds[Refunding]):
     def since(self, subject: Refunding, /) -> datetime:
         return subject.refund.created_at
 
+    def sent_at(self, subject: Refunding, /) -> datetime | None:
+        return subject.refund.executing_since
+
     async def prepare(self, ports: Ports, unit: Unit, subject: Refunding, /) -> Refunding:
         """Take the money. Not covered, it waits for waiting.py, until giving_up.py ends it. Where the bank sends no
         money back it is rejected. A bank that is not wired leaves it as it is."""

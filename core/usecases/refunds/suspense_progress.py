@@ -88,6 +88,11 @@ class SuspenseReturns(BankRefunds[Returning]):
     def since(self, subject: Returning, /) -> datetime:
         return subject.suspense.received_at
 
+    def sent_at(self, subject: Returning, /) -> datetime | None:
+        suspense = subject.suspense
+        # Of an earlier attempt no more is kept than that it cannot have gone before the money came.
+        return suspense.sending_since if subject.attempt == suspense.attempt else suspense.received_at
+
     async def prepare(self, ports: Ports, unit: Unit, subject: Returning, /) -> Returning:
         marked = msgspec.structs.replace(subject.suspense, sending_since=ports.clock.now())
         return subject._replace(suspense=unit[Suspense].save(marked))

@@ -29,6 +29,7 @@ from ...domain.subscriptions.periods import current_period
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
 from ..gateways.polling import Looked, next_poll, next_turn
 from ..gateways.watch import watched
+from ..operations.repeating import may_repeat
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
 from ..payments.recurring import any_subscription, bound_by, save_subscription
 from ..schedule import next_late_look, reschedule
@@ -198,7 +199,8 @@ async def _lapse_if_due(ports: Ports, payment: Payment) -> Payment:
 async def _recover(ports: Ports, payment: Payment) -> Payment | None:
     """Ask again, under the same operation. Once its time is over nobody can confirm: what no bank knows is taken back.
     None when it was. One that its subscription ended is left to `mandate_end.revoke`."""
-    if payment.status in WAITING and ports.clock.now() < payment.expires_at:
+    is_awaited = payment.status in WAITING and ports.clock.now() < payment.expires_at
+    if is_awaited and may_repeat(ports, payment.bank, payment.created_at):
         return await ask(ports, payment)
     if payment.status not in (*WAITING, PaymentStatus.EXPIRED):
         return payment
@@ -206,7 +208,7 @@ async def _recover(ports: Ports, payment: Payment) -> Payment | None:
         found = await find_at_bank(ports, payment)
     except NO_ANSWER:
         return await _lapse_if_due(ports, payment)
-    if found is None or found.bank_reference is not None or found.status not in WAITING:
+    if is_awaited or found is None or found.bank_reference is not None or found.status not in WAITING:
         return found
 
     async def work(unit: Unit) -> None:

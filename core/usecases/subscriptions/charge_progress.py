@@ -23,6 +23,7 @@ from ...domain.subscriptions.subscriptions import Subscription
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.watch import at_bank
 from ..operations.operation import Followed, Looked, Want
+from ..operations.repeating import repeats_until
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
 from ..schedule import FollowUp, next_ask
 from ..sealed import open_mandate_token
@@ -84,7 +85,7 @@ class Charges(Followed[Charging, Word, MandateBank]):
                 raise NotSupported(f"{bank.name} binds no payers")
             yield bank
 
-    async def find(self, provider: MandateBank, subject: Charging, /) -> ChargeState | None:
+    async def find(self, _ports: Ports, provider: MandateBank, subject: Charging, /) -> ChargeState | None:
         return await provider.find_charge(subject.payment.id)
 
     async def send(self, ports: Ports, provider: MandateBank, subject: Charging, /) -> ChargeState:
@@ -113,6 +114,9 @@ class Charges(Followed[Charging, Word, MandateBank]):
 
     def may_send(self, ports: Ports, subject: Charging, /) -> bool:
         return _step(ports, subject) is Step.SEND
+
+    def repeats_until(self, ports: Ports, subject: Charging, /) -> datetime | None:
+        return repeats_until(ports, subject.payment.bank, subject.payment.created_at)
 
     def given_up(self, ports: Ports, subject: Charging, /) -> FailureReason | None:
         if subject.subscription is None or _step(ports, subject) is not Step.GIVE_UP:

@@ -1,0 +1,175 @@
+"""Operations that nobody sends again, because their bank has forgotten them by now: an operator learns from the bank
+what became of each, and says so (docs/operations.md "What needs a person")."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ....ports.bank import RefundState, RefundStatus
+from ....ports.bundle import Ports
+from ....ports.remittances import RemittanceState, RemittanceStatus
+from ....ports.storage import AtMost, OneOf, Unit
+from ...domain.accounts.accounts import Mode, Owned
+from ...domain.days import LONG_AGO
+from ...domain.errors import Refusal, shape_error
+from ...domain.exchanges.exchanges import Exchange, ExchangeStatus
+from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer
+from ...domain.exchanges.payouts import next_part
+from ...domain.payments.payments import Suspense
+from ...domain.refunds.refunds import Refund
+from ...domain.refunds.refunds import RefundStatus as Status
+from ..accounts.accounts import storable
+from ..exchanges.remittances import REMITTANCES
+from ..exchanges.rub_return import RUB_RETURNS
+from ..operations.engine import is_too_old_to_repeat, look_up, settle
+from ..operations.operation import Operation, Standing, Want
+from ..refunds.progress import REFUNDS
+from ..refunds.suspense_progress import SUSPENSE_RETURNS
+from ..test_clock import living_with
+
+OUTCOMES = ("done", "failed")
+
+_REFUNDED: Mapping[str, Any] = {
+    "done": RefundState(status=RefundStatus.DONE),
+    "failed": RefundState(status=RefundStatus.FAILED, failure="unknown"),
+}
+_REMITTED: Mapping[str, Any] = {
+    "done": RemittanceState(status=RemittanceStatus.DONE),
+    "failed": RemittanceState(status=RemittanceStatus.FAILED, failure="unknown"),
+}
+
+
+class Unanswered(msgspec.Struct, frozen=True, kw_only=True):
+    """An operation whose end its bank did not tell in the time in which it could be repeated."""
+
+    operation: str
+    """As the bank knows it, or does not."""
+    of: str
+    """The kind of object: `refund`, `suspense`, `exchange`."""
+    object_id: str
+    account_id: str
+    mode: Mode
+    until: datetime
+    """When the bank forgot it."""
+
+
+async def _refunds(unit: Unit, sent: AtMost, limit: int) -> list[str]:
+    found = await unit[Refund].find(
+        status=Status.PROCESSING, created_at=sent, order="created_at", limit=limit, readable=True
+    )
+    return [refund.id for refund in found]
+
+
+async def _suspense(unit: Unit, sent: AtMost, limit: int) -> list[str]:
+    found = await unit[Suspense].find(
+        resolved_at=None, received_at=sent, order="received_at", limit=limit, readable=True
+    )
+    return [suspense.id for suspense in found if suspense.sending_since is not None]
+
+
+async def _transfers(unit: Unit, sent: AtMost, limit: int) -> list[str]:
+    found = await unit[ExchangeTransfer].find(
+        resolved_at=None,
+        reason=OneOf(SUSPENDED_FOR),
+        received_at=sent,
+        order="received_at",
+        limit=limit,
+        readable=True,
+    )
+    return [transfer.id for transfer in found if transfer.sent_back is not None]
+
+
+async def _parts(unit: Unit, sent: AtMost, limit: int) -> list[str]:
+    found = await unit[Exchange].find(
+        status=ExchangeStatus.RUB_SENDING, created_at=sent, order="created_at", limit=limit, readable=True
+    )
+    parts = [next_part(exchange.parts) for exchange in found]
+    return [part.operation for part in parts if part is not None]
+
+
+class _Kind(NamedTuple):
+    of: str
+    row: Operation[Any, Any, Any]
+    words: Mapping[str, Any]
+    """What an operator's word means there."""
+    candidates: Callable[[Unit, AtMost, int], Awaitable[list[str]]]
+    """Those that may be meant, as `load` wants them, oldest first."""
+
+
+_KINDS = (
+    _Kind("refund", REFUNDS, _REFUNDED, _refunds),
+    _Kind("suspense", SUSPENSE_RETURNS, _REFUNDED, _suspense),
+    _Kind("suspense", RUB_RETURNS, _REFUNDED, _transfers),
+    _Kind("exchange", REMITTANCES, _REMITTED, _parts),
+)
+"""All that sends money, but a charge, which ends by itself (charge_reports.py)."""
+
+
+async def list_unanswered(ports: Ports, *, limit: int = 1000) -> list[Unanswered]:
+    """What waits for an operator's word, the oldest first; of each kind up to `limit` are looked at."""
+    async with ports.storage.unit() as unit:
+        return await find_unanswered(ports, unit, limit)
+
+
+async def find_unanswered(ports: Ports, unit: Unit, limit: int) -> list[Unanswered]:
+    """The same, in the caller's unit. Nothing is read where every bank knows its operations for ever."""
+    windows = [bank.capabilities.repeat_window for bank in ports.banks.banks.values()]
+    shortest = min((window for window in windows if window is not None), default=None)
+    if shortest is None:
+        return []
+    found: list[Unanswered] = []
+    for kind in _KINDS:
+        for object_id in await kind.candidates(unit, AtMost(ports.clock.now() - shortest), limit):
+            subject = await kind.row.load(ports, unit, object_id)
+            if subject is not None and _waits(ports, kind, subject):
+                found.append(_told(ports, kind, subject))
+    return sorted(found, key=lambda each: (each.until, each.operation))
+
+
+async def end_unanswered(ports: Ports, operation: str, outcome: str) -> Unanswered:
+    """Let an operator's word end an operation: the money went (`done`), or never will (`failed`). The bank is asked
+    once more; where it says how the operation stands, that takes effect, and not the word.
+
+    Raises: Refusal NOT_FOUND; INVALID_STATE where it is over, may still be sent, or the bank says how it stands.
+    """
+    if outcome not in OUTCOMES:
+        raise shape_error("outcome", f"must be one of: {', '.join(OUTCOMES)}")
+    kind, subject = await _found(ports, operation)
+    async with living_with(ports, subject[0].account_id, subject[0].mode):
+        if not _waits(ports, kind, subject) or kind.row.operation(subject) != operation:
+            raise Refusal("INVALID_STATE", "The operation is over, or the service still brings it to its end by itself")
+        told = await look_up(kind.row, ports, subject)
+        if told.word is not None:
+            await settle(kind.row, ports, told)
+            raise Refusal("INVALID_STATE", f"The bank says how it stands: {told.word.status}")
+        await settle(kind.row, ports, Standing(subject, kind.words[outcome]))
+        return _told(ports, kind, subject)
+
+
+async def _found(ports: Ports, operation: str) -> tuple[_Kind, Any]:
+    """Each kind's subject begins with its record. Raises: Refusal NOT_FOUND."""
+    if storable(operation):
+        async with ports.storage.unit() as unit:
+            for kind in _KINDS:
+                subject = await kind.row.of_operation(ports, unit, operation)
+                if subject is not None:
+                    return kind, subject
+    raise Refusal("NOT_FOUND", "No operation of this id")
+
+
+def _waits(ports: Ports, kind: _Kind, subject: Any) -> bool:
+    return kind.row.wants(subject) is Want.SEND and is_too_old_to_repeat(kind.row, ports, subject)
+
+
+def _told(ports: Ports, kind: _Kind, subject: Any) -> Unanswered:
+    record: Owned = subject[0]
+    return Unanswered(
+        operation=kind.row.operation(subject),
+        of=kind.of,
+        object_id=record.id,
+        account_id=record.account_id,
+        mode=record.mode,
+        until=kind.row.repeats_until(ports, subject) or LONG_AGO,
+    )

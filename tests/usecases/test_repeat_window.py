@@ -1,0 +1,235 @@
+"""A bank that knows an operation by its id for a day only moves no money twice, and what it never told the end of waits
+for an operator (docs/adapters.md "Finding and repeating"; docs/operations.md "What needs a person")."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, suppress
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.refunds.refunds import Refund
+from cambist.core.domain.subscriptions.periods import Interval
+from cambist.core.usecases.exchanges.returns import return_money
+from cambist.core.usecases.operators.action_items import read_action_items
+from cambist.core.usecases.operators.unanswered import Unanswered, end_unanswered, list_unanswered
+from cambist.core.usecases.refunds.suspense_return import return_suspense
+from cambist.ports.bank import RefundState, RefundStatus
+from cambist.ports.bundle import Ports
+from cambist.ports.clock import Clock
+from cambist.ports.faults import OutcomeUnknown
+from cambist.ports.remittances import RemittanceState, RemittanceStatus
+from tests.charge_house import open_charge_house
+from tests.errands import ID, ErrandHouse
+from tests.exchange_house import open_exchange_house
+from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
+from tests.refund_house import open_refund_house
+from tests.subscription_house import choose_calendar, subscribe
+from tests.usecases.test_exchange_return import late_rub
+from tests.usecases.test_suspense_return import second_transfer
+
+FORGETS = timedelta(hours=25)
+WINDOW = timedelta(hours=24)
+HOUR = 3600
+
+
+class Forgetful:
+    """A bank that does everything, answers nothing, and forgets an operation 25 hours after it was first sent."""
+
+    def __init__(self, bank: Any, clock: Clock, window: timedelta | None) -> None:
+        self._clock = clock
+        self._sent: dict[str, datetime] = {}
+        self.moved: Counter[str] = Counter()
+        """How often each operation was really done."""
+        self.says: Any = None
+        """What it says of any operation that it is asked for."""
+        while hasattr(bank, "_adapter"):
+            bank = bank._adapter
+        bank._capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=window)
+        for name in ("refund", "remit", "charge", "bind"):
+            setattr(bank, name, self._send)
+        for name in ("find_refund", "find_remittance", "find_charge", "find_binding"):
+            setattr(bank, name, self._find)
+
+    async def _send(self, request: Any) -> Any:
+        now = self._clock.now()
+        if now >= self._sent.get(request.operation, datetime.min.replace(tzinfo=now.tzinfo)) + FORGETS:
+            self._sent[request.operation] = now
+            self.moved[request.operation] += 1
+        raise OutcomeUnknown("no answer")
+
+    async def _find(self, _operation: str) -> Any:
+        # A list that lags, or lost what it had: the worst that a bank can say.
+        return self.says
+
+
+class Story:
+    """A house in which one operation was sent, and its bank."""
+
+    def __init__(self, house: TestHouse, bank: Forgetful) -> None:
+        self.house = house
+        self.ports: Ports = house.ports
+        self.bank = bank
+
+    async def pass_days(self, days: int) -> None:
+        for _ in range(days * 2):
+            await self.house.work(12 * HOUR)
+
+    async def waiting(self) -> Unanswered:
+        [one] = await list_unanswered(self.ports)
+        return one
+
+
+async def refund(stack: AsyncExitStack, window: timedelta | None) -> Story:
+    refunds = await stack.enter_async_context(open_refund_house(receiver=False))
+    story = Story(refunds.house, Forgetful(refunds.bank(), refunds.house.clock, window))
+    await refunds.apply(await refunds.paid())
+    return story
+
+
+async def suspense(stack: AsyncExitStack, window: timedelta | None) -> Story:
+    refunds = await stack.enter_async_context(open_refund_house(receiver=False))
+    story = Story(refunds.house, Forgetful(refunds.bank(), refunds.house.clock, window))
+    _, money = await second_transfer(refunds)
+    await return_suspense(refunds.ports, money.id)
+    return story
+
+
+async def rub_return(stack: AsyncExitStack, window: timedelta | None) -> Story:
+    house = await stack.enter_async_context(open_exchange_house(receiver=False))
+    story = Story(house.house, Forgetful(house.bank(), house.house.clock, window))
+    await return_money(house.ports, await late_rub(house))
+    return story
+
+
+async def payout(stack: AsyncExitStack, window: timedelta | None) -> Story:
+    house = await stack.enter_async_context(open_exchange_house(receiver=False))
+    story = Story(house.house, Forgetful(house.bank(), house.house.clock, window))
+    await house.send((await house.made()).id)
+    return story
+
+
+async def charge(stack: AsyncExitStack, window: timedelta | None) -> Story:
+    charges = await stack.enter_async_context(open_charge_house(receiver=False))
+    subscription_id = await charges.subscribed(Interval.DAY, 3)
+    await charges.open_next(subscription_id)
+    story = Story(charges.house, Forgetful(charges.bank(), charges.clock, window))
+    with suppress(Refusal):
+        await charges.charge(subscription_id)
+    return story
+
+
+async def binding(stack: AsyncExitStack, window: timedelta | None) -> Story:
+    """A link of the payment system's, which is waited for over a day."""
+    house = await stack.enter_async_context(open_test_house(receiver=False))
+    story = Story(house, Forgetful(house.ports.banks.named("simulator-test"), house.clock, window))
+    await choose_calendar(house)
+    await subscribe(house)
+    return story
+
+
+Begin = Callable[[AsyncExitStack, "timedelta | None"], Awaitable[Story]]
+
+
+@pytest.fixture
+async def stack() -> AsyncIterator[AsyncExitStack]:
+    async with AsyncExitStack() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("begin", [refund, suspense, rub_return, payout, charge, binding])
+async def test_no_money_moves_twice_at_a_bank_that_forgets(stack: AsyncExitStack, begin: Begin) -> None:
+    story = await begin(stack, WINDOW)
+    await story.pass_days(3)
+    assert list(story.bank.moved.values()) == [1]
+
+
+@pytest.mark.parametrize("begin", [refund, suspense, rub_return, payout])
+async def test_without_the_window_it_would(stack: AsyncExitStack, begin: Begin) -> None:
+    """What the window is for: a bank that says that it knows its operations for ever is sent them for ever."""
+    story = await begin(stack, None)
+    await story.pass_days(3)
+    assert max(story.bank.moved.values()) > 1
+    assert await list_unanswered(story.ports) == []
+
+
+_DONE = {"refund": RefundState(status=RefundStatus.DONE), "exchange": RemittanceState(status=RemittanceStatus.DONE)}
+OPERATED = pytest.mark.parametrize(
+    ("begin", "of"), [(refund, "refund"), (suspense, "suspense"), (rub_return, "suspense"), (payout, "exchange")]
+)
+
+
+@OPERATED
+async def test_what_stays_unknown_waits_for_an_operator_whose_word_ends_it(
+    stack: AsyncExitStack, begin: Begin, of: str
+) -> None:
+    story = await begin(stack, WINDOW)
+    await story.house.work(20 * HOUR)
+    [operation] = story.bank.moved
+    with pytest.raises(Refusal) as early:
+        await end_unanswered(story.ports, operation, "done")
+    assert (early.value.code, await list_unanswered(story.ports)) == ("INVALID_STATE", [])
+    await story.house.work(12 * HOUR)
+    waiting = await story.waiting()
+    assert (waiting.operation, waiting.of) == (operation, of)
+    items = [item for item in (await read_action_items(story.ports)).found if item.kind == "unanswered"]
+    assert [(item.of, item.object_id) for item in items] == [(of, waiting.object_id)]
+    assert await end_unanswered(story.ports, operation, "done") == waiting
+    assert await list_unanswered(story.ports) == []
+    with pytest.raises(Refusal):
+        await end_unanswered(story.ports, operation, "failed")
+    await story.pass_days(2)
+    assert list(story.bank.moved.values()) == [1]
+
+
+@OPERATED
+async def test_a_bank_that_speaks_at_last_counts_for_more_than_the_operator(
+    stack: AsyncExitStack, begin: Begin, of: str
+) -> None:
+    story = await begin(stack, WINDOW)
+    await story.house.work(32 * HOUR)
+    waiting = await story.waiting()
+    story.bank.says = _DONE.get(of, _DONE["refund"])
+    with pytest.raises(Refusal) as refused:
+        await end_unanswered(story.ports, waiting.operation, "failed")
+    assert refused.value.code == "INVALID_STATE"
+    assert await list_unanswered(story.ports) == [], "what the bank said took effect"
+
+
+async def test_a_refund_that_never_went_can_be_asked_for_anew(stack: AsyncExitStack) -> None:
+    story = await refund(stack, WINDOW)
+    await story.house.work(32 * HOUR)
+    await end_unanswered(story.ports, (await story.waiting()).operation, "failed")
+    [one] = await everything(story.ports, Refund)
+    assert one.status == "failed"
+
+
+async def test_nobody_ends_what_there_is_not(stack: AsyncExitStack) -> None:
+    story = await refund(stack, WINDOW)
+    for operation in ("ref_0", "sus_none", "exch_/1", f"exch_{UUID(int=7)}/1", "\x00", ""):
+        with pytest.raises(Refusal) as refused:
+            await end_unanswered(story.ports, operation, "done")
+        assert refused.value.code == "NOT_FOUND"
+    with pytest.raises(Refusal) as odd:
+        await end_unanswered(story.ports, "ref_0", "perhaps")
+    assert odd.value.code == "VALIDATION_ERROR"
+
+
+async def test_past_its_window_an_operation_is_asked_for_and_not_sent() -> None:
+    """Of every subject: the engine sees to it."""
+    async with open_test_house(receiver=False) as house:
+        errands = ErrandHouse(house)
+        errands.row.window = timedelta(seconds=15)
+        errands.carrier.sends = [(OutcomeUnknown, False)] * 9
+        await errands.planned()
+        for _ in range(4):
+            await errands.run()
+        assert errands.asked() == ["send", "find", "send", "find", "find"]
+        errands.carrier.knows[f"{ID}#1"] = "done"
+        await errands.run_out()
+        assert (await errands.page()).status == "done"
