@@ -10,6 +10,7 @@ import pytest
 from cambist.adapters.storage.postgres import bulk as postgres_bulk
 from cambist.adapters.storage.postgres.bulk import Bulk, _text, parted
 from cambist.adapters.storage.postgres.commits import Commits
+from cambist.adapters.storage.sql.plan import Part, What
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.table_map import TableMap
 from cambist.adapters.storage.table.writes import Increase, Remove, Write
@@ -49,15 +50,15 @@ class TestStatement:
         with pytest.raises(TypeError, match="Remove"):
             Bulk().statement([Remove(KEEPING[Payment], "pay_1", 0)])
 
-    @pytest.mark.parametrize("what", ["add", "save", "accrue"])
-    async def test_the_server_takes_every_form_of_every_table(self, migrated_database: str, what: str) -> None:
+    @pytest.mark.parametrize("what", What)
+    async def test_the_server_takes_every_form_of_every_table(self, migrated_database: str, what: What) -> None:
         server = await asyncpg.connect(migrated_database)
         for table in CATALOGUE:
             kept: TableMap[Any] = TableMap(table.kind, table)
-            if what == "accrue" and not kept.sums:
+            if what is What.ACCRUE and not kept.sums:
                 continue
-            setting = kept.setting(()) if what == "save" else ()
-            await server.prepare(_text([((what, kept.name, setting), kept)]))
+            fields = kept.setting(()) if what is What.SAVE else kept.codec.names
+            await server.prepare(_text([Part(what, kept, fields, [])]))
         await server.close()
 
 

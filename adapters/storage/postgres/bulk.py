@@ -8,17 +8,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from ..sql.nulls import Nulls
+from ..sql.plan import Part, Plan, What
 from ..table.codec import Storing
-from ..table.table_map import TableMap
-from ..table.writes import Accrue, Add, Save, Write, added
+from ..table.writes import Accrue, Add, Save, Write
 from .arrays import TYPES, array
 from .joined import all_or_nothing
 
 _FORMS = 256
 """Statements that are remembered: what is written together by chance makes forms without end."""
 
-_Form = tuple[str, str, tuple[str, ...]]
-"""What is done (`add`, `save`, `accrue`), to which table, and which fields a save sets or an add writes (none: all)."""
+_Form = tuple[What, str, tuple[str, ...]]
+"""What is done, to which table, and the fields that are written."""
 
 
 class Bulk:
@@ -35,48 +35,31 @@ class Bulk:
 
         Raises: ValueError for sums that only together are beyond 64 bits; TypeError for any other kind of write.
         """
-        parts: dict[_Form, tuple[TableMap[Any], list[Sequence[Any]]]] = {}
-        sums: dict[tuple[str, str], Accrue] = {}
-        for write in writes:
-            mapped = write.mapped
-            if isinstance(write, Add):
-                parts.setdefault(("add", mapped.name, ()), (mapped, []))[1].append(write.row)
-            elif isinstance(write, Save):
-                setting = mapped.setting(write.changed)
-                values = (*(write.row[mapped.codec.index[name]] for name in setting), write.id, write.version)
-                parts.setdefault(("save", mapped.name, setting), (mapped, []))[1].append(values)
-            elif isinstance(write, Accrue):
-                known = sums.get((mapped.name, write.id))
-                moved = write if known is None else Accrue(mapped, write.id, added(write, known.row))
-                sums[mapped.name, write.id] = moved
-            else:
-                raise TypeError(f"{type(write).__name__} is not written in bulk")
-        # Sums last and in the order of ids, as in every unit, so that no two lock them crosswise.
-        for (name, _), accrual in sorted(sums.items()):
-            parts.setdefault(("accrue", name, ()), (accrual.mapped, []))[1].append(accrual.row)
-        return self._of_parts(parts)
-
-    def _of_parts(self, parts: dict[_Form, tuple[TableMap[Any], list[Sequence[Any]]]]) -> tuple[str, list[Any]]:
-        forms, arrays, counts = list[tuple[_Form, TableMap[Any]]](), list[Any](), list[int]()
-        for form in sorted(parts, key=lambda form: (form[0] == "accrue", form)):
-            (what, name, setting), (mapped, rows) = form, parts[form]
-            columns = list(zip(*rows, strict=True))
-            if what == "add":
-                indexes = self._nulls.written(mapped, columns)
-                setting = tuple(mapped.codec.names[index] for index in indexes)
-                columns = [columns[index] for index in indexes]
-            form = what, name, setting
-            forms.append((form, mapped))
-            storing = self._storing.get(form) or self._storing.setdefault(form, _stored_as(form, mapped))
-            arrays += map(array, storing, columns)
-            counts.append(len(rows))
-        known_as = tuple(form for form, _ in forms)
-        text = self._texts.get(known_as)
+        plan = Plan(self._nulls)
+        plan.put(writes)
+        # In one order, whatever came first: else the same writes would make more forms.
+        parts = [*sorted(plan.rows(), key=_form_as_text), *plan.sums()]
+        arrays, counts = list[Any](), list[int]()
+        for part in parts:
+            form = _form(part)
+            storing = self._storing.get(form) or self._storing.setdefault(form, _stored_as(part))
+            arrays += map(array, storing, part.columns)
+            counts.append(part.count)
+        forms = tuple(_form(part) for part in parts)
+        text = self._texts.get(forms)
         if text is None:
             if len(self._texts) >= _FORMS:
                 self._texts.clear()
-            text = self._texts[known_as] = _text(forms)
+            text = self._texts[forms] = _text(parts)
         return text, [*arrays, *counts]
+
+
+def _form(part: Part) -> _Form:
+    return part.what, part.mapped.name, part.fields
+
+
+def _form_as_text(part: Part) -> tuple[str, str, tuple[str, ...]]:
+    return part.what.value, part.mapped.name, part.fields
 
 
 def parted(writes: Sequence[Write]) -> tuple[list[Add | Save], list[Write]]:
@@ -97,42 +80,39 @@ def parted(writes: Sequence[Write]) -> tuple[list[Add | Save], list[Write]]:
     return together, rest
 
 
-def _text(parts: Sequence[tuple[_Form, TableMap[Any]]]) -> str:
+def _text(parts: Sequence[Part]) -> str:
     # Nothing from outside is in a text: names are the catalogue's.
     changes, first = list[str](), 1
-    for number, (form, mapped) in enumerate(parts):
-        change, parameters = _change(form, mapped, first)
-        changes.append(f"w{number} AS ({change} RETURNING 1)")
-        first += parameters
+    for number, part in enumerate(parts):
+        changes.append(f"w{number} AS ({_change(part, first)} RETURNING 1)")
+        first += len(_names(part))
     counts = [f"(SELECT count(*) FROM w{number}) = ${first + number}::bigint" for number in range(len(parts))]  # noqa: S608
     return all_or_nothing(changes, counts)
 
 
-def _change(form: _Form, mapped: TableMap[Any], first: int) -> tuple[str, int]:
-    """One part, whose parameters are counted from `first` on, and their number."""
-    what, table, setting = form
-    names = _names(form, mapped)
-    types = [TYPES[storing] for storing in _stored_as(form, mapped)]
+def _change(part: Part, first: int) -> str:
+    """One part, whose parameters are counted from `first` on."""
+    mapped, table = part.mapped, part.mapped.name
+    types = [TYPES[storing] for storing in _stored_as(part)]
     arrays = ", ".join(f"${first + index}::{of}" for index, of in enumerate(types))
-    columns = ", ".join(f'"{name}"' for name in names)
+    columns = ", ".join(f'"{name}"' for name in _names(part))
     given = f"unnest({arrays}) AS given ({columns})"
-    if what == "save":
-        values = ", ".join(f'"{name}" = given."{name}"' for name in setting)
+    if part.what is What.SAVE:
+        values = ", ".join(f'"{name}" = given."{name}"' for name in part.fields)
         guard = f'{table}.id = given.id_ COLLATE "C" AND {table}.version = given.version_'
-        return f"UPDATE {table} SET {values} FROM {given} WHERE {guard}", len(names)  # noqa: S608
+        return f"UPDATE {table} SET {values} FROM {given} WHERE {guard}"  # noqa: S608
     change = f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {given}"  # noqa: S608
-    if what == "accrue":
-        totals = [mapped.codec.names[index] for index in mapped.sums_in_order]
-        moved = ", ".join(f'"{name}" = {table}."{name}" + excluded."{name}"' for name in totals)
-        change = f"{change} ON CONFLICT (id) DO UPDATE SET {moved}"
-    return change, len(names)
+    if part.what is What.ADD:
+        return change
+    totals = [mapped.codec.names[index] for index in mapped.sums_in_order]
+    moved = ", ".join(f'"{name}" = {table}."{name}" + excluded."{name}"' for name in totals)
+    return f"{change} ON CONFLICT (id) DO UPDATE SET {moved}"
 
 
-def _names(form: _Form, mapped: TableMap[Any]) -> tuple[str, ...]:
+def _names(part: Part) -> tuple[str, ...]:
     """What the columns of a part are called there."""
-    what, _, setting = form
-    return (*setting, "id_", "version_") if what == "save" else setting or mapped.codec.names
+    return (*part.fields, "id_", "version_") if part.what is What.SAVE else part.fields
 
 
-def _stored_as(form: _Form, mapped: TableMap[Any]) -> list[Storing]:
-    return [mapped.codec.column(name.rstrip("_")).storing for name in _names(form, mapped)]
+def _stored_as(part: Part) -> list[Storing]:
+    return [part.mapped.codec.column(name.rstrip("_")).storing for name in _names(part)]

@@ -14,16 +14,22 @@ _MASKS = 4
 """Ways to leave fields of one table out: each makes a form of its own, which every connection has to plan."""
 
 
+Written = tuple[tuple[int, ...], tuple[str, ...]]
+"""Fields by their places, and the same by their names."""
+
+
 class Nulls:
     """What new rows leave out, of all tables."""
 
     def __init__(self) -> None:
-        self._masks: dict[str, list[tuple[frozenset[int], tuple[int, ...]]]] = {}
+        self._masks: dict[str, list[tuple[frozenset[int], Written]]] = {}
         """By table: what is left out, the most first, and the rest, which is written."""
 
-    def written(self, mapped: TableMap[Any], columns: Sequence[Sequence[Any]]) -> tuple[int, ...]:
-        """The places of the fields to write, given the values of each: all but some that are null in every row."""
-        masks = self._masks.setdefault(mapped.name, [])
+    def written(self, mapped: TableMap[Any], columns: Sequence[Sequence[Any]]) -> Written:
+        """The fields to write, given the values of each: all but some that are null in every row."""
+        masks = self._masks.get(mapped.name)
+        if masks is None:
+            masks = self._masks[mapped.name] = []
         rows = len(columns[0])
         for null, written in masks:
             for index in null:
@@ -34,8 +40,9 @@ class Nulls:
         everything = tuple(range(len(columns)))
         null = frozenset(index for index in everything if columns[index].count(None) == rows)
         if not null or len(masks) == _MASKS:
-            return everything
-        written = tuple(index for index in everything if index not in null)
+            return everything, mapped.codec.names
+        places = tuple(index for index in everything if index not in null)
+        written = places, tuple(mapped.codec.names[index] for index in places)
         masks.append((null, written))
         masks.sort(key=lambda mask: len(mask[0]), reverse=True)
         return written

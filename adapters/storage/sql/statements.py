@@ -4,14 +4,12 @@ SQLAlchemy's own execution costs some hundred microseconds a statement, several 
 Postgres takes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from operator import itemgetter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import Dialect
 
-from ..table.codec import Row
 from ..table.table_map import Rule, TableMap
 from ..table.unit import refuse_both
 from ..table.writes import Accrue, Add, Increase, Remove, Save, Write
@@ -67,8 +65,8 @@ class TableStatements:
             table.c.id == sa.bindparam("id_", type_=table.c.id.type),
             table.c.version == sa.bindparam("version_", type_=table.c.version.type),
         )
-        self._inserts: dict[tuple[int, ...], str] = {}
-        self._updates: dict[tuple[str, ...], tuple[str, Callable[[Row], Any]]] = {}
+        self._inserts: dict[tuple[str, ...], str] = {}
+        self._updates: dict[tuple[str, ...], str] = {}
         sums = [names[number] for number in mapped.sums_in_order]
         unmoved = [table.c[name] == sa.bindparam(f"{name}_", type_=table.c[name].type) for name in sums]
         self._delete = Prepared(table.delete().where(self._guard, *unmoved), dialect).expect(
@@ -86,8 +84,8 @@ class TableStatements:
         if isinstance(write, Add):
             return self._insert, write.row
         if isinstance(write, Save):
-            text, changed = self._updates.get(write.changed) or self._update(write.changed)
-            return text, (*changed(write.row), write.id, write.version)
+            setting = self._table_map.setting(write.changed)
+            return self.update(setting), (*self._table_map.taken(write.changed, write.row), write.id, write.version)
         match write:
             case Remove(_, record_id, version, sums):
                 return self._delete, (record_id, version, *sums)
@@ -96,19 +94,27 @@ class TableStatements:
             case Accrue():
                 return self.accrue([write])
 
-    def insert(self, indexes: tuple[int, ...]) -> str:
-        """The text that adds a row of the fields at these places, all others being null."""
-        known = self._inserts.get(indexes)
+    def insert(self, names: tuple[str, ...]) -> str:
+        """The text that adds a row of these fields, all others being null."""
+        known = self._inserts.get(names)
         if known is None:
-            names = [self._table_map.codec.names[index] for index in indexes]
             values = {name: sa.bindparam(name, type_=self._table.c[name].type) for name in names}
             insert = Prepared(self._table.insert().inline().values(values), self._dialect)
-            known = self._inserts[indexes] = insert.expect(*names)
+            known = self._inserts[names] = insert.expect(*names)
+        return known
+
+    def update(self, setting: tuple[str, ...]) -> str:
+        """The text that sets these fields of the row of an id and version, made when it is first asked for."""
+        known = self._updates.get(setting)
+        if known is None:
+            values = {name: sa.bindparam(name, type_=self._table.c[name].type) for name in setting}
+            update = Prepared(self._table.update().values(values).where(self._guard), self._dialect)
+            known = self._updates[setting] = update.expect(*setting, "id_", "version_")
         return known
 
     def accrue(self, accruals: Sequence[Accrue]) -> Statement:
         """The one statement that carries out accruals, in their order."""
-        return self._upsert(len(accruals)), [value for accrual in accruals for value in accrual.row]
+        return self.upsert(len(accruals)), [value for accrual in accruals for value in accrual.row]
 
     def clashes(self, write: Write) -> Iterator[tuple[str, Statement]]:
         """The unique rules that bind a write, as the catalogue has them, and a statement that finds a row if the rule
@@ -134,20 +140,6 @@ class TableStatements:
             sa.select(sa.literal_column("1")).select_from(self._table).where(*clauses, others), self._dialect
         )
 
-    def _update(self, changed: tuple[str, ...]) -> tuple[str, Callable[[Row], Any]]:
-        """The text that sets these fields, or all where none is named, and what takes their values out of a row; made
-        when they are first asked for."""
-        setting = self._table_map.setting(changed)
-        columns = self._table.c
-        values = {name: sa.bindparam(name, type_=columns[name].type) for name in setting}
-        update = self._table.update().values(values).where(self._guard)
-        text = Prepared(update, self._dialect).expect(*setting, "id_", "version_")
-        indexes = [self._table_map.codec.index[name] for name in setting]
-        # Of one place itemgetter would make no tuple.
-        taking = itemgetter(*indexes) if len(indexes) > 1 else lambda row: (row[indexes[0]],)
-        self._updates[changed] = text, taking
-        return text, taking
-
     def _increase(self, field: str) -> Prepared:
         column = self._table.c[field]
         total = self._whole(column + sa.bindparam("by_", type_=sa.BigInteger()))
@@ -160,7 +152,7 @@ class TableStatements:
             return total
         return sa.case((sa.func.typeof(total) == sa.literal_column("'integer'"), total))
 
-    def _upsert(self, rows: int) -> str:
+    def upsert(self, rows: int) -> str:
         """The text for so many rows, made when it is first asked for."""
         if rows not in self._upserts:
             names, columns = self._table_map.codec.names, self._table.c

@@ -1,7 +1,8 @@
 """The catalogue's tables as storages work with them: codec, unique rules, and which columns a write moves."""
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import Any, Generic
 
 from ....ports.jobs import Job
@@ -46,6 +47,7 @@ class TableMap(Generic[R]):
         self.fixed = frozenset(self.codec.index[field] for field in table.fixed)
         self.of_jobs = issubclass(kind, Job)
         self._settings: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._takers: dict[tuple[str, ...], Callable[[Row], tuple[Any, ...]]] = {}
 
     def setting(self, changed: tuple[str, ...]) -> tuple[str, ...]:
         """The columns that a save writes, in their order: of these fields, or, where none is named, of all that may
@@ -57,6 +59,16 @@ class TableMap(Generic[R]):
             known = tuple(name for name in changing if not changed or name in changed or name == "version")
             self._settings[changed] = known
         return known
+
+    def taken(self, changed: tuple[str, ...], row: Row) -> tuple[Any, ...]:
+        """The values of a row that such a save writes."""
+        taker = self._takers.get(changed)
+        if taker is None:
+            indexes = [self.codec.index[name] for name in self.setting(changed)]
+            # Of one place itemgetter would make no tuple.
+            taker = itemgetter(*indexes) if len(indexes) > 1 else lambda row: (row[indexes[0]],)
+            self._takers[changed] = taker
+        return taker(row)
 
 
 TableMaps = dict[type[Any], TableMap[Any]]
