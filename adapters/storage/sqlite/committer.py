@@ -117,14 +117,14 @@ class Committer:
         self._away = False
         connection.execute("PRAGMA busy_timeout=0")
 
-    async def run(
+    def run(
         self,
         work: Callable[[sqlite3.Cursor], T],
         *,
         quick: Callable[[sqlite3.Cursor], T] | None = None,
         late: Callable[[], None] | None = None,
         durable: bool = True,
-    ) -> T:
+    ) -> "asyncio.Future[T]":
         """Do the work in the next transaction, and return what it returned once that is on disk, or, where it need not
         be `durable`, committed.
 
@@ -143,7 +143,7 @@ class Committer:
         queue.append(_Waiting(work, quick or work, future, late))
         if self._flushing is None:
             self._flushing = loop.create_task(self._flush())
-        return await future
+        return future
 
     def others_wrote(self) -> int | None:
         """A number that stands still for as long as nobody but this committer writes to the file; None where it

@@ -185,7 +185,7 @@ def lone_read(table_maps: TableMaps, reader: Reader, kind: type[R], record_id: s
 class WorkUnit(View, eq=False):
     """A Unit (ports/storage.py) that hands its writes to `apply` at commit. It is its own context manager."""
 
-    _apply: Callable[[Pending], Awaitable[None]]
+    _apply: Callable[[Pending], Coroutine[Any, Any, None]]
 
     async def __aenter__(self) -> Self:
         return self
@@ -195,14 +195,19 @@ class WorkUnit(View, eq=False):
     ) -> None:
         self._pending.closed = self._pending.closed or "the unit is over"
 
-    async def commit(self, *, durable: bool = True) -> None:
+    def commit(self, *, durable: bool = True) -> Coroutine[Any, Any, None]:
         """Apply all writes or none. Raises RuntimeError when the unit was committed before, or left."""
         if self._pending.closed:
             raise RuntimeError(self._pending.closed)
         self._pending.closed = "the unit was committed"
         self._pending.durable = durable
         if self._pending.writes or self._pending.accruals:
-            await self._apply(self._pending)
+            return self._apply(self._pending)
+        return _nothing()
+
+
+async def _nothing() -> None:
+    """A unit that wrote nothing is committed."""
 
 
 async def kick_safely(kick: Kick, jobs: Sequence[Job]) -> None:
