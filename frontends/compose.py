@@ -30,6 +30,7 @@ from ..ports.vault import Vault, VaultError
 from .guard.guard import Guard, guarded_ports
 from .holding import held_ports
 from .maintenance import open_beside
+from .notices import notice_networks
 from .plugins import has_own_schema, needing, opened_storage, scheme_of
 from .providers import Adapters, FurtherBank, Providers
 from .settings import Settings
@@ -132,7 +133,9 @@ async def open_house(
         )
         guard = Guard(ticking)
         closing.push_async_callback(guard.close)
-        seen = traced_ports(telemetry, guarded_ports(guard, ports))
+        guarded = guarded_ports(guard, ports)
+        hearing = msgspec.structs.replace(guarded, notice_networks=notice_networks(settings, guarded))
+        seen = traced_ports(telemetry, hearing)
         yield House(
             settings=settings,
             ports=held_ports(seen, kept),

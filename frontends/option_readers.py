@@ -161,6 +161,12 @@ def read_networks(raw: Any) -> tuple[IPv4Network | IPv6Network, ...]:
         raise ValueError("must be networks such as 10.0.0.0/8 or single addresses, separated by commas") from None
 
 
+def notice_key(adapter: str) -> str:
+    """How the setting of an adapter's networks names it: `own-bank` is `own_bank`, as in
+    CAMBIST_OWN_BANK_NOTICE_NETWORKS."""
+    return re.sub(r"[^a-z0-9]", "_", adapter.lower())
+
+
 def read_provider_key(raw: Any) -> str:
     if not _PROVIDER_KEY.match(read_text(raw)):
         raise ValueError("must be a key as the provider shows it: letters, digits, dots, hyphens and underscores")

@@ -78,6 +78,11 @@ _ROWS = (
         meaning="requests of hosted pages (/p, /s, /kyc) that one client address may make in a minute",
     ),
     Option(
+        name="notices_per_minute",
+        read=read_integer(60, 1_000_000),
+        meaning="notices of providers that one client address may post in a minute",
+    ),
+    Option(
         name="connections_per_address",
         read=read_integer(1, 65536),
         meaning="how many connections one address may have open; trusted proxies: any number",

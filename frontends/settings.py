@@ -5,6 +5,7 @@ Every value is read by the one row of `OPTIONS` that names it, wherever it comes
 No message quotes a value: it may be a secret that stands in the wrong place.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from pathlib import Path
@@ -17,7 +18,7 @@ from ..core.domain.masked import Masked
 from ..core.domain.money import Rub
 from ..core.domain.operators.pending_acts import Guarded
 from .operator import VARIABLE as OPERATOR
-from .option_readers import VaultKey, masked_url
+from .option_readers import VaultKey, masked_url, read_networks
 from .options import OPTIONS, Option
 
 PREFIX = "CAMBIST_"
@@ -25,6 +26,9 @@ CONFIG = "CAMBIST_CONFIG"
 CONFIG_NAME = "cambist.toml"
 OF_LISTEN = ("CAMBIST_API_KEY", "CAMBIST_API_SECRET")
 """Read by `cambist listen` itself: a merchant's, not the service's."""
+
+_NETWORKS = re.compile(r"([a-z0-9_]{1,64})_notice_networks\Z")
+"""Names of the settings of adapters: `yookassa_notice_networks`, or CAMBIST_YOOKASSA_NOTICE_NETWORKS."""
 
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  (a name for each, not an address to bind)
 
@@ -106,6 +110,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Which acts of operators wait for a second one (core/domain/operators/pending_acts.py: `Guarded`)."""
     four_eyes_refund_above: Rub = Rub(0)
     four_eyes_days: int = 3
+    notices_per_minute: int = 3000
+    """Notices of providers that one address may post in a minute."""
+    notice_networks: Mapping[str, tuple[IPv4Network | IPv6Network, ...]] = msgspec.field(default_factory=dict)
+    """By adapter (option_readers.py: `notice_key`): where its notices come from, instead of what it says itself."""
     operator_names: str = "given"
     """Whose word an operator's name is (frontends/operator.py: `Names`)."""
     tracing: bool = False
@@ -208,7 +216,7 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> 
     values: dict[str, Any] = {}
     for name, found in raw.items():
         try:
-            values[name] = OPTIONS[name].read(found.value)
+            values[name] = read_networks(found.value) if _NETWORKS.match(name) else OPTIONS[name].read(found.value)
         except ValueError as error:
             faults.append(SettingFault(name=name, origin=found.origin, message=str(error)))
     vault = _vault(values, raw, faults)
@@ -218,11 +226,15 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> 
         faults.append(SettingFault(name="four_eyes_refund_above", origin=origin, message=message))
     if faults:
         raise SettingsError(tuple(faults))
-    plain = {name: value for name, value in values.items() if name not in ("vault_key", "vault_pepper")}
-    settings = Settings(**plain, vault=vault)
+    plain = {name: values[name] for name in values.keys() & OPTIONS.keys() - {"vault_key", "vault_pepper"}}
+    networks = {match[1]: values[name] for name in sorted(values) if (match := _NETWORKS.match(name))}
+    settings = Settings(**plain, vault=vault, notice_networks=networks)
     return Loaded(
         settings=settings,
-        explained=tuple(_explain(option, settings, raw.get(name)) for name, option in OPTIONS.items()),
+        explained=(
+            *(_explain(option, settings, raw.get(name)) for name, option in OPTIONS.items()),
+            *(_explain_networks(adapter, settings, raw) for adapter in networks),
+        ),
         warnings=tuple(warnings),
         config_file=config,
     )
@@ -253,8 +265,9 @@ def _from_file(config: Path | None, faults: list[SettingFault], warnings: list[s
         return fault("is not UTF-8")
     except tomllib.TOMLDecodeError as error:
         return fault(f"is not TOML: {error}")
-    warnings += [f"{config}: {name!r} is no setting{_nearest(name, OPTIONS)}" for name in table if name not in OPTIONS]
-    return {name: _Raw(table[name], f"{config}: {name}") for name in OPTIONS if name in table}
+    known = [*(name for name in OPTIONS if name in table), *(name for name in table if _NETWORKS.match(name))]
+    warnings += [f"{config}: {name!r} is no setting{_nearest(name, OPTIONS)}" for name in table if name not in known]
+    return {name: _Raw(table[name], f"{config}: {name}") for name in known}
 
 
 def _from_environment(environ: Mapping[str, str], faults: list[SettingFault], warnings: list[str]) -> dict[str, _Raw]:
@@ -280,6 +293,12 @@ def _from_environment(environ: Mapping[str, str], faults: list[SettingFault], wa
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             faults.append(SettingFault(name=name, origin=in_file, message=f"names a file that cannot be read: {why}"))
+    for variable in environ:
+        name = variable.removeprefix(PREFIX).lower()
+        if variable == f"{PREFIX}{name.upper()}" and _NETWORKS.match(name):
+            known.add(variable)
+            if environ[variable]:
+                found[name] = _Raw(environ[variable], variable)
     strange = sorted(variable for variable in environ if variable.startswith(PREFIX) and variable not in known)
     warnings += [f"{variable} is no setting{_nearest(variable, known)}" for variable in strange]
     return found
@@ -313,6 +332,16 @@ def _explain(option: Option, settings: Settings, found: _Raw | None) -> Explaine
         value=value,
         origin="default" if found is None else found.origin,
         meaning=option.meaning,
+    )
+
+
+def _explain_networks(adapter: str, settings: Settings, raw: Mapping[str, _Raw]) -> Explained:
+    name = f"{adapter}_notice_networks"
+    return Explained(
+        name=name,
+        value=[str(network) for network in settings.notice_networks[adapter]],
+        origin=raw[name].origin,
+        meaning="where this provider's notices come from, instead of what its adapter says; 0.0.0.0/0,::/0: anywhere",
     )
 
 

@@ -34,6 +34,7 @@ from .deposits import Deposit as Deposit
 from .deposits import DepositWatcher as DepositWatcher
 from .faults import Conflict as Conflict
 from .faults import Fault as Fault
+from .faults import Forged as Forged
 from .faults import NotConfigured as NotConfigured
 from .faults import NotSupported as NotSupported
 from .faults import OutcomeUnknown as OutcomeUnknown
@@ -45,6 +46,7 @@ from .files import FileStore as FileStore
 from .files import StoredFile as StoredFile
 from .jobs import Job as Job
 from .kyc import Check as Check
+from .kyc import CheckNotice as CheckNotice
 from .kyc import CheckRequest as CheckRequest
 from .kyc import CheckStatus as CheckStatus
 from .kyc import Document as Document
@@ -61,6 +63,9 @@ from .mandates import MandateBank as MandateBank
 from .mandates import MandateState as MandateState
 from .mandates import MandateStatus as MandateStatus
 from .notes import ProviderNote as ProviderNote
+from .notices import Heard as Heard
+from .notices import InboundNotice as InboundNotice
+from .notices import Notices as Notices
 from .notifier import Answer as Answer
 from .notifier import DeliveryResult as DeliveryResult
 from .notifier import Notifier as Notifier

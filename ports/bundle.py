@@ -1,6 +1,8 @@
 """All ports in one frozen record: the first argument of every use case."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from ipaddress import IPv4Network, IPv6Network
 
 import msgspec
 
@@ -57,5 +59,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     vault: Vault
     urls: Urls
     four_eyes: FourEyes = FourEyes()
+    notice_networks: Mapping[str, tuple[IPv4Network | IPv6Network, ...]] = msgspec.field(default_factory=dict)
+    """By name, the adapters that are Notices: where their notices may come from; empty: from anywhere."""
     started: datetime
     """When this process began, by the machine's clock."""

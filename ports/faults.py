@@ -46,6 +46,10 @@ class NotSupported(Fault):
     """The adapter cannot do this at all."""
 
 
+class Forged(Fault):
+    """A notice that the provider did not send: its signature is wrong, or it is no notice at all."""
+
+
 NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
 """A read that failed, for whatever reason, a refusal among them, says nothing about what was asked for. Of an operation
 the same holds, once `Refused` was told apart: nobody knows, or it is tried again."""

@@ -11,6 +11,7 @@ from ..domain.chains import Chain, ChainHead
 from ..domain.exchanges.exchanges import Exchange
 from ..domain.exchanges.funds import ExchangeTransfer
 from ..domain.kyc.clients import Client
+from ..domain.notices import NoticeAddress
 from ..domain.operators.pending_acts import PendingAct
 from ..domain.payments.payments import Payment
 from ..domain.settlement.withdrawals import Withdrawal
@@ -44,6 +45,15 @@ def kyc_request_place(client_id: str) -> str:
 
 def exchange_phone_place(exchange_id: str) -> str:
     return f"exchanges.client_phone:{exchange_id}"
+
+
+def notice_secret_place(adapter: str) -> str:
+    return f"notice_addresses.secret:{adapter}"
+
+
+def open_notice_secret(vault: Vault, adapter: str, sealed: bytes) -> str:
+    """A secret of the address that a provider posts to, the present or the former one. Raises: VaultError."""
+    return vault.unseal(sealed, notice_secret_place(adapter)).decode()
 
 
 def open_exchange_phone(vault: Vault, exchange: Exchange) -> str:
@@ -236,6 +246,8 @@ SEALED: tuple[SealedField, ...] = (
     SealedField(Client, "phone", client_phone_place),
     SealedField(Client, "request", kyc_request_place),
     SealedField(Exchange, "client_phone", exchange_phone_place),
+    SealedField(NoticeAddress, "secret", notice_secret_place),
+    SealedField(NoticeAddress, "former", notice_secret_place),
 )
 """Everything that is sealed in the storage: what a rotation of the vault's keys has to seal anew."""
 

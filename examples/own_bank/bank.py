@@ -1,16 +1,20 @@
 """A bank adapter of one's own, small and whole: an imaginary provider with an HTTP/JSON API, over httpx.
 
 What makes it right is told at each step: the operation id goes along as the provider's idempotency key; every call ends
-in one of three ways; the provider's own id is noted beside our operation, so that it can be found after a crash.
+in one of three ways; the provider's own id is noted beside our operation, so that it can be found after a crash. What
+the provider posts is believed by its signature, and then only as a reason to ask.
 
 `pyproject.toml` of the package that brings it:
 
     [project.entry-points."cambist.banks"]
     example = "examples.own_bank.bank:make"
 
-`cambist.toml` of the installation: `banks = ["example"]`. Credentials: EXAMPLE_BANK_URL, EXAMPLE_BANK_TOKEN.
+`cambist.toml` of the installation: `banks = ["example"]`. Credentials: EXAMPLE_BANK_URL, EXAMPLE_BANK_TOKEN. What to
+enter at the provider for its notices, `cambist notice list` tells.
 """
 
+import hashlib
+import hmac
 import os
 from datetime import datetime
 from typing import Any
@@ -22,11 +26,15 @@ import cambist
 from cambist.ports import (
     BankCapabilities,
     Conflict,
+    Forged,
+    Heard,
+    InboundNotice,
     Invoice,
     InvoiceRequest,
     InvoiceState,
     InvoiceStatus,
     NotConfigured,
+    Notice,
     OutcomeUnknown,
     ProviderNote,
     RefundRequest,
@@ -50,13 +58,21 @@ _REFUNDS = {"sent": RefundStatus.DONE, "failed": RefundStatus.FAILED, "in_progre
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
+class _Told(msgspec.Struct):
+    """The provider's notice."""
+
+    key: str
+    """The idempotency key of what it is about: our operation."""
+
+
 class ExampleBank:
-    """Fills cambist.ports.Bank."""
+    """Fills cambist.ports.Bank, and Notices."""
 
     def __init__(
         self, tools: cambist.Tools, url: str, token: str, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
         self._tools = tools
+        self._token = token
         headers = {"Authorization": f"Bearer {token}"}
         self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=20, transport=transport)
 
@@ -70,7 +86,24 @@ class ExampleBank:
     @property
     def capabilities(self) -> BankCapabilities:
         """What is not said here, the core does not ask for."""
-        return BankCapabilities(own_lifetime=True, refunds=True)
+        return BankCapabilities(own_lifetime=True, refunds=True, sends_notices=True)
+
+    @property
+    def notice_networks(self) -> tuple[str, ...]:
+        """The imaginary provider publishes none: what counts is its signature."""
+        return ()
+
+    async def hear(self, notice: InboundNotice) -> Heard:
+        """The signature is over the raw bytes, so it comes before they are read."""
+        expected = hmac.new(self._token.encode(), notice.body, hashlib.sha256).hexdigest()
+        told = notice.headers.get("x-signature", "").encode("utf-8", "surrogatepass")
+        if not hmac.compare_digest(expected.encode(), told):
+            raise Forged("the signature is wrong")
+        try:
+            operation = msgspec.json.decode(notice.body, type=_Told).key
+        except (msgspec.DecodeError, RecursionError):
+            raise Forged("it is no notice") from None
+        return Heard(notices=(Notice(operation=operation),), body=b"OK")
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
         body = {

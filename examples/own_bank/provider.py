@@ -1,6 +1,8 @@
 """The imaginary provider that bank.py speaks to, as a fake for tests: an httpx transport that keeps its books in
-memory, and can lose answers or be away."""
+memory, posts notices, and can lose answers or be away."""
 
+import hashlib
+import hmac
 import json
 from typing import Any
 
@@ -40,6 +42,19 @@ class Provider(httpx.AsyncBaseTransport):
         if lose:
             raise httpx.ReadTimeout("no answer", request=request)
         return answer
+
+    @staticmethod
+    def notice(key: str, token: str) -> tuple[bytes, dict[str, str]]:
+        """Body and headers of what it posts about the operation of this key."""
+        body = json.dumps({"event": "changed", "key": key}).encode()
+        signature = hmac.new(token.encode(), body, hashlib.sha256).hexdigest()
+        return body, {"Content-Type": "application/json", "X-Signature": signature}
+
+    async def post_notice(self, address: str, key: str, token: str) -> httpx.Response:
+        """Post one to the address that was entered at the provider."""
+        body, headers = self.notice(key, token)
+        async with httpx.AsyncClient(timeout=10) as http:
+            return await http.post(address, content=body, headers=headers)
 
     def pay(self, key: str, amount: int, at: str) -> None:
         """A payer pays."""

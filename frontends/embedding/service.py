@@ -17,14 +17,15 @@ from ...core.usecases.accounts.accounts import NewAccount, create_account, get_a
 from ...core.usecases.accounts.limit_hits import HitCounter
 from ...core.usecases.acts.audit import acting
 from ...core.usecases.jobs import run_due
-from ...core.usecases.notices import on_notice
+from ...core.usecases.notice_addresses import list_addresses
+from ...core.usecases.notice_intake import hear_now
 from ...core.usecases.standing import start_standing
-from ...ports.bank import Notice
 from ...ports.bundle import Ports
 from ...ports.notifier import Notifier
 from ...ports.tools import Tools
 from ..compose import Adapters, House, migrate, open_house
 from ..marking import marks_kept
+from ..notices import begin_hearing
 from ..plugins import needing
 from ..settings import Settings
 from ..telemetry.limit_hits import hits_kept
@@ -132,7 +133,12 @@ class Service:
         A notice is a hint, never the truth: forged, doubled, early and unknown ones change nothing (docs/adapters.md
         "A bank: three ends"). Raises: Fault, when the provider does not answer; let it send the notice again.
         """
-        await on_notice(self.ports, Notice(operation=operation))
+        await hear_now(self.ports, operation)
+
+    async def notice_addresses(self) -> dict[str, str]:
+        """By adapter that hears its provider: the address to enter there, below `base_url`, where `asgi` is mounted.
+        Each holds a secret (docs/adapters.md "Notices"). Raises: VaultError."""
+        return {each.adapter: each.address for each in await list_addresses(self.ports) if each.address is not None}
 
     async def run_due(self) -> int:
         """Do every job that is due now (webhooks, expiries, recoveries), also what they lead to, and return how many
@@ -166,9 +172,16 @@ class Service:
         streams = WindowStreams()
         self._streams.append(streams)
         watch = RequestWatch(self.ports.clock, hits=self._hits)
-        trusted, pages = self.settings.trusted_proxies, self.settings.pages_per_minute
+        settings = self.settings
         return Mounted(
-            create_app(self.ports, trusted_proxies=trusted, streams=streams, watch=watch, pages_per_minute=pages)
+            create_app(
+                self.ports,
+                trusted_proxies=settings.trusted_proxies,
+                streams=streams,
+                watch=watch,
+                pages_per_minute=settings.pages_per_minute,
+                notices_per_minute=settings.notices_per_minute,
+            )
         )
 
     def end_streams(self) -> None:
@@ -213,6 +226,7 @@ async def _opened(
     if migrates:
         await migrate(settings)
     async with open_house(settings, adapters=adapters, around_notifier=event_handler) as house:
+        await begin_hearing(settings, house.ports)
         hits = HitCounter()
         service = Service(house, hits, hears=on_event is not None)
         async with hits_kept(house.ports, hits), nullcontext() if adapters.storage else marks_kept(house):

@@ -21,17 +21,18 @@ from ...ports.deposits import DepositWatcher
 from ...ports.files import FileStore, StoredFile
 from ...ports.kyc import Check, DocumentState, KycVerifier
 from ...ports.mandates import ChargeState, ChargeStatus, MandateBank, MandateState
+from ...ports.notices import Heard, Notices
 from ...ports.payouts import FindingSender, ListingSender, SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
 from ...ports.remittances import RemittanceBank
 from .values import NAMED, PLAIN, Checks, Nonsense, address, filled, instance, wrong_type
 
 _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
-    "bank": (Bank, MandateBank, RemittanceBank, ListingBank, Checkable),
+    "bank": (Bank, MandateBank, RemittanceBank, ListingBank, Notices, Checkable),
     "chain": (ChainWatcher, Checkable),
     "files": (FileStore, Checkable),
     "deposits": (DepositWatcher, Checkable),
-    "kyc": (KycVerifier, Checkable),
+    "kyc": (KycVerifier, Notices, Checkable),
     "payouts": (UsdtSender, FindingSender, ListingSender, Checkable),
     "rates": (RateSource, Checkable),
 }
@@ -189,9 +190,23 @@ def _charge_state(state: ChargeState, path: str) -> None:
         raise Nonsense(f"{path}.transfer: is missing, although it is paid")
 
 
+_BODILESS = (204, 205, 304)
+_LONGEST_BODY = 65_536
+
+
+def _heard(heard: Heard, path: str) -> None:
+    if not 200 <= heard.status <= 599:
+        raise Nonsense(f"{path}.status: is no status of an answer")
+    if len(heard.body) > (0 if heard.status in _BODILESS else _LONGEST_BODY):
+        raise Nonsense(f"{path}.body: is longer than an answer may be")
+    if not heard.content_type.isascii() or not heard.content_type.isprintable() or not heard.content_type:
+        raise Nonsense(f"{path}.content_type: is no content type")
+
+
 _RULES: Mapping[type, Callable[[Any, str], None]] = {
     InvoiceState: _invoice_state,
     MandateState: _mandate_state,
     ChargeState: _charge_state,
+    Heard: _heard,
 }
 """How the fields of one record agree with each other."""

@@ -14,6 +14,8 @@ from .door.operation import AppContext
 from .door.routing import Application
 from .door.streams import WindowStreams
 from .health import Doctor, probe_handlers
+from .notices import PER_MINUTE as NOTICES_PER_MINUTE
+from .notices import NoticeDoor, notices_router
 from .openapi.documentation import docs_router, openapi_handler
 from .operations import OPERATIONS
 from .payer.binding_window import binding_router
@@ -31,12 +33,13 @@ def create_app(
     watch: RequestWatch | None = None,
     is_leaving: Callable[[], bool] = lambda: False,
     pages_per_minute: int = PER_MINUTE,
+    notices_per_minute: int = NOTICES_PER_MINUTE,
 ) -> ASGIApp:
     """The whole HTTP face of a house, as one ASGI application. It opens and closes nothing: that is compose's.
 
     Whoever stops the server ends the `streams` first (see WindowStreams), and says by `is_leaving` that balancers shall
     go elsewhere. Requests are counted, traced and logged by
-    `watch`; of pages a client address may ask for so many a minute.
+    `watch`; of pages and notices a client address may have so many a minute.
     """
     streams = streams or WindowStreams()
     watch = watch or RequestWatch(ports.clock)
@@ -48,6 +51,7 @@ def create_app(
             *routes(ports, context, OPERATIONS),
             window_router(ports, streams, trusted_proxies, limit),
             binding_router(ports, streams, trusted_proxies, limit),
+            notices_router(NoticeDoor(ports, watch, trusted_proxies, notices_per_minute)),
             uploads_router(ports, trusted_proxies),
             kyc_page_router(ports, limit),
             *probe_handlers(doctor, is_leaving),

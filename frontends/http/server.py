@@ -19,6 +19,7 @@ from ..compose import House, open_house, system_clock
 from ..gc_pause import gc_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
+from ..notices import begin_hearing
 from ..open_files import allowed, file_budget
 from ..provider_checks import providers_checked
 from ..registry import counts_alone, registered
@@ -118,6 +119,7 @@ async def running(
             open_house(settings, telemetry=telemetry) as house,
             scraped(settings, telemetry, house.ports),
         ):
+            await begin_hearing(settings, house.ports)
             streams = WindowStreams()
             watch = RequestWatch(house.ports.clock, house.telemetry, house.settings.access_log)
             server = _server(house, streams, watch, ends)
@@ -163,6 +165,7 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Sto
             watch=watch,
             is_leaving=lambda: departure.begun,
             pages_per_minute=settings.pages_per_minute,
+            notices_per_minute=settings.notices_per_minute,
         ),
         http=partial(GatedProtocol, intake, house.ports.ids),  # type: ignore[arg-type]  # called, and nothing else
         ws="none",

@@ -22,8 +22,8 @@ class Tallies:
     def __init__(self) -> None:
         self._counts: dict[Labels, int] = {}
 
-    def add(self, *labels: str) -> None:
-        self._counts[labels] = self._counts.get(labels, 0) + 1
+    def add(self, *labels: str, times: int = 1) -> None:
+        self._counts[labels] = self._counts.get(labels, 0) + times
 
     def read(self) -> list[tuple[Labels, int]]:
         """As of now; one step for the interpreter, so that no other thread meets it half-way."""
@@ -82,6 +82,10 @@ class Counters:
         """port, provider, operation, outcome"""
         self.call_seconds = Durations()
         """port, provider, operation"""
+        self.notices = Tallies()
+        """adapter, outcome"""
+        self.notice_operations = Tallies()
+        """adapter, outcome"""
         self.deliveries = Tallies()
         """outcome"""
         self.delivery_seconds = Durations()

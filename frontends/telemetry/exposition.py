@@ -50,6 +50,8 @@ class Exposition(Collector):
         yield _one("jobs_in_progress", counters.jobs_in_progress)
         yield _counter("provider_calls", counters.calls)
         yield _histogram("provider_call_seconds", counters.call_seconds)
+        yield _counter("notices", counters.notices)
+        yield _counter("notice_operations", counters.notice_operations)
         yield _counter("deliveries", counters.deliveries)
         yield _histogram("delivery_seconds", counters.delivery_seconds)
         yield _one("event_loop_lag_seconds", counters.loop_lag)
@@ -80,6 +82,7 @@ class Exposition(Collector):
             [((each.mode,), _unix(each.completed_at)) for each in signs.settlements if each.completed_at is not None],
         )
         yield _gauge("settlement_late_seconds", [((each.mode,), each.lateness) for each in signs.settlements])
+        yield _gauge("notice_last_seconds", [((name,), _unix(at)) for name, at in signs.notices.items()])
         yield _one("held", None if signs.held is None else float(signs.held))
         yield _one("unreadable_rows", signs.unreadable)
         yield _one("ledger_faults", signs.ledger_faults)

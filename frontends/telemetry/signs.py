@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from ...core.usecases.gateways.gateways import ShownGateway
 from ...core.usecases.holding import read_hold
 from ...core.usecases.ledger.watch import ledger_faults
+from ...core.usecases.notice_addresses import last_heard
 from ...core.usecases.operators import probes
 from ...core.usecases.operators.health import Question
 from ...core.usecases.operators.probes import SettlementSigns, Unknown, Waiting
@@ -48,6 +50,8 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     suspense: int | None = None
     unknown: tuple[Unknown, ...] = ()
     settlements: tuple[SettlementSigns, ...] = ()
+    notices: dict[str, datetime] = msgspec.field(default_factory=dict)
+    """When each provider's notice was last heard."""
     held: bool | None = None
     unreadable: int | None = None
     ledger_faults: int | None = None
@@ -93,6 +97,7 @@ class Reader:
             suspense=await told("suspense", lambda: probes.waiting_suspense(ports)),
             unknown=await told("unknown", lambda: probes.unknown_outcomes(ports)) or (),
             settlements=await told("settlements", lambda: probes.settlements(ports)) or (),
+            notices=await told("notices", lambda: last_heard(ports)) or {},
             held=await told("held", lambda: _is_held(ports)),
             unreadable=await told("unreadable", lambda: count_unreadable(ports)),
             ledger_faults=self._ledger,

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...ports.clock import Clock
-from ...ports.faults import BulkheadFull, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ...ports.faults import BulkheadFull, Forged, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.jobs import Job
 from ..guard.guard import NotInTime
 from ..guard.values import Nonsense
 from .counters import Counters
 from .tracing import Attributes, Tracing, ended
 
-_FINE = frozenset({"done", "refused", "overtaken", "2xx", "not_possible"})
+_FINE = frozenset({"done", "refused", "forged", "overtaken", "2xx", "not_possible"})
 """Outcomes that are no failure of anything: a refusal is an answer."""
 
 
@@ -34,6 +34,7 @@ def outcome_of(fault: BaseException) -> str:
         return "nonsense"
     words = {
         Refused: "refused",
+        Forged: "forged",
         OutcomeUnknown: "unknown",
         BulkheadFull: "full",
         Unavailable: "unavailable",

@@ -12,6 +12,7 @@ from ..compose import House, open_house, system_clock
 from ..gc_pause import gc_paused, keep_for_good
 from ..holding import tell_if_held
 from ..marking import marks_kept
+from ..notices import begin_hearing
 from ..open_files import allowed, file_budget, raise_limit
 from ..provider_checks import providers_checked
 from ..registry import registered
@@ -44,6 +45,7 @@ def work(settings: Settings) -> None:
             keep_for_good()
             await tell_if_held(house.ports)
             tell_of_simulators(house)
+            await begin_hearing(settings, house.ports)
             stopped = asyncio.Event()
 
             def stop(status: int = 0) -> None:

@@ -15,8 +15,9 @@ from cambist.frontends.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 
-FROM_SEVERAL = {"vault": {"vault_key", "vault_pepper"}}
-"""Fields of the settings that are made of other options than the one of their name."""
+FROM_SEVERAL: dict[str, set[str]] = {"vault": {"vault_key", "vault_pepper"}, "notice_networks": set()}
+"""Fields of the settings that are made of other options than the one of their name: of two, and of one for each
+adapter, whose names nobody knows beforehand."""
 
 
 def test_every_kind_of_job_has_a_handler() -> None:

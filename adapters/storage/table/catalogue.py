@@ -20,6 +20,7 @@ from ....core.domain.installation import Installation
 from ....core.domain.kyc.clients import Client
 from ....core.domain.kyc.kyc import Upload
 from ....core.domain.ledger import JournalEntry, LedgerAccount
+from ....core.domain.notices import NoticeAddress
 from ....core.domain.operators.audit import AuditEntry
 from ....core.domain.operators.pending_acts import PendingAct
 from ....core.domain.payments.outcomes import UnknownOutcome
@@ -217,6 +218,8 @@ CATALOGUE: tuple[Table, ...] = (
     Table(FeedEntry, "feed_entries", indexes=(("account_id", "position", "id"),), narrow=True),
     Table(Feed, "feeds", narrow=True),
     Table(Gateway, "gateways", narrow=True),
+    # One for each adapter that hears its provider.
+    Table(NoticeAddress, "notice_addresses", narrow=True),
     Table(KnownRate, "known_rates", narrow=True),
     # Found by ranges of ids, which the primary key follows.
     Table(LimitHits, "limit_hits", sums=("count",), narrow=True),

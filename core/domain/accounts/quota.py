@@ -212,24 +212,43 @@ def client_ip(peer: str | None, forwarded_for: str | None, trusted_proxies: Coll
 def is_trusted(peer: str | None, trusted_proxies: Collection[Network]) -> bool:
     """Whether a trusted proxy is at the other end of the socket."""
     address = _address(peer or "") if trusted_proxies else None
-    return address is not None and _is_among(address, trusted_proxies)
+    return address is not None and is_among(address, trusted_proxies)
+
+
+def client_address(
+    peer: str | None, forwarded_for: str | None, trusted_proxies: Collection[Network]
+) -> IPv4Address | IPv6Address | None:
+    """The same source as an address, IPv6 in full; None where it has none."""
+    return _first_untrusted(peer or "", forwarded_for or "", trusted_proxies)
+
+
+def is_among(address: IPv4Address | IPv6Address, networks: Collection[Network]) -> bool:
+    """Whether an address is in one of the networks."""
+    return any(address in network for network in networks)
 
 
 @lru_cache(maxsize=4096)
 def _behind_proxies(peer: str, forwarded_for: str, trusted_proxies: frozenset[Network]) -> str:
     """Kept, because a client sends many requests; long headers are not, because anybody may send them."""
+    address = _first_untrusted(peer, forwarded_for, trusted_proxies)
+    return "unknown" if address is None else _source(address)
+
+
+def _first_untrusted(
+    peer: str, forwarded_for: str, trusted_proxies: Collection[Network]
+) -> IPv4Address | IPv6Address | None:
     address = _address(peer)
     if address is None:
-        return "unknown"
-    if forwarded_for and _is_among(address, trusted_proxies):
+        return None
+    if forwarded_for and is_among(address, trusted_proxies):
         for hop in reversed(forwarded_for.split(",")):
             named = _address(hop)
             if named is None:
                 break
             address = named
-            if not _is_among(address, trusted_proxies):
+            if not is_among(address, trusted_proxies):
                 break
-    return _source(address)
+    return address
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
@@ -249,10 +268,6 @@ def _read_address(text: str) -> IPv4Address | IPv6Address | None:
     except ValueError:
         return None
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
-
-
-def _is_among(address: IPv4Address | IPv6Address, trusted: Collection[Network]) -> bool:
-    return any(address in network for network in trusted)
 
 
 def _source(address: IPv4Address | IPv6Address) -> str:

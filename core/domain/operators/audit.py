@@ -23,6 +23,7 @@ from ..exchanges.funds import ExchangeTransfer
 from ..gateways.gateways import Gateway
 from ..installation import Installation
 from ..kyc.clients import Client
+from ..notices import NoticeAddress
 from ..payments.payments import Payment, Suspense
 from ..refunds.refunds import Refund
 from ..settlement.settlement import SettlementBatch
@@ -102,6 +103,7 @@ SAFE: Mapping[type[Any], tuple[str, ...]] = {
     Gateway: ("status", "reason"),
     SettlementBatch: ("mode", "cutoff", "rate_market"),
     Delivery: ("status", "attempts"),
+    NoticeAddress: ("former_until",),
     Installation: ("held_since", "held_because", "as_of"),
 }
 """What of a record an audit row may say. An account's settings come on top, of secrets only whether they are set."""

@@ -8,6 +8,8 @@ from ...domain.accounts.quota import WINDOW, Verdict, bucket, limits, verdict, w
 
 PAGES = "pages:ip"
 """The counter of pages by client address."""
+NOTICES = "notices:ip"
+"""The counter of providers' notices by address."""
 
 
 async def admit(ports: Ports, method: str, path: str, ip: str, api_key: str | None) -> Verdict:

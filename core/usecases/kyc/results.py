@@ -82,6 +82,9 @@ class Checks(Followed[Client, Check | Refused, KycVerifier]):
     follow_up = FOLLOW
     record = Client
 
+    def owns(self, operation: str, /) -> bool:
+        return read_operation(operation) is not None
+
     async def load(self, _ports: Ports, unit: Unit, object_id: str, /) -> Client | None:
         return await unit[Client].get(object_id)
 

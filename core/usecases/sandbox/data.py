@@ -27,6 +27,7 @@ from ...domain.installation import Installation
 from ...domain.kyc.clients import Client
 from ...domain.kyc.kyc import Upload
 from ...domain.ledger import JournalEntry, LedgerAccount
+from ...domain.notices import NoticeAddress
 from ...domain.operators.audit import AuditEntry
 from ...domain.operators.pending_acts import PendingAct
 from ...domain.payments.outcomes import UnknownOutcome
@@ -178,6 +179,7 @@ STAYS: Mapping[type[Any], str] = {
     Feed: "a cursor that somebody holds must not come to lie beyond the end",
     DirectionSwitch: "is no account's",
     LimitHits: "is no account's: whose requests were refused is not kept",
+    NoticeAddress: "is no account's: it is an adapter's",
     KnownRate: "is no account's, or belongs to the clock of one, which stays",
     Upload: "test mode grants none",
     Job: "those of an object go with it; all others end by themselves, or are no account's",

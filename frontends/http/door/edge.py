@@ -15,6 +15,7 @@ from litestar.types import ASGIApp, HTTPRequestEvent, HTTPScope, Message, Receiv
 
 from ....core.domain.accounts.quota import Header, Network, Verdict, api_path, headers, normalise_path
 from ....core.domain.errors import Refusal
+from ....core.domain.notices import PATH as NOTICES
 from ....core.usecases.accounts.admission import admit
 from ....ports.bundle import Ports
 from ....ports.clock import Ids
@@ -103,7 +104,8 @@ class Edge:
                 await refused(internal_error()).write(send_with_headers)
 
     async def _count(self, scope: HTTPScope, path: str, known: dict[bytes, bytes]) -> Verdict | None:
-        relative = api_path(path)
+        # Providers are counted by a limit of their own (notices.py).
+        relative = None if path.startswith(NOTICES) else api_path(path)
         if relative is None:
             return None
         address = address_of(scope, self._trusted)

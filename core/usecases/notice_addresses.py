@@ -1,0 +1,124 @@
+"""The addresses that providers post notices to: made at the first start, the same for all processes, shown to
+operators, given a new secret by them (docs/operations.md "Notices of providers")."""
+
+from collections.abc import Collection
+from datetime import datetime
+from hmac import compare_digest
+from ipaddress import IPv4Network, IPv6Network
+from urllib.parse import quote
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.storage import OneOf, Unit
+from ..domain.errors import Refusal
+from ..domain.notices import PATH, SECRET_BYTES, NoticeAddress, rotated
+from .sealed import notice_secret_place, open_notice_secret
+from .units import retrying
+
+RECENT = 5.0
+"""Seconds within which a process hears of a rotation that another one did."""
+
+_MADE_ALREADY = ("notice_addresses_id",)
+
+
+class ShownAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one provider posts. Its repr hides the secret."""
+
+    adapter: str
+    address: str | None
+    """Null until the service was started for the first time with this adapter."""
+    networks: tuple[IPv4Network | IPv6Network, ...]
+    """Where notices may come from; empty: from anywhere."""
+    heard_at: datetime | None = None
+    former_until: datetime | None = None
+    """Until when the address before counts, too."""
+
+    def __repr__(self) -> str:
+        return f"<address of {self.adapter}>"
+
+
+async def make_addresses(ports: Ports) -> None:
+    """Give each adapter that hears notices its address, unless it has one; called where a process begins to serve or
+    to work."""
+    async with ports.storage.unit() as unit:
+        there = {each.id for each in await _found(unit, ports.notice_networks)}
+    for adapter in ports.notice_networks:
+        if adapter not in there:
+            await retrying(ports.storage, lambda unit, name=adapter: _made(ports, unit, name), again_on=_MADE_ALREADY)  # type: ignore[misc]
+
+
+async def _made(ports: Ports, unit: Unit, adapter: str) -> NoticeAddress:
+    present = await unit[NoticeAddress].get(adapter)
+    if present is not None:
+        return present
+    return unit[NoticeAddress].add(
+        NoticeAddress(id=adapter, secret=_new_secret(ports, adapter), created_at=ports.clock.now())
+    )
+
+
+def _new_secret(ports: Ports, adapter: str) -> bytes:
+    return ports.vault.seal(ports.ids.secret(SECRET_BYTES).encode(), notice_secret_place(adapter))
+
+
+async def is_address(ports: Ports, adapter: str, secret: str) -> bool:
+    """Whether this is the secret of the adapter's address. It takes as long for a wrong one as for the right one.
+    Raises: Unavailable; VaultError."""
+    record = await ports.storage.recent(NoticeAddress, adapter, within=RECENT)
+    if record is None:
+        return False
+    told, found = secret.encode("utf-8", "surrogatepass"), False
+    for sealed in (record.secret, record.former_at(ports.clock.now())):
+        if sealed is not None:
+            found |= compare_digest(open_notice_secret(ports.vault, adapter, sealed).encode(), told)
+    return found
+
+
+async def list_addresses(ports: Ports) -> list[ShownAddress]:
+    """The addresses of all adapters that hear notices, with their secrets. Raises: VaultError."""
+    async with ports.storage.unit() as unit:
+        records = {each.id: each for each in await _found(unit, ports.notice_networks)}
+    return [_shown(ports, adapter, records.get(adapter)) for adapter in ports.notice_networks]
+
+
+async def rotate_address(ports: Ports, adapter: str) -> ShownAddress:
+    """Give an adapter a new address; the present one counts for a day still. Raises: Refusal GATEWAY_NOT_FOUND;
+    VaultError."""
+    if adapter not in ports.notice_networks:
+        raise Refusal("GATEWAY_NOT_FOUND", "No adapter of this name hears notices")
+    secret = _new_secret(ports, adapter)
+
+    async def work(unit: Unit) -> NoticeAddress:
+        present = await unit[NoticeAddress].get(adapter)
+        if present is None:
+            return await _made(ports, unit, adapter)
+        return unit[NoticeAddress].save(rotated(present, secret, ports.clock.now()))
+
+    return _shown(ports, adapter, await retrying(ports.storage, work, again_on=_MADE_ALREADY))
+
+
+async def last_heard(ports: Ports) -> dict[str, datetime]:
+    """When each provider was last heard, of those that were."""
+    async with ports.storage.unit() as unit:
+        found = await _found(unit, ports.notice_networks)
+    return {each.id: each.heard_at for each in found if each.heard_at is not None}
+
+
+async def _found(unit: Unit, adapters: Collection[str]) -> list[NoticeAddress]:
+    if not adapters:
+        return []
+    return await unit[NoticeAddress].find(id=OneOf(tuple(adapters)), limit=len(adapters), readable=True)
+
+
+def _shown(ports: Ports, adapter: str, record: NoticeAddress | None) -> ShownAddress:
+    networks = ports.notice_networks[adapter]
+    if record is None:
+        return ShownAddress(adapter=adapter, address=None, networks=networks)
+    secret = open_notice_secret(ports.vault, adapter, record.secret)
+    return ShownAddress(
+        adapter=adapter,
+        address=f"{ports.urls.base_url}{PATH}{quote(adapter, safe='')}/{secret}",
+        networks=networks,
+        heard_at=record.heard_at,
+        former_until=record.former_until if record.former_at(ports.clock.now()) else None,
+    )

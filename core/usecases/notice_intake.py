@@ -1,0 +1,143 @@
+"""Takes in what a provider tells us unasked: it is kept before it is answered, and a job asks for the state. Whose
+operation it is about, notices.py tells (docs/adapters.md "Notices")."""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ...ports.bank import Notice
+from ...ports.bundle import Ports
+from ...ports.clock import TestClock
+from ...ports.faults import NO_ANSWER, NotSupported
+from ...ports.jobs import Job
+from ...ports.notices import Heard, InboundNotice, Notices
+from ...ports.storage import Unit
+from ..domain.accounts.accounts import Owned
+from ..domain.exchanges.exchanges import Exchange, operation_exchange
+from ..domain.exchanges.funds import ExchangeTransfer
+from ..domain.exchanges.returns import returned_transfer
+from ..domain.kyc.clients import read_operation
+from ..domain.notices import NoticeAddress, believed
+from ..domain.payments.payments import Payment
+from ..domain.refunds.refunds import Refund
+from ..domain.refunds.suspense_returns import returned_money
+from .notice_addresses import RECENT
+from .notices import on_notice
+from .payments.recurring import bound_by
+from .refunds.progress import REFUNDS
+from .refunds.suspense_progress import SUSPENSE_RETURNS, find_suspense
+from .schedule import FollowUp, pause_after, reschedule_at
+from .test_clock import find_test_clock
+from .units import retrying
+
+HEAR = FollowUp("notice.heard")
+"""The job that asks about an operation of which a notice told: one, however often it is told of."""
+
+TRIED_FOR = timedelta(hours=24)
+"""How long a provider that does not answer is asked because of a notice; its own schedule asks on."""
+
+_ADVANCING = timedelta(seconds=5)
+"""After it a job looks again whether the test clock that its object lives by still moves."""
+
+_RACES = ("jobs_id",)
+
+log = logging.getLogger("cambist.notices")
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """A notice that is kept."""
+
+    answer: Heard
+    named: int
+    """Operations that are asked about."""
+    ignored: int
+    """Operations that can be none of ours, or were too many."""
+
+
+async def take_notice(ports: Ports, adapter: str, notice: InboundNotice) -> Taken:
+    """Have an adapter hear a notice, and write down whose operations it names, in one unit: whoever is answered after
+    that need not repeat it. Nobody is asked for a state here.
+
+    Raises: what `Notices.hear` raises; NotSupported where there is no such adapter; Unavailable when it cannot be kept.
+    """
+    answer = await _hearer(ports, adapter).hear(notice)
+    operations, ignored = believed(each.operation for each in answer.notices)
+    await _keep(ports, adapter, operations)
+    return Taken(answer=answer, named=len(operations), ignored=ignored)
+
+
+def _hearer(ports: Ports, adapter: str) -> Notices:
+    for each in (ports.banks.banks.get(adapter), ports.kyc):
+        if isinstance(each, Notices) and each.name == adapter:
+            return each
+    raise NotSupported(f"no adapter {adapter} hears notices")
+
+
+async def _keep(ports: Ports, adapter: str, operations: Sequence[str]) -> None:
+    now = ports.clock.now()
+    address = await ports.storage.recent(NoticeAddress, adapter, within=RECENT)
+    is_to_be_noted = address is not None and address.is_to_be_noted(now)
+    if not operations and not is_to_be_noted:
+        return
+
+    async def work(unit: Unit) -> None:
+        for operation in operations:
+            await HEAR.plan(unit, operation, now, now, anew=True)
+        present = await unit[NoticeAddress].get(adapter) if is_to_be_noted else None
+        if present is not None and present.is_to_be_noted(now):
+            unit[NoticeAddress].change(present, heard_at=now)
+
+    await retrying(ports.storage, work, again_on=_RACES)
+
+
+async def follow_notice(ports: Ports, job: Job) -> None:
+    """The job: asks about the operation that a notice named, again where its provider does not answer. It is done in
+    the time in which the operation's object lives."""
+    test_clock = await _test_clock_of(ports, job.argument)
+    if test_clock is not None and test_clock.is_advancing:
+        await reschedule_at(ports, job, ports.clock.now() + _ADVANCING)
+        return
+    due: datetime | None = None
+    try:
+        with ports.clock.entered(test_clock):
+            await on_notice(ports, Notice(operation=job.argument))
+    except NO_ANSWER as fault:
+        now = ports.clock.now()
+        due = now + pause_after(job.attempts) if now < job.created_at + TRIED_FOR else None
+        log.info("%s: a notice came, and the provider does not say how it stands: %s", job.argument, fault)
+    await reschedule_at(ports, job, due)
+
+
+async def hear_now(ports: Ports, operation: str) -> None:
+    """Ask at once about an operation of which a notice told, in the time in which its object lives. Raises: what the
+    provider's port raises."""
+    with ports.clock.entered(await _test_clock_of(ports, operation)):
+        await on_notice(ports, Notice(operation=operation))
+
+
+async def _test_clock_of(ports: Ports, operation: str) -> TestClock | None:
+    async with ports.storage.unit() as unit:
+        found = await _object_of(unit, operation)
+        return None if found is None else await find_test_clock(unit, found.account_id, found.mode)
+
+
+async def _object_of(unit: Unit, operation: str) -> Owned | None:
+    """The object that an operation belongs to; None also for a check, which only live mode has."""
+    if read_operation(operation) is not None:
+        return None
+    if REFUNDS.owns(operation):
+        return await unit[Refund].get(operation)
+    if SUSPENSE_RETURNS.owns(operation):
+        for money_id, _ in returned_money(operation):
+            suspense = await find_suspense(unit, money_id)
+            if suspense is not None:
+                return suspense
+        return None
+    exchange_id, transfer_id = operation_exchange(operation), returned_transfer(operation)
+    if exchange_id is not None:
+        return await unit[Exchange].get(exchange_id)
+    if transfer_id is not None:
+        return await unit[ExchangeTransfer].get(transfer_id)
+    return await unit[Payment].get(bound_by(operation) or operation)

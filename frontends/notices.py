@@ -1,0 +1,49 @@
+"""Which adapters hear their providers, and from where: told when the house is wired (docs/adapters.md "Notices")."""
+
+import logging
+from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network
+
+from ..core.usecases.notice_addresses import make_addresses
+from ..ports.bundle import Ports
+from ..ports.notices import Notices
+from .option_readers import notice_key, read_networks
+from .plugins import PluginError
+from .settings import Settings
+
+Networks = tuple[IPv4Network | IPv6Network, ...]
+
+log = logging.getLogger("cambist.notices")
+
+
+def notice_networks(settings: Settings, ports: Ports) -> Mapping[str, Networks]:
+    """The networks of each adapter that is a Notices: the operator's, else its own. Raises: PluginError where the
+    adapter's are none, or two adapters would have one address."""
+    found: dict[str, Networks] = {}
+    for adapter in (*ports.banks.banks.values(), ports.kyc):
+        if not isinstance(adapter, Notices):
+            continue
+        if adapter.name in found:
+            raise PluginError(f"two adapters that hear notices are named {adapter.name!r}: each needs its own address")
+        own = settings.notice_networks.get(notice_key(adapter.name))
+        found[adapter.name] = _declared(adapter) if own is None else own
+    return found
+
+
+def _declared(adapter: Notices) -> Networks:
+    try:
+        return read_networks(list(adapter.notice_networks))
+    except (TypeError, ValueError):
+        raise PluginError(
+            f"the adapter {adapter.name!r} ({type(adapter).__name__}) has no good `notice_networks`: they must be "
+            "networks such as 10.0.0.0/8 or single addresses"
+        ) from None
+
+
+async def begin_hearing(settings: Settings, ports: Ports) -> None:
+    """Called where a process begins to serve or to work: each adapter that hears notices has its address from then on,
+    and an operator who restricts one that is not there is told."""
+    await make_addresses(ports)
+    known = {notice_key(name) for name in ports.notice_networks}
+    for name in sorted(settings.notice_networks.keys() - known):
+        log.warning("CAMBIST_%s_NOTICE_NETWORKS restricts nothing: no adapter of this name hears notices", name.upper())

@@ -1,0 +1,97 @@
+"""A service whose bank hears its provider (examples/own_bank), with a hand on what the provider posts."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+import cambist
+from cambist.core.domain.notices import NoticeAddress
+from cambist.core.usecases.notice_intake import HEAR
+from cambist.ports.jobs import Job
+from examples.own_bank.bank import NAME, ExampleBank
+from examples.own_bank.provider import Provider
+
+TOKEN = "a-token-that-must-not-show"
+PROVIDER_AT = "203.0.113.5"
+
+
+class Hearing(ExampleBank):
+    """The example's bank, whose networks a test chooses."""
+
+    networks: tuple[str, ...] = ()
+
+    @property
+    def notice_networks(self) -> tuple[str, ...]:
+        return self.networks
+
+
+@dataclass
+class World:
+    """An open service, its bank and the bank's provider."""
+
+    service: cambist.Service
+    bank: Hearing
+    provider: Provider
+    merchant: cambist.Merchant
+
+    async def path(self) -> str:
+        """Where the provider posts, below the service's root."""
+        return urlsplit((await self.service.notice_addresses())[NAME]).path
+
+    async def post(
+        self,
+        body: bytes,
+        headers: Mapping[str, str] | None = None,
+        *,
+        path: str | None = None,
+        peer: str = PROVIDER_AT,
+        method: str = "POST",
+    ) -> httpx.Response:
+        """Whoever is at `peer` posts this to the bank's address, or to `path`."""
+        transport = httpx.ASGITransport(self.service.asgi(), client=(peer, 4711))  # type: ignore[arg-type]
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            return await http.request(method, path or await self.path(), content=body, headers=headers)
+
+    async def tell(self, operation: str, **more: Any) -> httpx.Response:
+        """The provider posts a notice about this operation."""
+        return await self.post(*Provider.notice(operation, TOKEN), **more)
+
+    def pay(self, operation: str, kopecks: int = 490_00) -> None:
+        """A payer pays the invoice of this operation; nobody is told."""
+        self.provider.pay(operation, kopecks, datetime.now(UTC).isoformat())
+
+    async def jobs(self) -> list[Job]:
+        """What waits to be asked about because of notices."""
+        async with self.service.ports.storage.unit() as unit:
+            return [job for job in await unit[Job].find(limit=1000) if job.kind == HEAR.kind]
+
+    async def address(self) -> NoticeAddress:
+        found = await self.service.ports.storage.get(NoticeAddress, NAME)
+        assert found is not None
+        return found
+
+    async def status(self, payment: cambist.Payment) -> str:
+        return (await self.merchant.payment(payment.id)).status.value
+
+
+@asynccontextmanager
+async def hearing(
+    database: str = "memory://", *, networks: tuple[str, ...] = (), mode: str = "live", **settings: Any
+) -> AsyncIterator[World]:
+    """A service on this database, whose bank of this mode is the example's."""
+    provider = Provider()
+    async with cambist.open() as aside:
+        bank = Hearing(aside.tools(), "https://bank.example", TOKEN, transport=provider)
+        bank.networks = networks
+        adapters = cambist.Adapters(banks={cambist.Mode(mode): [bank]})
+        told = msgspec.structs.replace(cambist.Settings(database_url=database), **settings)
+        async with cambist.open(told, adapters=adapters, migrated=database.startswith("sqlite")) as service:
+            account = await service.create_account("My shop")
+            yield World(service, bank, provider, await service.merchant(account.account_id, mode))
+        await bank.close()
