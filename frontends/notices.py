@@ -4,7 +4,10 @@ import logging
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network
 
-from ..core.usecases.notice_addresses import make_addresses
+from ..core.domain.accounts.accounts import Mode
+from ..core.domain.days import iso
+from ..core.usecases.notice_addresses import ShownAddress, list_addresses, make_addresses
+from ..core.usecases.operators.doctor import Finding, ok, warning
 from ..ports.bundle import Ports
 from ..ports.notices import Notices
 from .option_readers import notice_key, read_networks
@@ -47,3 +50,22 @@ async def begin_hearing(settings: Settings, ports: Ports) -> None:
     known = {notice_key(name) for name in ports.notice_networks}
     for name in sorted(settings.notice_networks.keys() - known):
         log.warning("CAMBIST_%s_NOTICE_NETWORKS restricts nothing: no adapter of this name hears notices", name.upper())
+
+
+async def judge_notices(ports: Ports) -> Finding:
+    """Which address is to be entered at which provider, and whether the provider can reach it."""
+    shown = await list_addresses(ports)
+    if not shown:
+        return ok("no adapter hears notices of its provider")
+    missing = [each.adapter for each in shown if each.address is None]
+    if missing:
+        return warning(f"notices have no address yet: {', '.join(missing)}", "start the service: it makes them")
+    told = "; ".join(f"{each.adapter} at {each.address} ({_last(each)})" for each in shown)
+    live = {*ports.banks.order.get(Mode.LIVE.value, ()), ports.kyc.name}
+    if live & {each.adapter for each in shown} and not ports.urls.base_url.startswith("https://"):
+        return warning(f"notices are taken: {told}", "providers post to https only: set CAMBIST_BASE_URL")
+    return ok(f"notices are taken: {told}")
+
+
+def _last(shown: ShownAddress) -> str:
+    return "never heard" if shown.heard_at is None else f"last heard {iso(shown.heard_at)}"

@@ -29,6 +29,11 @@ class Nginx:
         """The lines of its error log."""
         return (self._folder / "error.log").read_text("utf-8").splitlines()
 
+    @property
+    def accesses(self) -> list[str]:
+        """The lines of its access log."""
+        return (self._folder / "access.log").read_text("utf-8").splitlines()
+
 
 @contextmanager
 def own_nginx(folder: Path, upstreams: Sequence[str]) -> Iterator[Nginx]:
@@ -81,7 +86,7 @@ pid {folder}/nginx.pid;
 error_log {folder}/error.log info;
 events {{ worker_connections 2048; }}
 http {{
-{kept}access_log {folder}/access.log;
-{text}
+{kept}{text}
+access_log {folder}/access.log cambist;
 }}
 """

@@ -11,11 +11,21 @@ import httpx
 import msgspec
 
 import cambist
+from cambist.adapters.clock import VirtualClock
 from cambist.core.domain.notices import NoticeAddress
+from cambist.core.usecases.notice_addresses import list_addresses
 from cambist.core.usecases.notice_intake import HEAR
+from cambist.frontends.compose import open_house
+from cambist.frontends.http.app import create_app
+from cambist.frontends.http.notices import PER_MINUTE
+from cambist.frontends.notices import begin_hearing
+from cambist.frontends.telemetry.requests import RequestWatch
+from cambist.frontends.telemetry.telemetry import Telemetry
+from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from examples.own_bank.bank import NAME, ExampleBank
 from examples.own_bank.provider import Provider
+from tests.contracts.storage_kit import START
 
 TOKEN = "a-token-that-must-not-show"
 PROVIDER_AT = "203.0.113.5"
@@ -47,14 +57,14 @@ class World:
     async def post(
         self,
         body: bytes,
-        headers: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | list[tuple[bytes, bytes]] | None = None,
         *,
         path: str | None = None,
         peer: str = PROVIDER_AT,
         method: str = "POST",
     ) -> httpx.Response:
         """Whoever is at `peer` posts this to the bank's address, or to `path`."""
-        transport = httpx.ASGITransport(self.service.asgi(), client=(peer, 4711))  # type: ignore[arg-type]
+        transport = httpx.ASGITransport(self.service.asgi(), client=(peer, 4711))
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
             return await http.request(method, path or await self.path(), content=body, headers=headers)
 
@@ -94,4 +104,37 @@ async def hearing(
         async with cambist.open(told, adapters=adapters, migrated=database.startswith("sqlite")) as service:
             account = await service.create_account("My shop")
             yield World(service, bank, provider, await service.merchant(account.account_id, mode))
+        await bank.close()
+
+
+@dataclass
+class Watched:
+    """A house under a virtual clock, which is counted."""
+
+    clock: VirtualClock
+    ports: Ports
+    telemetry: Telemetry
+    http: httpx.AsyncClient
+    address: str
+
+    def told(self) -> dict[tuple[str, ...], int]:
+        """What became of notices, by adapter and outcome."""
+        return dict(self.telemetry.counters.notices.read())
+
+
+@asynccontextmanager
+async def watched(kind: type[Hearing] = Hearing, notices_per_minute: int = PER_MINUTE) -> AsyncIterator[Watched]:
+    """A house in memory whose live bank is the example's, of this kind."""
+    clock = VirtualClock(START)
+    telemetry = Telemetry(clock)
+    async with cambist.open() as aside:
+        bank = kind(aside.tools(), "https://bank.example", TOKEN, transport=Provider())
+        adapters = cambist.Adapters(banks={cambist.Mode.LIVE: [bank]})
+        settings = cambist.Settings(database_url="memory://")
+        async with open_house(settings, clock=clock, adapters=adapters, telemetry=telemetry) as house:
+            await begin_hearing(settings, house.ports)
+            [shown] = await list_addresses(house.ports)
+            app = create_app(house.ports, watch=RequestWatch(clock, telemetry), notices_per_minute=notices_per_minute)
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as http:  # type: ignore[arg-type]
+                yield Watched(clock, house.ports, telemetry, http, shown.address or "")
         await bank.close()

@@ -11,7 +11,7 @@ import pytest
 
 import cambist
 from cambist.conformance import BankBench
-from cambist.ports import Invoice, ProviderNote
+from cambist.ports import InboundNotice, Invoice, ProviderNote
 from examples.own_bank.bank import NAME, ExampleBank
 from examples.own_bank.provider import Provider
 
@@ -30,6 +30,11 @@ class ExampleBench(BankBench):
 
     async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:  # noqa: ARG002 - the bench's signature
         self.provider.pay(operation, kopecks, self.clock.now().isoformat())
+
+    async def notice(self, operation: str) -> InboundNotice:
+        body, headers = self.provider.notice(operation, TOKEN)
+        lower = {name.lower(): value for name, value in headers.items()}
+        return InboundNotice(headers=lower, body=body, query={}, address="203.0.113.5")
 
     async def lose_next_answer(self, *, done: bool) -> None:
         self.provider.lose = done

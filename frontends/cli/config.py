@@ -3,6 +3,7 @@
 import click
 
 from ..plugins import all_installed, named_by
+from .notices import address_document, address_table, known_addresses
 from .output import Answer, table
 from .session import answering, loaded_settings
 
@@ -21,18 +22,20 @@ def check() -> Answer:
     rows = [(each.name, each.value, each.origin, each.meaning) for each in loaded.explained]
     adapters = all_installed(named_by(loaded.settings))
     of_adapters = [(each.kind, each.name, each.comes_from, ", ".join(each.used_by)) for each in adapters]
-    text = "\n\n".join(
-        (
-            table(("setting", "value", "from", "meaning"), rows),
-            table(("adapter", "name", "from", "named by"), of_adapters),
-        )
-    )
+    addresses, why_not = known_addresses(loaded.settings)
+    tables = [
+        table(("setting", "value", "from", "meaning"), rows),
+        table(("adapter", "name", "from", "named by"), of_adapters),
+    ]
+    if addresses or why_not:
+        tables.append(why_not or address_table(addresses))
     return Answer(
         document={
             "config_file": file,
             "settings": list(loaded.explained),
             "warnings": list(loaded.warnings),
             "adapters": adapters,
+            "notices": None if why_not else [address_document(each) for each in addresses],
         },
-        text=text,
+        text="\n\n".join(tables),
     )

@@ -15,6 +15,7 @@ from ...ports.faults import Fault
 from ...ports.vault import VaultError
 from .. import doctor as around
 from ..compose import key_file, open_house
+from ..notices import judge_notices
 from ..settings import SettingsError
 from ..simulators import judge_simulators
 from .session import loaded_settings
@@ -25,7 +26,7 @@ _MARGIN = 5.0
 """Seconds after which one that does not even stop is left behind."""
 
 Told = tuple[str, Finding]
-_SIMULATORS = "simulators"
+_SIMULATORS, _NOTICES = "simulators", "notices"
 _LOOKED_AT_FIRST = ("database", "schema", "secrets")
 """What must be well before a house is opened: opening would make files, or bring the schema up."""
 
@@ -87,7 +88,7 @@ async def _checks(examined: around.Examined, limit: float, *, full: bool) -> Asy
     if not missing and own is not None and not own.exists():
         missing = ["secrets"]
     if missing:
-        for name in (*doctor.CHECKS, _SIMULATORS):
+        for name in (*doctor.CHECKS, _SIMULATORS, _NOTICES):
             yield name, warning(f"not looked at, because of {missing[0]}", f"see {missing[0]}")
         return
     async for each in _checks_inside(examined, limit, full=full):
@@ -111,6 +112,7 @@ async def _checks_inside(examined: around.Examined, limit: float, *, full: bool)
             else:
                 yield name, await _bounded(name, check(ports), limit)
         yield _SIMULATORS, judge_simulators(opened)
+        yield _NOTICES, await _bounded(_NOTICES, judge_notices(ports), limit)
     finally:
         await _bounded("house", _closed(house.__aexit__(None, None, None)), limit)
 

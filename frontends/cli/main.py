@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, str] = {
     "resume": "hold",
     "event": "events",
     "gateway": "gateways",
+    "notice": "notices",
     "console": "console",
     "listen": "listen",
     "openapi": "openapi",

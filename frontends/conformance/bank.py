@@ -23,6 +23,7 @@ from ...ports.faults import Fault, NotConfigured, NotSupported, OutcomeUnknown, 
 from ...ports.mandates import MandateBank
 from ...ports.remittances import RemittanceBank
 from .benches import BankBench, check_hidden, check_name
+from .hearing import NoticeRules, Told, told
 
 OPERATION = "pay_conformance_1"
 OTHER = "pay_conformance_2"
@@ -288,6 +289,15 @@ class TestRefunds:
         await bank_bench.bank.refund(_back(invoice, 60_00))
         with pytest.raises(Refused):
             await bank_bench.bank.refund(_back(invoice, 40_01, "ref_conformance_2"))
+
+
+class TestNotices(NoticeRules):
+    """What the bank's provider posts is believed where it is genuine, and then as a hint."""
+
+    @pytest.fixture
+    async def noticed(self, bank_bench: BankBench) -> Told:
+        await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
+        return told(bank_bench.bank, await bank_bench.notice(OPERATION), OPERATION, OTHER, bank_bench)
 
 
 class TestWhatItSays:

@@ -19,6 +19,7 @@ from ...ports.clock import Clock
 from ...ports.deposits import DepositWatcher
 from ...ports.faults import Fault
 from ...ports.kyc import Document, KycVerifier, Purpose
+from ...ports.notices import InboundNotice
 from ...ports.notifier import Notifier
 from ...ports.payouts import SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
@@ -66,6 +67,8 @@ class BankBench:
     """Of a person who may be sent money at this bank."""
     bank_id = "bank1"
     """That person's bank."""
+    signs_notices = True
+    """What its provider posts is signed, so that the adapter itself tells forged ones."""
 
     def request(self, operation: str, kopecks: int = 100_00) -> InvoiceRequest:
         """An order of an invoice."""
@@ -76,6 +79,10 @@ class BankBench:
     async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:
         """A payer pays so much for the invoice of this operation."""
         _unplayed("a payer")
+
+    async def notice(self, operation: str) -> InboundNotice:
+        """What the provider posts when something happened to this operation, as it arrives."""
+        _unplayed("notices")
 
     async def lose_next_answer(self, *, done: bool) -> None:
         """The next writing call gets no answer; `done`: the bank has carried it out all the same."""
@@ -176,6 +183,8 @@ class KycBench:
     phone = "+79001234567"
     email = "person@example.com"
     user_type = "individual"
+    signs_notices = True
+    """What the verifier posts is signed, so that the adapter itself tells forged ones."""
     documents: tuple[Document, ...] = (
         Document(purpose=Purpose.SELFIE, key="selfie", content_type="image/jpeg"),
         Document(purpose=Purpose.DOCUMENT, key="document", content_type="image/png"),
@@ -189,6 +198,10 @@ class KycBench:
     async def fail(self, operation: str) -> None:
         """The check of this operation ends badly."""
         _unplayed("a person who is refused")
+
+    async def notice(self, operation: str) -> InboundNotice:
+        """What the verifier posts when something happened to the check of this operation, as it arrives."""
+        _unplayed("notices")
 
     async def lose_next_answer(self, *, done: bool) -> None:
         """The next registration gets no answer; `done`: the verifier has begun the check all the same."""

@@ -8,6 +8,7 @@ import pytest
 from ...ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from ...ports.kyc import Check, CheckRequest, CheckStatus, KycVerifier, NoAnswer, Purpose
 from .benches import KycBench, check_hidden, check_name
+from .hearing import NoticeRules, Told, told
 
 OPERATION = "kyc_conformance_1"
 OTHER = "kyc_conformance_2"
@@ -171,6 +172,15 @@ class TestFailures:
             with pytest.raises(Unavailable) as unavailable:
                 await call
             assert not isinstance(unavailable.value, NoAnswer), "NoAnswer is for a verifier that was reached"
+
+
+class TestNotices(NoticeRules):
+    """What the verifier posts is believed where it is genuine, and then as a hint."""
+
+    @pytest.fixture
+    async def noticed(self, kyc_bench: KycBench) -> Told:
+        await kyc_bench.verifier.register(either(kyc_bench))
+        return told(kyc_bench.verifier, await kyc_bench.notice(OPERATION), OPERATION, OTHER, kyc_bench)
 
 
 class TestWhatItSays:

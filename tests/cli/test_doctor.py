@@ -75,7 +75,7 @@ class TestDoctor:
         assert (told.status, told.err) == (0, "")
         lines = [line for line in told.out.splitlines() if line and not line.startswith(" ")]
         *checks, summary = lines
-        assert [line.split()[1] for line in checks] == [*around.CHECKS, *inside.CHECKS, "simulators"]
+        assert [line.split()[1] for line in checks] == [*around.CHECKS, *inside.CHECKS, "simulators", "notices"]
         assert {line.split()[0] for line in checks} == {"ok", "warning"}
         assert summary.endswith("0 failed")
         document = call("doctor", "--json").document

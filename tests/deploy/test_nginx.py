@@ -105,6 +105,23 @@ async def test_who_is_within_the_services_limits_is_not_held_up_and_a_flood_is(f
     assert not [line for line in front.nginx.errors if "[error]" in line], "a flood is no flood of lines"
 
 
+async def test_no_address_of_notices_stands_in_its_log(front: Front) -> None:
+    """Nor by another spelling of its path."""
+    secret = "5" * 64
+    async with front.client() as provider:
+        for path in (
+            f"/api/v1/notices/bank/{secret}",
+            f"/api//v1//notices/bank/{secret}?a=b",
+            f"/api/v1/notices/%62/{secret}",
+        ):
+            assert (await provider.post(path)).status_code == 404
+        await provider.get("/api/v1/gateways")
+    lines = "\n".join(front.nginx.accesses)
+    assert lines.count("POST /api/v1/notices/*** 404") == 3
+    assert "/api/v1/gateways 200" in lines
+    assert secret not in lines
+
+
 async def test_a_flood_of_pages_is_told_by_a_page(front: Front) -> None:
     flooded = await front.flood(5000, "/p/pay_1")
     head, _, body = flooded.last[429].partition("\r\n\r\n")

@@ -5,27 +5,20 @@ import logging
 from ipaddress import ip_network
 from pathlib import Path
 
-import httpx
 import msgspec
 import pytest
 
-import cambist
-from cambist.adapters.clock import VirtualClock
 from cambist.core.domain.notices import MOST
 from cambist.core.domain.sandbox_clock import ClockWish
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.jobs import do
-from cambist.core.usecases.notice_addresses import list_addresses, rotate_address
+from cambist.core.usecases.notice_addresses import rotate_address
 from cambist.core.usecases.sandbox.clock import advance
-from cambist.frontends.compose import open_house
-from cambist.frontends.http.app import create_app
 from cambist.frontends.http.notices import LIMIT, WITHIN
-from cambist.frontends.notices import begin_hearing
 from cambist.ports import Heard, InboundNotice, Notice, Unavailable
 from examples.own_bank.bank import NAME
 from examples.own_bank.provider import Provider
-from tests.contracts.storage_kit import START
-from tests.notice_kit import PROVIDER_AT, TOKEN, Hearing, hearing
+from tests.notice_kit import PROVIDER_AT, TOKEN, Hearing, hearing, watched
 
 ANYTHING = b"{}"
 
@@ -150,7 +143,7 @@ async def test_the_adapter_gets_the_raw_bytes_and_all_that_came_with_them() -> N
 async def test_no_more_than_a_hundred_operations_are_believed_each_of_visible_characters() -> None:
     named = [*(f"pay_{number}" for number in range(150)), "with a space", "line\u2028break", "x" * 513, "pay_1"]
 
-    async def hear(_: InboundNotice) -> Heard:
+    async def hear(notice: InboundNotice) -> Heard:
         return Heard(notices=tuple(Notice(operation=each[:512]) for each in named))
 
     async with hearing() as world:
@@ -164,7 +157,7 @@ async def test_no_more_than_a_hundred_operations_are_believed_each_of_visible_ch
     [Heard(status=99), Heard(status=204, body=b"x"), Heard(body=b"x" * 65_537), Heard(content_type="a\r\nb"), None],
 )
 async def test_an_answer_that_cannot_be_sent_is_503(nonsense: Heard) -> None:
-    async def hear(_: InboundNotice) -> Heard:
+    async def hear(notice: InboundNotice) -> Heard:
         return nonsense
 
     async with hearing() as world:
@@ -176,7 +169,7 @@ async def test_an_answer_that_cannot_be_sent_is_503(nonsense: Heard) -> None:
 async def test_what_the_adapter_cannot_tell_is_503_so_that_it_is_posted_again(
     raised: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def hear(_: InboundNotice) -> Heard:
+    async def hear(notice: InboundNotice) -> Heard:
         raise raised
 
     async with hearing() as world:
@@ -273,12 +266,33 @@ class TestSecrets:
 
 
 async def test_from_one_address_so_many_a_minute_and_no_merchants_limit_is_touched() -> None:
-    async with hearing(notices_per_minute=60) as world:
-        answers = [await world.post(ANYTHING) for _ in range(61)]
+    async with watched(notices_per_minute=60) as house:
+        answers = [await house.http.post(house.address, content=ANYTHING) for _ in range(61)]
         assert [answer.status_code for answer in answers] == [403] * 60 + [429]
-        assert 1 <= int(answers[-1].headers["retry-after"]) <= 60
+        assert answers[-1].headers["retry-after"] == "60"
         assert "x-ratelimit-limit" not in answers[0].headers
-        assert (await world.post(ANYTHING, peer="198.51.100.1")).status_code == 403
+        assert house.told() == {(NAME, "forged"): 60, (NAME, "limited"): 1}
+        assert house.telemetry.counters.limit_hits.read() == [(("notices:ip",), 1)]
+        await house.clock.advance(60)
+        assert (await house.http.post(house.address, content=ANYTHING)).status_code == 403
+
+
+async def test_what_became_of_notices_is_counted_and_told_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    async with watched() as house:
+        body, headers = Provider.notice("pay_1", TOKEN)
+        for _ in range(2):
+            await house.http.post(house.address, content=body, headers=headers)
+            await house.http.post(house.address, content=ANYTHING)
+            await house.http.post(f"{house.address}0", content=ANYTHING)
+            await house.http.post(house.address.replace(NAME, "nobody"), content=ANYTHING)
+        outcomes = (NAME, "heard"), (NAME, "forged"), (NAME, "wrong_secret"), ("none", "wrong_secret")
+        assert house.told() == dict.fromkeys(outcomes, 2)
+        assert [line.count("forged") for line in caplog.messages].count(1) == 1
+        await house.clock.advance(60)
+        await house.http.post(house.address, content=ANYTHING)
+        assert [line.count("forged") for line in caplog.messages].count(1) == 2
+        routes = {route for (_, route, _), _ in house.telemetry.counters.requests.read()}
+        assert routes == {"/api/v1/notices/{adapter}/{secret}"}, "the path itself holds a secret"
 
 
 async def test_it_is_written_down_once_a_minute_when_the_provider_was_heard() -> None:
@@ -296,22 +310,13 @@ async def test_what_takes_longer_than_eight_seconds_is_503() -> None:
             await asyncio.Event().wait()
             return Heard()
 
-    clock = VirtualClock(START)
-    async with cambist.open() as aside:
-        bank = Slow(aside.tools(), "https://bank.example", TOKEN, transport=Provider())
-        adapters = cambist.Adapters(banks={cambist.Mode.LIVE: [bank]})
-        settings = cambist.Settings(database_url="memory://")
-        async with open_house(settings, clock=clock, adapters=adapters) as house:
-            await begin_hearing(settings, house.ports)
-            [shown] = await list_addresses(house.ports)
-            transport = httpx.ASGITransport(create_app(house.ports))  # type: ignore[arg-type]
-            async with httpx.AsyncClient(transport=transport) as http:
-                posting = asyncio.create_task(http.post(shown.address or "", content=ANYTHING))
-                while clock.next_wake() is None:
-                    await asyncio.sleep(0)
-                await clock.advance(WITHIN)
-                assert (await posting).status_code == 503
-        await bank.close()
+    async with watched(Slow) as house:
+        posting = asyncio.create_task(house.http.post(house.address, content=ANYTHING))
+        while house.clock.next_wake() is None:
+            await asyncio.sleep(0)
+        await house.clock.advance(WITHIN)
+        assert (await posting).status_code == 503
+        assert sum(house.told().values()) == 1
 
 
 async def test_all_processes_of_a_database_have_one_address_which_outlives_restarts(tmp_path: Path) -> None:

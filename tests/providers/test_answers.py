@@ -23,6 +23,7 @@ from cambist.ports.bank import (
     Invoice,
     InvoiceState,
     InvoiceStatus,
+    Notice,
     Pretence,
     RefundState,
     RefundStatus,
@@ -33,8 +34,9 @@ from cambist.ports.chain import Final, NotFound, UsdtTransfer
 from cambist.ports.deposits import Deposit
 from cambist.ports.faults import Fault, OutcomeUnknown, Unavailable
 from cambist.ports.files import StoredFile
-from cambist.ports.kyc import Check, CheckStatus
+from cambist.ports.kyc import Check, CheckNotice, CheckStatus
 from cambist.ports.mandates import Binding, ChargeState, ChargeStatus, MandateState, MandateStatus
+from cambist.ports.notices import Heard
 from cambist.ports.payouts import SentTransfer, SignedTransfer, TransferState
 from cambist.ports.rates import RateQuote
 from cambist.ports.remittances import RemittanceState, RemittanceStatus
@@ -81,12 +83,14 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("bank", "revoke"): None,
     ("bank", "remit"): REMITTANCE,
     ("bank", "find_remittance"): REMITTANCE,
+    ("bank", "hear"): Heard(notices=(Notice(operation="pay_1"),), body=b"OK"),
     ("chain", "lookup"): Final((MOVED,)),
     ("deposits", "address"): "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE",
     ("deposits", "deposits"): [DEPOSIT, DEPOSIT],
     ("kyc", "register"): CHECK,
     ("kyc", "find_check"): CHECK,
     ("kyc", "check_state"): CHECK,
+    ("kyc", "hear"): Heard(notices=(CheckNotice(operation="kyc_1"),), status=204),
     ("payouts", "sign"): SIGNED,
     ("payouts", "broadcast"): None,
     ("payouts", "state"): TransferState.IN_BLOCK,
@@ -128,6 +132,26 @@ def test_what_is_of_another_type_does_not(port: str, operation: str, wrong: Any)
         pytest.skip("it is of the type")
     with pytest.raises(Nonsense):
         check(port, operation, wrong)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"status": 199},
+        {"status": 600},
+        {"status": 204},
+        {"body": b"x" * 65_537},
+        {"body": "OK"},
+        {"content_type": ""},
+        {"content_type": "text/plain\r\nSet-Cookie: a"},
+        {"content_type": "текст"},
+        {"notices": (Notice(operation="x" * 513),)},
+        {"notices": ("pay_1",)},
+    ],
+)
+def test_what_cannot_be_answered_to_a_provider_does_not_pass(fields: dict[str, Any]) -> None:
+    with pytest.raises(Nonsense):
+        check("bank", "hear", changed(SOUND["bank", "hear"], **fields))
 
 
 AMOUNTS = (0, -5, -(10**30), 10**13 + 1, 10**30, 100.0, "100", True, None, Decimal(100))

@@ -11,14 +11,17 @@ from datetime import timedelta
 from typing import Any, NoReturn
 
 import httpx
+import msgspec
 import pytest
 
 from cambist.adapters.script import Twist
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.installation import Because
+from cambist.core.domain.notices import NoticeAddress
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.holding import hold
 from cambist.core.usecases.installation.resume import resume
+from cambist.core.usecases.notice_addresses import make_addresses
 from cambist.core.usecases.standing import start_standing
 from cambist.frontends.http.door.crowd import Crowd
 from cambist.frontends.settings import Settings, SettingsError
@@ -26,6 +29,7 @@ from cambist.frontends.telemetry import signs
 from cambist.frontends.telemetry.catalogue import METRICS, SHARED
 from cambist.frontends.telemetry.exposition import exposed
 from cambist.frontends.telemetry.process import observed, scraped
+from cambist.frontends.telemetry.signs import Reader
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from tests.houses import open_test_house
@@ -137,6 +141,20 @@ async def test_a_hold_is_seen_while_it_lasts(house: Traced) -> None:
     assert seen == [0, 1, 0]
 
 
+async def hear_notice(house: Traced) -> None:
+    """As if an adapter of the house had heard its provider."""
+    hearing = msgspec.structs.replace(house.ports, notice_networks={"example": ()})
+    await make_addresses(hearing)
+    async with hearing.storage.unit() as unit:
+        address = await unit[NoticeAddress].get("example")
+        assert address is not None
+        unit[NoticeAddress].change(address, heard_at=house.clock.now())
+        await unit.commit()
+    house.reader = Reader(hearing)
+    house.telemetry.counters.notices.add("example", "heard")
+    house.telemetry.counters.notice_operations.add("example", "asked_about")
+
+
 async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(house: Traced) -> None:
     payment = (await house.pay()).json()["id"]
     await house.simulate(payment, outcome="paid")
@@ -149,6 +167,7 @@ async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(house: T
     for _ in range(61):
         await house.http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"})
     Crowd(most=0, of_an_address=0, counters=house.telemetry.counters).enter("192.0.2.1")
+    await hear_notice(house)
     found = await house.scrape()
     for metric in METRICS.values():
         for series in metric.series:

@@ -18,6 +18,7 @@ from cambist.ports.faults import Conflict, Fault, NotConfigured, NotSupported, O
 from cambist.ports.files import ElsewhereFiles, FileStore, UploadReceiver
 from cambist.ports.kyc import KycVerifier, NoAnswer, VerifierSimulator
 from cambist.ports.mandates import MandateBank, MandateSimulator
+from cambist.ports.notices import Notices
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from cambist.ports.payouts import FindingSender, ListingSender, SenderSimulator, UsdtSender
 from cambist.ports.rates import RateSimulator, RateSource
@@ -87,10 +88,11 @@ ABILITIES: dict[str, tuple[type, ...]] = {
         MandateSimulator,
         RemittanceBank,
         RemittanceSimulator,
+        Notices,
     ),
     "chain": (ChainWatcher, ChainSimulator),
     "deposits": (DepositWatcher, DepositSimulator),
-    "kyc": (KycVerifier, VerifierSimulator),
+    "kyc": (KycVerifier, VerifierSimulator, Notices),
     "payouts": (UsdtSender, FindingSender, ListingSender, SenderSimulator),
     "files": (FileStore, UploadReceiver, ElsewhereFiles),
     "rates": (RateSource, RateSimulator),

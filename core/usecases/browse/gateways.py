@@ -1,5 +1,7 @@
 """The gateways as operators see them: how each is, and what its bank answered of late."""
 
+from datetime import datetime
+
 import msgspec
 
 from ....ports.bundle import Ports
@@ -10,6 +12,7 @@ from ...domain.gateways.gateways import Gateway
 from ...domain.gateways.health import Seen
 from ...domain.operators.audit import ABSENT
 from ..gateways.watch import health_id
+from ..notice_addresses import last_heard
 
 
 class KnownGateway(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +25,8 @@ class KnownGateway(msgspec.Struct, frozen=True, kw_only=True):
     rank: int
     gateway: Gateway
     health: Seen
+    last_notice: datetime | None = None
+    """When its bank was last heard, of one that posts notices."""
 
 
 async def known_gateways(ports: Ports, mode: Mode | None = None) -> list[KnownGateway]:
@@ -32,6 +37,7 @@ async def known_gateways(ports: Ports, mode: Mode | None = None) -> list[KnownGa
     async with ports.storage.unit() as unit:
         records = await unit[Gateway].find(id=OneOf(names), limit=len(names), readable=True)
         notes = await unit[ProviderNote].find(id=OneOf(tuple(map(health_id, names))), limit=len(names), readable=True)
+    heard = await last_heard(ports)
     present, health = {each.id: each for each in records}, {each.id: each for each in notes}
     found = []
     for of, rank, name in ranks:
@@ -44,6 +50,7 @@ async def known_gateways(ports: Ports, mode: Mode | None = None) -> list[KnownGa
                 rank=rank,
                 gateway=record or Gateway(id=name),
                 health=() if note is None else msgspec.json.decode(note.body, type=Seen),
+                last_notice=heard.get(name),
             )
         )
     return found

@@ -52,6 +52,7 @@ def _facts(each: KnownGateway) -> list[tuple[str, Any]]:
         ("takes payments", _takes(each)),
         ("receivers know", gateway.announced),
         ("health", _health(each)),
+        ("last notice", each.last_notice),
         ("place", f"{each.rank} of its mode"),
         ("mode", each.mode),
         ("gateway", each.id),

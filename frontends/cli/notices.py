@@ -1,0 +1,101 @@
+"""`cambist notice …`"""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...core.domain.days import iso_or_none
+from ...core.usecases.notice_addresses import ShownAddress, list_addresses, rotate_address
+from ...ports.faults import Fault
+from ...ports.vault import VaultError
+from ..plugins import KINDS, named_by
+from ..settings import Settings
+from .output import Answer, fields, table
+from .session import answering, in_house, reasoned
+
+AFTER_A_START = "known after the first start"
+_TITLES = ("adapter", "address", "networks", "last_notice", "former_address_until")
+_PATIENCE = 10.0
+"""Seconds that `cambist config check` waits for the database."""
+
+
+@click.group()
+def notice() -> None:
+    """What providers post to us."""
+
+
+def address_document(shown: ShownAddress) -> dict[str, Any]:
+    """The address of an adapter's notices, whose last part is a secret."""
+    return {
+        "adapter": shown.adapter,
+        "address": shown.address,
+        "networks": [str(network) for network in shown.networks],
+        "last_notice": iso_or_none(shown.heard_at),
+        "former_address_until": iso_or_none(shown.former_until),
+    }
+
+
+def address_table(shown: Sequence[ShownAddress]) -> str:
+    """The same of several, for people."""
+    documents = [address_document(each) for each in shown]
+    for each in documents:
+        each["address"] = each["address"] or AFTER_A_START
+        each["networks"] = each["networks"] or "anywhere"
+    return table(_TITLES, [tuple(each.values()) for each in documents])
+
+
+@notice.command("list")
+@answering
+def list_all() -> Answer:
+    """Where each provider posts its notices: enter the address there, and tell it nobody else."""
+    shown = in_house(list_addresses)
+    return Answer(document={"data": [address_document(each) for each in shown]}, text=address_table(shown))
+
+
+@notice.command("rotate")
+@click.argument("adapter_id", metavar="ADAPTER")
+@answering
+@reasoned
+def rotate(adapter_id: str) -> Answer:
+    """Make a new address for an adapter's notices; the present one counts for 24 hours still."""
+    document = address_document(in_house(lambda ports: rotate_address(ports, adapter_id)))
+    return Answer(document=document, text=fields(document))
+
+
+def known_addresses(settings: Settings) -> tuple[list[ShownAddress], str | None]:
+    """The addresses as far as they can be told without making a database, and why they cannot. Only adapters of
+    packages hear notices: where none is named, nothing is opened."""
+    named = named_by(settings)
+    hears = any(
+        name not in KINDS[kind].built_in
+        for kind in ("bank", "kyc")
+        for setting in KINDS[kind].settings
+        for name in named[setting]
+    )
+    if not hears:
+        return [], None
+    if not _is_there(settings):
+        return [], f"addresses of notices: {AFTER_A_START}"
+    try:
+        return asyncio.run(_read(settings)), None
+    except (Fault, VaultError, OSError) as fault:
+        return [], f"addresses of notices are not known: {fault}"
+
+
+def _is_there(settings: Settings) -> bool:
+    from ..compose import key_file
+
+    path, own = settings.storage_url, key_file(settings)
+    if path == "memory://" or (own is not None and not own.exists()):
+        return False
+    return not path.startswith("sqlite:///") or Path(path.removeprefix("sqlite:///")).exists()
+
+
+async def _read(settings: Settings) -> list[ShownAddress]:
+    from ..compose import open_house
+
+    async with asyncio.timeout(_PATIENCE), open_house(settings, patient=True, recognising=False) as house:
+        return await list_addresses(house.ports)

@@ -1,0 +1,83 @@
+"""What every adapter that hears its provider must do (ports/notices.py: Notices), for banks and verifiers alike."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from ...ports.faults import Forged
+from ...ports.notices import Heard, InboundNotice, Notices
+from .benches import check_hidden
+
+_LONGEST = 65_536
+
+NONSENSE = {
+    "nothing": b"",
+    "64 KB of one letter": b"x" * _LONGEST,
+    "no UTF-8": b'{"id": "\xff\xfe"}',
+    "JSON too deep to read": b"[" * 30_000 + b"]" * 30_000,
+    "JSON of another kind": b"[null, 1e999, {}]",
+    "NUL": b"\0" * 100,
+}
+
+
+class Told(msgspec.Struct, frozen=True):
+    """A genuine notice, and what it is about."""
+
+    adapter: Notices
+    notice: InboundNotice
+    operation: str
+    other: str
+    """Another operation's id, of the same length."""
+    signed: bool
+    secrets: Sequence[str]
+
+
+def told(adapter: Any, notice: InboundNotice, operation: str, other: str, bench: Any) -> Told:
+    """Of a bench's adapter; one that hears nothing skips the test."""
+    if not isinstance(adapter, Notices):
+        pytest.skip("the adapter hears no notices")
+    return Told(adapter, notice, operation, other, bench.signs_notices, bench.secrets)
+
+
+class NoticeRules:
+    """Whoever has the address may post there: a notice is a hint at most, whatever bytes it is."""
+
+    async def test_a_genuine_notice_names_its_operation(self, noticed: Told) -> None:
+        heard = await noticed.adapter.hear(noticed.notice)
+        assert noticed.operation in [each.operation for each in heard.notices], "the operation by our own id"
+        assert 200 <= heard.status < 300, "the provider would post it again"
+
+    async def test_told_again_it_says_the_same(self, noticed: Told) -> None:
+        first = await noticed.adapter.hear(noticed.notice)
+        assert await noticed.adapter.hear(noticed.notice) == first
+
+    async def test_one_about_something_else_with_the_same_signature_is_forged(self, noticed: Told) -> None:
+        if not noticed.signed:
+            pytest.skip("the provider signs nothing: its networks and the address's secret are all there is")
+        body = noticed.notice.body.replace(noticed.operation.encode(), noticed.other.encode())
+        if body == noticed.notice.body:
+            body += b" "
+        with pytest.raises(Forged) as forged:
+            await noticed.adapter.hear(msgspec.structs.replace(noticed.notice, body=body))
+        check_hidden(noticed.secrets, noticed.adapter, forged.value)
+
+    async def test_one_without_its_signature_is_forged(self, noticed: Told) -> None:
+        if not noticed.signed:
+            pytest.skip("the provider signs nothing")
+        with pytest.raises(Forged):
+            await noticed.adapter.hear(msgspec.structs.replace(noticed.notice, headers={}, query={}, body=b"{}"))
+
+    @pytest.mark.parametrize("nonsense", NONSENSE)
+    @pytest.mark.parametrize("with_headers", [True, False])
+    async def test_nonsense_is_forged_or_names_nothing(self, noticed: Told, nonsense: str, with_headers: bool) -> None:
+        headers = noticed.notice.headers if with_headers else {}
+        notice = msgspec.structs.replace(noticed.notice, headers=headers, body=NONSENSE[nonsense])
+        try:
+            heard = await noticed.adapter.hear(notice)
+        except Forged as forged:
+            check_hidden(noticed.secrets, noticed.adapter, forged)
+        else:
+            assert isinstance(heard, Heard)
+            assert heard.notices == ()

@@ -1,0 +1,89 @@
+"""Whoever has a bank's address of notices, or floods it: he has the bank asked, and nothing else."""
+
+import asyncio
+import hashlib
+import hmac
+
+import pytest
+
+from cambist.core.domain.notices import MOST
+from cambist.frontends.http.notices import LIMIT
+from cambist.ports import Heard, InboundNotice, Notice
+from tests.notice_kit import TOKEN, Hearing, hearing
+
+HOSTILE = (
+    b"",
+    b"\0" * LIMIT,
+    b"[" * (LIMIT // 2),
+    b'{"key": 1}',
+    b'{"key": null}',
+    b'{"key": "' + b"a" * (LIMIT - 100) + b'"}',
+    b'{"key": "pay_\\u0000"}',
+    b'{"key": "\\ud800"}',
+    b"\xff\xfe\xfd",
+    b"<xml/>",
+    b"key=pay_1",
+)
+
+
+class Gullible(Hearing):
+    """It believes whatever is posted."""
+
+    async def hear(self, notice: InboundNotice) -> Heard:
+        return Heard(notices=tuple(Notice(operation=each.decode("latin-1")) for each in notice.body.split(b"\n")))
+
+
+async def test_who_has_the_address_moves_no_money() -> None:
+    """Not even where the adapter believes him: the bank is asked, and says that nobody paid."""
+    async with hearing() as world:
+        world.bank.__class__ = Gullible
+        payment = await world.merchant.create_payment("490.00")
+        assert (await world.post(f"{payment.id}\n{payment.id}".encode())).status_code == 200
+        assert len(await world.jobs()) == 1
+        await world.service.run_due()
+        assert await world.status(payment) == "pending"
+        assert (await world.merchant.balance()).pending.kopecks == 0
+
+
+@pytest.mark.parametrize("body", HOSTILE, ids=lambda body: f"{body[:12]!r}")
+async def test_no_bytes_are_our_fault_signed_or_not(body: bytes) -> None:
+    async with hearing() as world:
+        signature = hmac.new(TOKEN.encode(), body, hashlib.sha256).hexdigest()
+        assert (await world.post(body)).status_code == 403
+        signed = await world.post(body, {"X-Signature": signature})
+        assert signed.status_code in (200, 403, 503)
+        await world.service.run_due()
+        assert await world.jobs() == []
+
+
+@pytest.mark.parametrize("name", ["X-Signature", "X-Forwarded-For", "Content-Type", "Host"])
+async def test_no_header_is_our_fault(name: str) -> None:
+    async with hearing() as world:
+        for value in (b"\xff" * 100, b"", b"a" * 5000, b"';--"):
+            answer = await world.post(b"{}", [(name.encode(), value)])
+            assert answer.status_code in (400, 403)
+
+
+async def test_a_flood_of_genuine_notices_makes_no_more_jobs_than_operations() -> None:
+    async with hearing() as world:
+        world.bank.__class__ = Gullible
+        body = b"\n".join(b"pay_%d" % number for number in range(2 * MOST))
+        answers = await asyncio.gather(*(world.post(body) for _ in range(20)))
+        assert {answer.status_code for answer in answers} == {200}
+        assert len(await world.jobs()) == MOST
+        assert await world.service.run_due() >= MOST
+        assert await world.jobs() == []
+
+
+@pytest.mark.parametrize(
+    "spelling", ["/api/v1/notices//{0}", "/api/v1//notices/{0}/", "/api/v1/notices/{0}/more", "/api/v1/notices/{0}?a=b"]
+)
+async def test_a_path_is_counted_by_the_limit_of_where_it_leads(spelling: str) -> None:
+    """Whatever is below /api/v1/notices/ counts as a notice, and nothing else does."""
+    async with hearing(notices_per_minute=60) as world:
+        rest = (await world.path()).removeprefix("/api/v1/notices/")
+        answer = await world.post(b"{}", path=spelling.format(rest))
+        assert answer.status_code in (403, 404)
+        assert "x-ratelimit-limit" not in answer.headers
+        elsewhere = await world.post(b"{}", path=f"/api/v1/notice/{rest}")
+        assert "x-ratelimit-limit" in elsewhere.headers
