@@ -83,6 +83,11 @@ from .remittances import RemittanceBank as RemittanceBank
 from .remittances import RemittanceRequest as RemittanceRequest
 from .remittances import RemittanceState as RemittanceState
 from .remittances import RemittanceStatus as RemittanceStatus
+from .searching import SearchesBindings as SearchesBindings
+from .searching import SearchesCharges as SearchesCharges
+from .searching import SearchesInvoices as SearchesInvoices
+from .searching import SearchesRefunds as SearchesRefunds
+from .searching import SearchesRemittances as SearchesRemittances
 from .storage import Storage as Storage
 from .tools import Kick as Kick
 from .tools import StorageTools as StorageTools

@@ -158,7 +158,8 @@ class Bank(Protocol):
         ...
 
     async def find_invoice(self, operation: str) -> Invoice | None:
-        """The invoice that this operation id made, or None when the bank never saw the operation. A read."""
+        """The invoice that this operation id made, or None when the bank never saw the operation. A read. Of a bank
+        that has to search for it: ports/searching.py."""
         ...
 
     async def invoice_state(self, reference: str) -> InvoiceState:

@@ -23,6 +23,7 @@ from ...ports.notices import InboundNotice
 from ...ports.notifier import Notifier
 from ...ports.payouts import SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
+from .searching import searched
 
 
 def _unplayed(what: str) -> NoReturn:
@@ -58,7 +59,6 @@ def check_hidden(hidden: Sequence[str], adapter: object, *told: object) -> None:
 class BankBench:
     """A bank that is tried, with what payers do to it. Fixture `bank_bench`."""
 
-    bank: Bank
     secrets: tuple[str, ...] = ()
     """Credentials that it was made with: none may show."""
     clock: Clock = SystemClock()
@@ -69,6 +69,15 @@ class BankBench:
     """That person's bank."""
     signs_notices = True
     """What its provider posts is signed, so that the adapter itself tells forged ones."""
+
+    @property
+    def bank(self) -> Bank:
+        """What is tried, asked as the house asks it: by `search_…` where it has that (ports/searching.py)."""
+        return self._bank
+
+    @bank.setter
+    def bank(self, bank: Bank) -> None:
+        self._bank = searched(bank, lambda: self.clock.now())
 
     def request(self, operation: str, kopecks: int = 100_00) -> InvoiceRequest:
         """An order of an invoice."""

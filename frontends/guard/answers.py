@@ -25,10 +25,29 @@ from ...ports.notices import Heard, Notices
 from ...ports.payouts import FindingSender, ListingSender, SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
 from ...ports.remittances import RemittanceBank
+from ...ports.searching import (
+    SearchesBindings,
+    SearchesCharges,
+    SearchesInvoices,
+    SearchesRefunds,
+    SearchesRemittances,
+)
 from .values import NAMED, PLAIN, Checks, Nonsense, address, filled, instance, wrong_type
 
 _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
-    "bank": (Bank, MandateBank, RemittanceBank, ListingBank, Notices, Checkable),
+    "bank": (
+        Bank,
+        MandateBank,
+        RemittanceBank,
+        ListingBank,
+        Notices,
+        SearchesInvoices,
+        SearchesRefunds,
+        SearchesBindings,
+        SearchesCharges,
+        SearchesRemittances,
+        Checkable,
+    ),
     "chain": (ChainWatcher, Checkable),
     "files": (FileStore, Checkable),
     "deposits": (DepositWatcher, Checkable),

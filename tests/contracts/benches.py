@@ -2,10 +2,13 @@
 
 from collections import deque
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from cambist.adapters.bank.remittances import RemittancePage
+from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.chain.simulator import SimulatedChain
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.deposits.simulator import SimulatedDeposits
@@ -25,12 +28,23 @@ from cambist.frontends.conformance.benches import (
     NotifierBench,
     PayoutsBench,
 )
-from cambist.ports.bank import BankCapabilities, Invoice, InvoiceStatus, Pretence, RefundStatus
+from cambist.ports.bank import (
+    BankCapabilities,
+    Invoice,
+    InvoiceRequest,
+    InvoiceStatus,
+    Pretence,
+    RefundRequest,
+    RefundState,
+    RefundStatus,
+)
 from cambist.ports.chain import Network, TokenMove, TransactionState
+from cambist.ports.faults import NotSupported
 from cambist.ports.kyc import CheckStatus, Verdict
-from cambist.ports.mandates import MandateEvent, MandatePretence
+from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateEvent, MandatePretence
 from cambist.ports.notes import ProviderNote
 from cambist.ports.payouts import SignedTransfer
+from cambist.ports.remittances import RemittanceRequest, RemittanceState
 from tests.contracts import bank_kit, payouts_kit
 from tests.receivers import Receiver
 
@@ -105,6 +119,78 @@ class SimulatedBench(BankBench):
 
     async def _tell(self, operation: str, event: MandateEvent) -> None:
         await self.simulated.pretend_mandate(operation, MandatePretence(event=event))
+
+
+class SearchingBank(SimulatedBank):
+    """Knows nothing by the caller's ids, and finds what it is told all of, and that it was sent since."""
+
+    async def create_invoice(self, request: InvoiceRequest) -> Invoice:
+        self._note(request)
+        return await super().create_invoice(request)
+
+    async def refund(self, request: RefundRequest) -> RefundState:
+        self._note(request)
+        return await super().refund(request)
+
+    async def bind(self, request: BindingRequest) -> Binding:
+        self._note(request)
+        return await super().bind(request)
+
+    async def charge(self, request: ChargeRequest) -> ChargeState:
+        self._note(request)
+        return await super().charge(request)
+
+    async def remit(self, request: RemittanceRequest) -> RemittanceState:
+        self._note(request)
+        return await super().remit(request)
+
+    async def search_invoice(self, request: InvoiceRequest, since: datetime) -> Invoice | None:
+        return await super().find_invoice(request.operation) if self._is_seen(request, since) else None
+
+    async def search_refund(self, request: RefundRequest, since: datetime) -> RefundState | None:
+        return await super().find_refund(request.operation) if self._is_seen(request, since) else None
+
+    async def search_binding(self, request: BindingRequest, since: datetime) -> Binding | None:
+        return await super().find_binding(request.operation) if self._is_seen(request, since) else None
+
+    async def search_charge(self, request: ChargeRequest, since: datetime) -> ChargeState | None:
+        return await super().find_charge(request.operation) if self._is_seen(request, since) else None
+
+    async def search_remittance(self, request: RemittanceRequest, since: datetime) -> RemittanceState | None:
+        return await super().find_remittance(request.operation) if self._is_seen(request, since) else None
+
+    async def find_invoice(self, operation: str) -> Invoice | None:
+        raise NotSupported(operation)
+
+    async def find_refund(self, operation: str) -> RefundState | None:
+        raise NotSupported(operation)
+
+    async def find_binding(self, operation: str) -> Binding | None:
+        raise NotSupported(operation)
+
+    async def find_charge(self, operation: str) -> ChargeState | None:
+        raise NotSupported(operation)
+
+    async def find_remittance(self, operation: str) -> RemittanceState | None:
+        raise NotSupported(operation)
+
+    def _note(self, request: Any) -> None:
+        self.__dict__.setdefault("sent", {}).setdefault(request.operation, (request, self._clock.now()))
+
+    def _is_seen(self, request: Any, since: datetime) -> bool:
+        first, at = self.__dict__.get("sent", {}).get(request.operation, (request, since))
+        return bool(request == first and since <= at)
+
+
+class SearchingBench(SimulatedBench):
+    """A simulated bank that has to search (ports/searching.py)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        world = self.world
+        self.bank = self.simulated = SearchingBank(
+            "sim", world.storage, world.clock, SeededIds(), script=world.script, asked=True
+        )
 
 
 class VerifierBench(KycBench):

@@ -27,6 +27,7 @@ from cambist.frontends.conformance.benches import (
 from cambist.ports.bank import BankCapabilities
 from tests.contracts.benches import (
     PostedBench,
+    SearchingBench,
     SimulatedBench,
     SimulatedChainBench,
     SimulatedDepositsBench,
@@ -66,6 +67,22 @@ class TestSimulatedBank:
     class TestFailures(of_remittances.TestFailures): ...
 
     class TestOfRemittances(of_remittances.TestWhatItSays): ...
+
+
+class TestBankThatSearches:
+    @pytest.fixture
+    def bank_bench(self) -> BankBench:
+        return SearchingBench()
+
+    class TestInvoices(of_banks.TestInvoices): ...
+
+    class TestRefunds(of_banks.TestRefunds): ...
+
+    class TestBinding(of_mandates.TestBinding): ...
+
+    class TestCharges(of_charges.TestCharges): ...
+
+    class TestRemittances(of_remittances.TestRemittances): ...
 
 
 class TestBankThatCanLess:

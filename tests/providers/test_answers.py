@@ -84,6 +84,11 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("bank", "remit"): REMITTANCE,
     ("bank", "find_remittance"): REMITTANCE,
     ("bank", "hear"): Heard(notices=(Notice(operation="pay_1"),), body=b"OK"),
+    ("bank", "search_invoice"): INVOICE,
+    ("bank", "search_refund"): REFUND,
+    ("bank", "search_binding"): Binding(reference="m_1", link=None, payload=None),
+    ("bank", "search_charge"): CHARGED,
+    ("bank", "search_remittance"): REMITTANCE,
     ("chain", "lookup"): Final((MOVED,)),
     ("deposits", "address"): "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE",
     ("deposits", "deposits"): [DEPOSIT, DEPOSIT],
@@ -103,7 +108,7 @@ SOUND: Mapping[tuple[str, str], Any] = {
 }
 LISTS = ("deposits", "refunds_since", "sent_since")
 UNSEEN = {"revoke", "broadcast", "check", "stat", "remove"}
-MAY_BE_NONE = UNSEEN | {operation for _, operation in SOUND if operation.startswith("find")}
+MAY_BE_NONE = UNSEEN | {operation for _, operation in SOUND if operation.startswith(("find", "search"))}
 ALL = list(SOUND)
 
 

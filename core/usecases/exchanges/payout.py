@@ -24,7 +24,7 @@ from ..ledger.ledger import post
 from ..operations import engine
 from ..operations.engine import bring
 from ..units import retrying
-from .remittances import REMITTANCES
+from .remittances import REMITTANCES, find_part
 from .steps import RACES, is_as_made, move, read_exchange
 
 _S = ExchangeStatus
@@ -47,15 +47,13 @@ async def begin_payout(ports: Ports, exchange: Exchange) -> Exchange:
     service; what a bank's read raises, where one of several may have sent it already and gives no answer.
     """
     bank = await _bank_that_knows(ports, exchange) or await _open_bank(ports, exchange)
-    most = bank.capabilities.remittance_max_kopecks
-    cap = None if most is None else Rub(most)
 
     async def work(unit: Unit) -> Exchange:
         present = await read_exchange(unit, exchange.id)
         if present.status is not _S.USDT_RECEIVED or not is_as_made(ports, present):
             return present
         post(unit, money_given(present, ports.clock.now()))
-        parts = payout_parts(present.id, present.amount_rub, cap)
+        parts = payout_parts(present.id, present.amount_rub, _most(bank))
         planned = msgspec.structs.replace(present, bank=bank.name, parts=parts)
         return await move(ports, unit, planned, ExchangeTrigger.PAYOUT_STARTED)
 
@@ -67,12 +65,17 @@ async def _bank_that_knows(ports: Ports, exchange: Exchange) -> RemittanceBank |
     alone is asked before it is sent anything, anyway."""
     banks = _remitting(ports, exchange)
     if len(banks) > 1 and may_be_forgotten(ports, exchange.created_at):
-        [first, *_] = payout_parts(exchange.id, exchange.amount_rub, None)
         for bank in banks:
+            [first, *_] = payout_parts(exchange.id, exchange.amount_rub, _most(bank))
             async with watched(ports, exchange.mode, bank.name):
-                if await bank.find_remittance(first.operation) is not None:
+                if await find_part(ports, bank, exchange, first) is not None:
                     return bank
     return None
+
+
+def _most(bank: RemittanceBank) -> Rub | None:
+    most = bank.capabilities.remittance_max_kopecks
+    return None if most is None else Rub(most)
 
 
 def _remitting(ports: Ports, exchange: Exchange) -> list[RemittanceBank]:

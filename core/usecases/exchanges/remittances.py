@@ -17,6 +17,7 @@ from ....ports.remittances import (
     RemittanceStatus,
     remitting,
 )
+from ....ports.searching import SearchesRemittances
 from ....ports.storage import Unit
 from ...domain.exchanges.entries import exchange_completed, part_delivered
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, operation_exchange
@@ -85,18 +86,11 @@ class Remittances(Operation[Remitting, RemittanceState, RemittanceBank]):
         async with at_bank(ports, subject.exchange) as bank:
             yield remitting(bank)
 
-    async def find(self, _ports: Ports, provider: RemittanceBank, subject: Remitting, /) -> RemittanceState | None:
-        return await provider.find_remittance(subject.part.operation)
+    async def find(self, ports: Ports, provider: RemittanceBank, subject: Remitting, /) -> RemittanceState | None:
+        return await find_part(ports, provider, subject.exchange, subject.part)
 
     async def send(self, ports: Ports, provider: RemittanceBank, subject: Remitting, /) -> RemittanceState:
-        exchange, part, _ = subject
-        request = RemittanceRequest(
-            operation=part.operation,
-            phone=open_exchange_phone(ports.vault, exchange),
-            bank_id=exchange.client_bank_id or "",
-            amount_kopecks=part.amount.kopecks,
-        )
-        return await provider.remit(request)
+        return await provider.remit(_request(ports, subject.exchange, subject.part))
 
     def refused(self, _subject: Remitting, fault: Refused | NotSupported, /) -> RemittanceState | None:
         if isinstance(fault, NotSupported):
@@ -125,6 +119,22 @@ class Remittances(Operation[Remitting, RemittanceState, RemittanceBank]):
 
 
 REMITTANCES = Remittances()
+
+
+async def find_part(ports: Ports, bank: RemittanceBank, exchange: Exchange, part: PayoutPart) -> RemittanceState | None:
+    """How a part stands at a bank; None: it never saw it. Raises: what the port raises of reads."""
+    if isinstance(bank, SearchesRemittances):
+        return await bank.search_remittance(_request(ports, exchange, part), exchange.created_at)
+    return await bank.find_remittance(part.operation)
+
+
+def _request(ports: Ports, exchange: Exchange, part: PayoutPart) -> RemittanceRequest:
+    return RemittanceRequest(
+        operation=part.operation,
+        phone=open_exchange_phone(ports.vault, exchange),
+        bank_id=exchange.client_bank_id or "",
+        amount_kopecks=part.amount.kopecks,
+    )
 
 
 def _remitting(exchange: Exchange, operation: str, *, is_as_made: bool) -> Remitting | None:

@@ -15,6 +15,7 @@ from ....ports.bank import Bank, DrawingBank, Invoice, InvoiceRequest
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Stale, Unavailable
 from ....ports.jobs import Job
+from ....ports.searching import find_invoice
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.accounts.idempotency import IdempotencyKey
@@ -258,5 +259,5 @@ async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
     if payment.bank is None:
         return None
     async with at_bank(ports, payment, invoices=True) as bank:
-        invoice = await bank.find_invoice(payment.id)
+        invoice = await find_invoice(bank, _request(payment), payment.created_at)
     return None if invoice is None else await take_invoice(ports, payment, invoice)

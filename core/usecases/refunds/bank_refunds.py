@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from ....ports.bank import Bank, RefundRequest, RefundState, RefundStatus
 from ....ports.bundle import Ports
 from ....ports.faults import NotSupported, Refused
+from ....ports.searching import find_refund
 from ..gateways.watch import Banked, at_bank
 from ..operations.operation import Followed, S
 from ..operations.repeating import repeats_until
@@ -30,6 +31,9 @@ class BankRefunds(Followed[S, RefundState, Bank]):
     def request(self, subject: S, /) -> RefundRequest: ...
 
     @abstractmethod
+    def since(self, subject: S, /) -> datetime: ...
+
+    @abstractmethod
     def sent_at(self, subject: S, /) -> datetime | None:
         """Since when the bank may have it: written down before it is asked. None: it was never sent."""
 
@@ -43,7 +47,7 @@ class BankRefunds(Followed[S, RefundState, Bank]):
         return at_bank(ports, self.banked(subject))
 
     async def find(self, _ports: Ports, provider: Bank, subject: S, /) -> RefundState | None:
-        return await provider.find_refund(self.operation(subject))
+        return await find_refund(provider, self.request(subject), self.since(subject))
 
     async def send(self, _ports: Ports, provider: Bank, subject: S, /) -> RefundState:
         return await provider.refund(self.request(subject))

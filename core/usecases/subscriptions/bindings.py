@@ -14,6 +14,7 @@ from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refuse
 from ....ports.jobs import Job
 from ....ports.mandates import Binding as AtBank
 from ....ports.mandates import BindingRequest, MandateBank
+from ....ports.searching import find_binding
 from ....ports.storage import Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Mode, Scheme
@@ -218,9 +219,7 @@ async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
     if payment.bank_reference is not None:
         return payment
     async with watched(ports, payment.mode, payment.bank):
-        found = await binder(ports, payment.bank).find_binding(
-            binding_operation(payment.subscription_id or "", payment.id)
-        )
+        found = await find_binding(binder(ports, payment.bank), _request(payment), payment.created_at)
     return payment if found is None else await take_binding(ports, payment, found)
 
 

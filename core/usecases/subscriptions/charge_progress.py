@@ -13,8 +13,9 @@ from typing import NamedTuple
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import NotConfigured, NotSupported, Refused
+from ....ports.faults import NotConfigured, NotSupported, Refused, Stale
 from ....ports.mandates import ChargeRequest, ChargeState, ChargeStatus, MandateBank
+from ....ports.searching import SearchesCharges
 from ....ports.storage import Unit
 from ...domain.payments.payments import FailureReason, Opening, Payment, PaymentStatus
 from ...domain.payments.reports import Report
@@ -85,21 +86,21 @@ class Charges(Followed[Charging, Word, MandateBank]):
                 raise NotSupported(f"{bank.name} binds no payers")
             yield bank
 
-    async def find(self, _ports: Ports, provider: MandateBank, subject: Charging, /) -> ChargeState | None:
-        return await provider.find_charge(subject.payment.id)
+    async def find(self, ports: Ports, provider: MandateBank, subject: Charging, /) -> ChargeState | None:
+        payment = subject.payment
+        if not isinstance(provider, SearchesCharges):
+            return await provider.find_charge(payment.id)
+        # Whoever only heard of it has not read its subscription.
+        subscription = subject.subscription or await ports.storage.get(Subscription, payment.subscription_id or "")
+        if subscription is None:
+            raise Stale(f"the subscription of {payment.id} is gone")
+        return await provider.search_charge(_request(ports, payment, subscription), payment.created_at)
 
     async def send(self, ports: Ports, provider: MandateBank, subject: Charging, /) -> ChargeState:
         payment, subscription = subject
         if subscription is None or not provider.capabilities.mandate_charges:
             raise NotConfigured(f"{provider.name} charges no mandates")
-        request = ChargeRequest(
-            operation=payment.id,
-            reference=subscription.mandate_reference or "",
-            token=open_mandate_token(ports.vault, subscription) or "",
-            amount_kopecks=payment.amount.kopecks,
-            purpose=subscription.description,
-        )
-        return await provider.charge(request)
+        return await provider.charge(_request(ports, payment, subscription))
 
     def refused(self, _subject: Charging, fault: Refused | NotSupported, /) -> FailureReason | None:
         if isinstance(fault, NotSupported):
@@ -152,6 +153,16 @@ def can_charge(ports: Ports, name: str | None) -> bool:
     """Whether the bank that holds a mandate is wired, and charges mandates."""
     bank = ports.banks.banks.get(name or "")
     return isinstance(bank, MandateBank) and bank.capabilities.mandate_charges
+
+
+def _request(ports: Ports, payment: Payment, subscription: Subscription) -> ChargeRequest:
+    return ChargeRequest(
+        operation=payment.id,
+        reference=subscription.mandate_reference or "",
+        token=open_mandate_token(ports.vault, subscription) or "",
+        amount_kopecks=payment.amount.kopecks,
+        purpose=subscription.description,
+    )
 
 
 async def _with_subscription(unit: Unit, payment: Payment) -> Charging:

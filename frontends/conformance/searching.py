@@ -1,0 +1,96 @@
+"""A bank that searches for what it was sent, asked by operation as the suites do it, and searched as the house does it
+(ports/searching.py)."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ...ports.bank import Bank, InvoiceRequest, RefundRequest
+from ...ports.mandates import BindingRequest, ChargeRequest
+from ...ports.remittances import RemittanceRequest
+from ...ports.searching import (
+    SearchesBindings,
+    SearchesCharges,
+    SearchesInvoices,
+    SearchesRefunds,
+    SearchesRemittances,
+)
+from ..wrapping import Call, wrapped
+
+
+class _Way(msgspec.Struct, frozen=True):
+    """How one kind of operation is found."""
+
+    protocol: type
+    send: str
+    search: str
+    never_sent: Callable[[str, datetime], Any]
+    """A request of an operation that nobody sent."""
+
+
+_WAYS = {
+    "find_invoice": _Way(
+        SearchesInvoices,
+        "create_invoice",
+        "search_invoice",
+        lambda operation, now: InvoiceRequest(
+            operation=operation, amount_kopecks=100_00, purpose="Order 1", expires_at=now
+        ),
+    ),
+    "find_refund": _Way(
+        SearchesRefunds,
+        "refund",
+        "search_refund",
+        lambda operation, _: RefundRequest(operation=operation, reference="no-such-reference", amount_kopecks=1),
+    ),
+    "find_binding": _Way(
+        SearchesBindings,
+        "bind",
+        "search_binding",
+        lambda operation, now: BindingRequest(
+            operation=operation, first_charge_kopecks=None, purpose="Coffee club", expires_at=now
+        ),
+    ),
+    "find_charge": _Way(
+        SearchesCharges,
+        "charge",
+        "search_charge",
+        lambda operation, _: ChargeRequest(
+            operation=operation, reference="no-such-reference", token=operation, amount_kopecks=1, purpose="Coffee club"
+        ),
+    ),
+    "find_remittance": _Way(
+        SearchesRemittances,
+        "remit",
+        "search_remittance",
+        lambda operation, _: RemittanceRequest(
+            operation=operation, phone="+79990000001", bank_id="bank1", amount_kopecks=1
+        ),
+    ),
+}
+
+
+def searched(bank: Bank, now: Callable[[], datetime]) -> Bank:
+    """The bank, which is given its own requests and when they were first sent wherever it searches. One that finds by
+    the operation id is returned as it is."""
+    ways = {find: way for find, way in _WAYS.items() if isinstance(bank, way.protocol)}
+    if not ways:
+        return bank
+    finds = {way.send: find for find, way in ways.items()}
+    sent: dict[tuple[str, str], tuple[Any, datetime]] = {}
+
+    def around(name: str, call: Call) -> Call:
+        async def send(request: Any) -> Any:
+            sent.setdefault((finds[name], request.operation), (request, now()))
+            return await call(request)
+
+        async def find(operation: str) -> Any:
+            way = ways[name]
+            request, since = sent.get((name, operation)) or (way.never_sent(operation, now()), now())
+            return await getattr(bank, way.search)(request, since)
+
+        return find if name in ways else send
+
+    return wrapped(bank, (*ways, *finds), around)
