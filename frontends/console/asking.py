@@ -14,6 +14,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen, Screen, ScreenResultType
+from textual.worker import WorkType
 
 from ...core.domain.errors import Refusal
 from ...ports.faults import Fault
@@ -71,8 +72,11 @@ def background(
     def make(work: Callable[Concatenate[S, P], Coroutine[Any, Any, None]]) -> Callable[Concatenate[S, P], None]:
         @wraps(work)
         def begin(self: S, /, *args: P.args, **named: P.kwargs) -> None:
+            async def keep() -> None:
+                await self.keep(work(self, *args, **named))
+
+            doing: WorkType[None] = keep  # no coroutine yet: what is ended before its first step was never begun
             if self.is_running:
-                doing = self.keep(work(self, *args, **named))
                 self.run_worker(doing, work.__name__, group, exit_on_error=False, exclusive=exclusive)
 
         return begin

@@ -158,6 +158,25 @@ async def test_two_keys_on_their_way_close_one_screen_each() -> None:
         assert len(shared.app.screen_stack) == 2
 
 
+async def test_what_is_asked_anew_or_left_before_its_first_step_was_never_begun() -> None:
+    """No coroutine is made for it that nobody awaits: that is an error in this suite (`filterwarnings`)."""
+    async with sitting(SIZES[0], mismatch) as shared:
+        await shared.press("1", "enter")
+        detail = shared.front()
+        assert isinstance(detail, DetailScreen)
+        read = detail.record
+        detail.record = None
+        detail.action_reload()
+        detail.action_reload()
+        await shared.settle()
+        assert detail.record == read, "the second one reads"
+        detail.action_reload()
+        for worker in shared.app.workers:
+            worker.cancel()
+        await shared.settle()
+        assert not detail.is_asking("read")
+
+
 def test_work_is_begun_in_one_room_only() -> None:
     """Textual's own workers end the application by whatever they raise."""
     for place in HOUSE.rglob("*.py"):
