@@ -173,15 +173,17 @@ class LocalFiles:
         began = self._clock.monotonic()
         while True:
             passed = self._clock.monotonic() - began
-            left, allowed = LONGEST - passed, GRACE + size / LEAST_RATE - passed
+            left, broken = min(
+                (LONGEST - passed, f"The upload took longer than {LONGEST:.0f} seconds"),
+                (GRACE + size / LEAST_RATE - passed, f"The upload is slower than {LEAST_RATE} bytes a second"),
+                (self._silence, "The upload stood still"),
+            )
             if left <= 0:
-                raise UploadFault(WRONG_TYPE, f"The upload took longer than {LONGEST:.0f} seconds")
-            if allowed <= 0:
-                raise UploadFault(WRONG_TYPE, f"The upload is slower than {LEAST_RATE} bytes a second")
+                raise UploadFault(WRONG_TYPE, broken)
             try:
-                part = await asyncio.wait_for(anext(parts, None), min(self._silence, left, allowed))
+                part = await asyncio.wait_for(anext(parts, None), left)
             except TimeoutError:
-                raise UploadFault(WRONG_TYPE, "The upload stood still") from None
+                raise UploadFault(WRONG_TYPE, broken) from None
             if part is None:
                 break
             size += len(part)
