@@ -171,7 +171,7 @@ async def test_a_database_url_of_a_package_s_scheme_opens_its_storage(
     assert __import__("theirs_shelf").opened == ["shelf://user:hunter2@host/name"]
     assert "hunter2" not in repr(StorageTools(url="shelf://hunter2", clock=VirtualClock(), kick=print))  # type: ignore[arg-type]
     shown = CliRunner(env=environment).invoke(cli, ["config", "check", "--json"], standalone_mode=False)
-    adapters = {(each["kind"], each["name"]): each for each in json.loads(shown.output)["adapters"]}
+    adapters = {(each["kind"], each["name"]): each for each in json.loads(shown.stdout)["adapters"]}
     assert adapters["storage", "shelf"]["used_by"] == ["database_url"]
     assert "hunter2" not in shown.output
 
