@@ -11,6 +11,7 @@ stale. A drawing carries its source, by which it is told.
 """
 
 import asyncio
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -262,6 +263,11 @@ def source_mark(source: str) -> str:
     return f"<desc>{escape(source)}</desc>"
 
 
+def is_drawn(path: Path, source: str) -> bool:
+    """Whether the drawing there is of this graph."""
+    return path.exists() and source_mark(source) in path.read_text("utf-8")
+
+
 def draw(source: str) -> str:
     """The drawing of a graph, as SVG that carries its source."""
     done = subprocess.run(["dot", "-Tsvg"], input=source, capture_output=True, text=True, check=True)  # noqa: S607
@@ -270,7 +276,7 @@ def draw(source: str) -> str:
 
 
 def main() -> None:
-    """Write everything."""
+    """Write everything; without Graphviz all but the drawings, and fail where one of them is stale."""
     from tests.openapi_tour import EXAMPLES, recorded
 
     IMAGES.mkdir(exist_ok=True)
@@ -278,9 +284,14 @@ def main() -> None:
     (DOCS / "states.md").write_text(states_page(), "utf-8")
     (DOCS / "payloads.md").write_text(payloads_page(), "utf-8")
     (DOCS / "cli.md").write_text(cli_page(), "utf-8")
-    for name, (_, moves, _) in TABLES.items():
-        (IMAGES / f"states-{name}.svg").write_text(draw(diagram(moves)), "utf-8")
     EXAMPLES.write_bytes(asyncio.run(recorded()))
+    sources = {IMAGES / f"states-{name}.svg": diagram(moves) for name, (_, moves, _) in TABLES.items()}
+    if shutil.which("dot") is None:
+        if stale := [path.name for path, source in sources.items() if not is_drawn(path, source)]:
+            sys.exit(f"not drawn anew: {', '.join(stale)}; there is no `dot`: install Graphviz (apt install graphviz)")
+        return
+    for path, source in sources.items():
+        path.write_text(draw(source), "utf-8")
 
 
 if __name__ == "__main__":
