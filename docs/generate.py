@@ -99,7 +99,7 @@ Every error has one form, whatever went wrong:
 
 - Go by `code` and by the HTTP status. `message` is for people and may change; do not show it to payers.
 - `details` is there only where it says more: an array of `{path, message}` for fields, or an object (`missing_fields`,
-  `next_allowed_at`).
+  `next_allowed_at`, or `payment_id` and `failure_reason` of a refused charge).
 - `X-Request-Id` is on every answer. Quote it when you ask the service's operator.
 - A code that you do not know: treat it by its status. 4xx: change the request. 429 and 5xx: the same request again
   later, with the same `Idempotency-Key`.

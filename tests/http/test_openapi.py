@@ -16,8 +16,10 @@ from cambist.core.domain.payloads import EVENT_PAYLOADS
 from cambist.core.domain.webhooks.events import EventType
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.door.edge import Edge
+from cambist.frontends.http.door.errors import ErrorDetails
 from cambist.frontends.http.openapi import openapi
 from cambist.frontends.http.openapi.openapi import openapi_document
+from tests.docs.test_blocks import ROOT
 from tests.domain.test_payloads import EVENTS, FIELDS, full, names
 from tests.houses import TestHouse
 from tests.http.documents import Document
@@ -200,6 +202,23 @@ def test_every_refusal_is_in_the_catalogue_with_its_status_and_none_is_left_out(
     uploads_only = {"UPLOAD_FORBIDDEN", "UPLOAD_EXISTS"}
     before_any_operation = {"METHOD_NOT_ALLOWED", "HEADERS_TOO_LARGE"}
     assert set(CATALOGUE) - {code for _, code in found} == {*operators_only, *uploads_only, *before_any_operation}
+
+
+def test_the_schema_of_details_has_what_refusals_say_and_nothing_else() -> None:
+    said = {
+        name
+        for path in (ROOT / "core").rglob("*.py")
+        for details in re.findall(r"details=\{([^}]*)\}", path.read_text("utf-8"))
+        for name in re.findall(r'"(\w+)":', details)
+    }
+    assert said == set(ErrorDetails.__struct_fields__)
+
+
+def test_an_answer_with_a_code_that_is_not_told_of_the_operation_is_found(document: Document) -> None:
+    body = {"error": {"code": "CLIENT_BLOCKED", "message": "x"}}
+    request = httpx.Request("GET", f"{BASE}/api/v1/payments")
+    with pytest.raises(AssertionError):
+        document.check(httpx.Response(400, json=body, request=request))
 
 
 @pytest.mark.parametrize("event", EVENTS)
