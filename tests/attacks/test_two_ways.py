@@ -76,6 +76,7 @@ BAD_HOSTS = (
     b"pay.example\n",
     b" pay.example",
 )
+FEATURES = {"refunds": "true", "exchange": "true", "direct_links": "true", "recurring": "true"}
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "get", "PROPFIND")
 ODD_IDS = (
     "pay_",
@@ -301,8 +302,7 @@ async def test_both_ways_answer_the_same_to_whatever_is_sent(seed: int) -> None:
     async with open_test_house() as short_house, open_test_house() as long_house:
         short, long = both_ways(short_house, long_house)
         for way in (short, long):
-            features = dict.fromkeys(("refunds", "exchange", "direct_links", "recurring"), "true")
-            await accounts.set_settings(way.house.ports, way.house.account.account_id, features)
+            await accounts.set_settings(way.house.ports, way.house.account.account_id, FEATURES)
             way.house.made_up = True  # the books are looked at by the tests of each subject
         made, order = Made(seed, short_house), random.Random(seed)
         statuses: Counter[int] = Counter()
