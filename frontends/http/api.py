@@ -20,6 +20,7 @@ from ...core.domain.accounts.quota import API
 from ...ports.bundle import Ports
 from .door.access import authorized, enter
 from .door.errors import refusal_of, refused
+from .door.headers import headers_of
 from .door.operation import ApiRequest, AppContext, Operation
 from .door.routing import Router
 
@@ -53,9 +54,10 @@ class ShortWay:
         operation, values = found
         asked["path_template"] = operation.path
         try:
-            caller = await enter(self._ports, asked, sandbox=operation.is_sandbox) if operation.keyed else None
-            body = b"" if operation.body is None else await _whole(receive)
-            request = ApiRequest(self._context, asked, operation.body, values, body)
+            known, shape = headers_of(asked), operation.body
+            caller = await enter(self._ports, asked, known, operation.is_sandbox) if operation.keyed else None
+            body = b"" if shape is None else await _whole(receive)
+            request = ApiRequest(self._context, asked, known, shape, values, body)
             answer = await operation.handler(self._ports, caller, request)
         except _Gone:
             return
@@ -86,7 +88,7 @@ def _route(ports: Ports, context: AppContext, path: str, rows: Mapping[str, Row]
         operation = rows[request.method]
         body = b"" if operation.body is None else await request.body()
         values = [*request.path_params.values()]
-        asked = ApiRequest(context, request.scope, operation.body, values, body)
+        asked = ApiRequest(context, request.scope, headers_of(request.scope), operation.body, values, body)
         return await operation.handler(ports, request.scope.get("auth"), asked)
 
     return handle
@@ -106,11 +108,20 @@ class _Table:
 
     def __init__(self, operations: Iterable[Row]) -> None:
         self._whole: dict[str, dict[str, Row]] = {}
+        self._below: dict[str, dict[str, Row]] = {}
+        """By what stands before a parameter that ends the path, where no name can stand instead: most there are."""
         self._root = _Place()
         for each in operations:
             if each.path.startswith(_UNDER_API):
                 ends = self._place(each.path) if "{" in each.path else self._whole.setdefault(each.path, {})
                 ends[each.method.upper()] = each
+        self._note(self._root, API)
+
+    def _note(self, place: _Place, path: str) -> None:
+        if place.parameter and not place.named:
+            self._below[path] = place.parameter.operations
+        for name, following in place.named.items():
+            self._note(following, f"{path}/{name}")
 
     def _place(self, path: str) -> dict[str, Row]:
         place = self._root
@@ -124,12 +135,17 @@ class _Table:
 
     def find(self, method: str, path: str) -> Found | None:
         """The operation of a request whose path is normalised; None: it is the framework's."""
-        values: list[str] = []
         operations = self._whole.get(path)
+        if operations is not None:
+            operation = operations.get(method)
+            return None if operation is None else (operation, ())
+        before, _, last = path.rpartition("/")
+        operations = self._below.get(before)
+        values = [last]
         if operations is None:
             if not path.startswith(_UNDER_API):
                 return None
-            place = self._root
+            place, values = self._root, []
             for part in path[_CUT:].split("/"):
                 following = place.named.get(part)
                 if following is None:

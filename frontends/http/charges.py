@@ -48,7 +48,6 @@ def charge_window_view(window: ChargeWindow) -> ChargeWindowView:
 
 
 async def charge(ports: Ports, caller: Caller, request: ApiRequest[ChargeOrder]) -> ASGIApp:
-    """POST /subscriptions/{id}/charges."""
     charged = await create_charge(ports, caller, request.id, request.key, request.read)
     view = payment_view(ports, charged.payment)
     if charged.is_new or charged.replayed:
@@ -57,13 +56,11 @@ async def charge(ports: Ports, caller: Caller, request: ApiRequest[ChargeOrder])
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /subscriptions/{id}/charges."""
     found = await list_charges(ports, caller, request.id, lambda: page_of(request.query))
     return answer(payments_view(ports, found))
 
 
 async def window(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /subscriptions/{id}/charge-window."""
     return answer(charge_window_view(await read_charge_window(ports, caller, request.id)))
 
 

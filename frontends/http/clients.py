@@ -78,14 +78,12 @@ def clients_view(page: Page[ShownClient]) -> ClientsView:
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /exchange-clients."""
     query = request.query
     asked = ClientFilter(kyc_status=query.get("kyc_status"), q=query.get("q"))
     return answer(clients_view(await list_clients(ports, caller, asked, *page_of(query))))
 
 
 async def simulate(ports: Ports, caller: Caller, request: ApiRequest[ClientSimulation]) -> ASGIApp:
-    """POST /sandbox/exchange-clients."""
     return answer(client_view(await simulate_client(ports, caller, request.read())))
 
 

@@ -110,12 +110,10 @@ def report_view(report: TestReport) -> TestView:
 
 
 async def state(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
-    """GET /webhook-endpoint."""
     return answer(endpoint_view(await endpoint_state(ports, caller)))
 
 
 async def test(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
-    """POST /webhook-endpoint/test."""
     return answer(report_view(await send_test(ports, caller)))
 
 

@@ -143,24 +143,20 @@ def _query(values: Mapping[str, str]) -> EventQuery:
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /events."""
     query = request.query
     number, size = page_of(query)
     return answer(events_view(await list_events(ports, caller, _query(query), number, size)))
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /events/{id}."""
     return answer(whole_event_view(await get_event(ports, caller, request.id)))
 
 
 async def resend(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """POST /events/{id}/resend."""
     return answer(event_view(await resend_event(ports, caller, request.id)))
 
 
 async def resend_many(ports: Ports, caller: Caller, request: ApiRequest[EventRange]) -> ASGIApp:
-    """POST /events/resend."""
     count = await resend_range(ports, caller.account_id, caller.mode, request.read().query)
     return answer(ResendCount(events=count))
 

@@ -107,35 +107,29 @@ def exchanges_view(ports: Ports, page: Page[Exchange]) -> ExchangesView:
 
 
 async def create(ports: Ports, caller: Caller, request: ApiRequest[ExchangeOrder]) -> ASGIApp:
-    """POST /exchanges."""
     exchange = await create_exchange(ports, caller, request.key, request.read)
     return made(new_exchange_view(exchange.resource), replayed=exchange.replayed)
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /exchanges."""
     query = request.query
     number, size = page_of(query)
     return answer(exchanges_view(ports, await list_exchanges(ports, caller, query.get("status"), number, size)))
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /exchanges/{id}."""
     return answer(exchange_view(ports, await get_exchange(ports, caller, request.id)))
 
 
 async def cancel(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """POST /exchanges/{id}/cancel."""
     return answer(exchange_view(ports, await cancel_exchange(ports, caller, request.id)))
 
 
 async def begin(ports: Ports, caller: Caller, request: ApiRequest[ExchangeWish]) -> ASGIApp:
-    """POST /sandbox/exchanges."""
     return answer(exchange_view(ports, await begin_simulated(ports, caller, request.read)), status=201)
 
 
 async def simulate(ports: Ports, caller: Caller, request: ApiRequest[ExchangeSimulation]) -> ASGIApp:
-    """POST /sandbox/exchanges/{id}/simulate."""
     return answer(exchange_view(ports, await simulate_exchange(ports, caller, request.id, request.read)))
 
 

@@ -107,7 +107,6 @@ async def _next_letters(
 
 
 async def letters(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /sandbox/letters."""
     query = request.query
     after, seconds, types = query.get("after", BEGINNING), _seconds(query.get("wait")), read_types(query.get("types"))
     fed = await _next_letters(ports, request.context.streams, request.address, caller, after, types, seconds)

@@ -34,12 +34,10 @@ def gateway_view(shown: ShownGateway) -> GatewayView:
 
 
 async def every(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
-    """GET /gateways."""
     return answer([gateway_view(each) for each in await list_gateways(ports, caller.mode, caller.account_id)])
 
 
 async def simulate(ports: Ports, caller: Caller, request: ApiRequest[GatewaySimulation]) -> ASGIApp:
-    """POST /sandbox/gateways/{id}/simulate."""
     return answer(gateway_view(await simulate_gateway(ports, caller, request.id, request.read())))
 
 

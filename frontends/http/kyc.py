@@ -64,17 +64,14 @@ def upload_view(of: Grant) -> UploadView:
 
 
 async def check_client(ports: Ports, caller: Caller, request: ApiRequest[CheckOrder]) -> ASGIApp:
-    """POST /kyc/check."""
     return answer(check_view(await check(ports, caller, request.read)))
 
 
 async def upload_url(ports: Ports, caller: Caller, request: ApiRequest[UploadOrder]) -> ASGIApp:
-    """POST /kyc/upload-url."""
     return answer(upload_view(await grant_upload(ports, caller, request.read)))
 
 
 async def register_client(ports: Ports, caller: Caller, request: ApiRequest[RegisterOrder]) -> ASGIApp:
-    """POST /kyc/register."""
     return answer(registration_view(await register(ports, caller, request.read)))
 
 

@@ -61,12 +61,10 @@ def rate_view(rates: MerchantRates) -> RateView:
 
 
 async def balance(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
-    """GET /balance."""
     return answer(balance_view(await read_balance(ports, caller)))
 
 
 async def rates(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /rates."""
     return answer(rate_view(await merchant_rates(ports, caller, request.query.get("shop_id"))))
 
 

@@ -21,13 +21,11 @@ class SbpLink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def create(ports: Ports, caller: Caller, request: ApiRequest[PaymentOrder]) -> ASGIApp:
-    """POST /payments."""
     payment = await create_payment(ports, caller, request.key, request.read)
     return made(payment_view(ports, payment.resource), replayed=payment.replayed)
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /payments."""
     query = request.query
     number, size = page_of(query)
     asked = PaymentFilter(**{name: query.get(name) for name in PaymentFilter.__struct_fields__})
@@ -35,12 +33,10 @@ async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIA
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /payments/{id}."""
     return answer(payment_view(ports, await get_payment(ports, caller, request.id)))
 
 
 async def sbp_link(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /payments/{id}/sbp-link."""
     return answer(SbpLink(sbp_link=await get_sbp_link(ports, caller, request.id)))
 
 

@@ -39,7 +39,6 @@ async def submit(ports: Ports, caller: Caller, request: ApiRequest[ProofOrder]) 
 
 
 async def read(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /payments/{id}/delivery-proof."""
     return answer(proof_view(await read_proof(ports, caller, request.id)))
 
 

@@ -70,30 +70,25 @@ def refunds_view(page: Page[Refund]) -> RefundsView:
 
 
 async def create(ports: Ports, caller: Caller, request: ApiRequest[RefundOrder]) -> ASGIApp:
-    """POST /refunds."""
     refund = await create_refund(ports, caller, request.key, request.read)
     return made(refund_view(refund.resource), replayed=refund.replayed)
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /refunds."""
     query = request.query
     asked = RefundFilter(**{name: query.get(name) for name in RefundFilter.__struct_fields__})
     return answer(refunds_view(await list_refunds(ports, caller, asked, lambda: page_of(query))))
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /refunds/{id}."""
     return answer(refund_view(await get_refund(ports, caller, request.id)))
 
 
 async def cancel(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """POST /refunds/{id}/cancel."""
     return answer(refund_view(await cancel_refund(ports, caller, request.id)))
 
 
 async def simulate(ports: Ports, caller: Caller, request: ApiRequest[RefundSimulation]) -> ASGIApp:
-    """POST /sandbox/refunds/{id}/simulate."""
     return answer(refund_view(await simulate_refund(ports, caller, request.id, request.read)))
 
 

@@ -21,17 +21,14 @@ class ForgottenView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def simulate_payment(ports: Ports, caller: Caller, request: ApiRequest[PaymentSimulation]) -> ASGIApp:
-    """POST /sandbox/payments/{id}/simulate."""
     return answer(payment_view(ports, await simulate(ports, caller, request.id, request.read())))
 
 
 async def resolve_payment(ports: Ports, caller: Caller, request: ApiRequest[Review]) -> ASGIApp:
-    """POST /sandbox/payments/{id}/resolve."""
     return answer(payment_view(ports, await resolve_own_mismatch(ports, caller, request.id, request.read().outcome)))
 
 
 async def forget(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
-    """DELETE /sandbox/data."""
     forgotten = await forget_test_data(ports, caller)
     return answer(ForgottenView(removed=forgotten.removed, complete=forgotten.complete))
 

@@ -35,12 +35,10 @@ def _view(standing: ClockStanding) -> ClockView:
 
 
 async def read(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
-    """GET /sandbox/clock."""
     return answer(_view(await read_clock(ports, caller)))
 
 
 async def move(ports: Ports, caller: Caller, request: ApiRequest[ClockWish]) -> ASGIApp:
-    """POST /sandbox/clock/advance."""
     return answer(_view(await advance(ports, caller, request.read(), do)))
 
 

@@ -135,17 +135,14 @@ async def _csv(settlement: Settlement, batches: AsyncIterator[Sequence[Settlemen
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /settlements."""
     return answer(settlements_view(await list_settlements(ports, caller, *page_of(request.query))))
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /settlements/{id}."""
     return answer(settlement_view(await get_settlement(ports, caller, request.id)))
 
 
 async def items(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /settlements/{id}/items."""
     query = request.query
     wanted = query.get("format", "json")
     if wanted not in _FORMATS:
@@ -160,7 +157,6 @@ async def items(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGI
 
 
 async def settle(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
-    """POST /sandbox/settlements."""
     return answer(settlement_view(await settle_own(ports, caller)))
 
 

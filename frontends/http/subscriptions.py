@@ -94,41 +94,34 @@ def named_shop(body: bytes) -> str | None | UnsetType:
 
 
 async def create(ports: Ports, caller: Caller, request: ApiRequest[SubscriptionOrder]) -> ASGIApp:
-    """POST /subscriptions."""
     subscription = await create_subscription(ports, caller, request.key, request.read, lambda: named_shop(request.body))
     return made(subscription_view(subscription.resource), replayed=subscription.replayed)
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /subscriptions."""
     query = request.query
     number, size = page_of(query)
     return answer(subscriptions_view(await list_subscriptions(ports, caller, query.get("status"), number, size)))
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /subscriptions/{id}."""
     return answer(subscription_view(await get_subscription(ports, caller, request.id)))
 
 
 async def change(ports: Ports, caller: Caller, request: ApiRequest[SubscriptionPatch]) -> ASGIApp:
-    """PATCH /subscriptions/{id}."""
     return answer(subscription_view(await patch_subscription(ports, caller, request.id, request.read())))
 
 
 async def cancel(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """POST /subscriptions/{id}/cancel."""
     return answer(subscription_view(await cancel_subscription(ports, caller, request.id)))
 
 
 async def rebind(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """POST /subscriptions/{id}/rebind."""
     subscription = await rebind_subscription(ports, caller, request.id, request.key)
     return made(subscription_view(subscription.resource), replayed=subscription.replayed)
 
 
 async def simulate(ports: Ports, caller: Caller, request: ApiRequest[SubscriptionSimulation]) -> ASGIApp:
-    """POST /sandbox/subscriptions/{id}/simulate."""
     return answer(subscription_view(await simulate_subscription(ports, caller, request.id, request.read)))
 
 

@@ -34,7 +34,6 @@ def method_view(terminal: Terminal) -> MethodView:
 
 
 async def every(ports: Ports, caller: Caller, _: ApiRequest[None]) -> ASGIApp:
-    """GET /payment-methods."""
     return answer([method_view(terminal) for terminal in await list_methods(ports, caller)])
 
 

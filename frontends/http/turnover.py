@@ -49,7 +49,6 @@ def _row(row: ShopDay) -> ShopDayView:
 
 
 async def turnover(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /shops/turnover."""
     query = request.query
     return answer(turnover_view(await shops_turnover(ports, caller, query.get("from"), query.get("to"))))
 

@@ -69,22 +69,18 @@ def withdrawals_view(page: Page[Withdrawal]) -> WithdrawalsView:
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /withdrawals."""
     return answer(withdrawals_view(await list_withdrawals(ports, caller, *page_of(request.query))))
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    """GET /withdrawals/{id}."""
     return answer(withdrawal_view(await get_withdrawal(ports, caller, request.id)))
 
 
 async def withdraw(_: Ports, __: Caller, ___: ApiRequest[None]) -> ASGIApp:
-    """POST /withdrawals."""
     raise Refusal("WITHDRAWAL_DISCONTINUED", "Payouts are automatic after the daily settlement")
 
 
 async def simulate(ports: Ports, caller: Caller, request: ApiRequest[WithdrawalSimulation]) -> ASGIApp:
-    """POST /sandbox/withdrawals/{id}/simulate."""
     return answer(withdrawal_view(await simulate_withdrawal(ports, caller, request.id, request.read)))
 
 

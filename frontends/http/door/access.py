@@ -16,10 +16,9 @@ from .errors import endpoint_not_found
 from .headers import headers_of
 
 
-async def enter(ports: Ports, scope: HTTPScope, *, sandbox: bool) -> Caller:
+async def enter(ports: Ports, scope: HTTPScope, known: dict[bytes, bytes], sandbox: bool) -> Caller:
     """Who holds the key pair; the rest of the request is his, and in his account's time. The sandbox is not there for
     live keys (docs/sandbox.md "The calls"). Raises: Refusal Unauthorized, NOT_FOUND."""
-    known = headers_of(scope)
     api_key, secret = known.get(b"x-api-key", b""), known.get(b"x-api-secret", b"")
     caller = await authenticate(ports, api_key.decode("latin-1"), secret.decode("latin-1"))
     scope["auth"] = caller
@@ -37,6 +36,7 @@ def authorized(ports: Ports, *, sandbox: bool) -> Guard:
     """
 
     async def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
-        await enter(ports, connection.scope, sandbox=sandbox)  # type: ignore[arg-type]  # a route of HTTP alone has it
+        scope: HTTPScope = connection.scope  # type: ignore[assignment]  # it stands before routes of HTTP only
+        await enter(ports, scope, headers_of(scope), sandbox)
 
     return guard

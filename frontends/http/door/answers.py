@@ -1,6 +1,6 @@
 """Answers of the interface: encoded once, by msgspec, as bytes."""
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -21,12 +21,8 @@ class Answer(msgspec.Struct, frozen=True):
     headers: Sequence[tuple[bytes, bytes]] = ()
     media_type: bytes = JSON
 
-    def __call__(self, _: Scope, __: Receive, send: Send) -> Awaitable[None]:
+    async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
         """Send it."""
-        return self.write(send)
-
-    async def write(self, send: Send) -> None:
-        """The same."""
         headers = [(b"content-type", self.media_type), (b"content-length", b"%d" % len(self.body)), *self.headers]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": False})

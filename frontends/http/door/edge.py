@@ -82,16 +82,22 @@ class Edge:
                 extra += headers(verdict)
                 if verdict.over:
                     self._watch.hits.count(verdict)
-                    await refused(Refusal("RATE_LIMIT_EXCEEDED", verdict.limit.message)).write(send_with_headers)
+                    await refused(Refusal("RATE_LIMIT_EXCEEDED", verdict.limit.message))(
+                        scope, receive, send_with_headers
+                    )
                     return
             if not _HOST.match(known.get(b"host", b"")):
-                await refused(Refusal("VALIDATION_ERROR", "The header Host is malformed")).write(send_with_headers)
+                await refused(Refusal("VALIDATION_ERROR", "The header Host is malformed"))(
+                    scope, receive, send_with_headers
+                )
                 return
             try:
                 if not (_is_short(known) or _is_upload(scope)):
                     receive = await _bounded(known, receive)
             except TooLarge:
-                await refused(Refusal("PAYLOAD_TOO_LARGE", "The body is over 100 KB")).write(send_with_headers)
+                await refused(Refusal("PAYLOAD_TOO_LARGE", "The body is over 100 KB"))(
+                    scope, receive, send_with_headers
+                )
                 return
             try:
                 # Whoever calls may serve many requests in one task: none leaves the test clock behind that it entered.
@@ -101,14 +107,14 @@ class Edge:
                 log.exception("an error came through the application")
                 if started:
                     raise
-                await refused(internal_error()).write(send_with_headers)
+                await refused(internal_error())(scope, receive, send_with_headers)
 
     async def _count(self, scope: HTTPScope, path: str, known: dict[bytes, bytes]) -> Verdict | None:
         # Providers are counted by a limit of their own (notices.py).
         relative = None if path.startswith(NOTICES) else api_path(path)
         if relative is None:
             return None
-        address = address_of(scope, self._trusted)
+        address = address_of(scope, known, self._trusted)
         key = known.get(b"x-api-key")
         return await admit(
             self._ports, scope["method"], relative, address, None if key is None else key.decode("latin-1")

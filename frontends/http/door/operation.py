@@ -11,7 +11,6 @@ from litestar.types import ASGIApp, HTTPScope
 from ....core.domain.accounts.quota import API, Network
 from ....ports.bundle import Ports
 from .bodies import PAGE_MAX, PER_PAGE_MAX, read_body
-from .headers import headers_of
 from .origin import address_of
 from .streams import WindowStreams
 
@@ -46,6 +45,8 @@ class ApiRequest(msgspec.Struct, Generic[Body]):
 
     context: AppContext
     scope: HTTPScope
+    headers: Mapping[bytes, bytes]
+    """By lower-case name; of several of a name the first."""
     shape: type[Body] | None
     """Of the body."""
     values: Sequence[str]
@@ -67,17 +68,13 @@ class ApiRequest(msgspec.Struct, Generic[Body]):
     @property
     def key(self) -> str | None:
         """The header Idempotency-Key."""
-        return self.header(b"idempotency-key")
+        value = self.headers.get(b"idempotency-key")
+        return None if value is None else value.decode("latin-1")
 
     @property
     def address(self) -> str:
         """The client's, beyond the proxies that are trusted."""
-        return address_of(self.scope, self.context.trusted_proxies)
-
-    def header(self, name: bytes) -> str | None:
-        """A header by its name in lower case; of several the first."""
-        value = headers_of(self.scope).get(name)
-        return None if value is None else value.decode("latin-1")
+        return address_of(self.scope, self.headers, self.context.trusted_proxies)
 
     def read(self) -> Body:
         """The body, read as the operation's shape: use cases call this when its turn comes in the order of refusals.
@@ -88,7 +85,7 @@ class ApiRequest(msgspec.Struct, Generic[Body]):
             raise TypeError("this operation takes no body")
         if self.shape is bytes:
             return self.body  # type: ignore[return-value]  # that is its type
-        return read_body(self.body, self.header(b"content-type"), self.shape)
+        return read_body(self.body, self.headers.get(b"content-type", b"").decode("latin-1"), self.shape)
 
 
 Handler = Callable[[Ports, Any, ApiRequest[Body]], Awaitable[ASGIApp]]
@@ -124,10 +121,11 @@ class Operation(msgspec.Struct, Generic[Body], frozen=True):
     failing: int | None = None
     """A further status that has the same answer."""
 
-    @property
-    def is_sandbox(self) -> bool:
-        """Whether it is not there for live keys."""
-        return self.path.startswith(_SANDBOX)
+    is_sandbox: bool = False
+    """Whether it is not there for live keys: by its path."""
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "is_sandbox", self.path.startswith(_SANDBOX))
 
 
 PAGES = (
