@@ -21,6 +21,7 @@ from ..core.usecases.installation.marking import recognise
 from ..ports.bundle import FourEyes, Ports, Urls
 from ..ports.clock import Clock, Ids
 from ..ports.counters import RateCounters
+from ..ports.faults import Unavailable
 from ..ports.jobs import Job
 from ..ports.notifier import Notifier
 from ..ports.queue import Queue
@@ -31,6 +32,7 @@ from .guard.guard import Guard, guarded_ports
 from .holding import held_ports
 from .maintenance import open_beside
 from .notices import notice_networks
+from .option_readers import masked_url
 from .plugins import has_own_schema, needing, opened_storage, scheme_of
 from .providers import Adapters, FurtherBank, Providers
 from .settings import Settings
@@ -38,7 +40,17 @@ from .stopping import closed_soon
 from .telemetry.telemetry import Telemetry
 from .telemetry.traced import traced_ports
 
-__all__ = ["Adapters", "FurtherBank", "House", "key_file", "migrate", "open_house", "system_clock", "virtual_time"]
+__all__ = [
+    "Adapters",
+    "FurtherBank",
+    "House",
+    "key_file",
+    "migrate",
+    "open_house",
+    "system_clock",
+    "system_ids",
+    "virtual_time",
+]
 
 _NONE_GIVEN = Adapters()
 _KEY_FILE = "vault.key"
@@ -175,12 +187,20 @@ async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick, *, 
     with needing("sql", "Postgres"):
         from ..adapters.storage.postgres.postgres import PostgresStorage
 
-    return await PostgresStorage.open(url, clock, kick)
+    try:
+        return await PostgresStorage.open(url, clock, kick)
+    except Unavailable as fault:
+        raise Unavailable(f"{fault} ({masked_url(url)}, by CAMBIST_DATABASE_URL)") from fault
 
 
 def system_clock() -> Clock:
     """The machine's clock, for front ends that open no house."""
     return SystemClock()
+
+
+def system_ids() -> Ids:
+    """Ids and secrets from the operating system, for front ends that open no house."""
+    return SystemIds()
 
 
 def virtual_time(start: datetime) -> tuple[Clock, Ids, Callable[[float], Awaitable[None]]]:

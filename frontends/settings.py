@@ -17,6 +17,7 @@ import msgspec
 from ..core.domain.masked import Masked
 from ..core.domain.money import Rub
 from ..core.domain.operators.pending_acts import Guarded
+from ..core.domain.shapes import nearest
 from .operator import VARIABLE as OPERATOR
 from .option_readers import VaultKey, masked_url, read_networks
 from .options import OPTIONS, Option
@@ -305,10 +306,8 @@ def _from_environment(environ: Mapping[str, str], faults: list[SettingFault], wa
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, sorted(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+    near = nearest(name, known)
+    return f"; did you mean {near}?" if near else ""
 
 
 def _vault(values: Mapping[str, Any], raw: Mapping[str, _Raw], faults: list[SettingFault]) -> VaultKeys | None:

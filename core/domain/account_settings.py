@@ -15,6 +15,7 @@ from .accounts.accounts import Account, KycDemand, KycFlow, RefundApproval, Sche
 from .errors import FieldFault, Refusal
 from .money import Rub, Usdt
 from .payments.payments import MINIMUM
+from .shapes import nearest
 from .tron import is_tron_address
 from .web_addresses import web_address
 
@@ -29,6 +30,9 @@ def _secret(text: str) -> str:
     if not _SECRET.match(text):
         raise ValueError("must be 16 to 256 printable ASCII characters without spaces")
     return text
+
+
+_BOOLEAN = "true, false"
 
 
 def _boolean(text: str) -> bool:
@@ -84,36 +88,132 @@ def _one_of(kind: type[StrEnum]) -> Callable[[str], StrEnum]:
     return read
 
 
-class Setting(msgspec.Struct, frozen=True):
+def _words(kind: type[StrEnum]) -> str:
+    return ", ".join(kind)
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """One name. `read` raises ValueError saying what is wrong, never quoting the text: it may be a secret."""
 
     read: Callable[[str], Any]
-    clearable: bool
+    form: str
+    """What may be written, in short."""
+    meaning: str
+    clearable: bool = False
     """An empty text sets it to null."""
 
 
 ACCOUNT_SETTINGS: Mapping[str, Setting] = {
-    "acceptance": Setting(_boolean, clearable=False),
-    "amount_rub_max": Setting(_largest_amount, clearable=False),
-    "auto_return": Setting(_boolean, clearable=False),
-    "direct_links": Setting(_boolean, clearable=False),
-    "exchange": Setting(_boolean, clearable=False),
-    "exchange_markup_percent": Setting(_percent(50), clearable=False),
-    "kyc": Setting(_one_of(KycDemand), clearable=False),
-    "kyc_flow": Setting(_one_of(KycFlow), clearable=False),
-    "payout_wallet": Setting(_wallet, clearable=True),
-    "proof_reminders": Setting(_boolean, clearable=False),
-    "recurring": Setting(_boolean, clearable=False),
-    "refund_approval": Setting(_one_of(RefundApproval), clearable=True),
-    "refund_overdraft_usdt": Setting(_overdraft, clearable=False),
-    "refund_reserve": Setting(_boolean, clearable=False),
-    "refunds": Setting(_boolean, clearable=False),
-    "return_url": Setting(web_address, clearable=True),
-    "subscription_scheme": Setting(_one_of(Scheme), clearable=False),
-    "terminals": Setting(_boolean, clearable=False),
-    "ttl_minutes_max": Setting(_integer(1, 1440), clearable=False),
-    WEBHOOK_SECRET: Setting(_secret, clearable=True),
-    "webhook_url": Setting(web_address, clearable=True),
+    "acceptance": Setting(
+        read=_boolean,
+        form=_BOOLEAN,
+        meaning="new payments are taken; else 422 PAYMENT_UNAVAILABLE",
+    ),
+    "amount_rub_max": Setting(
+        read=_largest_amount,
+        form="RUB",
+        meaning="the largest payment outside a terminal",
+    ),
+    "auto_return": Setting(
+        read=_boolean,
+        form=_BOOLEAN,
+        meaning="the payer's window goes back to the shop by itself, unless a payment says otherwise",
+    ),
+    "direct_links": Setting(
+        read=_boolean,
+        form=_BOOLEAN,
+        meaning="the bank's own link of a payment may be handed out",
+    ),
+    "exchange": Setting(
+        read=_boolean,
+        form=_BOOLEAN,
+        meaning="USDT and RUB may be exchanged for the merchant's clients",
+    ),
+    "exchange_markup_percent": Setting(
+        read=_percent(50),
+        form="0 to 50",
+        meaning="what of an exchange is the merchant's, in percent at the base rate",
+    ),
+    "kyc": Setting(
+        read=_one_of(KycDemand),
+        form=_words(KycDemand),
+        meaning="whether a payment needs a verified client",
+    ),
+    "kyc_flow": Setting(
+        read=_one_of(KycFlow),
+        form=_words(KycFlow),
+        meaning="how clients are verified: documents by the API, or a hosted form",
+    ),
+    "payout_wallet": Setting(
+        read=_wallet,
+        form="TRON address",
+        meaning="where settlements are paid out to; without one the balance stays",
+        clearable=True,
+    ),
+    "proof_reminders": Setting(
+        read=_boolean,
+        form=_BOOLEAN,
+        meaning="events remind of delivery proofs that are missing",
+    ),
+    "recurring": Setting(
+        read=_boolean,
+        form=_BOOLEAN,
+        meaning="subscriptions may be charged; else 501 RECURRING_NOT_SUPPORTED",
+    ),
+    "refund_approval": Setting(
+        read=_one_of(RefundApproval),
+        form=_words(RefundApproval),
+        meaning="whether an operator approves refunds first; without a word live ones, not test ones",
+        clearable=True,
+    ),
+    "refund_overdraft_usdt": Setting(
+        read=_overdraft,
+        form="USDT",
+        meaning="how far below zero refunds may take the available balance",
+    ),
+    "refund_reserve": Setting(
+        read=_boolean,
+        form=_BOOLEAN,
+        meaning="payouts leave what refunds that wait for money need",
+    ),
+    "refunds": Setting(
+        read=_boolean,
+        form=_BOOLEAN,
+        meaning="refunds by the API; else its paths are 404",
+    ),
+    "return_url": Setting(
+        read=web_address,
+        form="web address",
+        meaning="where payers go back to, unless their shop has its own",
+        clearable=True,
+    ),
+    "subscription_scheme": Setting(
+        read=_one_of(Scheme),
+        form=_words(Scheme),
+        meaning="how the periods of new subscriptions are counted",
+    ),
+    "terminals": Setting(
+        read=_boolean,
+        form=_BOOLEAN,
+        meaning="terminals may be listed and named by method_id",
+    ),
+    "ttl_minutes_max": Setting(
+        read=_integer(1, 1440),
+        form="1 to 1440",
+        meaning="the longest life of a payment, in minutes",
+    ),
+    WEBHOOK_SECRET: Setting(
+        read=_secret,
+        form="16 to 256 characters",
+        meaning="signs webhooks; - reads it from standard input, --generate-secret makes one",
+        clearable=True,
+    ),
+    "webhook_url": Setting(
+        read=web_address,
+        form="web address",
+        meaning="where webhooks are sent; https in live mode",
+        clearable=True,
+    ),
 }
 
 
@@ -124,7 +224,9 @@ def read_settings(texts: Mapping[str, str], known: Mapping[str, Setting] = ACCOU
     for name, text in texts.items():
         setting = known.get(name)
         if setting is None:
-            faults.append(FieldFault(ascii(name), f"is no setting; there are: {', '.join(sorted(known))}"))
+            near = nearest(name, known)
+            instead = f"did you mean {near}?" if near else f"there are: {', '.join(sorted(known))}"
+            faults.append(FieldFault(ascii(name), f"is no setting; {instead}"))
         elif not text and setting.clearable:
             values[name] = None
         else:

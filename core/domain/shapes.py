@@ -1,6 +1,7 @@
 """Shapes of single fields that several kinds of orders have."""
 
 import re
+from collections.abc import Iterable
 
 from .errors import shape_error
 from .ids import canonical_uuid
@@ -13,6 +14,13 @@ by HTTP has the latter, but an operator's shell and whoever embeds the service m
 def has_control(text: str) -> bool:
     """Whether a text has characters that are not written but obeyed."""
     return _CONTROL.search(text) is not None
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was most likely meant; None where none is near."""
+    from difflib import get_close_matches  # only who errs needs it
+
+    return next(iter(get_close_matches(name, sorted(known), n=1)), None)
 
 
 def check_text(name: str, text: str | None, longest: int) -> None:

@@ -1,16 +1,18 @@
 """`cambist account …`"""
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import click
 
-from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET
-from ...core.domain.accounts.accounts import Account
+from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, shown_settings
+from ...core.domain.accounts.accounts import Account, Settings
 from ...core.usecases.accounts import accounts as usecases
 from ...ports.bundle import Ports
 from .arguments import FROM_STDIN, assignments, read_secret
-from .output import Answer, fields, table
+from .groups import group
+from .output import Answer, fields, shown, table
 from .session import answering, in_house, reasoned
 from .views import account_document, key_document
 
@@ -21,21 +23,39 @@ _ON_COMMAND_LINE = (
 )
 
 
-@click.group()
+@group()
 def account() -> None:
     """Merchants' accounts and their settings."""
 
 
 @account.command("create")
 @click.argument("name")
+@click.option("--env", "as_env", is_flag=True, help='Print lines that a shell takes over: eval "$(…)".')
 @answering
-def create(name: str) -> Answer:
+def create(name: str, *, as_env: bool) -> Answer:
     """Open an account. It takes payments at once; the secrets are shown this once."""
     made = in_house(lambda ports: usecases.create_account(ports, name))
+    if as_env:
+        return Answer(document=made, text=_as_env(made))
     pairs = {"live": made.live, "test": made.test}
     keys = table(("mode", "X-Api-Key", "X-Api-Secret"), [(m, p.api_key, p.api_secret) for m, p in pairs.items()])
     head = fields({"account": made.account_id, "default shop": made.default_shop_id})
     return Answer(document=made, text=f"{head}\n\n{keys}\n\nKeep the secrets: they cannot be shown again.")
+
+
+def _as_env(made: usecases.NewAccount) -> str:
+    """`export` lines: the test pair under the names that the documentation, `listen` and the client read, and the live
+    pair, which is shown this once, too."""
+    variables = {
+        "ACCOUNT_ID": made.account_id,
+        "API_KEY": made.test.api_key,
+        "API_SECRET": made.test.api_secret,
+        "CAMBIST_API_KEY": made.test.api_key,
+        "CAMBIST_API_SECRET": made.test.api_secret,
+        "LIVE_API_KEY": made.live.api_key,
+        "LIVE_API_SECRET": made.live.api_secret,
+    }
+    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
 
 
 @account.command("list")
@@ -61,10 +81,24 @@ def show(account_id: str) -> Answer:
     return Answer(document=document, text=f"{_text(document)}\n\n{keys}")
 
 
+class _Set(click.Command):
+    """Its help has a row for each setting."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        defaults = Settings()
+        rows = []
+        for name, setting in ACCOUNT_SETTINGS.items():
+            default = shown(getattr(defaults, name, None))
+            clears = "; may be empty" if setting.clearable else ""
+            rows.append((name, f"{setting.meaning} ({setting.form}{clears}). Default: {default}"))
+        with formatter.section("Settings"):
+            formatter.write_dl(rows)
+
+
 @account.command(
     "set",
-    help="Change settings, all of them or none. Settings: "
-    f"{', '.join(ACCOUNT_SETTINGS)}. Booleans are true or false; an empty value clears what may be empty. "
+    cls=_Set,
+    help="Change settings, all of them or none, and say what changed. An empty value clears what may be empty. "
     f"{WEBHOOK_SECRET}=- reads the secret from standard input, without an echo: a command line is kept in histories "
     "and seen by others.",
 )
@@ -84,19 +118,35 @@ def set_settings(account_id: str, settings: tuple[str, ...], *, generate_secret:
     elif texts.get(WEBHOOK_SECRET):
         click.echo(_ON_COMMAND_LINE, err=True)
 
-    async def change(ports: Ports) -> Account:
+    async def change(ports: Ports) -> tuple[Account, Account]:
         if generate_secret:
             texts[WEBHOOK_SECRET] = ports.ids.secret(_SECRET_BYTES)
-        return await usecases.set_settings(ports, account_id, texts)
+        before = (await usecases.get_account(ports, account_id)).account
+        return before, await usecases.set_settings(ports, account_id, texts)
 
-    document = account_document(in_house(change))
+    before, after = in_house(change)
+    document = account_document(after)
+    text = _changes(before, after, texts)
     if not generate_secret:
-        return Answer(document=document, text=_text(document))
+        return Answer(document=document, text=text)
     made = {WEBHOOK_SECRET: texts[WEBHOOK_SECRET]}
     return Answer(
-        document=document | made,
-        text=f"{_text(document)}\n\n{fields(made)}\n\nKeep the secret: it cannot be shown again.",
+        document=document | made, text=f"{text}\n\n{fields(made)}\n\nKeep the secret: it cannot be shown again."
     )
+
+
+def _changes(before: Account, after: Account, named: Collection[str]) -> str:
+    """Each setting that was named: before and after, or that it was so already."""
+    was, now = shown_settings(before), shown_settings(after)
+    told = {}
+    for name in sorted(named):
+        if name == WEBHOOK_SECRET:
+            told[name] = "set" if after.webhook_secret is not None else "-"
+        elif was[name] == now[name]:
+            told[name] = f"{shown(now[name])} (as it was)"
+        else:
+            told[name] = f"{shown(was[name])} -> {shown(now[name])}"
+    return fields(told)
 
 
 def _text(document: Mapping[str, Any]) -> str:

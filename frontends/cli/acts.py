@@ -8,12 +8,13 @@ import click
 from ...core.domain.operators.pending_acts import PendingAct
 from ...core.usecases.operators import pending_acts as usecases
 from ...ports.bundle import Ports
+from .groups import group
 from .output import Answer, table
 from .session import answering, in_house, reasoned
 from .views import act_document, act_text
 
 
-@click.group()
+@group()
 def act() -> None:
     """Acts that wait until a second operator confirms them (the setting four_eyes)."""
 

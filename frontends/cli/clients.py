@@ -8,11 +8,12 @@ from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.kyc.clients import Client, client_status
 from ...core.usecases.kyc.clients import every_client, set_blocked
+from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 
 
-@click.group()
+@group()
 def client() -> None:
     """End clients of merchants: what an operator decides."""
 

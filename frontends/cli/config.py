@@ -1,14 +1,13 @@
 """`cambist config …`"""
 
-import click
-
 from ..plugins import all_installed, named_by
 from .notices import address_document, address_table, known_addresses
+from .groups import group
 from .output import Answer, table
 from .session import answering, loaded_settings
 
 
-@click.group()
+@group()
 def config() -> None:
     """The settings of this installation."""
 

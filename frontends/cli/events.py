@@ -14,6 +14,7 @@ from ...core.usecases.webhooks import events as usecases
 from ...core.usecases.webhooks.events import EventQuery, Told
 from ...core.usecases.webhooks.resends import resend_event, resend_range
 from ...ports.bundle import Ports
+from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 
@@ -30,7 +31,7 @@ _since = click.option("--from", "since", metavar="MOMENT", help="Created then or
 _until = click.option("--to", "until", metavar="MOMENT", help="Created before then.")
 
 
-@click.group()
+@group()
 def event() -> None:
     """Events: where they are, and sending them again."""
 

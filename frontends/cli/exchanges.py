@@ -12,6 +12,7 @@ from ...core.domain.ledger import Currency
 from ...core.domain.money import Rub, Usdt
 from ...core.usecases.exchanges import exchanges as usecases
 from ...core.usecases.exchanges import returns as exchange_return
+from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house
 
@@ -19,7 +20,7 @@ _MODES = click.Choice([mode.value for mode in Mode])
 _DIRECTIONS = click.Choice([direction.value for direction in Direction])
 
 
-@click.group()
+@group()
 def exchange() -> None:
     """Exchanges of end clients: what an operator does."""
 

@@ -10,11 +10,12 @@ from ...core.domain.gateways.gateways import BY_HAND, GatewayStatus
 from ...core.usecases.gateways import gateways as usecases
 from ...core.usecases.gateways.gateways import ShownGateway
 from ...ports.bundle import Ports
+from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house
 
 
-@click.group()
+@group()
 def gateway() -> None:
     """The payment gateways: the banks that payments go to."""
 

@@ -8,11 +8,12 @@ from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso
 from ...core.usecases.accounts import accounts as usecases
 from .arguments import Duration
+from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 
 
-@click.group()
+@group()
 def key() -> None:
     """API keys."""
 

@@ -11,6 +11,7 @@ from ...core.usecases.chains import present_head
 from ...core.usecases.ledger.adoption import adopt as take_over
 from ...core.usecases.ledger.chain_check import BadEntry
 from ...core.usecases.ledger.check import LedgerReport, verify_ledger
+from .groups import group
 from .output import Answer, fields, give, shown, table
 from .session import REFUSED, answering, guarded, in_house, reasoned
 
@@ -19,7 +20,7 @@ _LONGEST = 64 * 1024 * 1024
 _MANIFEST = "backup.json"
 
 
-@click.group()
+@group()
 def ledger() -> None:
     """The double-entry ledger, and the hash chains over it and over the audit log."""
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .listening import Handed
 
 
-def _web_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
+def web_address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:  # noqa: ARG001 - click's
     if value is None:
         return None
     if not is_web_address(value):
@@ -27,7 +27,7 @@ def _web_address(ctx: click.Context, param: click.Parameter, value: str | None) 
     return value
 
 
-def _test_key(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noqa: ARG001 - click's signature
+def test_key(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noqa: ARG001 - click's signature
     if not value.startswith(KEY_PREFIXES[Mode.TEST]):
         raise click.BadParameter(f"must be a test key ({KEY_PREFIXES[Mode.TEST]}…): live events are not for listening")
     return value
@@ -48,10 +48,10 @@ def _start(ctx: click.Context, param: click.Parameter, value: str | None) -> str
 
 
 @click.command()
-@click.option("--forward-to", metavar="URL", callback=_web_address, help="Post every letter there, signed.")
-@click.option("--api-key", envvar="CAMBIST_API_KEY", required=True, callback=_test_key, help="A test key.")
+@click.option("--forward-to", metavar="URL", callback=web_address, help="Post every letter there, signed.")
+@click.option("--api-key", envvar="CAMBIST_API_KEY", required=True, callback=test_key, help="A test key.")
 @click.option("--api-secret", envvar="CAMBIST_API_SECRET", required=True, help="Better by CAMBIST_API_SECRET.")
-@click.option("--base-url", metavar="URL", callback=_web_address, help="The service, instead of the settings'.")
+@click.option("--base-url", metavar="URL", callback=web_address, help="The service, instead of the settings'.")
 @click.option("--from", "start", metavar="CURSOR", callback=_start, help=f"Begin here: a cursor, {NOW} or {BEGINNING}.")
 @click.option("--types", metavar="TYPE,…", callback=_types, help="These events only.")
 @click.option(

@@ -170,7 +170,7 @@ class Follower:
                 body = await response.read()
                 status = response.status
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            self._failed(f"the service does not answer: {_cause(error)}")
+            self._failed(f"the service does not answer: {cause(error)}")
             return None
         if status == 200:
             try:
@@ -185,7 +185,7 @@ class Follower:
         if status == 429 or status >= 500:
             self._failed(f"the service answers {status}")
             return None
-        raise _refusal(status, body)
+        raise refusal(status, body)
 
     def _failed(self, why: str) -> None:
         if not self._failures:
@@ -208,7 +208,7 @@ class Follower:
                 await response.read()
                 return Handed(at=now, letter=letter, status=response.status)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            return Handed(at=now, letter=letter, error=_cause(error))
+            return Handed(at=now, letter=letter, error=cause(error))
 
     async def _pause(self, *, answered: bool) -> None:
         await self._clock.sleep(BETWEEN if answered else RECONNECT[min(self._failures, len(RECONNECT)) - 1])
@@ -219,7 +219,7 @@ class Follower:
         self._secret = secret
 
 
-def _cause(error: BaseException) -> str:
+def cause(error: BaseException) -> str:
     """What went wrong, without the address of the one who asked."""
     if isinstance(error, TimeoutError):
         return "timeout"
@@ -228,7 +228,7 @@ def _cause(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def _refusal(status: int, body: bytes) -> Exception:
+def refusal(status: int, body: bytes) -> Exception:
     """The service's refusal as one of ours, where it is one."""
     try:
         error: dict[str, Any] = msgspec.json.decode(body)["error"]

@@ -1,55 +1,72 @@
 """`cambist`: the entry point. Each subject is a module of its own, loaded when it is called for."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 
 import click
 
+from .groups import Group
 from .session import INTERRUPTED
 
-COMMANDS: Mapping[str, str] = {
-    "serve": "service",
-    "api": "service",
-    "worker": "service",
-    "demo": "service",
-    "migrate": "service",
-    "config": "config",
-    "account": "accounts",
-    "shop": "shops",
-    "terminal": "terminals",
-    "client": "clients",
-    "key": "keys",
-    "payment": "payments",
-    "refund": "refunds",
-    "exchange": "exchanges",
-    "act": "acts",
-    "settle": "settlement",
-    "payout": "payouts",
-    "ledger": "ledger",
-    "vault": "vault",
-    "doctor": "doctor",
-    "operation": "operations",
-    "unreadable": "unreadable",
-    "backup": "backup",
-    "restore": "restore",
-    "hold": "hold",
-    "resume": "hold",
-    "event": "events",
-    "gateway": "gateways",
-    "notice": "notices",
-    "console": "console",
-    "listen": "listen",
-    "openapi": "openapi",
+HEADINGS: Mapping[str, Mapping[str, str]] = {
+    "Run": {
+        "serve": "service",
+        "api": "service",
+        "worker": "service",
+        "migrate": "service",
+        "config": "config",
+        "console": "console",
+    },
+    "Merchants": {
+        "account": "accounts",
+        "shop": "shops",
+        "terminal": "terminals",
+        "key": "keys",
+        "client": "clients",
+    },
+    "Money": {
+        "payment": "payments",
+        "refund": "refunds",
+        "exchange": "exchanges",
+        "settle": "settlement",
+        "payout": "payouts",
+        "ledger": "ledger",
+        "act": "acts",
+        "operation": "operations",
+    },
+    "Care": {
+        "doctor": "doctor",
+        "gateway": "gateways",
+        "notice": "notices",
+        "event": "events",
+        "vault": "vault",
+        "backup": "backup",
+        "restore": "restore",
+        "hold": "hold",
+        "resume": "hold",
+        "unreadable": "unreadable",
+    },
+    "Develop": {
+        "demo": "service",
+        "trigger": "trigger",
+        "listen": "listen",
+        "openapi": "openapi",
+    },
 }
-"""Each command and the module of this room that holds it under its own name."""
+"""The commands by whom they are for, each with the module of this room that holds it under its own name."""
+
+COMMANDS: Mapping[str, str] = {name: module for each in HEADINGS.values() for name, module in each.items()}
 
 
-class Cambist(click.Group):
+class Cambist(Group):
     """A group that imports a subject only when it is named."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)
+
+    def headings(self) -> Mapping[str, Iterable[str]]:
+        return HEADINGS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         module = COMMANDS.get(cmd_name)

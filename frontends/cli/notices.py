@@ -13,6 +13,7 @@ from ...ports.faults import Fault
 from ...ports.vault import VaultError
 from ..plugins import KINDS, named_by
 from ..settings import Settings
+from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 
@@ -22,7 +23,7 @@ _PATIENCE = 10.0
 """Seconds that `cambist config check` waits for the database."""
 
 
-@click.group()
+@group()
 def notice() -> None:
     """What providers post to us."""
 

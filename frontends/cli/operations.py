@@ -6,11 +6,12 @@ import click
 
 from ...core.domain.days import iso
 from ...core.usecases.operators import unanswered as usecases
+from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 
 
-@click.group()
+@group()
 def operation() -> None:
     """Refunds, returns and payouts that their bank has forgotten without telling the end."""
 

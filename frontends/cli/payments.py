@@ -10,11 +10,12 @@ from ...core.domain.money import Rub
 from ...core.domain.payments.payments import Payment, Suspense
 from ...core.usecases.operators import review as usecases
 from ...core.usecases.refunds.suspense_return import return_suspense
+from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 
 
-@click.group()
+@group()
 def payment() -> None:
     """Payments: what an operator decides."""
 

@@ -9,11 +9,12 @@ from ...core.domain.days import iso, iso_or_none
 from ...core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ...core.usecases.settlement import withdrawals as usecases
 from ...ports.bundle import Ports
+from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 
 
-@click.group()
+@group()
 def payout() -> None:
     """Payouts to merchants' wallets. They are made after each settlement, by themselves."""
 

@@ -9,11 +9,12 @@ from ...core.domain.refunds.refunds import Refund, RefundStatus
 from ...core.usecases.refunds import refunds as usecases
 from ...core.usecases.refunds.contradictions import contradicted_refunds, settle_contradiction
 from ...core.usecases.refunds.list import list_all_refunds
+from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 
 
-@click.group()
+@group()
 def refund() -> None:
     """Refund applications: what an operator decides."""
 

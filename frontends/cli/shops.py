@@ -7,12 +7,13 @@ from ...core.usecases.accounts import shops as usecases
 from ...core.usecases.accounts.accounts import get_account
 from ...ports.bundle import Ports
 from .arguments import assignments
+from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 from .views import shop_document
 
 
-@click.group()
+@group()
 def shop() -> None:
     """The shops of an account."""
 

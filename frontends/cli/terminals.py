@@ -7,11 +7,12 @@ import click
 from ...core.domain.accounts.terminals import PAYMENT_METHODS, REQUIRABLE, Terminal, TerminalKind, TerminalWish
 from ...core.domain.days import iso
 from ...core.usecases.accounts import terminals as usecases
+from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 
 
-@click.group()
+@group()
 def terminal() -> None:
     """The terminals of an account: ways of paying with rules of their own.
 

@@ -7,11 +7,12 @@ import click
 from ...core.domain.days import iso
 from ...core.usecases.operators import unreadable as usecases
 from ...ports.unreadable import UnreadableRow
+from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 
 
-@click.group()
+@group()
 def unreadable() -> None:
     """Rows that cannot be read: damaged, or written by a newer version."""
 

@@ -12,13 +12,33 @@ from ...ports.faults import NotConfigured
 from ...ports.registry import Role
 from ...ports.vault import VaultError
 from ..settings import Settings
+from .groups import group
 from .output import Answer, fields, give, shown, table
 from .session import REFUSED, answering, guarded, in_house, loaded_settings
 
+_KEY_SIZE = 32
+"""Bytes of a key, and of the pepper."""
 
-@click.group()
+
+@group()
 def vault() -> None:
     """The vault's keys: they seal webhook secrets, payer data and phones. docs/operations.md "Key rotation"."""
+
+
+@vault.command("new")
+@click.option("--id", "number", type=click.IntRange(1, 255), default=1, show_default=True, help="The key's id.")
+@answering
+def new(number: int) -> Answer:
+    """Print a fresh key as CAMBIST_VAULT_KEY takes it, and a pepper. Nothing is kept: it is shown this once.
+
+    For the first start of an installation whose keys come from settings. Its pepper stays for ever; a further key gets
+    the next id, before the old one: CAMBIST_VAULT_KEY=2:NEW,1:OLD.
+    """
+    from ..compose import system_ids
+
+    ids = system_ids()
+    made = {"CAMBIST_VAULT_KEY": f"{number}:{ids.secret(_KEY_SIZE)}", "CAMBIST_VAULT_PEPPER": ids.secret(_KEY_SIZE)}
+    return Answer(document=made, text="\n".join(f"{name}={value}" for name, value in made.items()))
 
 
 @vault.command("status")

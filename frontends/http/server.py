@@ -89,9 +89,9 @@ def listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(_BACKLOG)
-    except OSError:
+    except OSError as error:
         listener.close()
-        raise
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
     listener.setblocking(False)
     return listener
 

@@ -177,10 +177,15 @@ def test_an_address_is_an_http_url_without_user_of_at_most_2048_characters(name:
 
 def test_an_unknown_setting_is_refused_with_the_list_of_those_there_are() -> None:
     with pytest.raises(Refusal) as caught:
-        read_settings({"webhok_url": "https://a.example"})
-    assert "webhok_url" in caught.value.message
+        read_settings({"colour": "blue"})
+    assert "colour" in caught.value.message
     for name in ACCOUNT_SETTINGS:
         assert name in caught.value.message
+
+
+def test_a_misspelt_setting_is_refused_with_the_nearest() -> None:
+    with pytest.raises(Refusal, match=r"'webhok_url' is no setting; did you mean webhook_url\?"):
+        read_settings({"webhok_url": "https://a.example"})
 
 
 def test_all_faults_are_told_at_once() -> None:

@@ -27,8 +27,8 @@ def _markup(text: str) -> str:
 
 
 SHOP_SETTINGS: Mapping[str, Setting] = {
-    "markup": Setting(_markup, clearable=True),
-    "return_url": Setting(web_address, clearable=True),
+    "markup": Setting(read=_markup, form="0 to 0.5", meaning="the service's part of a payment", clearable=True),
+    "return_url": Setting(read=web_address, form="web address", meaning="where its payers go back to", clearable=True),
 }
 
 

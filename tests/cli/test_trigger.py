@@ -1,0 +1,113 @@
+"""`cambist trigger` over real sockets: every event happens by its calls (docs/cli.md "Events by one command")."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from cambist.adapters.ids import SystemIds
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.webhooks.events import Event
+from cambist.core.usecases.accounts import accounts
+from cambist.frontends.cli.recipes import RECIPES
+from cambist.frontends.cli.triggering import Caller, Told, perform
+from cambist.ports.faults import Unavailable
+from tests.cli.conftest import Call
+from tests.cli.test_listen import Served
+from tests.houses import TestHouse
+from tests.invariants import everything
+from tests.payout_kit import WALLET
+
+GIVEN = {"amount": "490.00", "phone": "+79001112233", "gateway": "simulator-test"}
+SAYS = {
+    "payment": "payment.status_changed",
+    "subscription": "subscription.status_changed",
+    "exchange": "exchange.status_changed",
+    "withdrawal": "withdrawal.status_changed",
+    "kyc": "kyc.status_changed",
+    "gateway": "gateway.status_changed",
+}
+"""By the object's kind; refunds have an event for each end."""
+WITHOUT_STATUS = {"webhook.test", "subscription.charged", "subscription.past_due"}
+
+
+@pytest.fixture
+async def served(house: TestHouse) -> AsyncIterator[Served]:
+    wanted = dict.fromkeys(("refunds", "exchange", "recurring"), "true") | {"payout_wallet": WALLET}
+    await accounts.set_settings(house.ports, house.account.account_id, wanted)
+    made = Served(house)
+    await made.start()
+    yield made
+    await made.stop()
+
+
+def caller(served: Served, secret: str | None = None) -> Caller:
+    pair = served.house.account.test
+    return Caller(base_url=served.base_url, api_key=pair.api_key, api_secret=secret or pair.api_secret, ids=SystemIds())
+
+
+@pytest.mark.parametrize("name", RECIPES)
+async def test_every_event_happens(served: Served, name: str) -> None:
+    told: list[Told] = []
+    if name == "gateway.operational":
+        await perform(caller(served), RECIPES["gateway.down"], GIVEN, told.append)
+    await perform(caller(served), RECIPES[name], GIVEN, told.append)
+    assert {each.status for each in told} <= {200, 201, 202}
+    if name in WITHOUT_STATUS:
+        return
+    kind, _, status = name.partition(".")
+    wanted = name if kind == "refund" else SAYS[kind]
+    bodies = [event.body for event in await everything(served.house.ports, Event) if event.type == wanted]
+    assert bodies
+    assert kind == "refund" or any(f'"status":"{status}"'.encode() in body for body in bodies), bodies
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("subscription.past_due", b'"past_due":true'), ("subscription.charged", b'"event":"payment.status_changed"')],
+)
+async def test_what_no_status_says_is_said_otherwise(served: Served, name: str, says: bytes) -> None:
+    await perform(caller(served), RECIPES[name], GIVEN, lambda _: None)
+    await served.house.work(5)
+    assert any(says in event.body for event in await everything(served.house.ports, Event))
+
+
+async def test_a_refusal_is_the_apis_own(served: Served) -> None:
+    with pytest.raises(Refusal) as refused:
+        await perform(caller(served, secret="wrong"), RECIPES["payment.paid"], GIVEN, lambda _: None)
+    assert refused.value.code == "Unauthorized"
+
+
+async def test_a_service_that_is_away_is_named(served: Served) -> None:
+    await served.stop()
+    with pytest.raises(Unavailable, match=served.base_url):
+        await perform(caller(served), RECIPES["payment.paid"], GIVEN, lambda _: None)
+
+
+def test_no_secret_shows(served: Served) -> None:
+    assert served.house.account.test.api_secret not in repr(caller(served))
+
+
+KEYS = ("--api-key", "svc_test_1", "--api-secret", "s")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("payment.pad", *KEYS), "did you mean payment.paid?"),
+        (("nonsense", *KEYS), "there are: payment.processing"),
+        (("payment.paid", "--amount", "x", *KEYS), "must be a number of roubles"),
+        (("payment.paid", "--amount", "1.005", *KEYS), "must be a number of roubles"),
+        (("payment.paid", "--amount", "NaN", *KEYS), "must be a number of roubles"),
+        (("payment.paid", "--api-key", "svc_live_1", "--api-secret", "s"), "must be a test key"),
+        (("payment.paid",), "--api-key"),
+    ],
+)
+def test_what_it_cannot_do_is_wrong_usage(call: Call, arguments: tuple[str, ...], message: str) -> None:
+    outcome = call("trigger", *arguments)
+    assert outcome.status == 2
+    assert message in " ".join(outcome.err.split())
+
+
+def test_its_help_names_every_event(call: Call) -> None:
+    said = " ".join(call("trigger", "--help").out.split())
+    assert all(name in said for name in RECIPES)
