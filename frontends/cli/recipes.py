@@ -84,7 +84,7 @@ RECIPES: Mapping[str, tuple[Call, ...]] = {
     "exchange.cancelled": (_CLIENT, _BUYS, _play("/exchanges/{id}/simulate", outcome="cancelled")),
     **{f"withdrawal.{each}": _payout(each) for each in ("sent", "completed", "failed")},
     "kyc.verified": (_CLIENT,),
-    "kyc.failed": (_play("/exchange-clients", phone="{phone}", kyc_status="failed"),),
+    "kyc.failed": (_play("/exchange-clients", phone="{phone}", kyc_status="rejected"),),
     **{
         f"gateway.{each}": (_play("/gateways/{gateway}/simulate", status=each),)
         for each in ("degraded", "down", "operational")
