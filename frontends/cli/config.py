@@ -1,8 +1,8 @@
 """`cambist config …`"""
 
 from ..plugins import all_installed, named_by
-from .notices import address_document, address_table, known_addresses
 from .groups import group
+from .notices import address_document, address_table, known_addresses
 from .output import Answer, table
 from .session import answering, loaded_settings
 
