@@ -1,4 +1,4 @@
-"""What a merchant and the simulated world do until an event happens, told as calls of the API (docs/sandbox.md
+"""What a merchant and the simulated world do until an event happens, told as calls of the API (docs/cli.md
 "Events by one command")."""
 
 from collections.abc import Mapping
