@@ -7,6 +7,7 @@ from .bank import Bank as Bank
 from .bank import BankCapabilities as BankCapabilities
 from .bank import DrawingBank as DrawingBank
 from .bank import Invoice as Invoice
+from .bank import InvoiceKind as InvoiceKind
 from .bank import InvoiceRequest as InvoiceRequest
 from .bank import InvoiceState as InvoiceState
 from .bank import InvoiceStatus as InvoiceStatus

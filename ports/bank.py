@@ -58,12 +58,25 @@ class InvoiceRequest(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime
 
 
+class InvoiceKind(StrEnum):
+    """Where the link of an invoice leads."""
+
+    QR = "qr"
+    """It is an SBP link: drawn as a QR, and opened by a phone's bank application."""
+    PAGE = "page"
+    """To a page of the provider, on which the payer goes on."""
+    DEEPLINK = "deeplink"
+    """Into an application on the payer's phone. Its scheme may be one of the application's own."""
+
+
 class Invoice(msgspec.Struct, frozen=True, kw_only=True):
-    """An invoice at the bank. `reference` is the bank's id of it; `payload` is what the QR says."""
+    """An invoice at the bank. `reference` is the bank's id of it; `payload` is what the QR says, where its `kind` has
+    one."""
 
     reference: str
-    payload: str
+    payload: str | None = None
     link: str
+    kind: InvoiceKind = InvoiceKind.QR
     check_after: float | None = None
     """Seconds after which asking for the state is worthwhile, for the first time."""
 

@@ -14,7 +14,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from ...ports.bank import Bank, Invoice, InvoiceState, InvoiceStatus, ListingBank, Transfer
+from ...ports.bank import Bank, Invoice, InvoiceKind, InvoiceState, InvoiceStatus, ListingBank, Transfer
 from ...ports.chain import ChainWatcher
 from ...ports.checking import Checkable
 from ...ports.deposits import DepositWatcher
@@ -189,6 +189,13 @@ _OF_OPERATIONS: Mapping[str, Callable[[Any, Any], None]] = {
 """How an answer follows from its question: each gets the answer and the operation's first argument."""
 
 
+def _invoice(invoice: Invoice, path: str) -> None:
+    if (invoice.payload is not None) is not (invoice.kind is InvoiceKind.QR):
+        raise Nonsense(
+            f"{path}.payload: is {'missing' if invoice.payload is None else 'there'}, although it is {invoice.kind}"
+        )
+
+
 def _invoice_state(state: InvoiceState, path: str) -> None:
     if state.status is InvoiceStatus.PAID and not state.transfers:
         raise Nonsense(f"{path}.transfers: is empty, although it is paid")
@@ -223,6 +230,7 @@ def _heard(heard: Heard, path: str) -> None:
 
 
 _RULES: Mapping[type, Callable[[Any, str], None]] = {
+    Invoice: _invoice,
     InvoiceState: _invoice_state,
     MandateState: _mandate_state,
     ChargeState: _charge_state,

@@ -26,7 +26,7 @@ _ADDRESS = 128
 _WHOLE = 2**63
 """What no whole number reaches: both databases keep 64 bits."""
 _HEX = frozenset("0123456789abcdef")
-_RUNS_CODE = ("javascript:", "data:", "vbscript:", "file:")
+_RUNS_CODE = ("javascript:", "data:", "vbscript:", "file:", "blob:", "filesystem:", "about:")
 
 
 Checks = Callable[[Any, str], None]

@@ -59,6 +59,7 @@ class TestContract:
 
     async def test_the_qr_looks_like_one_of_nspk_and_cannot_be_one(self, world: World, bank: Bank) -> None:
         invoice = await bank.create_invoice(world.request(1234_05))
+        assert invoice.payload is not None
         parts = urlsplit(invoice.payload)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         assert (parts.scheme, parts.netloc) == ("https", "qr.nspk.ru")

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments.payments import FailureReason, Payment, PaymentStatus
+from cambist.core.domain.payments.payments import FailureReason, LinkKind, Payment, PaymentStatus
 from cambist.core.usecases.accounts import shops
 from cambist.frontends.http.payer.window_page import draw_qr, print_amount
 from cambist.frontends.http.payer.window_texts import EN, TEXTS
@@ -94,6 +94,38 @@ async def test_a_payment_without_a_bank_link_shows_its_qr_at_once(house: TestHou
     page = Page((await page_of(house, payment)).text)
     assert page.all("details") == [{"class": "more", "open": None}]
     assert "javascript:" not in "".join(tag["href"] or "" for tag in page.all("a"))
+
+
+PAGE, DEEPLINK = LinkKind.PAGE, LinkKind.DEEPLINK
+
+
+@pytest.mark.parametrize(
+    ("kind", "link", "href"),
+    [
+        (PAGE, "https://bank.example/pay/1", "https://bank.example/pay/1"),
+        (PAGE, "bankapp://pay/1", None),
+        (DEEPLINK, "https://bank.example/app/1", "https://bank.example/app/1"),
+        (DEEPLINK, "bank100000000004://qr.nspk.ru/AD1?type=02", "bank100000000004://qr.nspk.ru/AD1?type=02"),
+        (DEEPLINK, "javascript://bank.example/%0aalert(1)", None),
+        (DEEPLINK, "bankapp:pay", None),
+        (DEEPLINK, "bankapp://pay 1", None),
+        (None, "bank100000000004://qr.nspk.ru/AD1", None),
+    ],
+)
+async def test_an_invoice_without_a_qr_shows_a_button_in_its_place(
+    house: TestHouse, kind: LinkKind | None, link: str, href: str | None
+) -> None:
+    """docs/window.md "Without a QR"."""
+    payment = await house.created()
+    await store(house, payment["id"], link_kind=kind, qr_payload=None, bank_link=link)
+    for language, texts in TEXTS.items():
+        html = (await page_of(house, payment, f"?lang={language}")).text
+        buttons = [tag["href"] for tag in Page(html).all("a") if "button--bank" in (tag.get("class") or "")]
+        assert buttons == ([] if href is None else [href])
+        assert 'id="qr"' not in html
+        assert texts["waiting_text"] not in html
+        if kind is not None:
+            assert texts[f"waiting_text_{kind}"] in Page(html).text
 
 
 # Availability

@@ -21,6 +21,7 @@ from cambist.frontends.telemetry.telemetry import outcome_of
 from cambist.frontends.wrapping import OPERATIONS, Does
 from cambist.ports.bank import (
     Invoice,
+    InvoiceKind,
     InvoiceState,
     InvoiceStatus,
     Notice,
@@ -157,6 +158,14 @@ def test_what_is_of_another_type_does_not(port: str, operation: str, wrong: Any)
 def test_what_cannot_be_answered_to_a_provider_does_not_pass(fields: dict[str, Any]) -> None:
     with pytest.raises(Nonsense):
         check("bank", "hear", changed(SOUND["bank", "hear"], **fields))
+
+
+@pytest.mark.parametrize("kind", InvoiceKind)
+def test_an_invoice_has_what_its_qr_says_where_it_has_a_qr(kind: InvoiceKind) -> None:
+    sound = changed(INVOICE, kind=kind, payload="x" if kind is InvoiceKind.QR else None)
+    check_drawn(sound)
+    with pytest.raises(Nonsense, match=r"invoice\.payload: is (missing|there)"):
+        check_drawn(changed(sound, payload=None if kind is InvoiceKind.QR else "x"))
 
 
 AMOUNTS = (0, -5, -(10**30), 10**13 + 1, 10**30, 100.0, "100", True, None, Decimal(100))

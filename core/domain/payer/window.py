@@ -1,10 +1,11 @@
 """When the payer window answers, and which of its faces it shows (docs/window.md "Back to the shop",
 "How long it is there")."""
 
+import re
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from ..payments.payments import LATE_WINDOW, Payment, PaymentStatus
+from ..payments.payments import LATE_WINDOW, LinkKind, Payment, PaymentStatus
 from ..web_addresses import is_web_address
 
 MINUTE = timedelta(minutes=1)
@@ -64,6 +65,19 @@ def _pending(payment: Payment, now: datetime) -> Face:
     if payment.qr_payload is None and payment.bank_link is None:
         return Face.PREPARING
     return Face.WAITING
+
+
+_APP_LINK = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,63}://[!-~]{1,2000}\Z")
+_NO_APP = frozenset({"javascript", "data", "vbscript", "file", "blob", "filesystem", "about", "ftp", "ws", "wss"})
+
+
+def bank_link(payment: Payment) -> str | None:
+    """The bank's link as a payer may be given it: a web address, or, into an application, one of its own scheme."""
+    link = web_link(payment.bank_link)
+    if link is None and payment.bank_link is not None and payment.link_kind is LinkKind.DEEPLINK:
+        scheme = payment.bank_link.partition(":")[0].lower()
+        return payment.bank_link if _APP_LINK.match(payment.bank_link) and scheme not in _NO_APP else None
+    return link
 
 
 def web_link(text: str | None) -> str | None:

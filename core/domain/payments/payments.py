@@ -48,6 +48,15 @@ class Opening(StrEnum):
     """The bank gave no definite answer. The key keeps 502 for ever; the watch finds out what became of it."""
 
 
+class LinkKind(StrEnum):
+    """Where the bank's link of a payment leads, if not to SBP (docs/window.md "Without a QR")."""
+
+    PAGE = "page"
+    """To a page of the provider."""
+    DEEPLINK = "deeplink"
+    """Into an application on the payer's phone."""
+
+
 PENDING: Final = PaymentStatus.PENDING
 ASKING: Final = Opening.ASKING
 OPEN: Final = Opening.OPEN
@@ -174,6 +183,8 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     bank_reference: str | None = None
     qr_payload: str | None = None
     bank_link: str | None = None
+    link_kind: LinkKind | None = None
+    """None: the link is SBP's, and `qr_payload` is what its QR says."""
     transfer_id: str | None = None
     """The bank's id of the transfer that moved it; any further one is suspense."""
     sequence: int = 0

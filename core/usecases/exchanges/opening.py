@@ -85,7 +85,9 @@ async def open_invoice(ports: Ports, exchange: Exchange) -> Exchange | None:
             return present
         if invoice is None:
             return await fail(ports, unit, present, failure)
-        opened = msgspec.structs.replace(present, invoice_reference=invoice.reference, invoice_payload=invoice.payload)
+        opened = msgspec.structs.replace(
+            present, invoice_reference=invoice.reference, invoice_payload=invoice.payload or invoice.link
+        )
         return await move(ports, unit, opened, ExchangeTrigger.INVOICE_MADE)
 
     return await retrying(ports.storage, work)

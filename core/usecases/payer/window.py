@@ -11,8 +11,8 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import DEFAULT_SHOP_NAME, Account, Mode, Shop
 from ...domain.ids import PAYMENT, is_prefixed
 from ...domain.money import Rub
-from ...domain.payer.window import Face, face, web_link
-from ...domain.payments.payments import FailureReason, Payment, PaymentStatus
+from ...domain.payer.window import Face, bank_link, face, web_link
+from ...domain.payments.payments import FailureReason, LinkKind, Payment, PaymentStatus
 from ..gateways.polling import hurry_look
 from ..payments.opening import WATCH
 from ..payments.progress import MAY_BE_PAID
@@ -59,6 +59,8 @@ class PayerView(msgspec.Struct, frozen=True, kw_only=True):
     description: str | None
     qr_payload: str | None
     bank_link: str | None
+    link_kind: LinkKind | None
+    """None: SBP's, with a QR."""
     failure_reason: FailureReason | None
     return_url: str | None
     auto_return: bool
@@ -90,7 +92,8 @@ async def view(ports: Ports, payment_id: str) -> PayerView | None:
         received=payment.actual_amount if payment.actual_amount != payment.amount else None,
         description=payment.description,
         qr_payload=payment.qr_payload,
-        bank_link=web_link(payment.bank_link),
+        bank_link=bank_link(payment),
+        link_kind=payment.link_kind,
         failure_reason=payment.failure_reason,
         return_url=web_link(shop.return_url) or web_link(account.settings.return_url),
         auto_return=payment.auto_return,

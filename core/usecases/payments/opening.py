@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from ....ports.bank import Bank, DrawingBank, Invoice, InvoiceRequest
+from ....ports.bank import Bank, DrawingBank, Invoice, InvoiceKind, InvoiceRequest
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Stale, Unavailable
 from ....ports.jobs import Job
@@ -20,7 +20,7 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
-from ...domain.payments.payments import ASKING, OPEN, Opening, Payment, lifetime
+from ...domain.payments.payments import ASKING, OPEN, LinkKind, Opening, Payment, lifetime
 from ..accounts.terminals import terminal_of
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
@@ -208,6 +208,7 @@ def _of_invoice(present: Payment, asked: Payment, invoice: Invoice) -> dict[str,
         "bank_reference": invoice.reference,
         "qr_payload": invoice.payload,
         "bank_link": invoice.link,
+        "link_kind": None if invoice.kind is InvoiceKind.QR else LinkKind(invoice.kind.value),
     }
 
 

@@ -142,7 +142,7 @@ async def get_payment(ports: Ports, caller: Caller, payment_id: str) -> Payment:
 
 async def get_sbp_link(ports: Ports, caller: Caller, payment_id: str) -> str | None:
     """The bank's own link of a payment; None where there is none to hand out: for exchange terminals, whose payers
-    must pass our window, and once the payment cannot be paid any more.
+    must pass our window, where the bank gave a link that is none of SBP, and once the payment cannot be paid any more.
 
     Raises: Refusal PAYMENT_NOT_FOUND; DIRECT_LINK_NOT_ALLOWED unless the account or the terminal allows direct links
     and the bank does not forbid them.
@@ -157,4 +157,4 @@ async def get_sbp_link(ports: Ports, caller: Caller, payment_id: str) -> str | N
     if not allowed or bank is None or not bank.direct_link:
         raise Refusal("DIRECT_LINK_NOT_ALLOWED", "Direct links are not allowed for this payment")
     payable = payment.status is PENDING and ports.clock.now() < payment.expires_at
-    return payment.bank_link if payable else None
+    return payment.bank_link if payable and payment.link_kind is None else None

@@ -18,10 +18,16 @@ RU: Mapping[str, str] = {
     "waiting_head": "Оплата через СБП",
     "waiting_text": "Наведите камеру телефона на QR-код и подтвердите платёж в приложении своего банка.",
     "waiting_text_phone": "Подтвердите платёж в приложении своего банка — сумма уже указана.",
+    "waiting_text_page": "Вы перейдёте на страницу банка и подтвердите платёж там. Потом вернитесь сюда: "
+    "страница сама узнает об оплате.",
+    "waiting_text_deeplink": "Платёж подтверждают в приложении банка на телефоне: если вы за компьютером, "
+    "откройте эту страницу на нём.",
     "waiting_status": "Ждём оплату",
     "time_left": "Осталось",
     "bank_button": "Оплатить в приложении банка",
     "bank_link": "Открыть в приложении банка",
+    "bank_page": "Перейти к оплате",
+    "bank_deeplink": "В приложение банка",
     "qr_show": "Показать QR-код",
     "qr_note": "Оплатить с другого телефона",
     "qr_label": "QR-код для оплаты через Систему быстрых платежей",
@@ -101,10 +107,16 @@ EN: Mapping[str, str] = {
     "waiting_head": "Pay by SBP",
     "waiting_text": "Point your phone’s camera at the QR code and confirm the payment in your bank’s app.",
     "waiting_text_phone": "Confirm the payment in your bank’s app — the amount is already filled in.",
+    "waiting_text_page": "You go on to a page of the bank and confirm the payment there. Then come back: "
+    "this page hears of it by itself.",
+    "waiting_text_deeplink": "The payment is confirmed in your bank’s app on a phone: if you are at a computer, "
+    "open this page on the phone.",
     "waiting_status": "Waiting for payment",
     "time_left": "Time left",
     "bank_button": "Pay in your bank’s app",
     "bank_link": "Open in your bank’s app",
+    "bank_page": "Go on to pay",
+    "bank_deeplink": "Open your bank’s app",
     "qr_show": "Show QR code",
     "qr_note": "To pay from another phone",
     "qr_label": "QR code to pay through the Faster Payments System (SBP)",
