@@ -8,11 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cambist.core.domain.notices import MOST
+import cambist
+from cambist.core.domain.notices import MOST, NoticeAddress
 from cambist.core.domain.sandbox_clock import ClockWish
 from cambist.core.domain.webhooks.events import Event
+from cambist.core.usecases.browse.gateways import known_gateways
 from cambist.core.usecases.jobs import do
-from cambist.core.usecases.notice_addresses import rotate_address
+from cambist.core.usecases.notice_addresses import make_addresses, rotate_address
 from cambist.core.usecases.sandbox.clock import advance
 from cambist.frontends.http.notices import LIMIT, WITHIN
 from cambist.ports import Heard, InboundNotice, Notice, Unavailable
@@ -302,6 +304,8 @@ async def test_it_is_written_down_once_a_minute_when_the_provider_was_heard() ->
         await world.tell("pay_2")
         assert first.heard_at is not None
         assert (await world.address()).version == first.version
+        [shown] = await known_gateways(world.service.ports, cambist.Mode.LIVE)
+        assert (shown.id, shown.last_notice) == (NAME, first.heard_at), "the console tells it"
 
 
 async def test_what_takes_longer_than_eight_seconds_is_503() -> None:
@@ -325,6 +329,18 @@ async def test_all_processes_of_a_database_have_one_address_which_outlives_resta
         path = await first.path()
     async with hearing(url, data_dir=tmp_path) as again:
         assert await again.path() == path
+
+
+async def test_of_many_processes_that_begin_at_once_one_makes_the_address() -> None:
+    async with hearing() as world:
+        ports = world.service.ports
+        async with ports.storage.unit() as unit:
+            unit[NoticeAddress].remove(await world.address())
+            await unit.commit()
+        await asyncio.gather(*(make_addresses(ports) for _ in range(10)))
+        made = await world.address()
+        await make_addresses(ports)
+        assert await world.address() == made
 
 
 async def test_in_test_mode_it_is_asked_about_in_the_time_in_which_the_payment_lives() -> None:

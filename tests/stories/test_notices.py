@@ -1,0 +1,226 @@
+"""A bank's provider posts notices to real processes: one on SQLite, and two that serve beside a worker on Postgres
+(docs/adapters.md "Notices").
+
+The bank says that it sends notices, so that nobody asks it before the deadline of 15 minutes: what is paid here, was
+heard. Everything comes through a proxy that is trusted, as nginx is.
+"""
+
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import httpx
+import pytest
+from aiohttp import web
+
+from cambist.core.usecases.notice_intake import HEAR
+from cambist.frontends import plugins
+from cambist.ports.jobs import Job
+from examples.own_bank.bank import NAME
+from examples.own_bank.provider import Provider
+from tests.redis_servers import own_redis
+from tests.servers import database
+from tests.stories.merchant import Merchant, merchant
+from tests.stories.processes import WORKS, Installation, eventually, installation
+
+ROOT = Path(__file__).parents[2]
+TOKEN = "a-token-that-must-not-show"
+PROVIDER_AT, STRANGER_AT = "203.0.113.5", "198.51.100.1"
+
+
+@dataclass
+class Bank:
+    """The provider on a socket of its own, and what it posts."""
+
+    provider: Provider = field(default_factory=Provider)
+    url: str = ""
+    address: str = ""
+    """As it was entered in the provider's cabinet."""
+    hasty: bool = False
+    """It posts a notice about each invoice before it answers the call that makes it."""
+    answers: list[int] = field(default_factory=list)
+
+    async def handle(self, request: web.Request) -> web.Response:
+        """As the fake answers it."""
+        asked = httpx.Request(
+            request.method, str(request.url), headers=dict(request.headers), content=await request.read()
+        )
+        made = await self.provider.handle_async_request(asked)
+        if self.hasty and request.method == "POST":
+            self.answers.append(await self.tell(request.headers["Idempotency-Key"]))
+        return web.Response(status=made.status_code, body=await made.aread(), content_type="application/json")
+
+    async def tell(
+        self, operation: str, *, token: str = TOKEN, peer: str = PROVIDER_AT, address: str | None = None
+    ) -> int:
+        """Post a notice, by the proxy; the status of the answer."""
+        body, headers = self.provider.notice(operation, token)
+        headers["X-Forwarded-For"] = peer
+        async with (
+            aiohttp.ClientSession() as client,
+            client.post(address or self.address, data=body, headers=headers) as answer,
+        ):
+            assert answer.status != 200 or await answer.text() == "OK"
+            return answer.status
+
+
+@asynccontextmanager
+async def open_bank() -> AsyncIterator[Bank]:
+    """The provider answers inside."""
+    bank = Bank()
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", bank.handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    bank.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    try:
+        yield bank
+    finally:
+        await runner.cleanup()
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which the example's bank is installed, for processes and for this one."""
+    folder = tmp_path / "packages"
+    info = folder / "examplebank-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: examplebank\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[cambist.banks]\n{NAME} = examples.own_bank.bank:make\n")
+    (folder / "examples").symlink_to(ROOT / "examples")
+    point = EntryPoint(NAME, "examples.own_bank.bank:make", "cambist.banks")
+    monkeypatch.setattr(plugins, "entry_points", lambda *, group: [point] if group == point.group else [])
+    monkeypatch.setenv("EXAMPLE_BANK_TOKEN", TOKEN)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+    return folder
+
+
+SETTINGS = {
+    "banks": NAME,
+    "base_url": "https://pay.example",
+    "trusted_proxies": "127.0.0.1",
+    "example_notice_networks": "203.0.113.0/28",
+    "log_level": "debug",
+    "access_log": "all",
+}
+
+
+@pytest.fixture(params=["one process on SQLite", "two and a worker on Postgres"])
+def settings(request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+    """What the processes share."""
+    with ExitStack() as stack:
+        chosen = dict(SETTINGS)
+        if "Postgres" in request.param:
+            chosen["database_url"] = stack.enter_context(database(request.getfixturevalue("server")))
+            chosen["redis_url"] = stack.enter_context(own_redis()).url
+            chosen["vault_key"], chosen["vault_pepper"] = secrets.token_hex(32), secrets.token_hex(32)
+        yield chosen
+
+
+@pytest.fixture
+async def place(
+    settings: dict[str, str], tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[tuple[Installation, Bank]]:
+    async with open_bank() as bank:
+        monkeypatch.setenv("EXAMPLE_BANK_URL", bank.url)
+        with installation(tmp_path, True, **settings) as made:
+            yield made, bank
+
+
+async def begun(place: Installation) -> list[str]:
+    """The service is up; where its processes accept requests."""
+    if place.settings.redis_url is None:
+        service = place.start_service()
+        ports = [service]
+    else:
+        await place.migrate()
+        ports = [place.start_api() for _ in range(2)]
+        place.start("worker").said(WORKS)
+    for each in ports:
+        each.ready()
+    return [f"http://127.0.0.1:{port_of(each.pid)}" for each in ports]
+
+
+def port_of(pid: int) -> int:
+    """At which port a process listens: `base_url` says where the proxy does."""
+    sockets = {
+        line.split()[9]: int(line.split()[1].rpartition(":")[2], 16)
+        for line in Path("/proc/net/tcp").read_text().splitlines()[1:]
+        if line.split()[3] == "0A"
+    }
+    links = [each.readlink() for each in Path(f"/proc/{pid}/fd").iterdir() if each.is_symlink()]
+    found = {f"socket:[{inode}]": port for inode, port in sockets.items()}
+    return next(found[str(link)] for link in links if str(link) in found)
+
+
+async def status(door: Merchant, payment: dict[str, Any]) -> str:
+    return str((await door.ask("GET", f"/payments/{payment['id']}")).json["status"])
+
+
+async def all_asked(installed: Installation) -> bool:
+    """Whether no operation of a notice waits to be asked about."""
+    async with installed.house() as ports, ports.storage.unit() as unit:
+        return not [job for job in await unit[Job].find(limit=1000) if job.kind == HEAR.kind]
+
+
+async def test_what_a_provider_tells_is_known_and_what_others_tell_is_not(place: tuple[Installation, Bank]) -> None:
+    installed, bank = place
+    bases = await begun(installed)
+    [row] = installed.call("notice", "list", "--json").document["data"]
+    path = row["address"].removeprefix("https://pay.example")
+    account = await installed.account()
+    addresses = [f"{base}{path}" for base in bases]
+    bank.address = addresses[0]
+    async with AsyncExitStack() as stack:
+        doors = [await stack.enter_async_context(merchant(base, account.live)) for base in bases]
+
+        async def is_paid(payment: dict[str, Any]) -> bool:
+            return await status(doors[0], payment) == "paid"
+
+        # Told before the answer of the very call that makes it: harmless.
+        bank.hasty = True
+        payment = await doors[0].created()
+        bank.hasty = False
+        assert bank.answers == [200]
+        await eventually(lambda: all_asked(installed))
+        assert await status(doors[-1], payment) == "pending"
+
+        bank.provider.pay(payment["id"], 100_00, "2026-08-08T12:00:00+00:00")
+        # Nobody but the provider is believed.
+        assert await bank.tell(payment["id"], token="another") == 403
+        assert await bank.tell(payment["id"], peer=STRANGER_AT) == 403
+        assert await bank.tell(payment["id"], address=f"{addresses[0][:-1]}x") == 404
+        assert await status(doors[-1], payment) == "pending"
+
+        # Twice, at each process: it is paid once.
+        for address in addresses * 2:
+            assert await bank.tell(payment["id"], address=address) == 200
+        await eventually(lambda: is_paid(payment))
+        balance = (await doors[0].ask("GET", "/balance")).json
+        assert balance["pending_rub"] == "100.00", balance
+
+        # A new address is known to all processes; the former one still counts.
+        former = path
+        rotated = installed.call("notice", "rotate", NAME, "--json").document
+        path = rotated["address"].removeprefix("https://pay.example")
+        second = await doors[0].created()
+        bank.provider.pay(second["id"], 100_00, "2026-08-08T12:00:00+00:00")
+
+        async def is_known() -> bool:
+            return {await bank.tell("pay_none", address=f"{base}{path}") for base in bases} == {200}
+
+        await eventually(is_known)
+        assert await bank.tell(second["id"], address=f"{bases[-1]}{former}") == 200
+        await eventually(lambda: is_paid(second))
+    [row] = installed.call("notice", "list", "--json").document["data"]
+    assert row["last_notice"] is not None
+    for process in installed.started:
+        for text in (process.out, process.err) if "notice" not in str(process._out) else ():
+            assert former.rpartition("/")[2] not in text, "a log tells the address"
+            assert TOKEN not in text
