@@ -1,10 +1,12 @@
-"""Taking test objects away, each with all that hangs on it: its key, its jobs, and its money
-(docs/sandbox.md "Forgetting"). Which records there are to take is said in data.py.
+"""Remove test objects with all that hangs on them: idempotency keys, jobs, money (docs/sandbox.md "Forgetting").
+data.py says which records are found and in which order; here each kind of object has its `forget_…`.
 
-The journal is never changed: for each object that moved money a counter-entry takes back what its entries moved, purse
-by purse, in the unit that removes it. So balances, books and objects agree after every unit, wherever it stops, and the
-chain stays whole. The service's purses of test mode take their part back, too: what it earned by an object that is
-forgotten would be explained by nothing.
+No function here changes the journal: for each object that moved money `_counter` posts one entry that takes back what
+the object's entries moved, purse by purse, in the unit that removes the object. So balances, books and objects agree
+after every unit, and the hash chain stays whole. The service's own purses of test mode are taken back, too: else they
+would hold income of objects that are gone.
+
+Every `forget_…` takes objects of one account and mode, at least one, and returns how many of them it removed.
 """
 
 from collections import Counter
@@ -50,7 +52,7 @@ JOBS: Mapping[type, tuple[str, ...]] = {
     for record in (row.follows for row in JOB_KINDS)
     if record is not None
 }
-"""The kinds of the jobs that follow an object; their ids end in its own."""
+"""For each type of record the kinds of its jobs. A job's id is the kind, a colon and the record's id."""
 
 ENTRIES: Mapping[type, tuple[EntryKind, ...]] = {
     Payment: (_K.RECEIPT, _K.REVIEW, _K.REVIEW_ACCEPTED, _K.SETTLEMENT),
@@ -69,7 +71,7 @@ ENTRIES: Mapping[type, tuple[EntryKind, ...]] = {
         _K.EXCHANGE_FAILED,
     ),
 }
-"""The kinds of the journal's entries that an object can have."""
+"""For each type of record the kinds of journal entries that can be booked of it."""
 
 _REVISIONS = {
     # The second where what the wallet sent was accepted.
@@ -79,12 +81,12 @@ _REVISIONS = {
     _K.EXCHANGE_RETURNED: MOST_TRIES,
     _K.EXCHANGE_SUSPENDED: MOST_TRIES,
 }
-"""How often a kind can be booked of one object, where it is more than once."""
+"""How often a kind can be booked of one object, where that is more than once: the highest revision of an entry's id."""
 
 
 async def forget_payments(ports: Ports, unit: Unit, payments: Sequence[Payment]) -> int:
-    """With their refunds, corrections, proofs, money in suspense, lines in statements, and rows of unknown outcomes.
-    How many went."""
+    """Remove payments with their refunds, corrections, proofs, money in suspense, lines in statements, and rows of
+    unknown outcomes."""
     account_id, mode = payments[0].account_id, payments[0].mode
     ids = tuple(payment.id for payment in payments)
     refunds = await unit[Refund].find(payment_id=OneOf(ids))
@@ -108,7 +110,8 @@ async def forget_payments(ports: Ports, unit: Unit, payments: Sequence[Payment])
 async def _take_lines(
     unit: Unit, payments: Sequence[Payment], refunds: Sequence[Refund], corrections: Sequence[Correction]
 ) -> None:
-    """Statements and batches lose what the lines brought, so that each still sums to its lines."""
+    """Remove the lines of these objects from their statements, and subtract them from the sums of statement and batch
+    (kopecks of RUB, units of USDT), so that each still sums to its lines."""
     of_payment: dict[str, list[str]] = {payment.id: [] for payment in payments}
     for refund in refunds:
         of_payment[refund.payment_id].append(refund.id)
@@ -142,12 +145,13 @@ async def _take_lines(
 
 
 def _line_id(settlement_id: str, payment_id: str, kind: ItemKind, object_id: str) -> str:
+    """Return the id of an object's line in a statement. No amount is part of it."""
     nothing = Line(kind=kind, object_id=object_id, amount=Rub(0), fee=Usdt(0), credit=Usdt(0))
     return item_id(settlement_id, nothing, payment_id)
 
 
 async def forget_refunds(ports: Ports, unit: Unit, refunds: Sequence[Refund]) -> int:
-    """Those whose payment is there still go with it, and are left. How many went."""
+    """Remove refunds whose payment is gone. `forget_payments` removes the others with their payment."""
     present = await _of_ids(unit, Payment, {refund.payment_id for refund in refunds})
     gone = [refund for refund in refunds if refund.payment_id not in {payment.id for payment in present}]
     await _take_jobs(unit, gone)
@@ -157,7 +161,7 @@ async def forget_refunds(ports: Ports, unit: Unit, refunds: Sequence[Refund]) ->
 
 
 async def forget_suspense(ports: Ports, unit: Unit, suspended: Sequence[Suspense]) -> int:
-    """Those whose payment is there still go with it, and are left. How many went."""
+    """Remove money in suspense whose payment is gone. `forget_payments` removes the rest with its payment."""
     present = await _of_ids(unit, Payment, {each.payment_id for each in suspended})
     gone = [each for each in suspended if each.payment_id not in {payment.id for payment in present}]
     await _take_jobs(unit, gone)
@@ -166,14 +170,14 @@ async def forget_suspense(ports: Ports, unit: Unit, suspended: Sequence[Suspense
 
 
 async def forget_subscriptions(_ports: Ports, unit: Unit, subscriptions: Sequence[Subscription]) -> int:
-    """Their payments go with the others. How many went."""
+    """Remove subscriptions. Their payments are removed as all others are."""
     await _take_jobs(unit, subscriptions)
     await _take_keys(unit, subscriptions)
     return _take_away(unit, Subscription, subscriptions)
 
 
 async def forget_exchanges(ports: Ports, unit: Unit, exchanges: Sequence[Exchange]) -> int:
-    """With their transfers. How many went."""
+    """Remove exchanges with their transfers, and take back what exchange, transfers and parts booked."""
     moved: list[tuple[str, tuple[EntryKind, ...]]] = []
     for exchange in exchanges:
         transfers = await unit[ExchangeTransfer].find(id=Between(*transfer_ids(exchange.id)))
@@ -188,32 +192,32 @@ async def forget_exchanges(ports: Ports, unit: Unit, exchanges: Sequence[Exchang
 
 
 async def forget_withdrawals(ports: Ports, unit: Unit, withdrawals: Sequence[Withdrawal]) -> int:
-    """How many went."""
+    """Remove payouts, and take back what they booked."""
     await _take_jobs(unit, withdrawals)
     await _take_back(ports, unit, withdrawals)
     return _take_away(unit, Withdrawal, withdrawals)
 
 
 async def forget_settlements(_ports: Ports, unit: Unit, settlements: Sequence[Settlement]) -> int:
-    """Only statements that are closed and whose payments are gone: another may be in the making. How many went."""
+    """Remove statements that are completed and have no lines left. Others stay: a settlement may be filling them."""
     return _take_away(unit, Settlement, [each for each in settlements if each.completed_at and not each.items])
 
 
 async def forget_batches(_ports: Ports, unit: Unit, batches: Sequence[SettlementBatch]) -> int:
-    """The account's own ones, once their statement is gone. How many went."""
+    """Remove completed batches to which no statement belongs any more."""
     used = await unit[Settlement].find(batch_id=OneOf(tuple(batch.id for batch in batches)))
     in_use = {statement.batch_id for statement in used}
     return _take_away(unit, SettlementBatch, [each for each in batches if each.completed_at and each.id not in in_use])
 
 
 async def forget_clients(_ports: Ports, unit: Unit, clients: Sequence[Client]) -> int:
-    """How many went."""
+    """Remove end clients with their jobs."""
     await _take_jobs(unit, clients)
     return _take_away(unit, Client, clients)
 
 
 async def forget_events(_ports: Ports, unit: Unit, events: Sequence[Event]) -> int:
-    """With their deliveries and all attempts. How many went."""
+    """Remove events with their deliveries and all attempts."""
     deliveries = await _of_ids(unit, Delivery, [event.id for event in events])
     webhooks = [
         attempt_id(delivery, number)
@@ -226,18 +230,21 @@ async def forget_events(_ports: Ports, unit: Unit, events: Sequence[Event]) -> i
 
 
 async def _take_jobs(unit: Unit, objects: Iterable[Record]) -> None:
-    """What is in a worker's hand goes, too: saving it again, the worker finds it gone, and leaves it."""
+    """Remove the jobs that follow these objects, leased ones among them: a worker that saves such a job finds it gone,
+    and lets it be."""
     ids = [f"{kind}:{each.id}" for each in objects for kind in JOBS[type(each)]]
     _take_away(unit, Job, await _of_ids(unit, Job, ids))
 
 
 async def _take_keys(unit: Unit, objects: Iterable[Payment | Refund | Subscription | Exchange]) -> None:
+    """Free the idempotency keys with which these objects were made. A key that names another object by now stays."""
     made = {each.key_id: each.id for each in objects if each.key_id is not None}
     keys = await _of_ids(unit, IdempotencyKey, made)
     _take_away(unit, IdempotencyKey, [key for key in keys if key.resource_id == made[key.id]])
 
 
 async def _take_back(ports: Ports, unit: Unit, objects: Sequence[Payment | Refund | Suspense | Withdrawal]) -> None:
+    """Post the counter-entries of objects of one account and mode; of none nothing."""
     if objects:
         moved = [(each.id, ENTRIES[type(each)]) for each in objects]
         await _counter(ports, unit, objects[0].account_id, objects[0].mode, moved)
@@ -246,7 +253,10 @@ async def _take_back(ports: Ports, unit: Unit, objects: Sequence[Payment | Refun
 async def _counter(
     ports: Ports, unit: Unit, account_id: str, mode: Mode, moved: Iterable[tuple[str, tuple[EntryKind, ...]]]
 ) -> None:
-    """Book the counter-entry of each object that moved money and has it somewhere still."""
+    """Post one counter-entry (SANDBOX_CLEARED) for each object whose entries do not sum to nothing in every purse.
+
+    `moved`: an object's id, with the kinds of entries to look for.
+    """
     ids = [
         entry_id(kind, object_id, revision)
         for object_id, kinds in moved
@@ -272,11 +282,13 @@ async def _counter(
 
 
 async def _of_ids(unit: Unit, kind: type[R], ids: Iterable[str]) -> list[R]:
+    """Return the records that there are of these ids."""
     wanted = tuple(ids)
     return await unit[kind].find(id=OneOf(wanted), limit=len(wanted)) if wanted else []
 
 
 def _take_away(unit: Unit, kind: type[R], records: Sequence[R]) -> int:
+    """Have the unit remove these records. Returns how many."""
     for record in records:
         unit[kind].remove(record)
     return len(records)

@@ -1,8 +1,8 @@
-"""The outermost layer: what every request meets before routing, and every answer after it
+"""`Edge` refuses what is refused before routing, and puts headers on every answer
 (docs/concepts.md "What is refused first").
 
-It wraps the framework from outside, because the framework's own middleware never runs for an unknown path or a wrong
-method, and reads the body after the guards.
+It wraps the framework, whose own middleware never runs for an unknown path or a wrong method, and which reads the body
+after its guards.
 """
 
 import logging
@@ -27,8 +27,9 @@ from .headers import headers_of
 from .origin import address_of
 
 BODY_LIMIT = 102_400
+"""Bytes (docs/limits.md "Sizes")."""
 UPLOADS = "/uploads/"
-"""Below it bodies are streams of files, bounded by who takes them (uploads.py)."""
+"""Below this path uploads.py bounds the body of a PUT, by what was granted."""
 _HTTP: Final = ScopeType.HTTP
 
 log = logging.getLogger("cambist.http")
@@ -36,7 +37,8 @@ log = logging.getLogger("cambist.http")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}\Z")
 _LENGTH = re.compile(rb"[0-9]{1,18}\Z")
 _HOST = re.compile(rb"[0-9A-Za-z!$&'()*+,;=\-._~:\[\]%]*\Z")
-"""Host and port (RFC 9110, 7.2). The framework looks at it, too, but not all requests reach it; it takes no less."""
+"""Host and port (RFC 9110, 7.2). The framework checks Host, too, and lets no more through, but not every
+request reaches it."""
 
 
 class TooLarge(Exception):
@@ -44,18 +46,22 @@ class TooLarge(Exception):
 
 
 class Edge:
-    """Normalise the path, name the request, count it, check its Host, bound its body; put headers on whatever is
-    answered."""
+    """The outermost ASGI application. In this order it normalises the path, names the request, counts it, checks Host,
+    and bounds the body; it adds X-Request-Id and the headers of the limits to whatever is answered."""
 
     def __init__(
         self, app: ASGIApp, ports: Ports, trusted_proxies: Sequence[Network], watch: RequestWatch | None = None
     ) -> None:
+        """`trusted_proxies`: networks whose X-Forwarded-For names the client's address. `watch` measures and logs each
+        request."""
         self._app = app
         self._ports = ports
         self._trusted = frozenset(trusted_proxies)
         self._watch = watch or RequestWatch(ports.clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse the request, or have the application answer it. An exception of the application is logged and answered
+        with 500; raised again where an answer has begun."""
         if scope["type"] != _HTTP:
             await self._app(scope, receive, send)
             return
@@ -110,6 +116,8 @@ class Edge:
                 await refused(internal_error())(scope, receive, send_with_headers)
 
     async def _count(self, scope: HTTPScope, path: str, known: dict[bytes, bytes]) -> Verdict | None:
+        """Count a request below /api/v1 against its limits (docs/limits.md "Requests"). Returns None for what is not
+        counted here."""
         # Providers are counted by a limit of their own (notices.py).
         relative = None if path.startswith(NOTICES) else api_path(path)
         if relative is None:
@@ -122,27 +130,27 @@ class Edge:
 
 
 def request_id_of(given: bytes | None, ids: Ids) -> str:
-    """The caller's own id where it is of the documented form, else a new one."""
+    """Return the caller's X-Request-Id where it has 1 to 128 of the letters allowed in it, else a new UUID."""
     text = (given or b"").decode("latin-1")
     return text if _REQUEST_ID.match(text) else ids.uuid()
 
 
 def _is_upload(scope: HTTPScope) -> bool:
-    """A file on its way to a granted address: bounded there, by what was granted, and never read into memory."""
+    """Whether this is a file for a granted address: uploads.py bounds it, and it is never held in memory."""
     return scope["method"] == "PUT" and scope["path"].startswith(UPLOADS)
 
 
 def _is_short(known: dict[bytes, bytes]) -> bool:
-    """A body of declared length cannot be longer than it says (the server sees to it)."""
+    """Whether Content-Length is within `BODY_LIMIT`. The server cuts a body off at that length."""
     length = known.get(b"content-length")
     return length is not None and _LENGTH.match(length) is not None and int(length) <= BODY_LIMIT
 
 
 async def _bounded(known: dict[bytes, bytes], receive: Receive) -> Receive:
-    """A `receive` that never yields more than the limit. Raises: TooLarge.
+    """Return a `receive` that yields no more than `BODY_LIMIT` bytes. Raises: TooLarge.
 
-    One of declared length comes here when it is too long; one of unknown length is read here, because 413 comes before
-    authorization.
+    Callers pass only bodies that are not `_is_short`, so any Content-Length is too long, or no number. A chunked body
+    is read here as a whole, because 413 comes before 401.
     """
     if b"content-length" in known:
         raise TooLarge

@@ -1,5 +1,6 @@
-"""The server's protocol, whose new work goes through the intake, and which refuses some of it by itself: without a
-task, without the application, in one write."""
+"""`GatedProtocol` asks the intake when to begin new work, and answers 503 to what the intake refuses
+(docs/operations.md "Overload"). A refusal makes no task, calls no application, and is one write.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from .intake import RETRY_AFTER, Intake
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 JUST = 0.25
-"""Seconds after a connection is read on in which what it says may have been waiting."""
+"""Seconds after `wake` in which a request that is read is taken to have come while the connection was left unread."""
 
 _BODY = envelope("PROVIDER_UNAVAILABLE", "Too much work at the moment; nothing was done: try again")
 _HEAD = (
@@ -27,31 +28,33 @@ _HEAD = (
 
 
 class GatedProtocol(BoundedProtocol):
-    """What reads is begun at once; all else when the intake says so."""
+    """Begins GET, HEAD and OPTIONS at once, and every other request when the intake says so."""
 
     __slots__ = ("_context", "_ids", "_intake", "_refused", "_woken_at", "ended", "rests_since")
 
     def __init__(self, intake: Intake, ids: Ids, **given: Any) -> None:
+        """`ids` names refused requests that bring no X-Request-Id; `given` is what the server gives its protocol."""
         super().__init__(**given)
         self._intake = intake
         self._ids = ids
         self._refused: Any = None
         """The request that will be refused once its body is read."""
         self.rests_since = 0.0
-        """When it was last refused something."""
+        """When the connection was last refused a request, in seconds of the intake's clock."""
         self._woken_at = 0.0
         self._context = copy_context()
         self.ended: Callable[[], None] | None = None
-        """Called when the connection has ended."""
+        """`connection_lost` calls this last."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """As the server's, and tell of it."""
+        """End the connection as the server does, then call `ended`."""
         super().connection_lost(exc)
         if self.ended is not None:
             self.ended()
 
     def _parse(self, data: bytes) -> None:
-        """Parse it; who has begun to say nothing more behind a whole request needs no parser until it speaks again."""
+        """Parse the bytes. Drop the parser where they end with a whole request: the next bytes get a new one, and an
+        idle connection keeps none."""
         if self.parser is None and not self.transport.is_closing():
             self.parser = httptools.HttpRequestParser(self)
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as the server's
@@ -63,13 +66,14 @@ class GatedProtocol(BoundedProtocol):
             self.parser = nothing
 
     def on_response_complete(self) -> None:
-        """As the server's; of who is idle then, nothing is kept that belongs to a request."""
+        """End the request as the server does. Where the connection is idle then, forget the request."""
         super().on_response_complete()
         if self.idle_since is not None:
             self._forget(self.cycle)
 
     def _forget(self, cycle: Any) -> None:
-        """Keep nothing of what was asked, unless the head of another has begun, or its body is still to come."""
+        """Drop cycle, scope and headers of this request, unless the head of another has begun or its body is still to
+        come."""
         if self.scope is cycle.scope and not cycle.more_body:
             nothing: Any = None
             self.cycle = self.scope = self.headers = nothing
@@ -81,15 +85,19 @@ class GatedProtocol(BoundedProtocol):
             self._intake.take(self, cycle, app)
 
     def begin(self, cycle: Any, app: Any) -> "asyncio.Task[None]":
-        """Let the application answer this request, in the context of its connection: what calls this may be the end of
-        another request, whose context must neither be known to this one nor be kept for it."""
+        """Start the task in which the application answers this request. Returns the task.
+
+        It runs in the context of the connection: `begin` may be called at the end of another request, whose context
+        this one must neither see nor keep alive.
+        """
         task = self.loop.create_task(cycle.run_asgi(app), context=self._context.copy())
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
         return task
 
     def refuse(self, cycle: Any) -> None:
-        """Answer 503 as soon as the rest of the request is read, which is thrown away."""
+        """Answer 503 once the rest of the body is read, and throw the body away. A client that waits for 100 Continue
+        is answered at once, and its connection closed."""
         cycle.body.clear()
         if cycle.waiting_for_100_continue:
             cycle.keep_alive = False  # whether its body comes is open
@@ -101,17 +109,18 @@ class GatedProtocol(BoundedProtocol):
             self._answer(cycle)
 
     def wake(self) -> None:
-        """Read on what was left unread."""
+        """Read the connection again, which `_answer` left unread after a refusal."""
         self._woken_at = self._intake.now()
         if not self.transport.is_closing():
             self.flow.resume_reading()
 
     def heard_since(self, now: float) -> float:
-        """When a request that is read now may have come: while this connection was left unread, or just now."""
+        """Return since when a request that is read at `now` may have waited, in seconds of the intake's clock: since
+        the last refusal, where it is read within `JUST` of `wake`; else `now`."""
         return self.rests_since if now - self._woken_at < JUST else now
 
     def on_body(self, body: bytes) -> None:
-        """As the server's."""
+        """Take a piece of a body as the server does; of a refused request count it, and drop it."""
         if self._refused is None:
             super().on_body(body)
         else:
@@ -119,13 +128,16 @@ class GatedProtocol(BoundedProtocol):
             self.body_received += len(body)
 
     def on_message_complete(self) -> None:
-        """As the server's."""
+        """End the reading of a request as the server does; a refused one is answered now."""
         super().on_message_complete()
         refused, self._refused = self._refused, None
         if refused is not None:
             self._answer(refused)
 
     def _answer(self, cycle: Any) -> None:
+        """Write the 503 and end the request, as the server does: the next one of the pipeline is begun. Where none is
+        left there, leave the connection unread until the intake calls `wake`. The connection is closed where the
+        request asked for that, or the server is leaving."""
         cycle.response_started = cycle.response_complete = True
         if cycle.disconnected or self.transport.is_closing():
             return
