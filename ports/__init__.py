@@ -71,6 +71,8 @@ from .notifier import Answer as Answer
 from .notifier import DeliveryResult as DeliveryResult
 from .notifier import Notifier as Notifier
 from .notifier import WebhookRequest as WebhookRequest
+from .operations import short_operation as short_operation
+from .operations import tiny_operation as tiny_operation
 from .payouts import FindingSender as FindingSender
 from .payouts import ListingSender as ListingSender
 from .payouts import SenderCapabilities as SenderCapabilities

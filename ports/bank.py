@@ -50,7 +50,8 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InvoiceRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Ask for money by QR. `operation` is the caller's row id; `expires_at` is a wish (see `own_lifetime`)."""
+    """Ask for money by QR. `operation` is the caller's row id, in one of the forms of docs/adapters.md "Operation ids";
+    `expires_at` is a wish (see `own_lifetime`)."""
 
     operation: str
     amount_kopecks: int

@@ -122,7 +122,7 @@ class ExampleBank:
             note = await unit[ProviderNote].get(f"{NAME}:{operation}")
         if note is not None:
             return msgspec.json.decode(note.body, type=Invoice)
-        found = await self._read(f"/invoices/by-key/{operation}")
+        found = await self._read("/invoices/by-key", key=operation)
         return None if found is None else _invoice(found)
 
     async def invoice_state(self, reference: str) -> InvoiceState:
@@ -142,7 +142,7 @@ class ExampleBank:
         return _refund(await self._write("/refunds", request.operation, body))
 
     async def find_refund(self, operation: str) -> RefundState | None:
-        found = await self._read(f"/refunds/by-key/{operation}")
+        found = await self._read("/refunds/by-key", key=operation)
         return None if found is None else _refund(found)
 
     async def check(self) -> None:
@@ -174,11 +174,11 @@ class ExampleBank:
         except ValueError as error:
             raise OutcomeUnknown("the bank's answer cannot be read") from error
 
-    async def _read(self, path: str) -> Any:
+    async def _read(self, path: str, **params: str) -> Any:
         """A failed read is Unavailable, whatever failed: it says nothing about the operation. Only a token that is not
         taken is told apart, because it is for an operator to mend."""
         try:
-            answer = await self._http.get(path)
+            answer = await self._http.get(path, params=params)
             _check_token(answer)
             if answer.status_code == 404:
                 return None

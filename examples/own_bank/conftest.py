@@ -6,6 +6,7 @@ In a project of yours, beside pyproject.toml (own_package shows a whole one):
 """
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import pytest
 
@@ -44,6 +45,9 @@ class ExampleBench(BankBench):
             for note in await unit[ProviderNote].find(provider=NAME):
                 unit[ProviderNote].remove(note)
             await unit.commit()
+
+    async def pass_time(self, span: timedelta) -> None:
+        """This provider keeps its keys for ever."""
 
     async def refuse_credentials(self) -> None:
         self.provider.revoked = True

@@ -31,7 +31,7 @@ class Provider(httpx.AsyncBaseTransport):
             return httpx.Response(200, json={"account": "example"})
         if request.method == "GET":
             books = self.invoices if parts[0] == "invoices" else self.refunds
-            found = books.get(parts[2]) if parts[1] == "by-key" else self._by_id(parts[1])
+            found = books.get(request.url.params["key"]) if parts[1] == "by-key" else self._by_id(parts[1])
             return httpx.Response(404) if found is None else httpx.Response(200, json=found)
         lose, self.lose = self.lose, None
         if lose is False:

@@ -2,7 +2,7 @@
 BankBench; what it cannot play is skipped. Mandates, charges and remittances have suites of their own."""
 
 import asyncio
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -25,10 +25,13 @@ from ...ports.mandates import MandateBank
 from ...ports.remittances import RemittanceBank
 from .benches import BankBench, check_hidden, check_name
 from .hearing import NoticeRules, Told, told
+from .operation_ids import operation_id, suspense_ids
 
-OPERATION = "pay_conformance_1"
-OTHER = "pay_conformance_2"
-REFUND = "ref_conformance_1"
+OPERATION = operation_id("pay", 1)
+OTHER = operation_id("pay", 2)
+REFUND = operation_id("ref", 1)
+DAY = timedelta(hours=25)
+"""Longer than most providers keep their keys."""
 _LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -41,6 +44,12 @@ async def _state(bank: Bank, operation: str) -> InvoiceState:
 def shown(invoice: Invoice) -> tuple[str, str | None, str, InvoiceKind]:
     """What payers see of an invoice, and by what the core knows it."""
     return (invoice.reference, invoice.payload, invoice.link, invoice.kind)
+
+
+def last_repeat(bank: Bank) -> timedelta:
+    """How long after its first sending an operation is sent again, at the latest; a day and more stand for ever."""
+    window = bank.capabilities.repeat_window
+    return DAY if window is None else min(window, DAY)
 
 
 def assert_open(state: InvoiceState, invoice: Invoice) -> None:
@@ -64,7 +73,7 @@ class TestInvoices:
         assert_open(state, invoice)
 
     async def test_an_operation_that_never_came_is_not_found(self, bank_bench: BankBench) -> None:
-        assert await bank_bench.bank.find_invoice("pay_conformance_never") is None
+        assert await bank_bench.bank.find_invoice(operation_id("pay", 99)) is None
 
     async def test_a_repeat_is_the_same_operation(self, bank_bench: BankBench) -> None:
         request = bank_bench.request(OPERATION)
@@ -82,6 +91,13 @@ class TestInvoices:
         second = await bank_bench.bank.create_invoice(bank_bench.request(OTHER))
         assert first.reference != second.reference
         assert first.link != second.link
+
+    async def test_each_of_many_is_found(self, bank_bench: BankBench) -> None:
+        """A provider that lists them does so page by page."""
+        operations = [operation_id("pay", number) for number in range(bank_bench.page * 2 + 1)]
+        made = [await bank_bench.bank.create_invoice(bank_bench.request(operation)) for operation in operations]
+        found = [await bank_bench.bank.find_invoice(operation) for operation in operations]
+        assert [each and each.reference for each in found] == [each.reference for each in made]
 
     @pytest.mark.parametrize("kopecks", [0, -1])
     async def test_an_invoice_for_nothing_is_refused(self, bank_bench: BankBench, kopecks: int) -> None:
@@ -203,9 +219,9 @@ class TestRefunds:
         invoice = await self._paid(bank_bench)
         for _ in range(3):
             await bank_bench.bank.refund(_back(invoice, 60_00))
-        await bank_bench.bank.refund(_back(invoice, 40_00, "ref_conformance_2"))
+        await bank_bench.bank.refund(_back(invoice, 40_00, operation_id("ref", 2)))
         with pytest.raises(Refused):
-            await bank_bench.bank.refund(_back(invoice, 1, "ref_conformance_3"))
+            await bank_bench.bank.refund(_back(invoice, 1, operation_id("ref", 3)))
 
     async def test_what_we_forgot_is_found_and_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
         """By the operation alone: a restored database has no notes of what was done since."""
@@ -216,9 +232,43 @@ class TestRefunds:
         assert (found and found.reference) == invoice.reference
         assert await self._ended(bank_bench, REFUND) is not None, "it would be sent a second time"
         await bank_bench.bank.refund(_back(invoice, 60_00))
-        await bank_bench.bank.refund(_back(invoice, 40_00, "ref_conformance_2"))
+        await bank_bench.bank.refund(_back(invoice, 40_00, operation_id("ref", 2)))
         with pytest.raises(Refused):
-            await bank_bench.bank.refund(_back(invoice, 1, "ref_conformance_3"))
+            await bank_bench.bank.refund(_back(invoice, 1, operation_id("ref", 3)))
+
+    async def test_each_of_many_is_found(self, bank_bench: BankBench) -> None:
+        invoice = await self._paid(bank_bench)
+        operations = [operation_id("ref", number) for number in range(bank_bench.page * 2 + 1)]
+        for operation in operations:
+            await bank_bench.bank.refund(_back(invoice, 1_00, operation))
+        found = [await bank_bench.bank.find_refund(operation) for operation in operations]
+        assert None not in found, "it would be sent a second time"
+
+    async def test_attempts_whose_ids_are_long_and_differ_at_their_end_are_two(self, bank_bench: BankBench) -> None:
+        """Money in suspense goes back by ids that no key of a provider takes as they are: `short_operation`."""
+        invoice = await self._paid(bank_bench)
+        first, second = suspense_ids(bank_bench.bank.name)
+        await bank_bench.bank.refund(_back(invoice, 60_00, first))
+        assert await bank_bench.bank.find_refund(second) is None
+        await bank_bench.bank.refund(_back(invoice, 40_00, second))
+        assert None not in [await bank_bench.bank.find_refund(operation) for operation in (first, second)]
+
+    async def test_a_day_later_it_is_still_found(self, bank_bench: BankBench) -> None:
+        """Past its `repeat_window` only that keeps a refund from being taken for one that never went."""
+        invoice = await self._paid(bank_bench)
+        await bank_bench.bank.refund(_back(invoice, 60_00))
+        await bank_bench.pass_time(DAY)
+        assert await self._ended(bank_bench, REFUND) is not None
+
+    async def test_as_long_as_it_says_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
+        """`repeat_window`; for ever where it says nothing: many providers forget their keys after a day."""
+        invoice = await self._paid(bank_bench)
+        await bank_bench.bank.refund(_back(invoice, 60_00))
+        await bank_bench.pass_time(last_repeat(bank_bench.bank))
+        await bank_bench.bank.refund(_back(invoice, 60_00))
+        await bank_bench.bank.refund(_back(invoice, 40_00, operation_id("ref", 2)))
+        with pytest.raises(Refused):
+            await bank_bench.bank.refund(_back(invoice, 1, operation_id("ref", 3)))
 
     async def test_what_was_sent_since_a_moment_is_listed(self, bank_bench: BankBench) -> None:
         """Though our notes of it are lost; nothing that the bank refused."""
@@ -227,7 +277,7 @@ class TestRefunds:
         assert list(await bank.refunds_since(_LONG_AGO)) == []
         await bank.refund(_back(invoice, 60_00))
         with pytest.raises(Refused):
-            await bank.refund(_back(invoice, 40_01, "ref_conformance_2"))
+            await bank.refund(_back(invoice, 40_01, operation_id("ref", 2)))
         await bank_bench.forget()
         expected = [SentRefund(operation=REFUND, reference=invoice.reference, amount_kopecks=60_00)]
         assert list(await bank.refunds_since(_LONG_AGO)) == expected
@@ -252,7 +302,7 @@ class TestRefunds:
 
     async def test_no_more_goes_back_than_came_however_many_ask_at_once(self, bank_bench: BankBench) -> None:
         invoice = await self._paid(bank_bench)
-        requests = [_back(invoice, 30_00, f"ref_conformance_{number}") for number in range(5)]
+        requests = [_back(invoice, 30_00, operation_id("ref", number)) for number in range(5)]
         answers = await asyncio.gather(*(bank_bench.bank.refund(each) for each in requests), return_exceptions=True)
         assert sorted(isinstance(answer, Refused) for answer in answers) == [False] * 3 + [True] * 2
 
@@ -265,7 +315,7 @@ class TestRefunds:
             await bank_bench.bank.refund(_back(invoice, kopecks))
         assert refused.value.reason == "amount"
         assert await bank_bench.bank.find_refund(REFUND) is None
-        await bank_bench.bank.refund(_back(invoice, 100_00, "ref_conformance_2"))
+        await bank_bench.bank.refund(_back(invoice, 100_00, operation_id("ref", 2)))
 
     async def test_an_invoice_that_nobody_paid_or_made_is_refused(self, bank_bench: BankBench) -> None:
         invoice = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
@@ -295,7 +345,7 @@ class TestRefunds:
         assert (await bank_bench.bank.find_refund(REFUND) is not None) is done
         await bank_bench.bank.refund(_back(invoice, 60_00))
         with pytest.raises(Refused):
-            await bank_bench.bank.refund(_back(invoice, 40_01, "ref_conformance_2"))
+            await bank_bench.bank.refund(_back(invoice, 40_01, operation_id("ref", 2)))
 
 
 class TestNotices(NoticeRules):
@@ -336,7 +386,7 @@ class TestWhatItSays:
             await bank.check()
         await bank_bench.refuse_credentials()
         with pytest.raises(NotConfigured) as refused:
-            await bank.create_invoice(bank_bench.request("pay_conformance_2"))
+            await bank.create_invoice(bank_bench.request(operation_id("pay", 2)))
         check_hidden(bank_bench.secrets, bank, refused.value)
         with pytest.raises((NotConfigured, Unavailable)):
             await bank.invoice_state(invoice.reference)

@@ -67,6 +67,8 @@ class BankBench:
     """Of a person who may be sent money at this bank."""
     bank_id = "bank1"
     """That person's bank."""
+    page = 3
+    """How many the provider lists at once, where the adapter has to list: the suites make more than two pages."""
     signs_notices = True
     """What its provider posts is signed, so that the adapter itself tells forged ones."""
 
@@ -109,6 +111,10 @@ class BankBench:
         """What the adapter has noted in our storage is lost, as where a database was restored from an older backup; the
         provider forgets nothing."""
         _unplayed("notes that are lost")
+
+    async def pass_time(self, span: timedelta) -> None:
+        """So much time passes at the provider: keys that it does not keep for ever are forgotten there."""
+        _unplayed("the provider's clock")
 
     async def finish_refunds(self) -> None:
         """Whatever refund is in processing comes to a good end."""

@@ -16,10 +16,12 @@ from ...ports.mandates import (
     MandateBank,
     MandateState,
 )
+from .bank import last_repeat
 from .benches import BankBench, check_hidden
 from .mandates import OTHER, binder, binding, bound, has_debited
+from .operation_ids import binding_id, operation_id
 
-CHARGE = "pay_conformance_7"
+CHARGE = operation_id("pay", 7)
 
 
 def charger(bench: BankBench) -> MandateBank:
@@ -46,6 +48,14 @@ async def charge_of(bench: BankBench, operation: str = CHARGE) -> ChargeState:
 
 class TestCharges:
     """A payer is debited once for one operation, never for a guess."""
+
+    async def test_as_long_as_it_says_a_repeat_debits_nothing(self, bank_bench: BankBench) -> None:
+        """`BankCapabilities.repeat_window`; for ever where it says nothing."""
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        await bank.charge(debit(mandate))
+        await bank_bench.pass_time(last_repeat(bank))
+        await bank.charge(debit(mandate))
+        await has_debited(bank_bench, (await charge_of(bank_bench)).reference, 250_00)
 
     async def test_it_is_paid_and_can_be_found_by_its_operation(self, bank_bench: BankBench) -> None:
         bank, mandate = charger(bank_bench), await bound(bank_bench)
@@ -96,7 +106,7 @@ class TestCharges:
 
     async def test_operations_at_once_are_each_debited(self, bank_bench: BankBench) -> None:
         bank, mandate = charger(bank_bench), await bound(bank_bench)
-        operations = [f"pay_conformance_{number}" for number in range(4)]
+        operations = [operation_id("pay", number) for number in range(4)]
         await asyncio.gather(*(bank.charge(debit(mandate, operation=operation)) for operation in operations))
         transfers = [(await charge_of(bank_bench, operation)).transfer for operation in operations]
         assert len({transfer.id for transfer in transfers if transfer is not None}) == 4
@@ -127,8 +137,8 @@ class TestCharges:
                 await bank.refund(RefundRequest(operation="ref_1", reference=failed.reference, amount_kopecks=1))
             assert refused.value.reason == "not_paid"
         assert (await bank.charge(debit(mandate))).status is ChargeStatus.FAILED, "a repeat is the same operation"
-        await bank.charge(debit(mandate, operation="pay_conformance_8"))
-        assert (await charge_of(bank_bench, "pay_conformance_8")).status is ChargeStatus.PAID
+        await bank.charge(debit(mandate, operation=operation_id("pay", 8)))
+        assert (await charge_of(bank_bench, operation_id("pay", 8))).status is ChargeStatus.PAID
 
     async def test_what_is_refused_leaves_no_charge(self, bank_bench: BankBench) -> None:
         bank, mandate = charger(bank_bench), await bound(bank_bench)
@@ -162,14 +172,14 @@ class TestMandatesThatAreOver:
         self, bank_bench: BankBench
     ) -> None:
         bank, mandate = charger(bank_bench), await bound(bank_bench)
-        await bank_bench.lose_mandate("bind_conformance_1")
+        await bank_bench.lose_mandate(binding_id(1))
         await self._is_revoked(bank_bench, mandate)
-        await bank_bench.restore_mandate("bind_conformance_1")
+        await bank_bench.restore_mandate(binding_id(1))
         assert (await bank.charge(debit(mandate))).status is ChargeStatus.FAILED, (
             "the same operation, whatever came after"
         )
-        await bank.charge(debit(mandate, operation="pay_conformance_8"))
-        assert (await charge_of(bank_bench, "pay_conformance_8")).status is ChargeStatus.PAID
+        await bank.charge(debit(mandate, operation=operation_id("pay", 8)))
+        assert (await charge_of(bank_bench, operation_id("pay", 8))).status is ChargeStatus.PAID
 
     async def test_a_mandate_that_we_revoked_fails(self, bank_bench: BankBench) -> None:
         mandate = await bound(bank_bench)
@@ -211,6 +221,6 @@ class TestWhatItSays:
         bank, mandate = charger(bank_bench), await bound(bank_bench)
         await bank.charge(debit(mandate))
         with pytest.raises(Refused) as refused:
-            await bank.charge(debit(mandate, 0, "pay_conformance_8"))
+            await bank.charge(debit(mandate, 0, operation_id("pay", 8)))
         assert mandate.token
         check_hidden((mandate.token,), bank, debit(mandate), await charge_of(bank_bench), refused.value)

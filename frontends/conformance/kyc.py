@@ -9,9 +9,10 @@ from ...ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from ...ports.kyc import Check, CheckRequest, CheckStatus, KycVerifier, NoAnswer, Purpose
 from .benches import KycBench, check_hidden, check_name
 from .hearing import NoticeRules, Told, told
+from .operation_ids import check_id
 
-OPERATION = "kyc_conformance_1"
-OTHER = "kyc_conformance_2"
+OPERATION = check_id(1)
+OTHER = check_id(2)
 
 
 def by_documents(bench: KycBench, operation: str = OPERATION) -> CheckRequest:
@@ -70,7 +71,7 @@ class TestChecks:
         assert first.reference != second.reference
 
     async def test_an_operation_that_never_came_is_not_found(self, kyc_bench: KycBench) -> None:
-        assert await kyc_bench.verifier.find_check("kyc_conformance_never") is None
+        assert await kyc_bench.verifier.find_check(check_id(99)) is None
 
     async def test_a_reference_of_no_check_is_refused(self, kyc_bench: KycBench) -> None:
         with pytest.raises(Refused):

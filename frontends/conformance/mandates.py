@@ -9,9 +9,10 @@ from ...ports.bank import RefundRequest
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.mandates import Binding, BindingRequest, ChargeRequest, MandateBank, MandateState, MandateStatus
 from .benches import BankBench, check_hidden
+from .operation_ids import binding_id, operation_id
 
-BINDING = "bind_conformance_1"
-OTHER = "bind_conformance_2"
+BINDING = binding_id(1)
+OTHER = binding_id(2)
 FIRST = 100_00
 
 
@@ -124,7 +125,7 @@ class TestBinding:
 
     async def test_a_reference_of_no_binding_is_refused(self, bank_bench: BankBench) -> None:
         bank = binder(bank_bench)
-        invoice = await bank.create_invoice(bank_bench.request("pay_conformance_1"))
+        invoice = await bank.create_invoice(bank_bench.request(operation_id("pay", 1)))
         for reference in ("no-such-reference", invoice.reference):
             with pytest.raises(Refused):
                 await bank.mandate_state(reference)
@@ -134,9 +135,9 @@ class TestBinding:
     async def test_bindings_are_no_invoices(self, bank_bench: BankBench) -> None:
         bank = binder(bank_bench)
         await bank.bind(binding(bank_bench))
-        await bank.create_invoice(bank_bench.request("pay_conformance_1"))
+        await bank.create_invoice(bank_bench.request(operation_id("pay", 1)))
         assert await bank.find_invoice(BINDING) is None
-        assert await bank.find_binding("pay_conformance_1") is None
+        assert await bank.find_binding(operation_id("pay", 1)) is None
 
 
 class TestConfirmation:

@@ -8,9 +8,11 @@ import pytest
 
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.remittances import RemittanceBank, RemittanceRequest, RemittanceState, RemittanceStatus
+from .bank import DAY, last_repeat
 from .benches import BankBench, check_hidden
+from .operation_ids import part_id
 
-OPERATION = "exch_conformance_1/1"
+OPERATION = part_id()
 AMOUNT = 1000_00
 
 
@@ -50,6 +52,19 @@ class TestRemittances:
         begun = await bank.remit(to(bank_bench))
         assert begun.status in (RemittanceStatus.PROCESSING, RemittanceStatus.DONE)
         assert (await ended(bank_bench)).status is RemittanceStatus.DONE
+
+    async def test_a_day_later_it_is_still_found(self, bank_bench: BankBench) -> None:
+        await remitter(bank_bench).remit(to(bank_bench))
+        await bank_bench.pass_time(DAY)
+        assert (await ended(bank_bench)).status is RemittanceStatus.DONE
+
+    async def test_as_long_as_it_says_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
+        """`repeat_window`; for ever where it says nothing."""
+        bank = remitter(bank_bench)
+        await bank.remit(to(bank_bench))
+        await bank_bench.pass_time(last_repeat(bank))
+        await bank.remit(to(bank_bench))
+        assert await bank_bench.remitted() == AMOUNT
 
     async def test_a_repeat_answers_with_the_present_state(self, bank_bench: BankBench) -> None:
         bank = remitter(bank_bench)

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -28,6 +28,7 @@ from cambist.frontends.conformance.benches import (
     NotifierBench,
     PayoutsBench,
 )
+from cambist.frontends.conformance.operation_ids import binding_id
 from cambist.ports.bank import (
     BankCapabilities,
     Invoice,
@@ -81,6 +82,9 @@ class SimulatedBench(BankBench):
         for calls in (self._writes, *reads, script.refunds_since):
             calls.extend(Twist(ending=Ending.UNAVAILABLE) for _ in range(_TURNS))
 
+    async def pass_time(self, span: timedelta) -> None:
+        await self.world.clock.advance(span.total_seconds())
+
     async def fail_next_refund(self) -> None:
         self.simulated._refunds_hold = None
         self._failing = True
@@ -103,7 +107,7 @@ class SimulatedBench(BankBench):
         await self._tell(operation, MandateEvent.MANDATE_RESTORED)
 
     async def fail_next_charge(self) -> None:
-        await self.simulated.pretend_next_charge("bind_conformance_1", "insufficient_funds")
+        await self.simulated.pretend_next_charge(binding_id(), "insufficient_funds")
 
     async def finish_charges(self) -> None:
         await self.world.clock.advance(1)

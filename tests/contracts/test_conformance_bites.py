@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from cambist.frontends.conformance import bank, chain, charges, deposits, kyc, mandates, payouts, rates, remittances
-from cambist.frontends.conformance.benches import RatesBench
+from cambist.frontends.conformance.benches import BankBench, RatesBench
 from cambist.ports.chain import Final, NotFound
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.kyc import CheckStatus
@@ -88,6 +88,26 @@ def swallowing(call: Call) -> Call:
     return broken
 
 
+def cutting(call: Call) -> Call:
+    """The operation id is cut where an address ends."""
+
+    async def broken(request: Any) -> Any:
+        return await call(msgspec.structs.replace(request, operation=request.operation.partition("#")[0]))
+
+    return broken
+
+
+def paging(call: Call) -> Call:
+    """Only the first page is read."""
+    asked: set[str] = set()
+
+    async def broken(operation: str) -> Any:
+        asked.add(operation)
+        return await call(operation) if len(asked) <= BankBench.page else None
+
+    return broken
+
+
 UNSURE = mistaking(OutcomeUnknown, Unavailable)
 """What may have happened is told as not done: another route would be tried, and money move twice."""
 HASTY = mistaking(Unavailable, OutcomeUnknown)
@@ -114,6 +134,14 @@ BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...]], ...] = (
     ("refunds_since", answering([]), bank.TestRefunds, "test_what_was_sent_since", ()),
     ("find_charge", answering(None), charges.TestCharges, "test_what_we_forgot", ()),
     ("remit", fresh, remittances.TestRemittances, "test_what_we_forgot", ()),
+    ("refund", cutting, bank.TestRefunds, "test_attempts_whose_ids", ()),
+    ("find_refund", paging, bank.TestRefunds, "test_each_of_many", ()),
+    ("find_invoice", paging, bank.TestInvoices, "test_each_of_many", ()),
+    ("find_refund", answering(None), bank.TestRefunds, "test_a_day_later", ()),
+    ("refund", fresh, bank.TestRefunds, "test_as_long_as_it_says", ()),
+    ("charge", fresh, charges.TestCharges, "test_as_long_as_it_says", ()),
+    ("remit", fresh, remittances.TestRemittances, "test_as_long_as_it_says", ()),
+    ("find_remittance", answering(None), remittances.TestRemittances, "test_a_day_later", ()),
 )
 
 OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] = (
