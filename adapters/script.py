@@ -50,6 +50,7 @@ class Script:
         self.create: deque[Twist] = deque()
         self.find: deque[Twist] = deque()
         self.state: deque[Twist] = deque()
+        self.cancel: deque[Twist] = deque()
         self.refund: deque[Twist] = deque()
         self.find_refund: deque[Twist] = deque()
         self.refunds_since: deque[Twist] = deque()

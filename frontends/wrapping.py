@@ -41,6 +41,7 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
         "create_invoice": _W,
         "find_invoice": _R,
         "invoice_state": _R,
+        "cancel_invoice": _W,
         "refund": _W,
         "find_refund": _R,
         "refunds_since": _R,

@@ -5,6 +5,7 @@ Whoever writes an adapter takes the names below from `cambist.ports` (docs/adapt
 
 from .bank import Bank as Bank
 from .bank import BankCapabilities as BankCapabilities
+from .bank import CancellingBank as CancellingBank
 from .bank import DrawingBank as DrawingBank
 from .bank import Invoice as Invoice
 from .bank import InvoiceKind as InvoiceKind

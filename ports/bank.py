@@ -25,6 +25,8 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """No real money: the adapter is also a BankSimulator."""
     draws_invoices: bool = False
     """Its invoices can be drawn up without asking it: the adapter is also a DrawingBank."""
+    cancels_invoices: bool = False
+    """An open invoice can be closed: the adapter is also a CancellingBank."""
     refunds: bool = True
     """It sends money back to payers; else `refund` and `find_refund` raise NotSupported."""
     mandates: bool = False
@@ -78,6 +80,9 @@ class Invoice(msgspec.Struct, frozen=True, kw_only=True):
     payload: str | None = None
     link: str
     kind: InvoiceKind = InvoiceKind.QR
+    expires_at: datetime | None = None
+    """When it ends at the provider, where the provider says so. Earlier than was asked: the payment ends then, too.
+    Later: it ends when it would have, and what comes meanwhile is late money."""
     check_after: float | None = None
     """Seconds after which asking for the state is worthwhile, for the first time."""
 
@@ -225,6 +230,19 @@ class DrawingBank(Bank, Protocol):
         (`create_invoice`). Asks nobody and keeps nothing: what is thrown away never was.
 
         `invoice_state` and `refund` take its reference, as if it had been created.
+        """
+        ...
+
+
+@runtime_checkable
+class CancellingBank(Bank, Protocol):
+    """A bank at which an open invoice can be closed, so that nobody pays it after its payment has expired."""
+
+    async def cancel_invoice(self, reference: str) -> None:
+        """Close the invoice. One that is closed already, or has expired, stays as it is.
+
+        Raises: Refused where it is paid or the payer is about it, and for one that is not there; OutcomeUnknown;
+        Unavailable.
         """
         ...
 

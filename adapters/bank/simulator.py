@@ -51,7 +51,8 @@ REMITTANCE_MOST = 500_000_00
 
 
 class SimulatedBank(MandateCore, RemittanceCore):
-    """Fills the ports ListingBank and BankSimulator, and with what it inherits those of mandates and remittances."""
+    """Fills the ports ListingBank, CancellingBank and BankSimulator, and with what it inherits those of mandates and
+    remittances."""
 
     def __init__(
         self,
@@ -130,6 +131,18 @@ class SimulatedBank(MandateCore, RemittanceCore):
         if entry is None or not entry.is_invoice:
             raise self._missing(f"invoice {reference}")
         return InvoiceState(reference=reference, status=entry.status, transfers=entry.transfers, failure=entry.failure)
+
+    async def cancel_invoice(self, reference: str) -> None:
+        """Close the invoice, unless it is over. Raises: as the port has it; whatever the script says."""
+        twist = await begin_write(self._clock, self._script.cancel)
+        entry = await self._invoice_page(reference)
+        if entry is None or not entry.is_invoice:
+            raise self._missing(f"invoice {reference}")
+        if entry.status is InvoiceStatus.OPEN:
+            await self.pretend(entry.operation, Pretence(status=InvoiceStatus.CANCELLED), reference=reference)
+        elif entry.status in (InvoiceStatus.PAID, InvoiceStatus.PROCESSING):
+            raise Refused(f"it is {entry.status}", reason="state")
+        await end_write(self._clock, twist)
 
     async def pretend(self, operation: str, pretence: Pretence, *, reference: str | None = None) -> Sequence[Notice]:
         """Change the pages, and return the notices that go out: one, none when silent, two when doubled.

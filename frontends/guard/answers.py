@@ -14,7 +14,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from ...ports.bank import Bank, Invoice, InvoiceKind, InvoiceState, InvoiceStatus, ListingBank, Transfer
+from ...ports.bank import Bank, CancellingBank, Invoice, InvoiceKind, InvoiceState, InvoiceStatus, ListingBank, Transfer
 from ...ports.chain import ChainWatcher
 from ...ports.checking import Checkable
 from ...ports.deposits import DepositWatcher
@@ -37,6 +37,7 @@ from .values import NAMED, PLAIN, Checks, Nonsense, address, filled, instance, w
 _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
     "bank": (
         Bank,
+        CancellingBank,
         MandateBank,
         RemittanceBank,
         ListingBank,

@@ -63,7 +63,9 @@ class SimulatedBench(BankBench):
         script = self.world.script
         # One row of twists for all writing calls: the next one, whichever it is, loses its answer.
         self._writes: deque[Twist] = deque()
-        script.create = script.refund = script.bind = script.charge = script.revoke = script.remit = self._writes
+        script.create = script.cancel = script.refund = script.bind = script.charge = script.revoke = script.remit = (
+            self._writes
+        )
         self._failing = False
 
     async def forget(self) -> None:

@@ -85,6 +85,16 @@ class TestBankThatSearches:
     class TestRemittances(of_remittances.TestRemittances): ...
 
 
+class TestBankThatClosesInvoices:
+    @pytest.fixture
+    def bank_bench(self) -> BankBench:
+        return SimulatedBench(BankCapabilities(simulated=True, cancels_invoices=True))
+
+    class TestOfItself(of_banks.TestWhatItSays): ...
+
+    class TestClosing(of_banks.TestClosing): ...
+
+
 class TestBankThatCanLess:
     """What it cannot do it says, and does not do."""
 

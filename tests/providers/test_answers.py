@@ -73,6 +73,7 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("bank", "create_invoice"): INVOICE,
     ("bank", "find_invoice"): INVOICE,
     ("bank", "invoice_state"): PAID,
+    ("bank", "cancel_invoice"): None,
     ("bank", "refund"): REFUND,
     ("bank", "find_refund"): REFUND,
     ("bank", "refunds_since"): [SentRefund(operation="ref_1", reference="inv_1", amount_kopecks=1)],
@@ -108,7 +109,7 @@ SOUND: Mapping[tuple[str, str], Any] = {
     **{(port, "check"): None for port in OPERATIONS},
 }
 LISTS = ("deposits", "refunds_since", "sent_since")
-UNSEEN = {"revoke", "broadcast", "check", "stat", "remove"}
+UNSEEN = {"revoke", "cancel_invoice", "broadcast", "check", "stat", "remove"}
 MAY_BE_NONE = UNSEEN | {operation for _, operation in SOUND if operation.startswith(("find", "search"))}
 ALL = list(SOUND)
 

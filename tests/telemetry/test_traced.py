@@ -10,7 +10,7 @@ from cambist.adapters.script import Ending, Twist
 from cambist.frontends.telemetry.telemetry import Telemetry, outcome_of
 from cambist.frontends.telemetry.traced import TracedNotifier, traced
 from cambist.frontends.wrapping import OPERATIONS
-from cambist.ports.bank import Bank, BankSimulator, InvoiceRequest, ListingBank
+from cambist.ports.bank import Bank, BankSimulator, CancellingBank, InvoiceRequest, ListingBank
 from cambist.ports.chain import ChainSimulator, ChainWatcher
 from cambist.ports.checking import Checkable
 from cambist.ports.deposits import DepositSimulator, DepositWatcher
@@ -23,6 +23,13 @@ from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from cambist.ports.payouts import FindingSender, ListingSender, SenderSimulator, UsdtSender
 from cambist.ports.rates import RateSimulator, RateSource
 from cambist.ports.remittances import RemittanceBank, RemittanceSimulator
+from cambist.ports.searching import (
+    SearchesBindings,
+    SearchesCharges,
+    SearchesInvoices,
+    SearchesRefunds,
+    SearchesRemittances,
+)
 from tests.houses import Postman, open_test_house
 from tests.telemetry.kit import traced_house
 
@@ -82,6 +89,7 @@ async def test_a_letter_counts_by_what_became_of_it(result: DeliveryResult, outc
 ABILITIES: dict[str, tuple[type, ...]] = {
     "bank": (
         Bank,
+        CancellingBank,
         BankSimulator,
         ListingBank,
         MandateBank,
@@ -89,6 +97,11 @@ ABILITIES: dict[str, tuple[type, ...]] = {
         RemittanceBank,
         RemittanceSimulator,
         Notices,
+        SearchesInvoices,
+        SearchesRefunds,
+        SearchesBindings,
+        SearchesCharges,
+        SearchesRemittances,
     ),
     "chain": (ChainWatcher, ChainSimulator),
     "deposits": (DepositWatcher, DepositSimulator),

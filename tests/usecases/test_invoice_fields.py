@@ -1,6 +1,8 @@
-"""What a bank says of an invoice beside its link: its kind (docs/adapters.md "What an invoice says")."""
+"""What a bank says of an invoice beside its link: where that leads, and when it ends (docs/adapters.md "What an invoice
+says")."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -9,7 +11,8 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.frontends.compose import Adapters
-from cambist.ports.bank import Invoice, InvoiceKind, InvoiceRequest
+from cambist.ports.bank import Invoice, InvoiceKind, InvoiceRequest, InvoiceState, InvoiceStatus
+from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from tests.houses import TestHouse, open_test_house
 from tests.usecases.test_polling import TellsNothing
 
@@ -20,14 +23,27 @@ class Says(TellsNothing):
     def __init__(self, **capabilities: Any) -> None:
         super().__init__(**capabilities)
         self.more: dict[str, Any] = {}
+        self.closed: list[str] = []
+        self.refusal: Fault | None = None
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
         return msgspec.structs.replace(await super().create_invoice(request), **self.more)
 
+    async def invoice_state(self, reference: str) -> InvoiceState:
+        state = await super().invoice_state(reference)
+        if state.status is InvoiceStatus.OPEN and reference in self.closed and self.refusal is None:
+            return msgspec.structs.replace(state, status=InvoiceStatus.CANCELLED)
+        return state
+
+    async def cancel_invoice(self, reference: str) -> None:
+        self.closed.append(reference)
+        if self.refusal is not None:
+            raise self.refusal
+
 
 @pytest.fixture
 def bank() -> Says:
-    return Says()
+    return Says(cancels_invoices=True)
 
 
 @pytest.fixture
@@ -51,3 +67,68 @@ async def test_only_a_link_of_sbp_is_handed_out_as_one(house: TestHouse, bank: S
     page = (await house.http.get(f"/p/{payment['id']}")).text
     assert ('id="qr"' in page) is (kind is InvoiceKind.QR)
     assert f'href="{link}"' in page
+
+
+@pytest.mark.parametrize(("minutes", "lives"), [(5, 5), (15, 15), (60, 15)])
+async def test_a_payment_ends_with_its_invoice_where_that_ends_earlier(
+    house: TestHouse, bank: Says, minutes: int, lives: int
+) -> None:
+    begun = house.clock.now()
+    bank.more = {"expires_at": begun + timedelta(minutes=minutes)}
+    answer = (await house.create(mode="live")).json()
+    payment = await house.payment(answer["id"])
+    assert payment.expires_at == begun + timedelta(minutes=lives)
+    assert answer["expires_at"] == (await house.get(f"/payments/{payment.id}", mode="live")).json()["expires_at"]
+    await house.work(lives * 60 - 1)
+    assert (await house.payment(payment.id)).status == "pending"
+    await house.work(1)
+    assert (await house.payment(payment.id)).status == "expired"
+
+
+async def test_money_after_our_deadline_and_before_the_bank_s_is_late_money(house: TestHouse, bank: Says) -> None:
+    bank.more = {"expires_at": house.clock.now() + timedelta(minutes=60)}
+    bank.refusal = Refused("the payer is about it", reason="state")
+    payment = (await house.create(mode="live")).json()
+    await house.work(16 * 60)
+    assert (await house.payment(payment["id"])).status == "expired"
+    bank.pay(payment["id"])
+    await house.work(4 * 60)
+    assert (await house.payment(payment["id"])).status == "paid"
+
+
+async def test_the_invoice_of_an_expired_payment_is_closed_once(house: TestHouse, bank: Says) -> None:
+    payment = (await house.create(mode="live")).json()
+    await house.work(15 * 60 - 1)
+    assert bank.closed == []
+    await house.work(7 * 3600)
+    assert bank.closed == [payment["id"]]
+    assert (await house.payment(payment["id"])).status == "expired"
+
+
+@pytest.mark.parametrize("fault", [Unavailable("away"), OutcomeUnknown("cut"), Refused("no", reason="state")], ids=str)
+async def test_one_that_could_not_be_closed_is_closed_at_a_later_look(
+    house: TestHouse, bank: Says, fault: Fault
+) -> None:
+    bank.refusal = fault
+    payment = (await house.create(mode="live")).json()
+    await house.work(15 * 60)
+    assert (await house.payment(payment["id"])).status == "expired"
+    assert bank.closed == [payment["id"]]
+    bank.refusal, bank.closed = None, []
+    await house.work(7 * 3600)
+    assert bank.closed == [payment["id"]]
+
+
+async def test_what_was_paid_in_time_is_not_closed(house: TestHouse, bank: Says) -> None:
+    payment = (await house.create(mode="live")).json()
+    bank.pay(payment["id"])
+    await house.work(7 * 3600)
+    assert (await house.payment(payment["id"])).status == "paid"
+    assert bank.closed == []
+
+
+async def test_a_bank_that_does_not_say_so_is_not_asked_to_close(house: TestHouse, bank: Says) -> None:
+    bank.capabilities = msgspec.structs.replace(bank.capabilities, cancels_invoices=False)
+    await house.create(mode="live")
+    await house.work(7 * 3600)
+    assert bank.closed == []

@@ -53,8 +53,13 @@ def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
 
 def _first_look(ports: Ports, payment: Payment, invoice: Invoice) -> datetime:
     """At the deadline, or sooner where the bank sends no notice."""
-    poll = next_poll(ports, payment, Looked(check_after=invoice.check_after))
-    return payment.expires_at if poll is None else min(payment.expires_at, poll)
+    ends_at, poll = _end(payment, invoice), next_poll(ports, payment, Looked(check_after=invoice.check_after))
+    return ends_at if poll is None else min(ends_at, poll)
+
+
+def _end(payment: Payment, invoice: Invoice) -> datetime:
+    """The payment's deadline: the bank's own, where that is earlier than ours."""
+    return payment.expires_at if invoice.expires_at is None else min(payment.expires_at, invoice.expires_at)
 
 
 def _request(payment: Payment) -> InvoiceRequest:
@@ -204,7 +209,7 @@ def _of_invoice(present: Payment, asked: Payment, invoice: Invoice) -> dict[str,
     return {
         "opening": OPEN if present.opening is ASKING else present.opening,
         "bank": asked.bank,
-        "expires_at": asked.expires_at,
+        "expires_at": _end(asked, invoice),
         "bank_reference": invoice.reference,
         "qr_payload": invoice.payload,
         "bank_link": invoice.link,

@@ -3,9 +3,11 @@
 Notices of the bank come by notices.py.
 """
 
+from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import cast
 
-from ....ports.bank import InvoiceState, InvoiceStatus
+from ....ports.bank import CancellingBank, InvoiceState, InvoiceStatus
 from ....ports.bundle import Ports
 from ....ports.faults import NO_ANSWER, Unavailable
 from ....ports.jobs import Job
@@ -87,7 +89,21 @@ async def _look_or_expire(ports: Ports, payment: Payment) -> tuple[Payment, Look
     except NO_ANSWER as fault:
         wait = fault.retry_after if isinstance(fault, Unavailable) else None
         return await _expire_if_due(ports, payment), Looked(check_after=wait)
-    return await apply(ports, payment.id, _report(state)) or payment, Looked(check_after=state.check_after)
+    after = await apply(ports, payment.id, _report(state)) or payment
+    if after.status is _S.EXPIRED and state.status is InvoiceStatus.OPEN:
+        await _close_at_bank(ports, after)
+    return after, Looked(check_after=state.check_after)
+
+
+async def _close_at_bank(ports: Ports, payment: Payment) -> None:
+    """Close the invoice of an expired payment, where its bank can, so that no late money comes. Once: the bank calls it
+    closed from then on. What has no end is heard by the next look, which finds it closed, paid, or open still."""
+    can = ports.banks.capabilities_of(payment.bank)
+    if can is None or not can.cancels_invoices:
+        return
+    with suppress(*NO_ANSWER):
+        async with at_bank(ports, payment) as bank:
+            await cast("CancellingBank", bank).cancel_invoice(payment.bank_reference or "")
 
 
 async def _expire_if_due(ports: Ports, payment: Payment) -> Payment:
