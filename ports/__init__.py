@@ -64,6 +64,8 @@ from .mandates import ChargeStatus as ChargeStatus
 from .mandates import MandateBank as MandateBank
 from .mandates import MandateState as MandateState
 from .mandates import MandateStatus as MandateStatus
+from .notebook import Notebook as Notebook
+from .notebook import NumberedOperations as NumberedOperations
 from .notes import ProviderNote as ProviderNote
 from .notices import Heard as Heard
 from .notices import InboundNotice as InboundNotice

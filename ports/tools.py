@@ -7,6 +7,7 @@ import msgspec
 from .clock import Clock, Ids
 from .files import FileStore
 from .jobs import Job
+from .notebook import Notebook, NumberedOperations, P
 from .storage import Storage
 
 Kick = Callable[[Sequence[Job]], Awaitable[None]]
@@ -18,7 +19,7 @@ class FileTools(msgspec.Struct, frozen=True, kw_only=True):
     it reads its own environment variables, whose names should not begin with CAMBIST_."""
 
     storage: Storage
-    """For ProviderNote records (ports/notes.py), and nothing else."""
+    """For ProviderNote records (ports/notes.py), and nothing else: `notebook` keeps them."""
     clock: Clock
     """Also to sleep by."""
     ids: Ids
@@ -33,6 +34,15 @@ class Tools(FileTools, frozen=True, kw_only=True):
     """`live` or `test`: the mode that the adapter is made for."""
     files: FileStore
     """What merchants uploaded, to be read by its key: the documents of a check (ports/kyc.py)."""
+
+    def notebook(self, name: str, page: type[P]) -> Notebook[P]:
+        """What the adapter of this name remembers of its operations, each a `page`, a struct or dict
+        (docs/adapters.md "What an adapter remembers")."""
+        return Notebook(name, page, self.storage, self.clock)
+
+    def counter(self, name: str, what: str) -> NumberedOperations:
+        """Numbers of its own that the adapter of this name gives to operations; `what` they count. Make it once."""
+        return NumberedOperations(name, what, self.storage, self.clock)
 
 
 class StorageTools(msgspec.Struct, frozen=True, kw_only=True):

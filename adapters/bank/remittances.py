@@ -10,8 +10,8 @@ import msgspec
 
 from ...ports.bank import Notice
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
+from ...ports.notebook import Notebook
 from ...ports.remittances import RemittanceRequest, RemittanceState, RemittanceStatus
-from ..notebook import Notebook
 from ..script import begin_read, begin_write, end_write
 from .simulator_core import SimulatorCore
 

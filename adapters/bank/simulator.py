@@ -25,8 +25,8 @@ from ...ports.bank import (
 )
 from ...ports.clock import Clock, Ids
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
+from ...ports.notebook import Notebook
 from ...ports.storage import Storage
-from ..notebook import Notebook
 from ..script import Script, begin_read, begin_write, end_write
 from .drawn import drawn_chance, drawn_entry, drawn_reference
 from .mandate_events import page_as_of

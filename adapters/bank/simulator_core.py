@@ -5,8 +5,8 @@ import binascii
 from ...ports.bank import BankCapabilities
 from ...ports.clock import Clock, Ids
 from ...ports.faults import OutcomeUnknown, Refused
+from ...ports.notebook import MayBeWritten, Notebook
 from ...ports.storage import Storage
-from ..notebook import MayBeWritten, Notebook
 from ..script import Script
 from .drawn import DRAWN
 from .mandate_events import page_as_of

@@ -22,8 +22,8 @@ from ...ports.chain import (
     UsdtTransfer,
 )
 from ...ports.clock import Clock
+from ...ports.notebook import Notebook
 from ...ports.storage import Storage
-from ..notebook import Notebook
 from ..script import ChainScript, begin_read
 
 _NAME = "simulator-chain"

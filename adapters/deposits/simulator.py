@@ -14,8 +14,8 @@ import msgspec
 from ...ports.chain import Network
 from ...ports.clock import Clock, Ids
 from ...ports.deposits import Deposit
+from ...ports.notebook import Notebook
 from ...ports.storage import Storage
-from ..notebook import Notebook
 from ..script import DepositScript, begin_read
 
 FINALITY = timedelta(seconds=60)

@@ -14,8 +14,8 @@ import msgspec
 from ...ports.clock import Clock
 from ...ports.faults import OutcomeUnknown, Refused, Unavailable
 from ...ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus, DocumentState, NoAnswer, Purpose, Verdict
+from ...ports.notebook import Notebook
 from ...ports.storage import Storage
-from ..notebook import Notebook
 from ..script import UNKNOWN, Ending, Twist, VerifierScript, begin_write, end_write, fault, spoken
 
 TAKES = timedelta(seconds=5)

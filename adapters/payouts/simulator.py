@@ -17,9 +17,9 @@ import msgspec
 from ...ports.chain import Network
 from ...ports.clock import Clock, Ids
 from ...ports.faults import OutcomeUnknown, Refused, Unavailable
+from ...ports.notebook import Notebook
 from ...ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, TransferState
 from ...ports.storage import Storage
-from ..notebook import Notebook
 from ..script import Ending, SenderScript, Twist, be_silent, begin_read, begin_write, fault, spoken
 
 LIFETIME = timedelta(seconds=60)

@@ -10,9 +10,9 @@ import msgspec
 
 from ...ports.clock import Clock
 from ...ports.faults import Unavailable
+from ...ports.notebook import Notebook
 from ...ports.rates import RatePretence, RateQuote
 from ...ports.storage import Storage
-from ..notebook import Notebook
 from ..script import RateScript, begin_read
 
 RATE = Decimal("92.50")

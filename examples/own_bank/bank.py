@@ -16,6 +16,7 @@ enter at the provider for its notices, `cambist notice list` tells.
 import hashlib
 import hmac
 import os
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -25,7 +26,6 @@ import msgspec
 import cambist
 from cambist.ports import (
     BankCapabilities,
-    Conflict,
     Forged,
     Heard,
     InboundNotice,
@@ -36,7 +36,6 @@ from cambist.ports import (
     NotConfigured,
     Notice,
     OutcomeUnknown,
-    ProviderNote,
     RefundRequest,
     RefundState,
     RefundStatus,
@@ -71,7 +70,7 @@ class ExampleBank:
     def __init__(
         self, tools: cambist.Tools, url: str, token: str, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
-        self._tools = tools
+        self._notes = tools.notebook(NAME, Invoice)
         self._token = token
         headers = {"Authorization": f"Bearer {token}"}
         self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=20, transport=transport)
@@ -113,15 +112,15 @@ class ExampleBank:
         }
         made = await self._write("/invoices", request.operation, body)
         invoice = _invoice(made)
-        await self._note(request.operation, invoice)
+        with suppress(Unavailable):  # the provider can be asked by our operation, too
+            await self._notes.remember(request.operation, invoice)
         return invoice
 
     async def find_invoice(self, operation: str) -> Invoice | None:
         """From our note where there is one: it saves the provider a question for every look of the watch."""
-        async with self._tools.storage.unit() as unit:
-            note = await unit[ProviderNote].get(f"{NAME}:{operation}")
-        if note is not None:
-            return msgspec.json.decode(note.body, type=Invoice)
+        noted = await self._notes.read(operation)
+        if noted is not None:
+            return noted
         found = await self._read("/invoices/by-key", key=operation)
         return None if found is None else _invoice(found)
 
@@ -186,21 +185,6 @@ class ExampleBank:
             return answer.json()
         except (httpx.HTTPError, ValueError) as error:
             raise Unavailable("the bank did not answer a question") from error
-
-    async def _note(self, operation: str, invoice: Invoice) -> None:
-        """A note that cannot be written changes nothing: the provider can be asked by our operation, too."""
-        note = ProviderNote(
-            id=f"{NAME}:{operation}",
-            provider=NAME,
-            body=msgspec.json.encode(invoice),
-            created_at=self._tools.clock.now(),
-        )
-        try:
-            async with self._tools.storage.unit() as unit:
-                unit[ProviderNote].add(note)
-                await unit.commit()
-        except (Conflict, Unavailable):
-            return
 
 
 def _check_token(answer: httpx.Response) -> None:

@@ -5,11 +5,11 @@ import asyncio
 
 import pytest
 
-from cambist.adapters import notebook
 from cambist.adapters.chain.simulator import SimulatedChain
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.script import ChainScript, Ending, Twist
 from cambist.adapters.storage.memory.memory import MemoryStorage
+from cambist.ports import notebook
 from cambist.ports.chain import (
     ChainSimulator,
     Final,

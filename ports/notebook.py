@@ -1,4 +1,5 @@
-"""A provider's notebook in the storage, typed: what simulators keep their state in, and adapters their references."""
+"""A provider's notebook in the storage, typed: what simulators keep their state in, and adapters their references; and
+numbers that are given out once (docs/adapters.md "What an adapter remembers")."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -6,14 +7,16 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from ..ports.clock import Clock
-from ..ports.faults import Conflict, Stale, Unavailable
-from ..ports.notes import ProviderNote
-from ..ports.storage import Between, Storage
+from .clock import Clock
+from .faults import Conflict, Stale, Unavailable
+from .notes import ProviderNote
+from .storage import Between, Storage
 
 P = TypeVar("P")
 
 _TRIES = 20
+_LARGEST = 65_536
+"""Bytes of a page that an adapter remembers."""
 
 
 class MayBeWritten(Unavailable):
@@ -113,5 +116,88 @@ class Notebook(Generic[P]):
         if not is_new:
             await self.change(key, lambda _: page)
 
+    async def remember(self, operation: str, page: P, *, reference: str | None = None) -> None:
+        """Let this be what is known of an operation, to be found by the provider's `reference`, too. Whoever remembers
+        it again, at once or after a crash, replaces it; what several change goes by `change`.
+
+        Raises: Unavailable; ValueError for a page of more than 64 KB, or a reference that is another operation's.
+        """
+        if len(msgspec.json.encode(page)) > _LARGEST:
+            raise ValueError("a page of a notebook is of 64 KB at most")
+        if reference is not None:
+            await self._refer(reference, operation)
+        await self.put(operation, page)
+
+    async def operation_of(self, reference: str) -> str | None:
+        """The operation that has this reference, for a notice that names nothing else. Raises: Unavailable."""
+        async with self._storage.unit() as unit:
+            note = await unit[ProviderNote].get(self.page_id(_reference(reference)))
+        return None if note is None else msgspec.json.decode(note.body, type=str)
+
+    async def _refer(self, reference: str, operation: str) -> None:
+        body = msgspec.json.encode(operation)
+        note = ProviderNote(
+            id=self.page_id(_reference(reference)),
+            provider=self.provider,
+            body=body,
+            created_at=self._clock.now(),
+        )
+        if not await _added(self._storage, note) and await self.operation_of(reference) != operation:
+            raise ValueError("the reference is another operation's")
+
     def _open(self, note: ProviderNote) -> P:
         return msgspec.json.decode(note.body, type=self._page)
+
+
+class NumberedOperations:
+    """Numbers from 0 on, without gaps: each operation has one, for ever, however often and by how many processes it is
+    asked for at once. For an adapter whose provider counts, as where a wallet derives an address for each."""
+
+    def __init__(self, provider: str, name: str, storage: Storage, clock: Clock) -> None:
+        from asyncio import Lock
+
+        self._given = Notebook(provider, int, storage, clock)
+        self._name = name
+        self._storage = storage
+        self._turn = Lock()
+
+    async def number(self, operation: str) -> int:
+        """The operation's own. Raises: Unavailable."""
+        mine, last = f"#{self._name}/{operation}", f"#{self._name}"
+        async with self._turn:
+            for _ in range(_TRIES):
+                given = await self._given.read(mine)
+                if given is not None:
+                    return given
+                await self._give(mine, last)
+        raise Unavailable(f"{self._given.provider}: {self._name} is being counted by too many at once")
+
+    async def _give(self, mine: str, last: str) -> None:
+        """Count on, in one step with the operation's page. What another did first is read again by the caller."""
+        async with self._storage.unit() as unit:
+            note = await unit[ProviderNote].get(self._given.page_id(last))
+            number = 0 if note is None else msgspec.json.decode(note.body, type=int) + 1
+            unit[ProviderNote].add(self._given.note(mine, number))
+            if note is None:
+                unit[ProviderNote].add(self._given.note(last, number))
+            else:
+                unit[ProviderNote].save(msgspec.structs.replace(note, body=msgspec.json.encode(number)))
+            try:
+                await unit.commit()
+            except (Stale, Conflict):
+                return
+
+
+def _reference(reference: str) -> str:
+    return f"={reference}"
+
+
+async def _added(storage: Storage, note: ProviderNote) -> bool:
+    """False where it was there before."""
+    async with storage.unit() as unit:
+        unit[ProviderNote].add(note)
+        try:
+            await unit.commit()
+        except Conflict:
+            return False
+    return True
