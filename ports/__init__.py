@@ -9,6 +9,7 @@ from .bank import CancellingBank as CancellingBank
 from .bank import DrawingBank as DrawingBank
 from .bank import Invoice as Invoice
 from .bank import InvoiceKind as InvoiceKind
+from .bank import InvoicePayer as InvoicePayer
 from .bank import InvoiceRequest as InvoiceRequest
 from .bank import InvoiceState as InvoiceState
 from .bank import InvoiceStatus as InvoiceStatus

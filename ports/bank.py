@@ -27,6 +27,9 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Its invoices can be drawn up without asking it: the adapter is also a DrawingBank."""
     cancels_invoices: bool = False
     """An open invoice can be closed: the adapter is also a CancellingBank."""
+    wants_payer: bool = False
+    """It asks for the payer's e-mail, phone or address: requests name what the merchant gave of them. Else they name
+    nobody."""
     refunds: bool = True
     """It sends money back to payers; else `refund` and `find_refund` raise NotSupported."""
     mandates: bool = False
@@ -51,6 +54,19 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     operator (docs/adapters.md "Finding and repeating"). None: for ever."""
 
 
+class InvoicePayer(msgspec.Struct, frozen=True, kw_only=True):
+    """Who pays, as the merchant said it. Its repr says nothing: it is personal data."""
+
+    phone: str | None = None
+    """`+` and 10 to 15 digits."""
+    email: str | None = None
+    ip: str | None = None
+    """The address from which the payer came to the merchant: IPv4 or IPv6."""
+
+    def __repr__(self) -> str:
+        return "<payer>"
+
+
 class InvoiceRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Ask for money by QR. `operation` is the caller's row id, in one of the forms of docs/adapters.md "Operation ids";
     `expires_at` is a wish (see `own_lifetime`)."""
@@ -59,6 +75,11 @@ class InvoiceRequest(msgspec.Struct, frozen=True, kw_only=True):
     amount_kopecks: int
     purpose: str
     expires_at: datetime
+    return_url: str | None = None
+    """Where the payer comes back from a page of the provider, paid or not: our window, which knows how the payment
+    stands and returns the payer to the shop. None: there is no such page."""
+    payer: InvoicePayer | None = None
+    """With `wants_payer`, where the merchant said anything."""
 
 
 class InvoiceKind(StrEnum):

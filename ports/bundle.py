@@ -28,6 +28,14 @@ class Urls(msgspec.Struct, frozen=True, kw_only=True):
     pay_url: str
     app_url: str
 
+    def payment_page(self, payment_id: str) -> str:
+        """Where a payment's payer sees it."""
+        return f"{self.pay_url}/p/{payment_id}"
+
+    def subscription_page(self, subscription_id: str) -> str:
+        """Where a subscription's payer sees it, whatever is paid for it."""
+        return f"{self.pay_url}/s/{subscription_id}"
+
 
 class FourEyes(msgspec.Struct, frozen=True, kw_only=True):
     """Which acts of operators wait for a second one."""

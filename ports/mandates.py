@@ -25,6 +25,8 @@ class BindingRequest(msgspec.Struct, frozen=True, kw_only=True):
     purpose: str
     expires_at: datetime
     """A wish: who has not confirmed by then finds the binding CLOSED."""
+    return_url: str | None = None
+    """Where the payer comes back from a page of the provider, confirmed or not: our page of the subscription."""
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True):

@@ -126,8 +126,8 @@ class Merchant:
     def payment_url(self, payment: Payment) -> str:
         """Where the payer sees it, while the HTTP application of this service, or `cambist serve`, is reached there."""
         if payment.subscription_id is not None:
-            return f"{self._ports.urls.pay_url}/s/{payment.subscription_id}"
-        return f"{self._ports.urls.pay_url}/p/{payment.id}"
+            return self._ports.urls.subscription_page(payment.subscription_id)
+        return self._ports.urls.payment_page(payment.id)
 
     async def refund(
         self,

@@ -87,8 +87,8 @@ def payment_view(ports: Ports, payment: Payment) -> PaymentView:
 def _page_of(ports: Ports, payment: Payment) -> str:
     """Where its payer sees it: a subscription has one page, whatever is paid for it."""
     if payment.subscription_id is not None:
-        return f"{ports.urls.pay_url}/s/{payment.subscription_id}"
-    return f"{ports.urls.pay_url}/p/{payment.id}"
+        return ports.urls.subscription_page(payment.subscription_id)
+    return ports.urls.payment_page(payment.id)
 
 
 def payments_view(ports: Ports, page: Page[Payment]) -> PaymentsView:

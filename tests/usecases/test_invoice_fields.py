@@ -3,7 +3,7 @@ says")."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -11,9 +11,11 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.frontends.compose import Adapters
-from cambist.ports.bank import Invoice, InvoiceKind, InvoiceRequest, InvoiceState, InvoiceStatus
+from cambist.ports.bank import Invoice, InvoiceKind, InvoicePayer, InvoiceRequest, InvoiceState, InvoiceStatus
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
+from cambist.ports.mandates import Binding, BindingRequest
 from tests.houses import TestHouse, open_test_house
+from tests.subscription_house import subscribed
 from tests.usecases.test_polling import TellsNothing
 
 
@@ -23,10 +25,12 @@ class Says(TellsNothing):
     def __init__(self, **capabilities: Any) -> None:
         super().__init__(**capabilities)
         self.more: dict[str, Any] = {}
+        self.requests: list[InvoiceRequest] = []
         self.closed: list[str] = []
         self.refusal: Fault | None = None
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
+        self.requests.append(request)
         return msgspec.structs.replace(await super().create_invoice(request), **self.more)
 
     async def invoice_state(self, reference: str) -> InvoiceState:
@@ -132,3 +136,54 @@ async def test_a_bank_that_does_not_say_so_is_not_asked_to_close(house: TestHous
     await house.create(mode="live")
     await house.work(7 * 3600)
     assert bank.closed == []
+
+
+async def test_the_payer_comes_back_from_the_bank_s_page_to_our_window(house: TestHouse, bank: Says) -> None:
+    payment = (await house.create(mode="live")).json()
+    assert [request.return_url for request in bank.requests] == [payment["payment_url"]]
+
+
+async def test_and_from_the_page_of_a_binding_to_that_of_the_subscription() -> None:
+    asked: list[BindingRequest] = []
+    async with open_test_house() as opened:
+        bank: Any = opened.ports.banks.of_mode("test")[0]
+        usual = bank._adapter.bind
+
+        async def bind(request: BindingRequest) -> Binding:
+            asked.append(request)
+            return cast("Binding", await usual(request))
+
+        bank.bind = bind
+        made = await subscribed(opened)
+        await opened.http.get(f"/s/{made['id']}")
+    assert {request.return_url for request in asked} == {made["binding_url"]}
+
+
+TOLD = {"client_phone": "+79990001122", "client_email": "anna@shop.example"}
+
+
+@pytest.mark.parametrize(
+    ("body", "payer"),
+    [
+        ({}, None),
+        ({"payer": {"full_name": "Anna B", "document_number": "4509123456"}}, None),
+        (TOLD, InvoicePayer(phone="+79990001122", email="anna@shop.example")),
+        ({"client_info": {"ip": "2001:db8:0::1"}}, InvoicePayer(ip="2001:db8::1")),
+        ({**TOLD, "client_info": {"ip": "not one"}}, InvoicePayer(phone="+79990001122", email="anna@shop.example")),
+        ({"client_info": {"ip": 7, "user_agent": "x"}}, None),
+    ],
+)
+async def test_a_bank_that_asks_for_the_payer_is_told_what_the_merchant_said(
+    house: TestHouse, bank: Says, body: dict[str, Any], payer: InvoicePayer | None
+) -> None:
+    bank.capabilities = msgspec.structs.replace(bank.capabilities, wants_payer=True)
+    assert (await house.create(body, mode="live")).status_code == 201
+    [request] = bank.requests
+    assert request.payer == payer
+    for private in ("79990001122", "anna@", "2001:db8", "4509", "Anna"):
+        assert private not in repr(request)
+
+
+async def test_any_other_bank_is_told_nothing_of_the_payer(house: TestHouse, bank: Says) -> None:
+    assert (await house.create(TOLD, mode="live")).status_code == 201
+    assert [request.payer for request in bank.requests] == [None]

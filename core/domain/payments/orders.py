@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable
 from datetime import datetime
 from functools import cached_property
+from ipaddress import ip_address
 from typing import Any
 
 import msgspec
@@ -268,6 +269,28 @@ def private_data(order: PaymentOrder) -> bytes | None:
     }
     given = {name: value for name, value in data.items() if value is not None}
     return msgspec.json.encode(given) if given else None
+
+
+class PayerContact(Masked, frozen=True, kw_only=True):
+    """What `private_data` keeps of how the payer is reached, and from where; the rest of it is for nobody."""
+
+    client_phone: str | None = None
+    client_email: str | None = None
+    client_info: dict[str, Any] | None = None
+
+    @property
+    def ip(self) -> str | None:
+        """The address that `client_info` names, where it is one: merchants may write there what they like."""
+        told = (self.client_info or {}).get("ip")
+        try:
+            return str(ip_address(told)) if isinstance(told, str) else None
+        except ValueError:
+            return None
+
+
+def payer_contact(private: bytes) -> PayerContact:
+    """How the payer is reached, of what `private_data` made."""
+    return msgspec.json.decode(private, type=PayerContact)
 
 
 def contact_mask(order: PaymentOrder) -> str | None:

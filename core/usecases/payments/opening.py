@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from ....ports.bank import Bank, DrawingBank, Invoice, InvoiceKind, InvoiceRequest
+from ....ports.bank import Bank, DrawingBank, Invoice, InvoiceKind, InvoicePayer, InvoiceRequest
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Stale, Unavailable
 from ....ports.jobs import Job
@@ -20,6 +20,7 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
+from ...domain.payments.orders import payer_contact
 from ...domain.payments.payments import ASKING, OPEN, LinkKind, Opening, Payment, lifetime
 from ..accounts.terminals import terminal_of
 from ..gateways.gateways import first_open
@@ -27,6 +28,7 @@ from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, next_poll
 from ..gateways.watch import at_bank, watched
 from ..schedule import FollowUp
+from ..sealed import private_place
 from ..units import retrying
 from .tallies import remove_payment
 
@@ -44,7 +46,7 @@ def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
     bank = ports.banks.named(payment.bank or "")
     invoice = None
     if bank.capabilities.draws_invoices:
-        invoice = cast("DrawingBank", bank).draw_invoice(_request(payment))
+        invoice = cast("DrawingBank", bank).draw_invoice(_request(ports, payment, bank))
     if invoice is None:
         return payment, WATCH.first(payment.id, payment.created_at + FIRST_LOOK, payment.created_at)
     drawn = msgspec.structs.replace(payment, **_of_invoice(payment, payment, invoice))
@@ -62,13 +64,24 @@ def _end(payment: Payment, invoice: Invoice) -> datetime:
     return payment.expires_at if invoice.expires_at is None else min(payment.expires_at, invoice.expires_at)
 
 
-def _request(payment: Payment) -> InvoiceRequest:
+def _request(ports: Ports, payment: Payment, bank: Bank) -> InvoiceRequest:
     return InvoiceRequest(
         operation=payment.id,
         amount_kopecks=payment.amount.kopecks,
         purpose=payment.description or f"Payment {payment.id}",
         expires_at=payment.expires_at,
+        return_url=ports.urls.payment_page(payment.id),
+        payer=_payer(ports, payment) if bank.capabilities.wants_payer else None,
     )
+
+
+def _payer(ports: Ports, payment: Payment) -> InvoicePayer | None:
+    """What the merchant said of the payer that a provider may be told; None: nothing."""
+    if payment.private is None:
+        return None
+    contact = payer_contact(ports.vault.unseal(payment.private, private_place(payment.id)))
+    payer = InvoicePayer(phone=contact.client_phone, email=contact.client_email, ip=contact.ip)
+    return None if payer == InvoicePayer() else payer
 
 
 async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
@@ -83,7 +96,7 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
         try:
             bank = ports.banks.named(payment.bank or "")
             async with watched(ports, payment.mode, payment.bank, invoices=True):
-                invoice = await bank.create_invoice(_request(payment))
+                invoice = await bank.create_invoice(_request(ports, payment, bank))
         except OutcomeUnknown:
             return await _outcome_unknown(ports, payment)
         except (Unavailable, NotConfigured):
@@ -265,5 +278,5 @@ async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
     if payment.bank is None:
         return None
     async with at_bank(ports, payment, invoices=True) as bank:
-        invoice = await find_invoice(bank, _request(payment), payment.created_at)
+        invoice = await find_invoice(bank, _request(ports, payment, bank), payment.created_at)
     return None if invoice is None else await take_invoice(ports, payment, invoice)

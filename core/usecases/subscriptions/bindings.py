@@ -50,7 +50,7 @@ WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
 
 def page_of(ports: Ports, subscription_id: str) -> str:
     """Where the payer confirms in our own window (docs/window.md "Subscriptions")."""
-    return f"{ports.urls.pay_url}/s/{subscription_id}"
+    return ports.urls.subscription_page(subscription_id)
 
 
 def binder(ports: Ports, name: str | None) -> MandateBank:
@@ -138,7 +138,7 @@ async def ask(ports: Ports, payment: Payment, *, announced: bool = True) -> Paym
         try:
             bank = binder(ports, payment.bank)
             async with watched(ports, payment.mode, payment.bank):
-                binding = await bank.bind(_request(payment))
+                binding = await bank.bind(_request(ports, payment))
         except OutcomeUnknown:
             return await _note_unknown(ports, payment)
         except Unavailable:
@@ -152,13 +152,14 @@ async def ask(ports: Ports, payment: Payment, *, announced: bool = True) -> Paym
         payment = left
 
 
-def _request(payment: Payment) -> BindingRequest:
+def _request(ports: Ports, payment: Payment) -> BindingRequest:
     takes_money = payment.binding is BindingCharge.FIRST
     return BindingRequest(
         operation=binding_operation(payment.subscription_id or "", payment.id),
         first_charge_kopecks=payment.amount.kopecks if takes_money else None,
         purpose=payment.description or f"Payment {payment.id}",
         expires_at=payment.expires_at,
+        return_url=ports.urls.subscription_page(payment.subscription_id or ""),
     )
 
 
@@ -219,7 +220,7 @@ async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
     if payment.bank_reference is not None:
         return payment
     async with watched(ports, payment.mode, payment.bank):
-        found = await find_binding(binder(ports, payment.bank), _request(payment), payment.created_at)
+        found = await find_binding(binder(ports, payment.bank), _request(ports, payment), payment.created_at)
     return payment if found is None else await take_binding(ports, payment, found)
 
 
