@@ -1,6 +1,7 @@
 """The built wheel in a project of somebody else's, which has packages of its own named like our floors."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -170,8 +171,8 @@ def test_a_stranger_runs_the_contract_from_a_project_of_his_own(project: Path) -
     (project / "conftest.py").write_text("from examples.own_bank.conftest import bank_bench\n")
     [packages] = (project / ".venv" / "lib").glob("python*/site-packages")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", "-W", "ignore",
-         "--pyargs", "cambist.conformance.bank"],
+        [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", "-W",
+         "ignore", "--pyargs", "cambist.conformance.bank"],
         cwd=project,
         env={**os.environ, "PYTHONPATH": f"{packages}{os.pathsep}{ROOT}"},
         capture_output=True,
@@ -179,7 +180,10 @@ def test_a_stranger_runs_the_contract_from_a_project_of_his_own(project: Path) -
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "27 passed, 8 skipped" in done.stdout
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None, done.stdout
+    assert int(passed[1]) >= 40
+    assert "does not play" not in done.stdout, "what is left out is what the bank says that it cannot do"
 
 
 def test_a_stranger_s_package_of_several_adapters_keeps_all_contracts(project: Path) -> None:
