@@ -1,3 +1,3 @@
 """The suite that is run by `pytest --pyargs cambist.conformance.bank` (docs/adapters.md)."""
 
-from cambist.frontends.conformance.bank import *  # noqa: F403 - its tests and fixtures
+from cambist.frontends.conformance.bank.bank import *  # noqa: F403 - its tests and fixtures

@@ -16,7 +16,7 @@ from ...ports.mandates import (
     MandateBank,
     MandateState,
 )
-from .bank import last_repeat
+from .bank.kit import last_repeat
 from .benches import BankBench, check_hidden
 from .mandates import OTHER, binder, binding, bound, has_debited
 from .operation_ids import binding_id, operation_id

@@ -8,7 +8,7 @@ import pytest
 
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.remittances import RemittanceBank, RemittanceRequest, RemittanceState, RemittanceStatus
-from .bank import DAY, last_repeat
+from .bank.kit import DAY, last_repeat
 from .benches import BankBench, check_hidden
 from .operation_ids import part_id
 

@@ -1,4 +1,4 @@
-"""Refunds of the simulated bank to the kopeck, beyond what every bank must do (frontends/conformance/bank.py)."""
+"""Refunds of the simulated bank to the kopeck, beyond what every bank must do (conformance/bank/refunds.py)."""
 
 import pytest
 

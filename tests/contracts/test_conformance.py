@@ -7,7 +7,6 @@ import pytest
 
 from cambist.adapters.clock import SystemClock
 from cambist.adapters.notifier.http import HttpNotifier
-from cambist.frontends.conformance import bank as of_banks
 from cambist.frontends.conformance import chain as of_chains
 from cambist.frontends.conformance import charges as of_charges
 from cambist.frontends.conformance import deposits as of_deposits
@@ -16,6 +15,7 @@ from cambist.frontends.conformance import mandates as of_mandates
 from cambist.frontends.conformance import notifier as of_notifiers
 from cambist.frontends.conformance import payouts as of_payouts
 from cambist.frontends.conformance import remittances as of_remittances
+from cambist.frontends.conformance.bank import bank as of_banks
 from cambist.frontends.conformance.benches import (
     BankBench,
     ChainBench,

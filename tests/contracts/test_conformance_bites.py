@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from cambist.frontends.conformance import bank, chain, charges, deposits, kyc, mandates, payouts, rates, remittances
+from cambist.frontends.conformance import chain, charges, deposits, kyc, mandates, payouts, rates, remittances
+from cambist.frontends.conformance.bank import bank
 from cambist.frontends.conformance.benches import BankBench, RatesBench
 from cambist.ports.chain import Final, NotFound
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 import cambist
-from cambist.frontends.conformance.bank import TestNotices as Suite
+from cambist.frontends.conformance.bank.notices import TestNotices as Suite
 from cambist.frontends.conformance.hearing import Told
 from cambist.ports import Forged, Heard, InboundNotice, Notice
 from examples.own_bank.conftest import TOKEN, ExampleBench

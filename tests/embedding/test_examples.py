@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from cambist.frontends.conformance import bank as of_banks
 from cambist.frontends.conformance import notifier as of_notifiers
+from cambist.frontends.conformance.bank import bank as of_banks
 from cambist.frontends.conformance.benches import BankBench, NotifierBench
 from cambist.frontends.testing import Sandbox, open_stage
 from examples import embed_script, mount_litestar, mount_starlette, own_notifier, reconcile, shop

@@ -1,0 +1,62 @@
+"""What a bank says of itself, and in its faults (ports/bank.py)."""
+
+import pytest
+
+from ....ports.bank import (
+    CancellingBank,
+    DrawingBank,
+    RefundRequest,
+)
+from ....ports.checking import Checkable
+from ....ports.faults import Fault, NotConfigured, NotSupported, Unavailable
+from ....ports.mandates import MandateBank
+from ....ports.remittances import RemittanceBank
+from ..benches import BankBench, check_hidden, check_name
+from ..operation_ids import operation_id
+from .kit import OPERATION, REFUND
+
+
+class TestWhatItSays:
+    """Of itself, and in its faults."""
+
+    async def test_its_name_can_be_stored(self, bank_bench: BankBench) -> None:
+        check_name(bank_bench.bank)
+
+    async def test_it_is_what_it_says_it_can_do(self, bank_bench: BankBench) -> None:
+        can = bank_bench.bank.capabilities
+        assert not can.mandates or isinstance(bank_bench.bank, MandateBank)
+        assert not can.remittances or isinstance(bank_bench.bank, RemittanceBank)
+        assert not can.mandate_charges or can.mandates
+        assert not can.cancels_invoices or isinstance(bank_bench.bank, CancellingBank)
+        assert not can.draws_invoices or isinstance(bank_bench.bank, DrawingBank)
+
+    async def test_a_bank_that_does_not_refund_says_so(self, bank_bench: BankBench) -> None:
+        if bank_bench.bank.capabilities.refunds:
+            pytest.skip("the bank refunds")
+        with pytest.raises(NotSupported):
+            await bank_bench.bank.refund(RefundRequest(operation=REFUND, reference="x", amount_kopecks=1))
+        with pytest.raises(NotSupported):
+            await bank_bench.bank.find_refund(REFUND)
+
+    async def test_credentials_that_are_refused_are_told_as_such(self, bank_bench: BankBench) -> None:
+        """By every writing call, and by `check`, which said nothing before; a read may call them an absence."""
+        bank = bank_bench.bank
+        invoice = await bank.create_invoice(bank_bench.request(OPERATION))
+        if isinstance(bank, Checkable):
+            await bank.check()
+        await bank_bench.refuse_credentials()
+        with pytest.raises(NotConfigured) as refused:
+            await bank.create_invoice(bank_bench.request(operation_id("pay", 2)))
+        check_hidden(bank_bench.secrets, bank, refused.value)
+        with pytest.raises((NotConfigured, Unavailable)):
+            await bank.invoice_state(invoice.reference)
+        if isinstance(bank, Checkable):
+            with pytest.raises(NotConfigured) as refused:
+                await bank.check()
+            check_hidden(bank_bench.secrets, bank, refused.value)
+
+    async def test_no_credential_shows(self, bank_bench: BankBench) -> None:
+        """In its repr, and in what it raises."""
+        with pytest.raises(Fault) as raised:
+            await bank_bench.bank.invoice_state("no-such-reference")
+        check_hidden(bank_bench.secrets, bank_bench.bank, raised.value)

@@ -1,0 +1,53 @@
+"""Invoices that a bank closes (ports/bank.py: CancellingBank)."""
+
+import pytest
+
+from ....ports.bank import (
+    CancellingBank,
+    InvoiceStatus,
+)
+from ....ports.faults import OutcomeUnknown, Refused
+from ..benches import BankBench
+from .kit import OPERATION
+
+
+class TestClosing:
+    """An invoice that nobody shall pay any more is closed, and no money is lost by it."""
+
+    @pytest.fixture
+    def closing(self, bank_bench: BankBench) -> CancellingBank:
+        """The bank, where it closes invoices."""
+        if not bank_bench.bank.capabilities.cancels_invoices:
+            pytest.skip("the bank closes no invoices")
+        assert isinstance(bank_bench.bank, CancellingBank)
+        return bank_bench.bank
+
+    async def test_a_closed_invoice_is_open_no_more(self, bank_bench: BankBench, closing: CancellingBank) -> None:
+        invoice = await closing.create_invoice(bank_bench.request(OPERATION))
+        await closing.cancel_invoice(invoice.reference)
+        await closing.cancel_invoice(invoice.reference)
+        state = await closing.invoice_state(invoice.reference)
+        assert state.status in (InvoiceStatus.CANCELLED, InvoiceStatus.EXPIRED)
+        assert state.transfers == ()
+
+    async def test_one_that_is_paid_stays_paid(self, bank_bench: BankBench, closing: CancellingBank) -> None:
+        invoice = await closing.create_invoice(bank_bench.request(OPERATION))
+        await bank_bench.pay(OPERATION, invoice, 100_00)
+        with pytest.raises(Refused):
+            await closing.cancel_invoice(invoice.reference)
+        assert (await closing.invoice_state(invoice.reference)).status is InvoiceStatus.PAID
+
+    async def test_one_that_is_not_there_is_refused(self, closing: CancellingBank) -> None:
+        with pytest.raises(Refused):
+            await closing.cancel_invoice("no-such-reference")
+
+    @pytest.mark.parametrize("done", [True, False])
+    async def test_a_lost_answer_is_told_by_its_state(
+        self, bank_bench: BankBench, closing: CancellingBank, done: bool
+    ) -> None:
+        invoice = await closing.create_invoice(bank_bench.request(OPERATION))
+        await bank_bench.lose_next_answer(done=done)
+        with pytest.raises(OutcomeUnknown):
+            await closing.cancel_invoice(invoice.reference)
+        is_open = (await closing.invoice_state(invoice.reference)).status is InvoiceStatus.OPEN
+        assert is_open is not done

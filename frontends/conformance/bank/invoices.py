@@ -1,0 +1,109 @@
+"""An invoice is made once, is found again, and says how it stands (ports/bank.py)."""
+
+import asyncio
+
+import pytest
+
+from ....ports.bank import (
+    Invoice,
+    InvoiceKind,
+    InvoiceStatus,
+)
+from ....ports.faults import OutcomeUnknown, Refused, Unavailable
+from ..benches import BankBench
+from ..operation_ids import operation_id
+from .kit import OPERATION, OTHER, assert_open, state_of
+
+
+class TestInvoices:
+    """An invoice is made once, whatever happens on the way, and says how it stands."""
+
+    async def test_an_invoice_is_open_and_can_be_found_by_its_operation(self, bank_bench: BankBench) -> None:
+        invoice = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
+        assert invoice.reference
+        assert (invoice.payload is not None) is (invoice.kind is InvoiceKind.QR), "a QR has a payload, nothing else has"
+        assert invoice.link
+        found = await bank_bench.bank.find_invoice(OPERATION)
+        assert found is not None
+        assert shown(found) == shown(invoice)
+        state = await bank_bench.bank.invoice_state(invoice.reference)
+        assert_open(state, invoice)
+
+    async def test_an_operation_that_never_came_is_not_found(self, bank_bench: BankBench) -> None:
+        assert await bank_bench.bank.find_invoice(operation_id("pay", 99)) is None
+
+    async def test_a_repeat_is_the_same_operation(self, bank_bench: BankBench) -> None:
+        request = bank_bench.request(OPERATION)
+        first = await bank_bench.bank.create_invoice(request)
+        again = await bank_bench.bank.create_invoice(request)
+        assert shown(again) == shown(first)
+
+    async def test_repeats_at_once_make_one_invoice(self, bank_bench: BankBench) -> None:
+        request = bank_bench.request(OPERATION)
+        invoices = await asyncio.gather(*(bank_bench.bank.create_invoice(request) for _ in range(5)))
+        assert len({invoice.reference for invoice in invoices}) == 1
+
+    async def test_two_operations_are_two_invoices(self, bank_bench: BankBench) -> None:
+        first = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
+        second = await bank_bench.bank.create_invoice(bank_bench.request(OTHER))
+        assert first.reference != second.reference
+        assert first.link != second.link
+
+    async def test_each_of_many_is_found(self, bank_bench: BankBench) -> None:
+        """A provider that lists them does so page by page."""
+        operations = [operation_id("pay", number) for number in range(bank_bench.page * 2 + 1)]
+        made = [await bank_bench.bank.create_invoice(bank_bench.request(operation)) for operation in operations]
+        found = [await bank_bench.bank.find_invoice(operation) for operation in operations]
+        assert [each and each.reference for each in found] == [each.reference for each in made]
+
+    @pytest.mark.parametrize("kopecks", [0, -1])
+    async def test_an_invoice_for_nothing_is_refused(self, bank_bench: BankBench, kopecks: int) -> None:
+        with pytest.raises(Refused):
+            await bank_bench.bank.create_invoice(bank_bench.request(OPERATION, kopecks))
+        assert await bank_bench.bank.find_invoice(OPERATION) is None
+
+    async def test_a_reference_of_no_invoice_is_refused(self, bank_bench: BankBench) -> None:
+        with pytest.raises(Refused):
+            await bank_bench.bank.invoice_state("no-such-reference")
+
+    async def test_money_that_came_is_told_to_the_kopeck_and_the_same_each_time(self, bank_bench: BankBench) -> None:
+        invoice = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION, 100_01))
+        await bank_bench.pay(OPERATION, invoice, 100_01)
+        state = await state_of(bank_bench.bank, OPERATION)
+        assert state.status is InvoiceStatus.PAID
+        [transfer] = state.transfers
+        assert transfer.id
+        assert transfer.amount_kopecks == 100_01
+        assert transfer.at.utcoffset() is not None, "a transfer's moment has a time zone"
+        assert (await state_of(bank_bench.bank, OPERATION)).transfers == state.transfers
+
+    async def test_money_of_one_invoice_is_no_other_s(self, bank_bench: BankBench) -> None:
+        invoice = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
+        await bank_bench.bank.create_invoice(bank_bench.request(OTHER))
+        await bank_bench.pay(OPERATION, invoice, 100_00)
+        assert (await state_of(bank_bench.bank, OTHER)).transfers == ()
+
+    @pytest.mark.parametrize("done", [True, False])
+    async def test_a_lost_answer_is_an_unknown_outcome_and_the_operation_settles_it(
+        self, bank_bench: BankBench, done: bool
+    ) -> None:
+        """Three ends (ARCHITECTURE.md): what may have happened is never told as not done."""
+        request = bank_bench.request(OPERATION)
+        await bank_bench.lose_next_answer(done=done)
+        with pytest.raises(OutcomeUnknown):
+            await bank_bench.bank.create_invoice(request)
+        assert (await bank_bench.bank.find_invoice(OPERATION) is not None) is done
+        await bank_bench.bank.create_invoice(request)
+        assert await bank_bench.bank.find_invoice(OPERATION) is not None
+
+    async def test_a_bank_that_is_away_was_certainly_not_asked(self, bank_bench: BankBench) -> None:
+        await bank_bench.be_away()
+        with pytest.raises(Unavailable):
+            await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
+        with pytest.raises(Unavailable):
+            await bank_bench.bank.find_invoice(OPERATION)
+
+
+def shown(invoice: Invoice) -> tuple[str, str | None, str, InvoiceKind]:
+    """What payers see of an invoice, and by what the core knows it."""
+    return (invoice.reference, invoice.payload, invoice.link, invoice.kind)

@@ -1,0 +1,16 @@
+"""What a bank's provider posts (ports/notices.py)."""
+
+import pytest
+
+from ..benches import BankBench
+from ..hearing import NoticeRules, Told, told
+from .kit import OPERATION, OTHER
+
+
+class TestNotices(NoticeRules):
+    """What the bank's provider posts is believed where it is genuine, and then as a hint."""
+
+    @pytest.fixture
+    async def noticed(self, bank_bench: BankBench) -> Told:
+        await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
+        return told(bank_bench.bank, await bank_bench.notice(OPERATION), OPERATION, OTHER, bank_bench)

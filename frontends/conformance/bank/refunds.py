@@ -1,0 +1,192 @@
+"""Refunds: once, never more than came, found again and listed (ports/bank.py)."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from ....ports.bank import (
+    Bank,
+    Invoice,
+    ListingBank,
+    RefundRequest,
+    RefundState,
+    RefundStatus,
+    SentRefund,
+)
+from ....ports.faults import OutcomeUnknown, Refused, Unavailable
+from ..benches import BankBench
+from ..operation_ids import operation_id, suspense_ids
+from .kit import DAY, OPERATION, REFUND, last_repeat, state_of
+
+_LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class TestRefunds:
+    """Money goes back once, never more than came, and says how it stands."""
+
+    @pytest.fixture(autouse=True)
+    def refunds(self, bank_bench: BankBench) -> None:
+        """Only where the bank says that it refunds."""
+        if not bank_bench.bank.capabilities.refunds:
+            pytest.skip("the bank does not refund")
+
+    async def _paid(self, bank_bench: BankBench, operation: str = OPERATION, kopecks: int = 100_00) -> Invoice:
+        invoice = await bank_bench.bank.create_invoice(bank_bench.request(operation, kopecks))
+        await bank_bench.pay(operation, invoice, kopecks)
+        return invoice
+
+    async def _ended(self, bank_bench: BankBench, operation: str) -> RefundState | None:
+        await bank_bench.finish_refunds()
+        return await bank_bench.bank.find_refund(operation)
+
+    async def test_a_refund_can_be_found_by_its_operation_and_ends(self, bank_bench: BankBench) -> None:
+        invoice = await self._paid(bank_bench)
+        assert await bank_bench.bank.find_refund(REFUND) is None, "the bank never saw it"
+        state = await bank_bench.bank.refund(_back(invoice))
+        assert state.status in (RefundStatus.PROCESSING, RefundStatus.DONE)
+        ended = await self._ended(bank_bench, REFUND)
+        assert ended is not None
+        assert ended.status is RefundStatus.DONE
+
+    async def test_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
+        invoice = await self._paid(bank_bench)
+        for _ in range(3):
+            await bank_bench.bank.refund(_back(invoice, 60_00))
+        await bank_bench.bank.refund(_back(invoice, 40_00, operation_id("ref", 2)))
+        with pytest.raises(Refused):
+            await bank_bench.bank.refund(_back(invoice, 1, operation_id("ref", 3)))
+
+    async def test_what_we_forgot_is_found_and_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
+        """By the operation alone: a restored database has no notes of what was done since."""
+        invoice = await self._paid(bank_bench)
+        await bank_bench.bank.refund(_back(invoice, 60_00))
+        await bank_bench.forget()
+        found = await bank_bench.bank.find_invoice(OPERATION)
+        assert (found and found.reference) == invoice.reference
+        assert await self._ended(bank_bench, REFUND) is not None, "it would be sent a second time"
+        await bank_bench.bank.refund(_back(invoice, 60_00))
+        await bank_bench.bank.refund(_back(invoice, 40_00, operation_id("ref", 2)))
+        with pytest.raises(Refused):
+            await bank_bench.bank.refund(_back(invoice, 1, operation_id("ref", 3)))
+
+    async def test_each_of_many_is_found(self, bank_bench: BankBench) -> None:
+        invoice = await self._paid(bank_bench)
+        operations = [operation_id("ref", number) for number in range(bank_bench.page * 2 + 1)]
+        for operation in operations:
+            await bank_bench.bank.refund(_back(invoice, 1_00, operation))
+        found = [await bank_bench.bank.find_refund(operation) for operation in operations]
+        assert None not in found, "it would be sent a second time"
+
+    async def test_attempts_whose_ids_are_long_and_differ_at_their_end_are_two(self, bank_bench: BankBench) -> None:
+        """Money in suspense goes back by ids that no key of a provider takes as they are: `short_operation`."""
+        invoice = await self._paid(bank_bench)
+        first, second = suspense_ids(bank_bench.bank.name)
+        await bank_bench.bank.refund(_back(invoice, 60_00, first))
+        assert await bank_bench.bank.find_refund(second) is None
+        await bank_bench.bank.refund(_back(invoice, 40_00, second))
+        assert None not in [await bank_bench.bank.find_refund(operation) for operation in (first, second)]
+
+    async def test_a_day_later_it_is_still_found(self, bank_bench: BankBench) -> None:
+        """Past its `repeat_window` only that keeps a refund from being taken for one that never went."""
+        invoice = await self._paid(bank_bench)
+        await bank_bench.bank.refund(_back(invoice, 60_00))
+        await bank_bench.pass_time(DAY)
+        assert await self._ended(bank_bench, REFUND) is not None
+
+    async def test_as_long_as_it_says_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
+        """`repeat_window`; for ever where it says nothing: many providers forget their keys after a day."""
+        invoice = await self._paid(bank_bench)
+        await bank_bench.bank.refund(_back(invoice, 60_00))
+        await bank_bench.pass_time(last_repeat(bank_bench.bank))
+        await bank_bench.bank.refund(_back(invoice, 60_00))
+        await bank_bench.bank.refund(_back(invoice, 40_00, operation_id("ref", 2)))
+        with pytest.raises(Refused):
+            await bank_bench.bank.refund(_back(invoice, 1, operation_id("ref", 3)))
+
+    async def test_what_was_sent_since_a_moment_is_listed(self, bank_bench: BankBench) -> None:
+        """Though our notes of it are lost; nothing that the bank refused."""
+        bank = _listing(bank_bench.bank)
+        invoice = await self._paid(bank_bench)
+        assert list(await bank.refunds_since(_LONG_AGO)) == []
+        await bank.refund(_back(invoice, 60_00))
+        with pytest.raises(Refused):
+            await bank.refund(_back(invoice, 40_01, operation_id("ref", 2)))
+        await bank_bench.forget()
+        expected = [SentRefund(operation=REFUND, reference=invoice.reference, amount_kopecks=60_00)]
+        assert list(await bank.refunds_since(_LONG_AGO)) == expected
+        await bank_bench.finish_refunds()
+        assert list(await bank.refunds_since(_LONG_AGO)) == expected, "money that is there has gone, too"
+
+    async def test_one_that_failed_is_not_listed(self, bank_bench: BankBench) -> None:
+        """Its money is here still."""
+        bank = _listing(bank_bench.bank)
+        invoice = await self._paid(bank_bench)
+        await bank_bench.fail_next_refund()
+        await bank.refund(_back(invoice))
+        await bank_bench.finish_refunds()
+        assert list(await bank.refunds_since(_LONG_AGO)) == []
+
+    async def test_a_bank_that_is_away_lists_nothing(self, bank_bench: BankBench) -> None:
+        """An empty list would say that all is known."""
+        bank = _listing(bank_bench.bank)
+        await bank_bench.be_away()
+        with pytest.raises(Unavailable):
+            await bank.refunds_since(_LONG_AGO)
+
+    async def test_no_more_goes_back_than_came_however_many_ask_at_once(self, bank_bench: BankBench) -> None:
+        invoice = await self._paid(bank_bench)
+        requests = [_back(invoice, 30_00, operation_id("ref", number)) for number in range(5)]
+        answers = await asyncio.gather(*(bank_bench.bank.refund(each) for each in requests), return_exceptions=True)
+        assert sorted(isinstance(answer, Refused) for answer in answers) == [False] * 3 + [True] * 2
+
+    @pytest.mark.parametrize("kopecks", [0, -1, 100_01])
+    async def test_an_amount_that_cannot_go_is_refused_and_moves_nothing(
+        self, bank_bench: BankBench, kopecks: int
+    ) -> None:
+        invoice = await self._paid(bank_bench)
+        with pytest.raises(Refused) as refused:
+            await bank_bench.bank.refund(_back(invoice, kopecks))
+        assert refused.value.reason == "amount"
+        assert await bank_bench.bank.find_refund(REFUND) is None
+        await bank_bench.bank.refund(_back(invoice, 100_00, operation_id("ref", 2)))
+
+    async def test_an_invoice_that_nobody_paid_or_made_is_refused(self, bank_bench: BankBench) -> None:
+        invoice = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
+        with pytest.raises(Refused) as refused:
+            await bank_bench.bank.refund(_back(invoice))
+        assert refused.value.reason == "not_paid"
+        with pytest.raises(Refused) as refused:
+            await bank_bench.bank.refund(
+                RefundRequest(operation=REFUND, reference="no-such-reference", amount_kopecks=1)
+            )
+        assert refused.value.reason == "not_found"
+
+    async def test_a_refund_leaves_the_invoice_as_it_is(self, bank_bench: BankBench) -> None:
+        invoice = await self._paid(bank_bench)
+        before = await state_of(bank_bench.bank, OPERATION)
+        await bank_bench.bank.refund(_back(invoice))
+        assert await state_of(bank_bench.bank, OPERATION) == before
+
+    @pytest.mark.parametrize("done", [True, False])
+    async def test_a_lost_answer_is_an_unknown_outcome_and_a_repeat_moves_the_money_once(
+        self, bank_bench: BankBench, done: bool
+    ) -> None:
+        invoice = await self._paid(bank_bench)
+        await bank_bench.lose_next_answer(done=done)
+        with pytest.raises(OutcomeUnknown):
+            await bank_bench.bank.refund(_back(invoice, 60_00))
+        assert (await bank_bench.bank.find_refund(REFUND) is not None) is done
+        await bank_bench.bank.refund(_back(invoice, 60_00))
+        with pytest.raises(Refused):
+            await bank_bench.bank.refund(_back(invoice, 40_01, operation_id("ref", 2)))
+
+
+def _listing(bank: Bank) -> ListingBank:
+    if not isinstance(bank, ListingBank):
+        pytest.skip("the bank cannot list what it sent: a restored database is compared with its statements by hand")
+    return bank
+
+
+def _back(invoice: Invoice, kopecks: int = 100_00, operation: str = REFUND) -> RefundRequest:
+    return RefundRequest(operation=operation, reference=invoice.reference, amount_kopecks=kopecks)
