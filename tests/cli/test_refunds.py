@@ -161,3 +161,12 @@ def test_money_in_suspense_is_returned(call: Call, folder: Path, account_id: str
     assert (again.status, again.document["error"]["code"]) == (1, "INVALID_STATE")
     unknown = call("payment", "return", "sus_x", "--json")
     assert (unknown.status, unknown.document["error"]["code"]) == (1, "SUSPENSE_NOT_FOUND")
+
+
+def test_what_a_bank_has_forgotten_is_listed_and_ended_by_its_operation(call: Call, account_id: str) -> None:
+    """`cambist operation` (docs/operations.md "What needs a person"); what it does: test_repeat_window.py."""
+    assert account_id
+    assert call("operation", "list", "--json").document == {"data": []}
+    unknown = call("operation", "end", NOBODY, "done", "--reason", "seen in the statement", "--json")
+    assert (unknown.status, unknown.document["error"]["code"]) == (1, "NOT_FOUND")
+    assert call("operation", "end", NOBODY, "perhaps").status == 2

@@ -11,9 +11,15 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
+from cambist.core.domain.operators.audit import Act
+from cambist.core.domain.operators.pending_acts import decision
+from cambist.core.domain.payments.payments import Suspense
 from cambist.core.domain.refunds.refunds import Refund
+from cambist.core.domain.refunds.suspense_returns import RETURNED_ANEW
 from cambist.core.domain.subscriptions.periods import Interval
+from cambist.core.usecases.acts.audit import acting, list_audit
 from cambist.core.usecases.exchanges.returns import return_money
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.unanswered import Unanswered, end_unanswered, list_unanswered
@@ -207,6 +213,23 @@ async def test_a_refund_that_never_went_can_be_asked_for_anew(stack: AsyncExitSt
     await end_unanswered(story.ports, (await story.waiting()).operation, "failed")
     [one] = await everything(story.ports, Refund)
     assert one.status == "failed"
+
+
+async def test_the_word_stands_in_the_audit_log_and_waits_for_no_second_operator(stack: AsyncExitStack) -> None:
+    """That an attempt failed sends nothing; what is sent anew waits (docs/operations.md "Two pairs of eyes")."""
+    story = await suspense(stack, WINDOW)
+    await story.house.work(32 * HOUR)
+    waiting = await story.waiting()
+    ports = acting(story.ports, Act(operator="olga", name="operation.end", object_id=waiting.operation))
+    await end_unanswered(ports, waiting.operation, "failed")
+    [row] = await list_audit(story.ports, limit=10)
+    assert (row.operator, row.act, row.object_id) == ("olga", "operation.end", waiting.operation)
+    [money] = await everything(story.ports, Suspense)
+    failed = msgspec.structs.replace(money, mode=Mode.LIVE)
+    sending = msgspec.structs.replace(failed, reason="excess")
+    assert (failed.reason, decision(sending, failed)) == ("return_failed", None)
+    anew = msgspec.structs.replace(failed, reason=RETURNED_ANEW, attempt=2, sending_since=None)
+    assert decision(failed, anew) is not None
 
 
 async def test_nobody_ends_what_there_is_not(stack: AsyncExitStack) -> None:
