@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import msgspec
 import pytest
@@ -15,7 +15,8 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.operators.audit import Act
 from cambist.core.domain.operators.pending_acts import decision
-from cambist.core.domain.payments.payments import Suspense
+from cambist.core.domain.payments.orders import PaymentOrder
+from cambist.core.domain.payments.payments import Payment, Suspense
 from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.domain.refunds.suspense_returns import RETURNED_ANEW
 from cambist.core.domain.subscriptions.periods import Interval
@@ -23,13 +24,15 @@ from cambist.core.usecases.acts.audit import acting, list_audit
 from cambist.core.usecases.exchanges.returns import return_money
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.unanswered import Unanswered, end_unanswered, list_unanswered
+from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.refunds.suspense_return import return_suspense
-from cambist.ports.bank import RefundState, RefundStatus
+from cambist.ports.bank import Invoice, InvoiceRequest, RefundState, RefundStatus
 from cambist.ports.bundle import Ports
 from cambist.ports.clock import Clock
 from cambist.ports.faults import OutcomeUnknown
 from cambist.ports.remittances import RemittanceState, RemittanceStatus
 from tests.charge_house import open_charge_house
+from tests.crash_points import CrashPoint, Killed, fused
 from tests.errands import ID, ErrandHouse
 from tests.exchange_house import open_exchange_house
 from tests.houses import TestHouse, open_test_house
@@ -47,11 +50,13 @@ HOUR = 3600
 class Forgetful:
     """A bank that does everything, answers nothing, and forgets an operation 25 hours after it was first sent."""
 
-    def __init__(self, bank: Any, clock: Clock, window: timedelta | None) -> None:
+    def __init__(self, bank: Any, clock: Clock, window: timedelta | None, *, draws: bool = False) -> None:
         self._clock = clock
         self._sent: dict[str, datetime] = {}
         self.moved: Counter[str] = Counter()
         """How often each operation was really done."""
+        self.invoices = 0
+        """How many it was asked for."""
         self.says: Any = None
         """What it says of any operation that it is asked for."""
         while hasattr(bank, "_adapter"):
@@ -59,6 +64,8 @@ class Forgetful:
         bank._capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=window)
         for name in ("refund", "remit", "charge", "bind"):
             setattr(bank, name, self._send)
+        if draws:
+            bank.create_invoice, bank.find_invoice = self._draw, self._find
         for name in ("find_refund", "find_remittance", "find_charge", "find_binding"):
             setattr(bank, name, self._find)
 
@@ -68,6 +75,10 @@ class Forgetful:
             self._sent[request.operation] = now
             self.moved[request.operation] += 1
         raise OutcomeUnknown("no answer")
+
+    async def _draw(self, request: InvoiceRequest) -> Invoice:
+        self.invoices += 1
+        return Invoice(reference=request.operation, payload="qr", link="https://qr.example/1")
 
     async def _find(self, _operation: str) -> Any:
         # A list that lags, or lost what it had: the worst that a bank can say.
@@ -241,6 +252,25 @@ async def test_nobody_ends_what_there_is_not(stack: AsyncExitStack) -> None:
     with pytest.raises(Refusal) as odd:
         await end_unanswered(story.ports, "ref_0", "perhaps")
     assert odd.value.code == "VALIDATION_ERROR"
+
+
+@pytest.mark.parametrize(("window", "sent"), [(timedelta(seconds=30), 1), (None, 2)])
+async def test_an_invoice_of_a_process_that_died_is_asked_for_again_within_the_window_only(
+    window: timedelta | None, sent: int
+) -> None:
+    """Past it the payment is taken back at its deadline, when its bank still knows of no invoice."""
+    async with open_refund_house(receiver=False) as refunds:
+        bank = Forgetful(refunds.bank(), refunds.house.clock, window, draws=True)
+        dying = fused(refunds.ports, CrashPoint(2, after=False))
+        with suppress(Killed):
+            await create_payment(dying, await refunds.caller(), str(uuid4()), lambda: PaymentOrder(amount_rub="404.04"))
+        await refunds.house.clock.advance(60)
+        await refunds.house.work(60)
+        [payment] = await everything(refunds.ports, Payment)
+        assert (bank.invoices, payment.bank_reference is None) == (sent, sent == 1)
+        if sent == 1:
+            await refunds.house.work(3 * HOUR)
+            assert await everything(refunds.ports, Payment) == []
 
 
 async def test_past_its_window_an_operation_is_asked_for_and_not_sent() -> None:
