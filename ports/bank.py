@@ -27,6 +27,10 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Its invoices can be drawn up without asking it: the adapter is also a DrawingBank."""
     cancels_invoices: bool = False
     """An open invoice can be closed: the adapter is also a CancellingBank."""
+    min_kopecks: int = 1
+    max_kopecks: int | None = None
+    """The least and the most that one invoice may be; None: no such bound. Outside of it the bank is passed over before
+    it is asked."""
     wants_payer: bool = False
     """It asks for the payer's e-mail, phone or address: requests name what the merchant gave of them. Else they name
     nobody."""
@@ -52,6 +56,10 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     """For how long after it was first sent a repeat of an operation is the same operation there; say an hour less than
     the provider promises. Past it the operation is only asked for, and what the bank does not know waits for an
     operator (docs/adapters.md "Finding and repeating"). None: for ever."""
+
+    def takes(self, amount_kopecks: int) -> bool:
+        """Whether one invoice may be of so much."""
+        return self.min_kopecks <= amount_kopecks and (self.max_kopecks is None or amount_kopecks <= self.max_kopecks)
 
 
 class InvoicePayer(msgspec.Struct, frozen=True, kw_only=True):

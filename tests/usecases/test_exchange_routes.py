@@ -5,11 +5,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.usecases.gateways.gateways import set_gateway
-from cambist.frontends.compose import FurtherBank
+from cambist.frontends.compose import Adapters, FurtherBank
+from cambist.ports.bank import BankCapabilities
 from cambist.ports.remittances import RemittanceStatus
 from tests.exchange_house import ExchangeHouse, open_exchange_house
 from tests.invariants import everything
@@ -77,3 +79,16 @@ async def test_while_all_are_down_no_exchange_of_rub_begins(house: ExchangeHouse
         await house.bought()
     assert (refused.value.code, refused.value.retry_after) == ("PROVIDER_UNAVAILABLE", 30)
     assert await everything(house.ports, Exchange) == []
+
+
+@pytest.mark.parametrize("others", [(SECOND,), ()], ids=["another takes it", "none does"])
+async def test_rub_do_not_come_to_a_bank_that_takes_no_such_amount(others: tuple[str, ...]) -> None:
+    small = BankCapabilities(simulated=True, max_kopecks=500_00)
+    banks = [FurtherBank(name="small", capabilities=small), *(FurtherBank(name=name) for name in others)]
+    async with open_exchange_house(adapters=Adapters(banks={Mode.TEST: []}), further_banks=banks) as house:
+        if others:
+            assert (await house.bought()).bank == SECOND
+            return
+        with pytest.raises(Refusal, match=r"amount_rub is 0\.01 to 500\.00") as refused:
+            await house.bought()
+        assert refused.value.code == "INVALID_AMOUNT"

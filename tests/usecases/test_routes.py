@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from cambist.adapters.script import Ending, Script, Twist
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.accounts.terminals import Terminal, TerminalWish
 from cambist.core.domain.payments.orders import PaymentOrder
@@ -19,7 +20,7 @@ from cambist.core.usecases.accounts import accounts, terminals
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.payments.opening import WATCH, take_invoice
 from cambist.core.usecases.payments.payments import create_payment
-from cambist.frontends.compose import FurtherBank
+from cambist.frontends.compose import Adapters, FurtherBank
 from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus, Pretence
 from cambist.ports.jobs import Job
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
@@ -338,3 +339,53 @@ async def test_where_the_drawing_bank_wants_to_be_asked_it_is(house: TestHouse) 
     assert await house.ports.banks.named("simulator-test").find_invoice(payment["id"]) is not None
     plain = await house.created()
     assert await house.ports.banks.named("simulator-test").find_invoice(plain["id"]) is None
+
+
+LIMITS = [
+    ((5_000_00, 9_000_00), (1, 700_00), "499.00", SECOND),
+    ((5_000_00, 9_000_00), (1, 700_00), "5000.00", FIRST),
+    ((5_000_00, 9_000_00), (1, None), "9000.00", FIRST),
+    ((5_000_00, 9_000_00), (1, None), "9000.01", SECOND),
+    ((1, 700_00), (700_01, None), "700.00", FIRST),
+    ((1, 700_00), (700_01, None), "700.01", SECOND),
+    ((5_000_00, 9_000_00), (1, 700_00), "700.01", "amount_rub is 5000.00 to 9000.00 or 0.01 to 700.00"),
+    ((5_000_00, None), (9_000_00, None), "4999.99", "amount_rub is at least 5000.00 or at least 9000.00"),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "amount", "end"), LIMITS)
+async def test_a_bank_that_takes_no_such_amount_is_passed_over_unasked(
+    first: tuple[int, int | None], second: tuple[int, int | None], amount: str, end: str
+) -> None:
+    """docs/adapters.md "What a request says"."""
+    banks = []
+    for name, (least, most) in ((FIRST, first), (SECOND, second)):
+        can = BankCapabilities(simulated=True, min_kopecks=least, max_kopecks=most)
+        # One that is asked outside of its limits leaves no answer to a payment of the next.
+        unasked = Script()
+        if name != end:
+            unasked.create.append(LOST_DONE)
+        banks.append(FurtherBank(name=name, capabilities=can, asked=True, script=unasked))
+    async with open_test_house(adapters=Adapters(banks={Mode.TEST: []}), further_banks=banks) as house:
+        key = str(uuid4())
+        answer = await house.create({"amount_rub": amount}, key=key)
+        two = TwoBanks(house, Script())
+        if answer.status_code == 201:
+            assert (await two.only_payment()).bank == end
+            return
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_AMOUNT")
+        assert answer.json()["error"]["message"] == f"No bank takes this amount: {end}"
+        assert await two.nothing_is_left(), "the key is free"
+
+
+async def test_after_a_no_the_next_bank_is_one_that_takes_the_amount() -> None:
+    refusing, last = Script(), Script()
+    refusing.create.append(NO)
+    banks = [
+        FurtherBank(name=FIRST, asked=True, script=refusing),
+        FurtherBank(name="small", asked=True, capabilities=BankCapabilities(simulated=True, max_kopecks=50_00)),
+        FurtherBank(name=SECOND, asked=True, script=last),
+    ]
+    async with open_test_house(adapters=Adapters(banks={Mode.TEST: []}), further_banks=banks) as house:
+        await house.created()
+        assert (await TwoBanks(house, last).only_payment()).bank == SECOND

@@ -34,12 +34,14 @@ from ...domain.exchanges.orders import (
     judge_exchange,
     new_exchange,
 )
+from ...domain.money import Rub
 from ..accounts.accounts import find_account
 from ..causes import caused_id
 from ..gateways.gateways import first_open
 from ..idempotency import KEY_TAKEN, Lock, Made, once
 from ..kyc.gate import find_client, present_client
 from ..paging import Page, list_newest
+from ..payments.opening import outside_limits
 from ..sealed import exchange_phone_place, tag_exchange
 from ..settlement.rates import market_rate
 from ..test_clock import in_test_time, in_test_time_of_account
@@ -133,13 +135,16 @@ async def begin_exchange(
     return exchange if opened is None else opened.exchange
 
 
-async def _provided(ports: Ports, case: ExchangeCase) -> dict[str, str]:
+async def _provided(ports: Ports, case: ExchangeCase, amount: Rub) -> dict[str, str]:
     """Who gives the place for the client's money, to be stored before anybody is asked. Raises: Refusal."""
     if case.direction is Direction.RUB_TO_USDT:
         routes = ports.banks.of_mode(case.mode)
         if not routes:
             raise Refusal("PROVIDER_NOT_CONFIGURED", "No bank takes RUB at present")
-        bank = await first_open(ports, routes, case.mode, case.account.id)
+        fitting = [bank for bank in routes if bank.capabilities.takes(amount.kopecks)]
+        if not fitting:
+            raise outside_limits(routes)
+        bank = await first_open(ports, fitting, case.mode, case.account.id)
         if bank is None:
             raise Refusal("PROVIDER_UNAVAILABLE", "Every bank that takes RUB is out of service", retry_after=30)
         return {"bank": bank.name}
@@ -180,7 +185,7 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Excha
         exchange = new_exchange(
             present, exchange_id=exchange_id, phone=sealed, phone_digest=digest, key_id=key_id, now=now
         )
-        exchange = msgspec.structs.replace(exchange, **await _provided(ports, present))
+        exchange = msgspec.structs.replace(exchange, **await _provided(ports, present, exchange.amount_rub))
         if key is not None:
             unit[IdempotencyKey].add(key)
         unit[Job].add(WATCH_EXCHANGE.first(exchange.id, now + LOOK, now))

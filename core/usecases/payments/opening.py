@@ -20,6 +20,7 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
+from ...domain.money import Rub
 from ...domain.payments.orders import payer_contact
 from ...domain.payments.payments import ASKING, OPEN, LinkKind, Opening, Payment, lifetime
 from ..accounts.terminals import terminal_of
@@ -124,6 +125,16 @@ def routeless(ports: Ports, mode: Mode) -> Refusal:
     return Refusal("PROVIDER_NOT_CONFIGURED", f"No bank is connected in {mode} mode yet")
 
 
+def outside_limits(routes: Sequence[Bank]) -> Refusal:
+    """The refusal of an amount that none of these banks takes in one invoice, with what they take."""
+    return Refusal("INVALID_AMOUNT", f"No bank takes this amount: amount_rub is {' or '.join(map(_limits, routes))}")
+
+
+def _limits(bank: Bank) -> str:
+    least, most = Rub(bank.capabilities.min_kopecks), bank.capabilities.max_kopecks
+    return f"at least {least}" if most is None else f"{least} to {Rub(most)}"
+
+
 def no_route(*, away: bool) -> Refusal:
     """The refusal where no bank takes the payment. `away` says that it is for now, because one could not be reached or
     is out of service."""
@@ -170,7 +181,8 @@ async def _later_routes(ports: Ports, unit: Unit, payment: Payment) -> Sequence[
     terminal = await terminal_of(unit, payment)
     routes = ports.banks.of_mode(payment.mode, () if terminal is None else terminal.routes)
     names = [bank.name for bank in routes]
-    return routes[names.index(payment.bank) + 1 :] if payment.bank in names else routes
+    later = routes[names.index(payment.bank) + 1 :] if payment.bank in names else routes
+    return [bank for bank in later if bank.capabilities.takes(payment.amount.kopecks)]
 
 
 async def _passed_one_over(ports: Ports, payment: Payment) -> bool:

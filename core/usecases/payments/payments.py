@@ -26,7 +26,7 @@ from ..gateways.gateways import first_open
 from ..idempotency import Lock, Made, once, once_made
 from ..kyc.gate import pass_gate
 from ..sealed import private_place
-from .opening import draw, no_route, open_at_bank, outcome_unknown, routeless
+from .opening import draw, no_route, open_at_bank, outcome_unknown, outside_limits, routeless
 from .tallies import add_payment
 
 KIND = "payment"
@@ -62,7 +62,10 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
     routes = ports.banks.of_mode(caller.mode, () if terminal is None else terminal.routes)
     if not routes:
         raise routeless(ports, caller.mode)
-    bank = await first_open(ports, routes, caller.mode, caller.account_id)
+    fitting = [bank for bank in routes if bank.capabilities.takes(case.amount.kopecks)]
+    if not fitting:
+        raise outside_limits(routes)
+    bank = await first_open(ports, fitting, caller.mode, caller.account_id)
     if bank is None:
         raise no_route(away=True)
     payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())

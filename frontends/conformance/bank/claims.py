@@ -27,6 +27,7 @@ class TestWhatItSays:
         assert not can.mandates or isinstance(bank_bench.bank, MandateBank)
         assert not can.remittances or isinstance(bank_bench.bank, RemittanceBank)
         assert not can.mandate_charges or can.mandates
+        assert 0 < can.min_kopecks <= (can.max_kopecks or can.min_kopecks)
         assert not can.cancels_invoices or isinstance(bank_bench.bank, CancellingBank)
         assert not can.draws_invoices or isinstance(bank_bench.bank, DrawingBank)
 
