@@ -34,11 +34,12 @@ class Told(msgspec.Struct, frozen=True):
     secrets: Sequence[str]
 
 
-def told(adapter: Any, notice: InboundNotice, operation: str, other: str, bench: Any) -> Told:
-    """Of a bench's adapter; one that hears nothing skips the test."""
+async def told(adapter: Any, bench: Any, operation: str, other: str) -> Told:
+    """Return a genuine notice of the bench about this operation. Skips the test where the adapter hears nothing, and
+    where the bench plays no notices."""
     if not isinstance(adapter, Notices):
         pytest.skip("the adapter hears no notices")
-    return Told(adapter, notice, operation, other, bench.signs_notices, bench.secrets)
+    return Told(adapter, await bench.notice(operation), operation, other, bench.signs_notices, bench.secrets)
 
 
 class NoticeRules:

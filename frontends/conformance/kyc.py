@@ -181,7 +181,7 @@ class TestNotices(NoticeRules):
     @pytest.fixture
     async def noticed(self, kyc_bench: KycBench) -> Told:
         await kyc_bench.verifier.register(either(kyc_bench))
-        return told(kyc_bench.verifier, await kyc_bench.notice(OPERATION), OPERATION, OTHER, kyc_bench)
+        return await told(kyc_bench.verifier, kyc_bench, OPERATION, OTHER)
 
 
 class TestWhatItSays:

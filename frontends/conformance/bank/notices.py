@@ -13,4 +13,4 @@ class TestNotices(NoticeRules):
     @pytest.fixture
     async def noticed(self, bank_bench: BankBench) -> Told:
         await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
-        return told(bank_bench.bank, await bank_bench.notice(OPERATION), OPERATION, OTHER, bank_bench)
+        return await told(bank_bench.bank, bank_bench, OPERATION, OTHER)
