@@ -10,16 +10,24 @@ import msgspec
 
 # ASCII digits only and `\Z`, because `$` lets a closing newline through and `\d` lets Arabic digits through.
 _RUB = re.compile(r"-?[0-9]{1,10}(?:\.[0-9]{1,2})?\Z")
+_LONG = re.compile(r"-?[0-9]{11,}(?:\.[0-9]*)?\Z")
 _USDT = re.compile(r"-?[0-9]{1,10}(?:\.[0-9]{1,8})?\Z")
 
 
 @lru_cache(maxsize=1024)  # rules read an order's amount several times; what is refused is never kept
 def _parse(text: str, pattern: re.Pattern[str], decimals: int) -> int:
     if not pattern.match(text):
-        raise ValueError(f"must be a decimal string with up to {decimals} decimals")
+        raise ValueError(f"must be a decimal string with up to {decimals} decimals{_too_long(text, decimals)}")
     whole, _, part = text.partition(".")
     units = int(whole.lstrip("-") + part.ljust(decimals, "0"))
     return -units if text.startswith("-") else units
+
+
+def _too_long(text: str, decimals: int) -> str:
+    """What to add about one that has too many digits before the point, and may be well-formed otherwise."""
+    if not _LONG.match(text):
+        return ""
+    return f" and up to 10 digits before the point: the largest is {'9' * 10}.{'9' * decimals}"
 
 
 def _print(units: int, decimals: int) -> str:

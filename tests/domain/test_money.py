@@ -32,6 +32,21 @@ def test_what_is_not_a_plain_decimal_is_refused(parse: Callable[[str], Any], tex
         parse(text)
 
 
+@pytest.mark.parametrize("text", ["12345678901", "-12345678901", "99999999999.99", "00000000001", "9" * 5000])
+def test_one_that_is_too_long_is_told_the_largest(text: str) -> None:
+    """docs/concepts.md "Amounts and times"."""
+    with pytest.raises(ValueError, match=r"10 digits before the point: the largest is 9999999999\.99\Z"):
+        Rub.parse(text)
+    with pytest.raises(ValueError, match=r"10 digits before the point: the largest is 9999999999\.99999999\Z"):
+        Usdt.parse(text)
+
+
+def test_one_that_is_no_number_is_told_no_largest() -> None:
+    for text in ("1e3", "1234567890a", "12345678901.00 ", "1.234"):
+        with pytest.raises(ValueError, match=r"up to 2 decimals\Z"):
+            Rub.parse(text)
+
+
 def test_decimals_beyond_the_smallest_part_are_refused() -> None:
     """RUB has up to 2 decimals, USDT up to 8 (docs/concepts.md "Amounts and times")."""
     for text in ("1.234", "0.001", "1.000"):

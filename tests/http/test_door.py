@@ -108,8 +108,6 @@ async def test_any_other_request_id_is_replaced(house: TestHouse, given: str) ->
 async def test_a_wrong_key_prefixless_key_and_wrong_secret_get_one_message(house: TestHouse) -> None:
     pair = house.headers()
     tries: list[dict[str, Any]] = [
-        {},
-        {"X-Api-Key": pair["X-Api-Key"]},
         {**pair, "X-Api-Secret": "0" * 64},
         {**pair, "X-Api-Secret": "Ω".encode()},
         {**pair, "X-Api-Key": "no-prefix"},
@@ -120,6 +118,39 @@ async def test_a_wrong_key_prefixless_key_and_wrong_secret_get_one_message(house
     assert {answer.status_code for answer in answers} == {401}
     assert {answer.text for answer in answers} == {answers[0].text}
     assert code(answers[0]) == "Unauthorized"
+
+
+KEY_FORM = "X-Api-Key (svc_test_... or svc_live_...)"
+SECRET_FORM = "X-Api-Secret (its secret, 64 hex characters)"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, f"send the header {KEY_FORM} and the header {SECRET_FORM}"),
+        ({"X-Api-Key": "svc_test_1"}, f"send the header {SECRET_FORM}"),
+        ({"X-Api-Secret": "0" * 64, "X-Api-Key": ""}, f"send the header {KEY_FORM}"),
+        (
+            {"Authorization": "Basic c2hvcDprZXk="},
+            f"send the header {KEY_FORM} and the header {SECRET_FORM}; Authorization: Basic is not read",
+        ),
+        (
+            {"Authorization": "bearer svc_test_1"},
+            f"send the header {KEY_FORM} and the header {SECRET_FORM}; Authorization: Bearer is not read",
+        ),
+        ({"Authorization": "x"}, f"send the header {KEY_FORM} and the header {SECRET_FORM}"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/api/v1/payments", "/api/v1/payments/pay_1"])
+async def test_without_a_whole_key_pair_the_message_names_the_headers(
+    house: TestHouse, path: str, given: dict[str, str], told: str
+) -> None:
+    """Who sends HTTP Basic or Bearer is told where keys go; nothing of what was sent is repeated
+    (docs/concepts.md "Accounts, keys, modes")."""
+    response = await house.http.get(path, headers=given)
+    error = response.json()["error"]
+    assert (response.status_code, error["code"]) == (401, "Unauthorized")
+    assert error["message"] == f"The API key or secret is not given: {told}"
 
 
 async def _spend(house: TestHouse, number: int, method: str, path: str, headers: dict[str, str]) -> httpx.Response:
@@ -201,7 +232,8 @@ async def test_the_sandbox_is_not_there_for_live_keys(house: TestHouse) -> None:
     response = await house.http.post(
         "/api/v1/sandbox/payments/pay_1/simulate", headers=house.headers("live"), json={"outcome": "paid"}
     )
-    assert response.json() == {"error": {"code": "NOT_FOUND", "message": "Endpoint not found"}}
+    assert (response.status_code, code(response)) == (404, "NOT_FOUND")
+    assert response.json()["error"]["message"] == "Endpoint not found: the sandbox takes test keys (svc_test_...) only"
 
 
 async def test_an_error_of_ours_shows_nothing_and_has_the_envelope(

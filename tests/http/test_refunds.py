@@ -89,7 +89,10 @@ async def test_until_refunds_are_enabled_the_paths_are_not_there(refunds: Refund
     (docs/concepts.md "What is refused first")."""
     await refunds.set(refunds="false")
     response = await refunds.house.http.request(method, f"/api/v1{path}", headers=refunds.house.headers())
-    assert (told(response), response.json()["error"]["message"]) == ((404, "NOT_FOUND"), "Endpoint not found")
+    assert (told(response), response.json()["error"]["message"]) == (
+        (404, "NOT_FOUND"),
+        "Endpoint not found: refunds are not on for this account",
+    )
 
 
 async def another(refunds: RefundHouse) -> dict[str, str]:

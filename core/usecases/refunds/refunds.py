@@ -45,7 +45,7 @@ def require_refunds(caller: Caller) -> None:
     """Refuse the paths of refunds until the refund API is enabled for the account (docs/refunds.md "Asking for one").
     Raises: Refusal NOT_FOUND."""
     if not caller.account.settings.refunds:
-        raise Refusal("NOT_FOUND", "Endpoint not found")
+        raise Refusal("NOT_FOUND", "Endpoint not found: refunds are not on for this account")
 
 
 async def create_refund(ports: Ports, caller: Caller, key: str | None, read_order: ReadRefundOrder) -> Made[Refund]:

@@ -8,25 +8,41 @@ from litestar.handlers import BaseRouteHandler
 from litestar.types import Guard, HTTPScope
 
 from ....core.domain.accounts.accounts import TEST, Caller
+from ....core.domain.errors import Refusal
 from ....core.usecases.accounts.access import authenticate
 from ....core.usecases.test_clock import test_clock_of
 from ....ports.bundle import Ports
 from ...telemetry.logs import of_account
-from .errors import endpoint_not_found
 from .headers import headers_of
+
+_PAIR = {"X-Api-Key": "svc_test_... or svc_live_...", "X-Api-Secret": "its secret, 64 hex characters"}
+_SCHEMES = {"basic": "Basic", "bearer": "Bearer"}
+"""By which others take keys, as whoever comes from them may send."""
 
 
 async def enter(ports: Ports, scope: HTTPScope, known: dict[bytes, bytes], sandbox: bool) -> Caller:
     """Who holds the key pair; the rest of the request is his, and in his account's time. The sandbox is not there for
     live keys (docs/sandbox.md "The calls"). Raises: Refusal Unauthorized, NOT_FOUND."""
     api_key, secret = known.get(b"x-api-key", b""), known.get(b"x-api-secret", b"")
+    if not (api_key and secret):
+        raise _incomplete(known)
     caller = await authenticate(ports, api_key.decode("latin-1"), secret.decode("latin-1"))
     scope["auth"] = caller
     of_account(caller.account_id, caller.mode)
     ports.clock.enter(test_clock_of(caller.account, caller.mode))
     if sandbox and caller.mode is not TEST:
-        raise endpoint_not_found()
+        raise Refusal("NOT_FOUND", "Endpoint not found: the sandbox takes test keys (svc_test_...) only")
     return caller
+
+
+def _incomplete(known: dict[bytes, bytes]) -> Refusal:
+    """Without a whole key pair: which header is missing, and what it looks like. It tells of the request alone."""
+    missing = [f"{name} ({form})" for name, form in _PAIR.items() if not known.get(name.lower().encode())]
+    text = f"The API key or secret is not given: send the header {' and the header '.join(missing)}"
+    scheme = known.get(b"authorization", b"").decode("latin-1").partition(" ")[0].lower()
+    if scheme in _SCHEMES:
+        text = f"{text}; Authorization: {_SCHEMES[scheme]} is not read"
+    return Refusal("Unauthorized", text)
 
 
 def authorized(ports: Ports, *, sandbox: bool) -> Guard:

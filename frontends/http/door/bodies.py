@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ....core.domain.errors import shape_error
+from .shape_faults import explain
 
 T = TypeVar("T")
 
@@ -15,8 +16,6 @@ DEPTH = 20
 PAGE_MAX = 250_000
 PER_PAGE_MAX = 100
 
-_AT = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?\Z", re.DOTALL)
-_FIELD = re.compile(r"(?P<what>Object (?:missing required|contains unknown) field) `(?P<name>.*)`\Z", re.DOTALL)
 _WHOLE = re.compile(r"[0-9]{1,9}\Z")
 
 
@@ -32,7 +31,7 @@ def read_body(body: bytes, content_type: str | None, shape: type[T]) -> T:
         _refuse_deep_and_nul(body)
         return msgspec.json.decode(body, type=shape)
     except msgspec.ValidationError as error:
-        path, message = _explain(str(error))
+        path, message = explain(str(error), shape)
         raise shape_error(path, message) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise shape_error("$", "the body is not valid JSON in UTF-8") from None
@@ -56,18 +55,6 @@ def _walk(value: Any, depth: int) -> None:
                 _walk(key, depth)
         for item in value.values() if isinstance(value, dict) else value:
             _walk(item, depth + 1)
-
-
-def _explain(text: str) -> tuple[str, str]:
-    """The decoder's message as a path and a message: it names a missing or unknown field only in its text."""
-    found = _AT.match(text)
-    what = found["what"] if found else text
-    path = (found["path"] or "").lstrip(".") if found else ""
-    field = _FIELD.match(what)
-    if field:
-        path = f"{path}.{field['name']}" if path else field["name"]
-        what = "is required" if "missing" in field["what"] else "is not a known field"
-    return path or "$", what
 
 
 def whole(query: Mapping[str, str], name: str, default: int, largest: int) -> int:
