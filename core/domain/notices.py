@@ -21,6 +21,11 @@ _OPERATION = re.compile(r"[!-~]{1,512}\Z")
 """What all our operation ids are made of: those of money in suspense hold a transfer's id of the bank."""
 
 
+def is_notice(method: str, path: str) -> bool:
+    """Whether a request is taken for a provider's notice, and counted as one: a POST to two parts below `PATH`."""
+    return method == "POST" and path.startswith(PATH) and path.count("/") == PATH.count("/") + 1
+
+
 class NoticeAddress(msgspec.Struct, frozen=True, kw_only=True):
     """By what secret a provider reaches us. The id is the adapter's name; both secrets are sealed."""
 

@@ -9,7 +9,7 @@ import pytest
 from cambist.core.domain.notices import MOST
 from cambist.frontends.http.notices import LIMIT
 from cambist.ports import Heard, InboundNotice, Notice
-from tests.notice_kit import TOKEN, Hearing, hearing
+from tests.notice_kit import TOKEN, Hearing, hearing, watched
 
 HOSTILE = (
     b"",
@@ -75,15 +75,31 @@ async def test_a_flood_of_genuine_notices_makes_no_more_jobs_than_operations() -
         assert await world.jobs() == []
 
 
+@pytest.mark.parametrize("spelling", ["/api/v1/notices/{0}", "/api//v1/notices//{0}/", "/api/v1/notices/{0}?a=b"])
+async def test_a_notice_is_counted_as_one_however_its_path_is_spelt(spelling: str) -> None:
+    async with watched(notices_per_minute=60) as house:
+        base, rest = house.address.split("/api/v1/notices/")
+        for _ in range(60):
+            answer = await house.http.post(base + spelling.format(rest), content=b"{}")
+            assert (answer.status_code, "x-ratelimit-limit" in answer.headers) == (403, False)
+        assert (await house.http.post(house.address, content=b"{}")).status_code == 429
+
+
 @pytest.mark.parametrize(
-    "spelling", ["/api/v1/notices//{0}", "/api/v1//notices/{0}/", "/api/v1/notices/{0}/more", "/api/v1/notices/{0}?a=b"]
+    ("method", "path"),
+    [
+        ("POST", "/api/v1/notices/{0}/more"),
+        ("POST", "/api/v1/notices"),
+        ("POST", "/api/v1/notices/one"),
+        ("POST", "/api/v1/noticesx/{0}"),
+        ("GET", "/api/v1/notices/{0}"),
+        ("HEAD", "/api/v1/notices/{0}"),
+    ],
 )
-async def test_a_path_is_counted_by_the_limit_of_where_it_leads(spelling: str) -> None:
-    """Whatever is below /api/v1/notices/ counts as a notice, and nothing else does."""
-    async with hearing(notices_per_minute=60) as world:
-        rest = (await world.path()).removeprefix("/api/v1/notices/")
-        answer = await world.post(b"{}", path=spelling.format(rest))
-        assert answer.status_code in (403, 404)
-        assert "x-ratelimit-limit" not in answer.headers
-        elsewhere = await world.post(b"{}", path=f"/api/v1/notice/{rest}")
-        assert "x-ratelimit-limit" in elsewhere.headers
+async def test_what_is_no_notice_is_counted_by_the_common_limit(method: str, path: str) -> None:
+    """Else there would be paths that nobody counts."""
+    async with watched() as house:
+        base, rest = house.address.split("/api/v1/notices/")
+        answer = await house.http.request(method, base + path.format(rest))
+        assert answer.status_code in (404, 405)
+        assert answer.headers["x-ratelimit-limit"] == "300"

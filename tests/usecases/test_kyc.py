@@ -25,6 +25,7 @@ from cambist.core.usecases.kyc.links import hosted_url, open_link
 from cambist.core.usecases.kyc.register import register
 from cambist.core.usecases.kyc.results import FOLLOW, on_notice
 from cambist.core.usecases.kyc.uploads import Grant
+from cambist.core.usecases.notice_intake import HEAR
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
@@ -254,6 +255,18 @@ async def test_notices_twice_and_late_change_nothing_more(kyc: KycHouse) -> None
     await kyc.decide(CheckStatus.VERIFIED, doubled=True)
     await kyc.house.work(40 * DAY)
     await on_notice(kyc.ports, CheckNotice(operation=operation_of(await kyc.client())))
+    assert await kyc.events() == [("verified", "pending")]
+
+
+async def test_an_operation_that_a_verifier_posted_about_is_asked_about(kyc: KycHouse) -> None:
+    """docs/adapters.md "Notices": ids tell whose an operation is."""
+    await kyc.register()
+    await kyc.decide(CheckStatus.VERIFIED, told=False)
+    async with kyc.ports.storage.unit() as unit:
+        now = kyc.ports.clock.now()
+        await HEAR.plan(unit, operation_of(await kyc.client()), now, now)
+        await unit.commit()
+    await run_due(kyc.ports)
     assert await kyc.events() == [("verified", "pending")]
 
 

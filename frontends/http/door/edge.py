@@ -15,7 +15,7 @@ from litestar.types import ASGIApp, HTTPRequestEvent, HTTPScope, Message, Receiv
 
 from ....core.domain.accounts.quota import Header, Network, Verdict, api_path, headers, normalise_path
 from ....core.domain.errors import Refusal
-from ....core.domain.notices import PATH as NOTICES
+from ....core.domain.notices import is_notice
 from ....core.usecases.accounts.admission import admit
 from ....ports.bundle import Ports
 from ....ports.clock import Ids
@@ -119,7 +119,7 @@ class Edge:
         """Count a request below /api/v1 against its limits (docs/limits.md "Requests"). Returns None for what is not
         counted here."""
         # Providers are counted by a limit of their own (notices.py).
-        relative = None if path.startswith(NOTICES) else api_path(path)
+        relative = None if is_notice(scope["method"], path) else api_path(path)
         if relative is None:
             return None
         address = address_of(scope, known, self._trusted)
