@@ -4,6 +4,8 @@ pytest --pyargs cambist.conformance.rates cambist.conformance.kyc \
     cambist.conformance.chain cambist.conformance.storage
 """
 
+import hashlib
+import hmac
 import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
@@ -18,7 +20,7 @@ from deskadapters.storage import DeskStorage
 
 import cambist
 from cambist.conformance import KIT_CATALOGUE, ChainBench, KycBench, RatesBench, StoragePlace, Uploads
-from cambist.ports import Network, TokenMove, TransactionState
+from cambist.ports import InboundNotice, Network, TokenMove, TransactionState
 
 TOKEN = "a-token-that-must-not-show"  # noqa: S105 - of a fake
 
@@ -82,6 +84,11 @@ class DeskKycBench(KycBench):
 
     async def fail(self, operation: str) -> None:
         self.checks[operation]["status"] = "refused"
+
+    async def notice(self, operation: str) -> InboundNotice:
+        body = json.dumps({"key": operation}).encode()
+        signature = hmac.new(TOKEN.encode(), body, hashlib.sha256).hexdigest()
+        return InboundNotice(headers={"x-desk-signature": signature}, body=body, query={}, address="203.0.113.5")
 
     async def lose_next_answer(self, *, done: bool) -> None:
         self.fake.lose = done

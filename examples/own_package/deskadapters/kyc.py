@@ -1,15 +1,22 @@
 """A verifier over HTTP. Our operation is its idempotency key: one operation is one check, however often it is sent."""
 
+import hashlib
+import hmac
 import os
 from typing import Any
 
 import httpx
+import msgspec
 
 import cambist
 from cambist.ports import (
     Check,
+    CheckNotice,
     CheckRequest,
     CheckStatus,
+    Forged,
+    Heard,
+    InboundNotice,
     KycVerifier,
     NoAnswer,
     NotConfigured,
@@ -23,16 +30,24 @@ _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _STATUSES = {"form": CheckStatus.FORM, "passed": CheckStatus.VERIFIED, "refused": CheckStatus.FAILED}
 
 
+class _Told(msgspec.Struct):
+    key: str
+    """The idempotency key of the check that moved: our operation."""
+
+
 class DeskVerifier:
-    """Fills cambist.ports.KycVerifier."""
+    """Fills cambist.ports.KycVerifier, and Notices."""
 
     name = "desk"
     """Stored with every client it checks: never change it."""
+    notice_networks = ("203.0.113.0/28",)
+    """As the verifier publishes them."""
 
     def __init__(
         self, tools: cambist.Tools, url: str, token: str, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
         self._files = tools.files
+        self._token = token
         self._http = httpx.AsyncClient(
             base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=10, transport=transport
         )
@@ -68,6 +83,17 @@ class DeskVerifier:
         if found is None:
             raise Refused("the verifier knows no such check", reason="not_found")
         return _check(found)
+
+    async def hear(self, notice: InboundNotice) -> Heard:
+        expected = hmac.new(self._token.encode(), notice.body, hashlib.sha256).hexdigest()
+        signature = notice.headers.get("x-desk-signature", "").encode("utf-8", "surrogatepass")
+        if not hmac.compare_digest(expected.encode(), signature):
+            raise Forged("the signature is wrong")
+        try:
+            told = msgspec.json.decode(notice.body, type=_Told)
+        except (msgspec.DecodeError, RecursionError):
+            raise Forged("it is no notice") from None
+        return Heard(notices=(CheckNotice(operation=told.key),))
 
     async def close(self) -> None:
         await self._http.aclose()
