@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httptools
 import msgspec
 import pytest
 
 from cambist.frontends.http.door.bounded import HEAD, HEADERS
-from cambist.frontends.http.door.gated import GatedProtocol
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 
@@ -42,14 +42,15 @@ async def said(port: int, *parts: bytes) -> bytes:
 
 @pytest.fixture
 def fed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many bytes the parser was given, in turn."""
+    """How many bytes parsers were given, in turn: a connection drops its parser between requests."""
     amounts: list[int] = []
+    real = httptools.HttpRequestParser
 
     class Parser:
         """Notes what it is fed."""
 
-        def __init__(self, parser: Any) -> None:
-            self._parser = parser
+        def __init__(self, protocol: Any) -> None:
+            self._parser = real(protocol)
 
         def feed_data(self, data: bytes) -> None:
             amounts.append(len(data))
@@ -58,12 +59,7 @@ def fed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._parser, name)
 
-    class Noted(GatedProtocol):
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the server's
-            super().connection_made(transport)
-            self.parser = Parser(self.parser)  # type: ignore[assignment]  # as much as is used
-
-    monkeypatch.setattr("cambist.frontends.http.server.GatedProtocol", Noted)
+    monkeypatch.setattr(httptools, "HttpRequestParser", Parser)
     return amounts
 
 
