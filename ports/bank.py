@@ -134,6 +134,12 @@ class Transfer(msgspec.Struct, frozen=True, kw_only=True):
     amount_kopecks: int
     at: datetime
     payer_name: str | None = None
+    fee_kopecks: int | None = None
+    """What the provider keeps of it, where it says so with the money."""
+    payer_bank: str | None = None
+    """The bank that it came from, in the provider's words: an id, a BIC or a name."""
+    sbp_operation_id: str | None = None
+    """The payment system's number of it, by which banks find it."""
     taken_back: bool = False
     """It came and the payer's bank has taken it away again (a chargeback). Most providers know of no such thing."""
 

@@ -11,6 +11,7 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.frontends.compose import Adapters
+from cambist.frontends.console.kinds.payments import _facts
 from cambist.ports.bank import Invoice, InvoiceKind, InvoicePayer, InvoiceRequest, InvoiceState, InvoiceStatus
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.mandates import Binding, BindingRequest
@@ -187,3 +188,37 @@ async def test_a_bank_that_asks_for_the_payer_is_told_what_the_merchant_said(
 async def test_any_other_bank_is_told_nothing_of_the_payer(house: TestHouse, bank: Says) -> None:
     assert (await house.create(TOLD, mode="live")).status_code == 201
     assert [request.payer for request in bank.requests] == [None]
+
+
+async def test_what_a_bank_says_of_the_money_is_kept_for_operators_and_told_to_nobody_else(
+    house: TestHouse, bank: Says
+) -> None:
+    payment = (await house.create(mode="live")).json()
+    bank.pay(payment["id"])
+    told = {"fee_kopecks": 1_23, "payer_bank": "100000000004", "sbp_operation_id": "B6010CANARY"}
+    bank.paid[payment["id"]] = msgspec.structs.replace(bank.paid[payment["id"]], **told)
+    await house.work(600)
+    stored = await house.payment(payment["id"])
+    assert (stored.status, str(stored.provider_fee)) == ("paid", "1.23")
+    shown = dict(_facts(stored))
+    assert (shown["bank's fee"], shown["payer's bank"]) == ("1.23 RUB", "100000000004")
+    assert shown["SBP operation"] == "B6010CANARY"
+    answer = (await house.get(f"/payments/{payment['id']}", mode="live")).text
+    events = str(await house.events(payment["id"]))
+    for secret in ("B6010CANARY", "100000000004", "1.23"):
+        assert secret not in answer
+        assert secret not in events
+    assert "paid" in events
+
+
+async def test_a_bank_that_says_no_more_than_the_amount_is_as_good(house: TestHouse, bank: Says) -> None:
+    payment = (await house.create(mode="live")).json()
+    bank.pay(payment["id"])
+    await house.work(600)
+    stored = await house.payment(payment["id"])
+    assert (stored.status, stored.provider_fee, stored.payer_bank, stored.sbp_operation_id) == (
+        "paid",
+        None,
+        None,
+        None,
+    )

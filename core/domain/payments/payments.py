@@ -187,6 +187,11 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     """None: the link is SBP's, and `qr_payload` is what its QR says."""
     transfer_id: str | None = None
     """The bank's id of the transfer that moved it; any further one is suspense."""
+    provider_fee: Rub | None = None
+    """What the provider kept of that, as it said with the money: for operators. Nothing is booked by it."""
+    payer_bank: str | None = None
+    sbp_operation_id: str | None = None
+    """For operators, as the bank told them."""
     sequence: int = 0
     """Rises by one with every event about it; the webhook header X-Webhook-Sequence."""
     version: int = 0

@@ -26,6 +26,9 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     amount: Rub
     at: datetime
     payer_name: str | None = None
+    fee: Rub | None = None
+    payer_bank: str | None = None
+    sbp_operation_id: str | None = None
 
     def __repr__(self) -> str:
         return f"Arrival(id={self.id!r}, amount={self.amount})"
@@ -156,5 +159,8 @@ def noted(payment: Payment, decision: Decision, *, sealed_name: bytes | None) ->
         payment,
         actual_amount=decision.arrival.amount,
         transfer_id=decision.arrival.id,
+        provider_fee=decision.arrival.fee,
+        payer_bank=decision.arrival.payer_bank,
+        sbp_operation_id=decision.arrival.sbp_operation_id,
         payer_name=sealed_name,
     )

@@ -31,7 +31,15 @@ def read_failure(word: str | None) -> FailureReason | None:
 def read_arrivals(transfers: Sequence[Transfer]) -> tuple[Arrival, ...]:
     """What a bank says came in, in the domain's words."""
     return tuple(
-        Arrival(id=transfer.id, amount=Rub(transfer.amount_kopecks), at=transfer.at, payer_name=transfer.payer_name)
+        Arrival(
+            id=transfer.id,
+            amount=Rub(transfer.amount_kopecks),
+            at=transfer.at,
+            payer_name=transfer.payer_name,
+            fee=None if transfer.fee_kopecks is None else Rub(transfer.fee_kopecks),
+            payer_bank=transfer.payer_bank,
+            sbp_operation_id=transfer.sbp_operation_id,
+        )
         for transfer in transfers
     )
 
