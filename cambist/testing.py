@@ -1,3 +1,15 @@
-"""A sandbox in memory for merchants' tests (docs/testing.md). Needs the extra `testing`."""
+"""A sandbox in memory for merchants' tests (docs/testing.md), which needs the extra `testing`; and the fake provider
+for tests of adapters (docs/adapters.md "A provider that fails"), which needs nothing more."""
 
-from cambist.frontends.testing import *  # noqa: F403 - the same names
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cambist.frontends.testing import *  # noqa: F403 - the same names
+
+
+def __getattr__(name: str) -> Any:
+    from cambist.frontends import testing
+
+    if name == "__all__":
+        return testing.__all__
+    return getattr(testing, name)

@@ -1,17 +1,44 @@
-"""A whole sandbox in memory for merchants' tests, and the pytest plugin that hands it out (`plugin.py`).
+"""A whole sandbox in memory for merchants' tests, the pytest plugin that hands it out (`plugin.py`), and the fake
+provider for tests of adapters.
 
-Nothing heavy is imported before something of it is used: pytest loads the plugin in every run.
+Nothing heavy is imported before something of it is used: pytest loads the plugin in every run. The fake provider brings
+none of the sandbox.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ..fake_provider.faults import ProviderAnswer, ProviderFault
+    from ..fake_provider.provider import FakeProvider, HeldCall, ProviderRequest, is_read, is_write
     from .receivers import Delivery, Receiver
     from .sandbox import Sandbox, SandboxOptions
     from .stage import Stage, open_stage
 
-__all__ = ["Delivery", "Receiver", "Sandbox", "SandboxOptions", "Stage", "open_stage"]
+__all__ = [
+    "Delivery",
+    "FakeProvider",
+    "HeldCall",
+    "ProviderAnswer",
+    "ProviderFault",
+    "ProviderRequest",
+    "Receiver",
+    "Sandbox",
+    "SandboxOptions",
+    "Stage",
+    "is_read",
+    "is_write",
+    "open_stage",
+]
 
+_FAKE = {
+    "FakeProvider": "provider",
+    "HeldCall": "provider",
+    "ProviderAnswer": "faults",
+    "ProviderFault": "faults",
+    "ProviderRequest": "provider",
+    "is_read": "provider",
+    "is_write": "provider",
+}
 _ROOMS = {
     "Delivery": "receivers",
     "Receiver": "receivers",
@@ -23,9 +50,12 @@ _ROOMS = {
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _FAKE:
+        return getattr(import_module(f"..fake_provider.{_FAKE[name]}", __name__), name)
     if name not in _ROOMS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
 
     from ..gc_pause import gc_paused
 
