@@ -88,6 +88,12 @@ class InvoiceRequest(msgspec.Struct, frozen=True, kw_only=True):
     stands and returns the payer to the shop. None: there is no such page."""
     payer: InvoicePayer | None = None
     """With `wants_payer`, where the merchant said anything."""
+    account: str | None = None
+    """Whose money it will be: the merchant's account, below it the shop and the terminal. For adapters that know the
+    credentials of several (docs/adapters.md "Credentials of several merchants")."""
+    shop: str | None = None
+    terminal: str | None = None
+    """None: the payment goes by none."""
 
 
 class InvoiceKind(StrEnum):

@@ -27,6 +27,10 @@ class BindingRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A wish: who has not confirmed by then finds the binding CLOSED."""
     return_url: str | None = None
     """Where the payer comes back from a page of the provider, confirmed or not: our page of the subscription."""
+    account: str | None = None
+    """Whose subscription it is, as `InvoiceRequest` has it."""
+    shop: str | None = None
+    terminal: str | None = None
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True):

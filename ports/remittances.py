@@ -57,7 +57,9 @@ class RemittanceBank(Bank, Protocol):
 
         Raises: Refused, no money moved: `amount` (not above zero, or above `remittance_max_kopecks`), `recipient`
         (no such phone or bank), `operation` (the repeat asks for something else), or another word of the provider's;
-        OutcomeUnknown; Unavailable; NotConfigured; NotSupported.
+        OutcomeUnknown; Unavailable; NotConfigured; NotSupported. That our own balance at the provider is too small, or
+        a receiver's limit of the day is reached, is Unavailable, with `retry_after` where it is known: the client did
+        nothing wrong, and the money goes once there is some (docs/adapters.md "When the provider fails").
         """
         ...
 

@@ -9,7 +9,10 @@ import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.accounts.shops import create_shop
+from cambist.core.usecases.accounts.terminals import create_terminal
 from cambist.frontends.compose import Adapters
 from cambist.frontends.console.kinds.payments import _facts
 from cambist.ports.bank import Invoice, InvoiceKind, InvoicePayer, InvoiceRequest, InvoiceState, InvoiceStatus
@@ -158,6 +161,8 @@ async def test_and_from_the_page_of_a_binding_to_that_of_the_subscription() -> N
         made = await subscribed(opened)
         await opened.http.get(f"/s/{made['id']}")
     assert {request.return_url for request in asked} == {made["binding_url"]}
+    whose = {(request.account, request.shop, request.terminal) for request in asked}
+    assert whose == {(opened.account.account_id, opened.account.default_shop_id, None)}
 
 
 TOLD = {"client_phone": "+79990001122", "client_email": "anna@shop.example"}
@@ -222,3 +227,18 @@ async def test_a_bank_that_says_no_more_than_the_amount_is_as_good(house: TestHo
         None,
         None,
     )
+
+
+async def test_a_bank_is_told_whose_payment_it_is(house: TestHouse, bank: Says) -> None:
+    account = house.account
+    other = (await create_shop(house.ports, account.account_id, "Second", "0")).id
+    await house.create(mode="live")
+    await house.create({"shop_id": other}, mode="live")
+    await set_settings(house.ports, account.account_id, {"terminals": "true"})
+    terminal = await create_terminal(house.ports, account.account_id, TerminalWish(label="T"))
+    await house.create({"method_id": terminal.id}, mode="live")
+    assert [(request.account, request.shop, request.terminal) for request in bank.requests] == [
+        (account.account_id, account.default_shop_id, None),
+        (account.account_id, other, None),
+        (account.account_id, account.default_shop_id, terminal.id),
+    ]

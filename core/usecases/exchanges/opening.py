@@ -71,6 +71,7 @@ async def open_invoice(ports: Ports, exchange: Exchange) -> Exchange | None:
         amount_kopecks=exchange.amount_rub.kopecks,
         purpose=PURPOSE,
         expires_at=exchange.expires_at,
+        account=exchange.account_id,
     )
     invoice, failure = None, "unknown"
     try:

@@ -73,6 +73,9 @@ def _request(ports: Ports, payment: Payment, bank: Bank) -> InvoiceRequest:
         expires_at=payment.expires_at,
         return_url=ports.urls.payment_page(payment.id),
         payer=_payer(ports, payment) if bank.capabilities.wants_payer else None,
+        account=payment.account_id,
+        shop=payment.shop_id,
+        terminal=payment.method_id,
     )
 
 

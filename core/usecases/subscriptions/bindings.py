@@ -160,6 +160,9 @@ def _request(ports: Ports, payment: Payment) -> BindingRequest:
         purpose=payment.description or f"Payment {payment.id}",
         expires_at=payment.expires_at,
         return_url=ports.urls.subscription_page(payment.subscription_id or ""),
+        account=payment.account_id,
+        shop=payment.shop_id,
+        terminal=payment.method_id,
     )
 
 
