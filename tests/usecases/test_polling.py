@@ -143,6 +143,29 @@ async def test_one_that_is_away_is_left_alone_for_as_long_as_it_says(house: Test
     assert bank.moments(house, payment.id, payment.created_at)[:3] == [3.0, 63.0, pytest.approx(67.2)]
 
 
+@pytest.mark.parametrize("sends_notices", [True, False])
+async def test_the_last_look_is_tried_until_the_bank_answers_it(sends_notices: bool) -> None:
+    bank = TellsNothing(sends_notices=sends_notices)
+    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
+        bank.clock = house.ports.clock
+        payment = await made(house)
+        await house.work(6 * 3600 - 60)
+        bank.pay(payment.id)
+        bank.away.extend([None] * 5)
+        await house.work(3600)
+        assert (await house.payment(payment.id)).status == "paid"
+
+
+async def test_a_bank_that_never_answers_is_left_alone_after_a_day(house: TestHouse, bank: TellsNothing) -> None:
+    payment = await made(house)
+    bank.away.extend([None] * 10_000)
+    await house.work(25 * 3600)
+    bank.asked.clear()
+    await house.work(24 * 3600)
+    assert (await house.payment(payment.id)).status == "expired"
+    assert bank.asked == []
+
+
 class TestBindings:
     """A payer who binds waits at a page, too."""
 

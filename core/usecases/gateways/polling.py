@@ -13,12 +13,21 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.accounts.quota import WINDOW
 from ...domain.gateways.polling import Slot, late_poll_pause, poll_pause, slot_at
-from ...domain.payments.payments import Payment
-from ..schedule import FollowUp, hinted
-from ..simulated import is_simulated
+from ...domain.payments.payments import LATE_WINDOW, Payment, PaymentStatus
+from ..schedule import FollowUp, hinted, next_late_look
+from ..simulated import is_advanced_over, is_simulated
 from ..units import retrying
 
 log = logging.getLogger("cambist.gateways")
+
+LATE_LOOKS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
+"""After creation: when one that has lapsed is looked at once more, for late money whose notice was lost."""
+
+_UNHEARD, _UNHEARD_FOR = timedelta(minutes=10), timedelta(days=1)
+"""How often the last of these looks is tried at a bank that does not answer, and until when."""
+
+_PAGES = 60
+"""Looks a minute by which pages are counted: in slots of ten seconds."""
 
 _WAITED_FOR = timedelta(minutes=5)
 """After creation: as long as a payer is taken to be there."""
@@ -30,7 +39,9 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
     check_after: float | None = None
     """The bank's own word, in seconds."""
     turn: datetime | None = None
-    """When its turn is, where it was not asked because the bank was asked so often by then."""
+    """When to come back, where it was not asked because the bank was asked so often by then."""
+    is_heard: bool = True
+    """The bank said how it stands."""
 
 
 def next_poll(ports: Ports, payment: Payment, looked: Looked) -> datetime | None:
@@ -48,7 +59,19 @@ def next_poll(ports: Ports, payment: Payment, looked: Looked) -> datetime | None
     return now + (poll_pause(age) if now < payment.expires_at else late_poll_pause(age))
 
 
-async def next_turn(ports: Ports, payment: Payment) -> datetime | None:
+def next_late_poll(ports: Ports, payment: Payment, looked: Looked) -> datetime | None:
+    """When the bank of one that has lapsed is asked once more, for a payer who was late: by the same ladder, and at
+    moments of its own in case a notice was lost. The last look is tried for a day, until the bank answers it."""
+    now, poll = ports.clock.now(), next_poll(ports, payment, looked)
+    last = next_late_look(LATE_LOOKS, payment.created_at, now, advanced=is_advanced_over(ports, payment.bank))
+    if last is not None:
+        return last if poll is None else min(poll, last)
+    if looked.is_heard or now >= payment.created_at + _UNHEARD_FOR:
+        return None
+    return now + _UNHEARD if looked.turn is None and looked.check_after is None else poll
+
+
+async def turned_away(ports: Ports, payment: Payment) -> datetime | None:
     """Take one of the looks that the payment's bank may get. None: ask it now; else when to come back.
 
     Looks are kept for those whose payer waits and those at their deadline. Only live mode is counted: test accounts
@@ -59,7 +82,8 @@ async def next_turn(ports: Ports, payment: Payment) -> datetime | None:
         return None
     now = ports.clock.now()
     slot = slot_at(now, known.looks_per_minute)
-    is_kept_for = now < payment.created_at + _WAITED_FOR or now >= payment.expires_at
+    is_new, is_due = now < payment.created_at + _WAITED_FOR, now >= payment.expires_at
+    is_kept_for = payment.status is not PaymentStatus.EXPIRED and (is_new or is_due)
     if is_kept_for and await _take(ports, slot, f"looks:{payment.bank}:kept", slot.kept) <= slot.kept:
         return None
     number = await _take(ports, slot, f"looks:{payment.bank}:common", slot.common)
@@ -73,7 +97,7 @@ async def hurry_look(ports: Ports, watch: FollowUp, payment: Payment) -> None:
     if payment.mode is not Mode.LIVE or payment.bank_reference is None or is_simulated(ports, payment.bank):
         return
     now = ports.clock.now()
-    if await _take(ports, slot_at(now, WINDOW), f"page:{payment.id}", 1) > 1:
+    if await _take(ports, slot_at(now, _PAGES), f"page:{payment.id}", 1) > 1:
         return
 
     async def work(unit: Unit) -> None:

@@ -13,18 +13,16 @@ from ....ports.faults import NO_ANSWER, Unavailable
 from ....ports.jobs import Job
 from ...domain.errors import Refusal
 from ...domain.payments.payments import (
-    LATE_WINDOW,
     FailureReason,
     Opening,
     Payment,
     PaymentStatus,
 )
 from ...domain.payments.reports import Report
-from ..gateways.polling import Looked, next_poll, next_turn
+from ..gateways.polling import Looked, next_late_poll, next_poll, turned_away
 from ..gateways.watch import at_bank
 from ..operations.repeating import may_repeat
-from ..schedule import ASK_AGAIN, next_late_look, pause_after, reschedule_at
-from ..simulated import is_advanced_over
+from ..schedule import ASK_AGAIN, pause_after, reschedule_at
 from .moves import apply, read_arrivals, read_failure
 from .opening import find_at_bank, open_at_bank, take_back
 
@@ -38,9 +36,6 @@ _REPORTED: dict[InvoiceStatus, PaymentStatus] = {
     InvoiceStatus.CANCELLED: _S.CANCELLED,
     InvoiceStatus.EXPIRED: _S.EXPIRED,
 }
-
-LATE_LOOKS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
-"""After creation: when an expired payment is looked at once more, for a late payment whose notice was lost."""
 
 _BANK_AWAY = timedelta(seconds=30)
 
@@ -81,14 +76,14 @@ async def watch(ports: Ports, job: Job) -> None:
 async def _look_or_expire(ports: Ports, payment: Payment) -> tuple[Payment, Looked]:
     """A bank that is away, or was asked too often already, keeps no payment pending past its deadline: `expired` allows
     a late success."""
-    turn = await next_turn(ports, payment)
+    turn = await turned_away(ports, payment)
     if turn is not None:
-        return await _expire_if_due(ports, payment), Looked(turn=turn)
+        return await _expire_if_due(ports, payment), Looked(turn=turn, is_heard=False)
     try:
         state = await _ask(ports, payment)
     except NO_ANSWER as fault:
         wait = fault.retry_after if isinstance(fault, Unavailable) else None
-        return await _expire_if_due(ports, payment), Looked(check_after=wait)
+        return await _expire_if_due(ports, payment), Looked(check_after=wait, is_heard=False)
     after = await apply(ports, payment.id, _report(state)) or payment
     if after.status is _S.EXPIRED and state.status is InvoiceStatus.OPEN:
         await _close_at_bank(ports, after)
@@ -147,10 +142,9 @@ def next_look(ports: Ports, payment: Payment, looks: int, looked: Looked) -> dat
         return now + pause_after(looks)
     if payment.status not in MAY_BE_PAID:
         return None
-    poll = next_poll(ports, payment, looked)
     if payment.status is _S.EXPIRED:
-        late = next_late_look(LATE_LOOKS, payment.created_at, now, advanced=is_advanced_over(ports, payment.bank))
-        return late if poll is None or late is None else min(poll, late)
+        return next_late_poll(ports, payment, looked)
+    poll = next_poll(ports, payment, looked)
     if poll is None:
         return max(payment.expires_at, now + _BANK_AWAY)
     return min(poll, payment.expires_at) if now < payment.expires_at else poll

@@ -13,7 +13,7 @@ from ....ports.faults import NO_ANSWER, Unavailable
 from ....ports.jobs import Job
 from ....ports.mandates import MandateState
 from ....ports.storage import Unit
-from ...domain.payments.payments import LATE_WINDOW, BindingCharge, Payment, PaymentStatus, PaymentTrigger
+from ...domain.payments.payments import BindingCharge, Payment, PaymentStatus, PaymentTrigger
 from ...domain.payments.reports import Decision
 from ...domain.subscriptions.binding_reports import (
     TOOK_MONEY,
@@ -27,12 +27,12 @@ from ...domain.subscriptions.binding_reports import (
 from ...domain.subscriptions.moves import Mandate
 from ...domain.subscriptions.periods import current_period
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
-from ..gateways.polling import Looked, next_poll, next_turn
+from ..gateways.polling import Looked, next_late_poll, next_poll, turned_away
 from ..gateways.watch import watched
 from ..operations.repeating import may_repeat
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
 from ..payments.recurring import any_subscription, bound_by, save_subscription
-from ..schedule import next_late_look, reschedule
+from ..schedule import reschedule
 from ..sealed import mandate_place
 from ..simulated import is_advanced_over
 from ..units import retrying
@@ -51,9 +51,6 @@ PAYER_LOOKS = timedelta(minutes=10)
 """How often the bank is asked about a binding that waits for its payer: at its deadline at the latest."""
 ADVANCED_LOOKS = timedelta(days=1)
 """The same where a sandbox clock is advanced over it (simulated.py)."""
-
-LATE_LOOKS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
-"""After creation: when one that has lapsed is looked at once more, for a payer who confirmed late."""
 
 _OVER = (PaymentStatus.EXPIRED, PaymentStatus.CANCELLED, PaymentStatus.FAILED)
 
@@ -181,14 +178,14 @@ async def watch_binding(ports: Ports, job: Job) -> None:
 async def look_or_lapse(ports: Ports, payment: Payment) -> tuple[Payment, Looked]:
     """Ask the bank about a binding that has its reference. A bank that is away, or was asked too often already, keeps
     none pending past its deadline: `expired` allows a late success."""
-    turn = await next_turn(ports, payment)
+    turn = await turned_away(ports, payment)
     if turn is not None:
-        return await _lapse_if_due(ports, payment), Looked(turn=turn)
+        return await _lapse_if_due(ports, payment), Looked(turn=turn, is_heard=False)
     try:
         state = await _ask(ports, payment)
     except NO_ANSWER as fault:
         wait = fault.retry_after if isinstance(fault, Unavailable) else None
-        return await _lapse_if_due(ports, payment), Looked(check_after=wait)
+        return await _lapse_if_due(ports, payment), Looked(check_after=wait, is_heard=False)
     return await _take(ports, payment, state), Looked(check_after=state.check_after)
 
 
@@ -234,9 +231,9 @@ def next_look(
     ports: Ports, payment: Payment, subscription: Subscription, looks: int, looked: Looked
 ) -> datetime | None:
     """When the bank is asked about this binding again by ourselves; None: only its notices count from now on."""
-    now, advanced = ports.clock.now(), is_advanced_over(ports, payment.bank)
+    now = ports.clock.now()
     poll = next_poll(ports, payment, looked)
-    payer_looks = ADVANCED_LOOKS if advanced else PAYER_LOOKS
+    payer_looks = ADVANCED_LOOKS if is_advanced_over(ports, payment.bank) else PAYER_LOOKS
     step = ASK_AGAIN[min(max(looks, 1), len(ASK_AGAIN)) - 1]
     if payment.bank_reference is None and payment.status in WAITING:
         return min(now + step, max(payment.expires_at, now + ASK_AGAIN[0]))
@@ -244,8 +241,7 @@ def next_look(
         wait = step if payment.bank_link is None and payment.qr_payload is None else payer_looks
         return min(poll or now + wait, max(payment.expires_at, now + ASK_AGAIN[1]))
     if payment.status in _OVER:
-        late = next_late_look(LATE_LOOKS, payment.created_at, now, advanced=advanced)
-        return late if poll is None or late is None else min(poll, late)
+        return next_late_poll(ports, payment, looked)
     waits = subscription.status is SubscriptionStatus.PENDING_BINDING
     if waits and payment.status in (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.AMOUNT_MISMATCH):
         # Paid and not bound, or under review: the mandate, or the review's end, may still come.
