@@ -181,6 +181,7 @@ class Service:
                 watch=watch,
                 pages_per_minute=settings.pages_per_minute,
                 notices_per_minute=settings.notices_per_minute,
+                has_front=False,
             )
         )
 

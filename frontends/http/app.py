@@ -13,6 +13,7 @@ from .door.errors import HANDLERS
 from .door.operation import AppContext
 from .door.routing import Application
 from .door.streams import WindowStreams
+from .front import front_router
 from .health import Doctor, probe_handlers
 from .notices import PER_MINUTE as NOTICES_PER_MINUTE
 from .notices import NoticeDoor, notices_router
@@ -34,12 +35,14 @@ def create_app(
     is_leaving: Callable[[], bool] = lambda: False,
     pages_per_minute: int = PER_MINUTE,
     notices_per_minute: int = NOTICES_PER_MINUTE,
+    has_front: bool = True,
 ) -> ASGIApp:
     """The whole HTTP face of a house, as one ASGI application. It opens and closes nothing: that is compose's.
 
     Whoever stops the server ends the `streams` first (see WindowStreams), and says by `is_leaving` that balancers shall
     go elsewhere. Requests are counted, traced and logged by
-    `watch`; of pages and notices a client address may have so many a minute.
+    `watch`; of pages and notices a client address may have so many a minute. With `has_front` browsers get a page
+    at `/`; a program that mounts the face has a front of its own.
     """
     streams = streams or WindowStreams()
     watch = watch or RequestWatch(ports.clock)
@@ -57,6 +60,7 @@ def create_app(
             *probe_handlers(doctor, is_leaving),
             openapi_handler(ports),
             docs_router(ports),
+            *([front_router(ports, limit)] if has_front else []),
         ],
         exception_handlers=dict(HANDLERS),
         openapi_config=None,

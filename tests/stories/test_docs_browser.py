@@ -1,5 +1,7 @@
 """The API reference in a real browser: search, light and dark, a phone's width, and nobody else asked for anything."""
 
+from typing import Literal
+
 import pytest
 from playwright.async_api import Browser, expect
 
@@ -34,6 +36,29 @@ async def test_the_reference_is_searched_read_in_the_dark_and_on_a_phone(browser
         assert dark != light
         await page.reload()
         assert await page.evaluate(ground) == dark, "the choice is kept"
+        assert [url for url in asked if not url.startswith(base)] == []
+        assert said == []
+        await page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_the_first_page_fits_a_phone_and_leads_to_the_reference(
+    browser: Browser, scheme: Literal["light", "dark"]
+) -> None:
+    """docs/operations.md "The first page"."""
+    async with running(Settings(database_url="memory://", port=0), works=False) as service:
+        base = service.house.settings.base_url
+        page = await browser.new_page(viewport={"width": 360, "height": 740}, color_scheme=scheme)
+        asked: list[str] = []
+        said: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda message: said.append(message.text))
+        await page.goto(f"{base}/")
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+        dark = await page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+        assert dark is (scheme == "dark")
+        await page.click("text=API reference")
+        await expect(page.locator("#create_payment")).to_be_visible()
         assert [url for url in asked if not url.startswith(base)] == []
         assert said == []
         await page.close()

@@ -17,7 +17,12 @@ from ..door.routing import Router
 from ..payer.pages import HEADERS
 from ..templates import read_asset
 
-_ASSETS = {"docs.css": "text/css", "docs.js": "text/javascript", "mark.svg": "image/svg+xml"}
+_ASSETS = {
+    "docs.css": "text/css",
+    "docs.js": "text/javascript",
+    "front.css": "text/css",
+    "mark.svg": "image/svg+xml",
+}
 _HEADERS = {**HEADERS, "Cache-Control": "no-cache"}
 """As the payer window's, so that nothing from elsewhere can run; but nothing on this page is private."""
 
@@ -41,17 +46,20 @@ def openapi_handler(ports: Ports) -> HTTPRouteHandler:
     return openapi
 
 
+def linked_assets(at: str) -> Callable[[str], str]:
+    """The addresses of what `docs_router` serves below, for a page that finds it at this path."""
+    tags = {name: read_asset(name, media_type).tag for name, media_type in _ASSETS.items()}
+    return lambda name: f"{at}/assets/{name}?v={tags[name]}"
+
+
 def docs_router(ports: Ports) -> Router:
     """The page, and what it loads."""
     assets = {name: read_asset(name, media_type) for name, media_type in _ASSETS.items()}
 
-    def link(name: str) -> str:
-        return f"docs/assets/{name}?v={assets[name].tag}"
-
     def make() -> bytes:
         from .docs_page import docs_page
 
-        return docs_page(ports.urls.base_url, link)
+        return docs_page(ports.urls.base_url, linked_assets("docs"))
 
     page = _Once(make)
 
