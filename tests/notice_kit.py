@@ -95,9 +95,8 @@ async def hearing(
     database: str = "memory://", *, networks: tuple[str, ...] = (), mode: str = "live", **settings: Any
 ) -> AsyncIterator[World]:
     """A service on this database, whose bank of this mode is the example's."""
-    provider = Provider()
-    async with cambist.open() as aside:
-        bank = Hearing(aside.tools(), "https://bank.example", TOKEN, transport=provider)
+    async with cambist.open() as aside, Provider() as provider:
+        bank = Hearing(aside.tools(), provider.url, TOKEN)
         bank.networks = networks
         adapters = cambist.Adapters(banks={cambist.Mode(mode): [bank]})
         told = msgspec.structs.replace(cambist.Settings(database_url=database), **settings)
@@ -127,8 +126,8 @@ async def watched(kind: type[Hearing] = Hearing, notices_per_minute: int = PER_M
     """A house in memory whose live bank is the example's, of this kind."""
     clock = VirtualClock(START)
     telemetry = Telemetry(clock)
-    async with cambist.open() as aside:
-        bank = kind(aside.tools(), "https://bank.example", TOKEN, transport=Provider())
+    async with cambist.open() as aside, Provider() as provider:
+        bank = kind(aside.tools(), provider.url, TOKEN)
         adapters = cambist.Adapters(banks={cambist.Mode.LIVE: [bank]})
         settings = cambist.Settings(database_url="memory://")
         async with open_house(settings, clock=clock, adapters=adapters, telemetry=telemetry) as house:

@@ -18,7 +18,7 @@ import hmac
 import os
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import msgspec
@@ -44,6 +44,8 @@ from cambist.ports import (
     Unavailable,
 )
 
+A = TypeVar("A")
+
 NAME = "example"
 """Stored with every payment that goes this way: never change it."""
 
@@ -64,16 +66,41 @@ class _Told(msgspec.Struct):
     """The idempotency key of what it is about: our operation."""
 
 
+class _Made(msgspec.Struct):
+    """The provider's answers are decoded into what is needed of them: one without it cannot be read."""
+
+    id: str
+    qr: str
+
+
+class _Came(msgspec.Struct):
+    id: str
+    amount: int
+    at: datetime
+
+
+class _Shown(msgspec.Struct):
+    status: str
+    transfers: list[_Came]
+
+
+class _Sent(msgspec.Struct):
+    status: str
+    error: str | None = None
+
+
+class _Account(msgspec.Struct):
+    account: str
+
+
 class ExampleBank:
     """Fills cambist.ports.Bank, and Notices."""
 
-    def __init__(
-        self, tools: cambist.Tools, url: str, token: str, transport: httpx.AsyncBaseTransport | None = None
-    ) -> None:
+    def __init__(self, tools: cambist.Tools, url: str, token: str) -> None:
         self._notes = tools.notebook(NAME, Invoice)
         self._token = token
         headers = {"Authorization": f"Bearer {token}"}
-        self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=20, transport=transport)
+        self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=15)
 
     def __repr__(self) -> str:
         return "<ExampleBank>"
@@ -110,8 +137,7 @@ class ExampleBank:
             "purpose": request.purpose,
             "expires_at": request.expires_at.isoformat(),
         }
-        made = await self._write("/invoices", request.operation, body)
-        invoice = _invoice(made)
+        invoice = _invoice(await self._write("/invoices", request.operation, body, _Made))
         with suppress(Unavailable):  # the provider can be asked by our operation, too
             await self._notes.remember(request.operation, invoice)
         return invoice
@@ -121,40 +147,38 @@ class ExampleBank:
         noted = await self._notes.read(operation)
         if noted is not None:
             return noted
-        found = await self._read("/invoices/by-key", key=operation)
+        found = await self._read("/invoices/by-key", _Made, key=operation)
         return None if found is None else _invoice(found)
 
     async def invoice_state(self, reference: str) -> InvoiceState:
-        found = await self._read(f"/invoices/{reference}")
+        found = await self._read(f"/invoices/{reference}", _Shown)
         if found is None:
             raise Refused("the bank knows no such invoice", reason="not_found")
-        status = _STATUSES.get(found["status"], InvoiceStatus.PROCESSING)
-        transfers = tuple(
-            Transfer(id=each["id"], amount_kopecks=each["amount"], at=datetime.fromisoformat(each["at"]))
-            for each in found["transfers"]
-        )
+        status = _STATUSES.get(found.status, InvoiceStatus.PROCESSING)
+        transfers = tuple(Transfer(id=each.id, amount_kopecks=each.amount, at=each.at) for each in found.transfers)
         failure = "declined_by_bank" if status is InvoiceStatus.FAILED else None
         return InvoiceState(reference=reference, status=status, transfers=transfers, failure=failure)
 
     async def refund(self, request: RefundRequest) -> RefundState:
         body = {"invoice": request.reference, "amount": request.amount_kopecks, "transfer": request.transfer}
-        return _refund(await self._write("/refunds", request.operation, body))
+        return _refund(await self._write("/refunds", request.operation, body, _Sent))
 
     async def find_refund(self, operation: str) -> RefundState | None:
-        found = await self._read("/refunds/by-key", key=operation)
+        found = await self._read("/refunds/by-key", _Sent, key=operation)
         return None if found is None else _refund(found)
 
     async def check(self) -> None:
         """Asked at the start and by `cambist doctor`: does the provider take our token?"""
-        if await self._read("/me") is None:
+        if await self._read("/me", _Account) is None:
             raise NotConfigured("the bank knows no account of ours")
 
     async def close(self) -> None:
         """The house closes what it made."""
         await self._http.aclose()
 
-    async def _write(self, path: str, operation: str, body: dict[str, Any]) -> Any:
+    async def _write(self, path: str, operation: str, body: dict[str, Any], kind: type[A]) -> A:
         """One operation and its three ends."""
+        self._check_open()
         try:
             answer = await self._http.post(path, json=body, headers={"Idempotency-Key": operation})
         except _NOT_SENT as error:
@@ -166,25 +190,33 @@ class ExampleBank:
             raise Unavailable("the bank is busy", retry_after=_retry_after(answer))  # it says that it did not look
         if 400 <= answer.status_code < 500:
             raise Refused("the bank refused", reason=_reason(answer))
-        if answer.status_code >= 500:
-            raise OutcomeUnknown(f"the bank answered {answer.status_code}")
+        if not answer.is_success:
+            raise OutcomeUnknown(f"the bank answered {answer.status_code}")  # a 5xx, or a redirect to anywhere
         try:
-            return answer.json()
-        except ValueError as error:
+            return msgspec.json.decode(answer.content, type=kind)
+        except (ValueError, RecursionError) as error:
             raise OutcomeUnknown("the bank's answer cannot be read") from error
 
-    async def _read(self, path: str, **params: str) -> Any:
+    async def _read(self, path: str, kind: type[A], **params: str) -> A | None:
         """A failed read is Unavailable, whatever failed: it says nothing about the operation. Only a token that is not
         taken is told apart, because it is for an operator to mend."""
+        self._check_open()
         try:
             answer = await self._http.get(path, params=params)
             _check_token(answer)
             if answer.status_code == 404:
                 return None
-            answer.raise_for_status()
-            return answer.json()
-        except (httpx.HTTPError, ValueError) as error:
+            if answer.status_code == 429:
+                raise Unavailable("the bank is busy", retry_after=_retry_after(answer))
+            answer.raise_for_status()  # a redirect raises, too
+            return msgspec.json.decode(answer.content, type=kind)
+        except (httpx.HTTPError, ValueError, RecursionError) as error:
             raise Unavailable("the bank did not answer a question") from error
+
+    def _check_open(self) -> None:
+        """What is asked while the house closes was certainly not sent."""
+        if self._http.is_closed:
+            raise Unavailable("the adapter is closed")
 
 
 def _check_token(answer: httpx.Response) -> None:
@@ -198,12 +230,12 @@ def _retry_after(answer: httpx.Response) -> float | None:
     return float(said) if said.isdecimal() else None
 
 
-def _invoice(said: Any) -> Invoice:
-    return Invoice(reference=said["id"], payload=said["qr"], link=said["qr"])
+def _invoice(said: _Made) -> Invoice:
+    return Invoice(reference=said.id, payload=said.qr, link=said.qr)
 
 
-def _refund(said: Any) -> RefundState:
-    return RefundState(status=_REFUNDS.get(said["status"], RefundStatus.PROCESSING), failure=said.get("error"))
+def _refund(said: _Sent) -> RefundState:
+    return RefundState(status=_REFUNDS.get(said.status, RefundStatus.PROCESSING), failure=said.error)
 
 
 def _reason(answer: httpx.Response) -> str:

@@ -24,21 +24,23 @@ class ExampleBench(BankBench):
 
     secrets = (TOKEN,)
 
-    def __init__(self, tools: cambist.Tools) -> None:
+    def __init__(self, tools: cambist.Tools, books: Provider) -> None:
         self.tools = tools
-        self.provider = Provider()
-        self.bank = self.made = ExampleBank(tools, "https://bank.example", TOKEN, transport=self.provider)
+        self.provider = self.books = books
+        self.banks: list[ExampleBank] = []
+        self.bank = self.made = self.another()
+
+    def another(self) -> ExampleBank:
+        self.banks.append(ExampleBank(self.tools, self.books.url, TOKEN))
+        return self.banks[-1]
 
     async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:  # noqa: ARG002 - the bench's signature
-        self.provider.pay(operation, kopecks, self.clock.now().isoformat())
+        self.books.pay(operation, kopecks, self.clock.now().isoformat())
 
     async def notice(self, operation: str) -> InboundNotice:
-        body, headers = self.provider.notice(operation, TOKEN)
+        body, headers = self.books.notice(operation, TOKEN)
         lower = {name.lower(): value for name, value in headers.items()}
         return InboundNotice(headers=lower, body=body, query={}, address="203.0.113.5")
-
-    async def lose_next_answer(self, *, done: bool) -> None:
-        self.provider.lose = done
 
     async def forget(self) -> None:
         async with self.tools.storage.unit() as unit:
@@ -49,16 +51,11 @@ class ExampleBench(BankBench):
     async def pass_time(self, span: timedelta) -> None:
         """This provider keeps its keys for ever."""
 
-    async def refuse_credentials(self) -> None:
-        self.provider.revoked = True
-
-    async def be_away(self) -> None:
-        self.provider.away = True
-
 
 @pytest.fixture
 async def bank_bench() -> AsyncIterator[BankBench]:
-    async with cambist.open() as service:
-        bench = ExampleBench(service.tools())
+    async with cambist.open() as service, Provider() as books:
+        bench = ExampleBench(service.tools(), books)
         yield bench
-        await bench.made.close()
+        for bank in bench.banks:
+            await bank.close()

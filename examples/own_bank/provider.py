@@ -1,5 +1,5 @@
-"""The imaginary provider that bank.py speaks to, as a fake for tests: an httpx transport that keeps its books in
-memory, posts notices, and can lose answers or be away."""
+"""The imaginary provider that bank.py speaks to, as a fake for tests: it keeps its books in memory and posts notices;
+what goes wrong on the wire is the FakeProvider's."""
 
 import hashlib
 import hmac
@@ -8,40 +8,22 @@ from typing import Any
 
 import httpx
 
+from cambist.testing import FakeProvider, ProviderAnswer, ProviderRequest
 
-class Provider(httpx.AsyncBaseTransport):
+
+class Provider(FakeProvider):
     """Every key makes one thing, however often it is sent."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.invoices: dict[str, dict[str, Any]] = {}
         self.refunds: dict[str, dict[str, Any]] = {}
-        self.away = False
-        self.revoked = False
-        """The token is not taken any more."""
-        self.lose: bool | None = None
-        """The next writing call gets no answer: True, it is carried out; False, it is not."""
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if self.away:
-            raise httpx.ConnectError("no route", request=request)
-        if self.revoked:
-            return httpx.Response(401)
-        parts = request.url.path.strip("/").split("/")
-        if parts == ["me"]:
-            return httpx.Response(200, json={"account": "example"})
-        if request.method == "GET":
-            books = self.invoices if parts[0] == "invoices" else self.refunds
-            found = books.get(request.url.params["key"]) if parts[1] == "by-key" else self._by_id(parts[1])
-            return httpx.Response(404) if found is None else httpx.Response(200, json=found)
-        lose, self.lose = self.lose, None
-        if lose is False:
-            raise httpx.ReadTimeout("no answer", request=request)
-        body = json.loads(await request.aread())
-        key = request.headers["Idempotency-Key"]
-        answer = self._invoice(key, body) if parts[0] == "invoices" else self._refund(key, body)
-        if lose:
-            raise httpx.ReadTimeout("no answer", request=request)
-        return answer
+        self.on("GET", "/me", lambda _: ProviderAnswer.of_json({"account": "example"}))
+        self.on("POST", "/invoices", self.make_invoice)
+        self.on("GET", "/invoices/{id}", lambda request: _found(self._by_id(request.parts["id"])))
+        self.on("GET", "/invoices/by-key", lambda request: _found(self.invoices.get(request.query["key"])))
+        self.on("POST", "/refunds", self._refund)
+        self.on("GET", "/refunds/by-key", lambda request: _found(self.refunds.get(request.query["key"])))
 
     @staticmethod
     def notice(key: str, token: str) -> tuple[bytes, dict[str, str]]:
@@ -65,24 +47,34 @@ class Provider(httpx.AsyncBaseTransport):
     def _by_id(self, reference: str) -> dict[str, Any] | None:
         return next((each for each in self.invoices.values() if each["id"] == reference), None)
 
-    def _invoice(self, key: str, body: dict[str, Any]) -> httpx.Response:
-        if body["amount"] <= 0:
-            return httpx.Response(422, json={"reason": "amount"})
+    def make_invoice(self, request: ProviderRequest) -> ProviderAnswer:
+        """Make one, or show the one of this key."""
+        if json.loads(request.body)["amount"] <= 0:
+            return _refused("amount")
         number = len(self.invoices) + 1
         made = {"id": f"inv-{number}", "qr": f"https://qr.nspk.example/{number}", "status": "new", "transfers": []}
-        return httpx.Response(200, json=self.invoices.setdefault(key, made))
+        return ProviderAnswer.of_json(self.invoices.setdefault(request.headers["idempotency-key"], made))
 
-    def _refund(self, key: str, body: dict[str, Any]) -> httpx.Response:
+    def _refund(self, request: ProviderRequest) -> ProviderAnswer:
+        body, key = json.loads(request.body), request.headers["idempotency-key"]
         if key in self.refunds:
-            return httpx.Response(200, json=self.refunds[key])
+            return ProviderAnswer.of_json(self.refunds[key])
         invoice = self._by_id(body["invoice"])
         if invoice is None:
-            return httpx.Response(422, json={"reason": "not_found"})
+            return _refused("not_found")
         came = sum(each["amount"] for each in invoice["transfers"])
         gone = sum(each["amount"] for each in self.refunds.values() if each["invoice"] == invoice["id"])
         if not came:
-            return httpx.Response(422, json={"reason": "not_paid"})
+            return _refused("not_paid")
         if not 0 < body["amount"] <= came - gone:
-            return httpx.Response(422, json={"reason": "amount"})
+            return _refused("amount")
         self.refunds[key] = {"status": "sent", "amount": body["amount"], "invoice": invoice["id"]}
-        return httpx.Response(200, json=self.refunds[key])
+        return ProviderAnswer.of_json(self.refunds[key])
+
+
+def _found(what: dict[str, Any] | None) -> ProviderAnswer:
+    return ProviderAnswer(status=404) if what is None else ProviderAnswer.of_json(what)
+
+
+def _refused(reason: str) -> ProviderAnswer:
+    return ProviderAnswer.of_json({"reason": reason}, status=422)

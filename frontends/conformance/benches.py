@@ -23,6 +23,8 @@ from ...ports.notices import InboundNotice
 from ...ports.notifier import Notifier
 from ...ports.payouts import SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
+from ..fake_provider.faults import ProviderFault
+from ..fake_provider.provider import FakeProvider, HeldCall, ProviderRequest, is_write
 from .searching import searched
 
 
@@ -71,6 +73,8 @@ class BankBench:
     """How many the provider lists at once, where the adapter has to list: the suites make more than two pages."""
     signs_notices = True
     """What its provider posts is signed, so that the adapter itself tells forged ones."""
+    provider: FakeProvider | None = None
+    """The provider that the adapter speaks to, where it is such a fake: it plays all that goes wrong on the wire."""
 
     @property
     def bank(self) -> Bank:
@@ -95,17 +99,48 @@ class BankBench:
         """What the provider posts when something happened to this operation, as it arrives."""
         _unplayed("notices")
 
+    def is_write(self, request: ProviderRequest) -> bool:
+        """Whether this changes anything at the provider; override it where reads are POSTs, too."""
+        return is_write(request)
+
+    async def spoil_write(self, fault: ProviderFault, *, retry_after: int | datetime | None = None) -> None:
+        """The next writing call meets this fault, and is carried out if `fault.done`."""
+        self._fake("faults of writing calls").next(fault, matching=self.is_write, retry_after=retry_after)
+
+    async def spoil_reads(self, fault: ProviderFault) -> None:
+        """All reading calls meet this fault, until `recover`."""
+        provider = self._fake("faults of reading calls")
+        provider.next(fault, matching=lambda request: not self.is_write(request), always=True)
+
+    async def recover(self) -> None:
+        """No call meets a fault any more."""
+        self._fake("faults that end").recover()
+
+    async def hold_next_write(self, *, done: bool) -> HeldCall:
+        """The next writing call gets no answer before it is released; it is carried out before (`done`) or after it."""
+        return self._fake("answers that are slow").hold_next(matching=self.is_write, done=done)
+
+    def another(self) -> Bank:
+        """Another adapter of the same name, over the same storage, as the next process has it."""
+        _unplayed("a second process")
+
+    def _fake(self, what: str) -> FakeProvider:
+        if self.provider is None:
+            _unplayed(what)
+        return self.provider
+
     async def lose_next_answer(self, *, done: bool) -> None:
         """The next writing call gets no answer; `done`: the bank has carried it out all the same."""
-        _unplayed("answers that are lost")
+        lost = ProviderFault.LOST_AFTER if done else ProviderFault.LOST_BEFORE
+        self._fake("answers that are lost").next(lost, matching=self.is_write)
 
     async def be_away(self) -> None:
         """No connection to the bank can be made from now on."""
-        _unplayed("a bank that is away")
+        self._fake("a bank that is away").be_away()
 
     async def refuse_credentials(self) -> None:
         """The bank does not take the adapter's credentials from now on."""
-        _unplayed("credentials that are refused")
+        self._fake("credentials that are refused").next(ProviderFault.UNAUTHORIZED, always=True)
 
     async def forget(self) -> None:
         """What the adapter has noted in our storage is lost, as where a database was restored from an older backup; the

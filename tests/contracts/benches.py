@@ -30,6 +30,7 @@ from cambist.frontends.conformance.benches import (
 )
 from cambist.frontends.conformance.operation_ids import binding_id
 from cambist.ports.bank import (
+    Bank,
     BankCapabilities,
     Invoice,
     InvoiceRequest,
@@ -59,6 +60,7 @@ class SimulatedBench(BankBench):
     def __init__(self, capabilities: BankCapabilities | None = None) -> None:
         self.world = bank_kit.World()
         self.clock = self.world.clock
+        self._capabilities = capabilities
         self.bank = self.simulated = self.world.bank(capabilities=capabilities)
         script = self.world.script
         # One row of twists for all writing calls: the next one, whichever it is, loses its answer.
@@ -67,6 +69,9 @@ class SimulatedBench(BankBench):
             self._writes
         )
         self._failing = False
+
+    def another(self) -> Bank:
+        return self.world.bank(capabilities=self._capabilities)
 
     async def forget(self) -> None:
         """Its notes are the provider's own books."""

@@ -12,6 +12,7 @@ from cambist.frontends.conformance.bank.notices import TestNotices as Suite
 from cambist.frontends.conformance.hearing import Told
 from cambist.ports import Forged, Heard, InboundNotice, Notice
 from examples.own_bank.conftest import TOKEN, ExampleBench
+from examples.own_bank.provider import Provider
 
 Hear = Callable[[InboundNotice], Awaitable[Heard]]
 
@@ -78,7 +79,7 @@ async def test_a_broken_rule_fails_its_test(
     breaker: Callable[[Hear], Hear], rule: str, more: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with cambist.open() as service:
-        bench = ExampleBench(service.tools())
+        bench = ExampleBench(service.tools(), Provider())
         notice = await bench.notice("pay_conformance_1")
         told = Told(bench.made, notice, "pay_conformance_1", "pay_conformance_2", signed=True, secrets=bench.secrets)
         await getattr(Suite(), rule)(told, **more)

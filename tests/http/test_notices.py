@@ -78,7 +78,7 @@ async def test_a_provider_that_does_not_answer_our_question_is_asked_again() -> 
         payment = await world.merchant.create_payment("490.00")
         world.pay(payment.id)
         await world.tell(payment.id)
-        world.provider.away = True
+        world.provider.be_away()
         await world.service.run_due()
         [job] = await world.jobs()
         assert 5 < (job.due - world.service.ports.clock.now()).total_seconds() <= 10, "by the ladder of such questions"

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import httpx
 import pytest
-from aiohttp import web
 
 from cambist.core.usecases.notice_intake import HEAR
 from cambist.frontends import plugins
 from cambist.ports.jobs import Job
+from cambist.testing import ProviderAnswer, ProviderRequest
 from examples.own_bank.bank import NAME
 from examples.own_bank.provider import Provider
 from tests.redis_servers import own_redis
@@ -35,25 +34,21 @@ PROVIDER_AT, STRANGER_AT = "203.0.113.5", "198.51.100.1"
 
 @dataclass
 class Bank:
-    """The provider on a socket of its own, and what it posts."""
+    """The provider, and what it posts."""
 
-    provider: Provider = field(default_factory=Provider)
-    url: str = ""
+    provider: Provider
     address: str = ""
     """As it was entered in the provider's cabinet."""
     hasty: bool = False
     """It posts a notice about each invoice before it answers the call that makes it."""
     answers: list[int] = field(default_factory=list)
 
-    async def handle(self, request: web.Request) -> web.Response:
-        """As the fake answers it."""
-        asked = httpx.Request(
-            request.method, str(request.url), headers=dict(request.headers), content=await request.read()
-        )
-        made = await self.provider.handle_async_request(asked)
-        if self.hasty and request.method == "POST":
-            self.answers.append(await self.tell(request.headers["Idempotency-Key"]))
-        return web.Response(status=made.status_code, body=await made.aread(), content_type="application/json")
+    async def make_invoice(self, request: ProviderRequest) -> ProviderAnswer:
+        """As the fake makes it."""
+        made = self.provider.make_invoice(request)
+        if self.hasty:
+            self.answers.append(await self.tell(request.headers["idempotency-key"]))
+        return made
 
     async def tell(
         self, operation: str, *, token: str = TOKEN, peer: str = PROVIDER_AT, address: str | None = None
@@ -72,17 +67,10 @@ class Bank:
 @asynccontextmanager
 async def open_bank() -> AsyncIterator[Bank]:
     """The provider answers inside."""
-    bank = Bank()
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", bank.handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    bank.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    try:
+    async with Provider() as provider:
+        bank = Bank(provider)
+        provider.on("POST", "/invoices", bank.make_invoice)
         yield bank
-    finally:
-        await runner.cleanup()
 
 
 @pytest.fixture
@@ -128,7 +116,7 @@ async def place(
     settings: dict[str, str], tmp_path: Path, package: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[tuple[Installation, Bank]]:
     async with open_bank() as bank:
-        monkeypatch.setenv("EXAMPLE_BANK_URL", bank.url)
+        monkeypatch.setenv("EXAMPLE_BANK_URL", bank.provider.url)
         with installation(tmp_path, True, **settings) as made:
             yield made, bank
 

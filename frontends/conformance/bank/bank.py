@@ -4,6 +4,7 @@ BankBench; what it cannot play is skipped. Mandates, charges and remittances hav
 from .claims import *  # noqa: F403 - their tests
 from .closing import *  # noqa: F403
 from .drawn import *  # noqa: F403
+from .faults import *  # noqa: F403
 from .invoices import *  # noqa: F403
 from .notices import *  # noqa: F403
 from .refunds import *  # noqa: F403
