@@ -23,8 +23,8 @@ from ...core.usecases.acts.decisions import Waits
 from ...ports.faults import OutcomeUnknown
 from .asking import NO_ANSWER, AskingDialog, background, note_slip, words
 from .context import ConsoleContext
-from .kinds.kinds import Change, ConsoleAct, Doing, Entry, Once
-from .texts import plain
+from .kinds.kinds import Change, ConsoleAct, Doing, Entry, Once, Tells
+from .texts import lines, plain
 
 _SCROLLS = {"up": -1, "down": 1, "pageup": -10, "pagedown": 10}
 
@@ -53,6 +53,8 @@ class ActDialog(AskingDialog[bool]):
             yield Label(self._act.title, id="title", markup=False)
             if self._record is not None:
                 yield Label(plain(self._record.id), id="object", markup=False)
+            if self._act.tells is not None:
+                yield Static("looking how much…", id="stakes", markup=False)
             yield Static(_table([*self._act.changes(self._record), *self._by_two({})]), id="changes")
             for entry in self._entries:
                 with Horizontal(classes="entry"):
@@ -72,6 +74,7 @@ class ActDialog(AskingDialog[bool]):
         self.query("Input, Select").first().focus()
         if any(entry.accounts for entry in self._entries):
             self._offer_accounts()
+        self._tell_stakes()
 
     @background("accounts")
     async def _offer_accounts(self) -> None:
@@ -82,13 +85,30 @@ class ActDialog(AskingDialog[bool]):
             if entry.accounts:
                 self.query_one(f"#entry-{entry.name}", Select).set_options(pairs)
 
+    def _tell_stakes(self) -> None:
+        """Read anew what is at stake, where something is, by what was entered so far."""
+        if self._act.tells is not None and not self._busy and not self._tried:
+            self._read_stakes(self._act.tells, self._given())
+
+    @background("stakes", exclusive=True)
+    async def _read_stakes(self, tells: Tells, given: Mapping[str, str]) -> None:
+        """How much, whose, and what will be left; that this could not be read is told, and the act can be done."""
+        try:
+            told: Table | Text = lines([*await self.answer(tells(self._shared.ports, self._record, given))])
+        except NO_ANSWER as fault:
+            told = Text(f"how much could not be read: {words(fault)}")
+        if not self._tried:
+            self.query_one("#stakes", Static).update(told)
+
     @on(Input.Changed)
     @on(Select.Changed)
-    def _follow(self) -> None:
+    def _follow(self, event: Input.Changed | Select.Changed) -> None:
         """Show what changes by what was entered so far."""
         if self._act.follows is not None and not self._tried:
             changes = self._act.follows(self._record, self._given())
             self.query_one("#changes", Static).update(_table([*changes, *self._by_two(self._given())]))
+        if event.control.id != "reason":
+            self._tell_stakes()
 
     def _by_two(self, given: Mapping[str, str]) -> list[Change]:
         """Says beforehand where one operator is not enough."""
@@ -173,7 +193,7 @@ class ActDialog(AskingDialog[bool]):
     async def _show(self, outcome: Once) -> None:
         """The secrets, this one time, instead of what was asked: nothing else is to be read now."""
         self._secrets = outcome.secrets
-        for each in self.query("#changes, .entry"):
+        for each in self.query("#changes, #stakes, .entry"):
             each.display = False
         await self.query_one("#secrets", Vertical).mount_all(
             Vertical(

@@ -20,7 +20,7 @@ from cambist.frontends.console.context import ConsoleContext
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.kinds.kinds import ConsoleAct
 from cambist.ports.bundle import FourEyes
-from tests.console.kit import SIZES, Sitting, sitting
+from tests.console.kit import SIZES, Sitting, mismatch, sitting
 from tests.console.seeds import OTHER, PHONE, TRON, everything_there_is
 from tests.invariants import everything
 from tests.refund_house import RefundHouse
@@ -68,26 +68,28 @@ async def told(refunds: RefundHouse) -> None:
 
 
 ROWS = (
-    Row("payment", "a", ("amount_mismatch", "60.00"), "60.00 RUB are credited", "payment", late=REFUSED),
-    Row("payment", "b", ("amount_mismatch", "back to the payer"), "is sent back", "payment.sent", late=REFUSED),
-    Row("refund", "a", ("pending", "processing"), "Approved", "refund"),
+    Row("payment", "a", ("amount_mismatch", "60.00 RUB of 100.00 RUB", "order-7", "waits for settlement"),
+        "60.00 RUB are credited", "payment", late=REFUSED),
+    Row("payment", "b", ("back to the payer", "60.00 RUB of", "as before"), "is sent back", "payment.sent",
+        late=REFUSED),
+    Row("refund", "a", ("pending", "processing", "of the payment", "RUB stay"), "Approved", "refund"),
     Row("refund", "b", ("pending", "rejected"), "Rejected: no money moves", "refund.second", late=REFUSED),
     Row("refund", "v", ("completed", "reversed"), "Reversed", "refund.done", late=REFUSED),
     Row("refund", "s", ("it failed, but was", "no"), "Noted", "refund.contradicted", late=REFUSED),
-    Row("withdrawal", "x", ("pending", "cancelled"), "Called off", "withdrawal", late=REFUSED),
-    Row("withdrawal", "n", ("network can move", "0, in a new payout"), "USDT. wd_", late="nothing to pay out",
+    Row("withdrawal", "x", ("pending", "does not go to", "cancelled"), "Called off", "withdrawal", late=REFUSED),
+    Row("withdrawal", "n", ("merchant ", "0, in a new payout"), "USDT. wd_", late="nothing to pay out",
         given={"account": "", "mode": "test"}),
-    Row("withdrawal", "v", ("stays cancelled", "0, in a new payout"), "USDT. wd_", "withdrawal.cancelled",
+    Row("withdrawal", "v", ("stays cancelled", "goes to", " USDT → 0.0"), "USDT. wd_", "withdrawal.cancelled",
         late="nothing to pay out", before=money),
     Row("withdrawal", "t", ("as signer and network say", "never signed twice"), "is ", "withdrawal.newest",
         late=None),
-    Row("account", "v", ("all of it", TRON), "USDT. wd_", "account", late="nothing to pay out",
+    Row("account", "v", ("goes to", TRON, " USDT → 0.0"), "USDT. wd_", "account", late="nothing to pay out",
         given={"mode": "test"}, before=money),
-    Row("batch", "s", ("paid", "settled, at one market rate"), "1 payments, 300.00 RUB", late=None,
-        given={"mode": "test", "what": "all paid by now"}, before=bill),
+    Row("batch", "s", ("1 payments of 1 merchants, 300.00 RUB", "settled, at one market rate"),
+        "1 payments, 300.00 RUB", late=None, given={"mode": "test", "what": "all paid by now"}, before=bill),
     Row("exchange", "x", ("awaiting_usdt", "cancelled"), "may begin another", "exchange.open", late=REFUSED),
-    Row("exchange", "b", ("7.00000000 USDT", "on its way back"), "7.00000000 USDT go back", "exchange", late=REFUSED,
-        given={"address": TRON}),
+    Row("exchange", "b", ("merchant ", "7.00000000 USDT → 0.00000000 USDT"), "7.00000000 USDT go back",
+        "exchange", late=REFUSED, given={"address": TRON}),
     Row("exchange", "c", ("awaits RUB by SBP", "of this moment"), "awaiting_rub: 1000.00 RUB", late="Not done. ",
         given={"account": "", "mode": "test", "amount": "1000.00", "phone": PHONE, "address": TRON}),
     Row("client", "b", ("verified", "blocked"), "Blocked: no exchange", "client", late="Nothing was done: it is so"),
@@ -95,7 +97,7 @@ ROWS = (
     Row("receiver", "a", ("1 webhook", "none"), "Sent again: 1", "receiver", late="Nothing is given up there",
         meanwhile=told),
     Row("event", "a", ("delivered", "pending, at once"), "It is sent again", "event", before=told),
-    Row("suspense", "b", ("30.00 RUB", "on its way back"), "30.00 RUB go back", "suspense"),
+    Row("suspense", "b", ("30.00 RUB → 0.00 RUB", "on its way back"), "30.00 RUB go back", "suspense"),
     Row("gateway", "s", ("operational", "degraded"), "It is degraded", "gateway",
         given={"status": "degraded", "why": "maintenance"}),
     Row("account", "n", ("takes payments at once", "shown once"), "shown this once", late=None,
@@ -194,7 +196,7 @@ async def done(shared: Sitting, row: Row, act: ConsoleAct, given: dict[str, str]
         assert "Still needed: Reason" in shared.shown()
         assert await everything(shared.ports, AuditEntry) == before
     shared.fill(reason, given)
-    await shared.pilot.pause()
+    await shared.settle()
     asked = shared.shown()
     for words in (act.title, "→", f"{act.title} ^s", *row.shows):
         assert words in asked, (row, asked)
@@ -254,3 +256,52 @@ async def test_the_dialog_says_that_an_act_waits_before_and_after(size: tuple[in
         assert "Not done yet: it waits until" in said
         [waiting] = await everything(shared.ports, PendingAct)
         assert waiting.arguments == {"payout_wallet": OTHER}
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_before_a_refund_is_sent_its_dialog_says_how_much_whose_and_what_will_be_left(
+    size: tuple[int, int],
+) -> None:
+    async with sitting(size) as shared:
+        refunds = shared.refunds
+        refund_id = await refunds.apply(await refunds.paid("490.00", mode="live", external_id="order-9"), mode="live")
+        await shared.open("refund", refund_id)
+        await shared.press("a")
+        asked = " ".join(shared.shown().replace("│", " ").split())
+        for words in ("490.00 RUB", "order order-9", "0.00 RUB stay", "490.00 RUB → 0.00 RUB", "· live"):
+            assert words in asked, (words, asked)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_settling_tells_the_merchants_the_sum_and_the_rate_of_each_mode_that_is_entered(
+    size: tuple[int, int],
+) -> None:
+    async with sitting(size) as shared:
+        await shared.refunds.paid("300.00")
+        await shared.refunds.house.clock.advance(1)
+        await shared.press("4")
+        await shared.press("s")
+        assert "0 payments of 0 merchants, 0.00 RUB" in shared.shown(), "it was paid today, after the last cutoff"
+        shared.fill("", {"mode": "both", "what": "all paid by now"})
+        await shared.settle()
+        shown = shared.shown()
+        assert "1 payments of 1 merchants, 300.00 RUB" in shown
+        assert "live rate" in shown
+
+
+async def test_a_dialog_whose_sums_cannot_be_read_says_so_and_stays() -> None:
+    async with sitting(SIZES[0]) as shared:
+        payment_id = await mismatch(shared.refunds)
+        await shared.open("payment", payment_id)
+        shared.storage.gone = True
+        await shared.press("b")
+        assert isinstance(shared.front(), ActDialog)
+        assert "how much could not be read: the database does not answer" in shared.shown()
+        shared.storage.gone = False
+        assert "is sent back" in await shared.confirm("wrong amount", {})
+
+
+def test_every_act_that_moves_money_tells_how_much() -> None:
+    acts = {act.name for kind in KINDS for act in (*kind.acts, *kind.list_acts) if act.tells is not None}
+    moving = {"payment.resolve", "refund.approve", "refund.reverse", "settle", "suspense.return", "exchange.return"}
+    assert moving | {"payout.now", "payout.cancel", "payout.retry"} <= acts

@@ -79,16 +79,12 @@ async def read_dashboard(ports: Ports, before: Dashboard | None = None) -> Dashb
         by_status = await seen[Tally].sums("count", by="status", period=days[-1])
         by_day = await seen[Tally].sums("count", by="period", period=OneOf(tuple(days)))
         taken = await seen[Turnover].sums("amount", by="day", day=days[-1])
-        pending = await seen[LedgerAccount].sums("balance", by="mode", purse=Purse.PENDING)
-        cutoff = day_of(cutoff_of(run))
-        late = await seen[Turnover].sums("amount", by="mode", day=OneOf(tuple(day for day in days if day >= cutoff)))
+        waiting = await pending_before(seen, cutoff_of(run), now)
         dues = []
         for mode in Mode:
-            whole = pending.get(mode, 0)
-            expected = max(0, whole - late.get(mode, 0))
             rate = await seen[KnownRate].get(mode)
-            about = None if rate is None else (Decimal(expected) / 100 / Decimal(rate.rate)).quantize(Decimal("0.01"))
-            dues.append(Due(mode=mode, pending=Rub(whole), expected=Rub(expected), about_usdt=about))
+            about = None if rate is None else about_usdt(waiting[mode].expected, rate.rate)
+            dues.append(Due(mode=mode, **msgspec.structs.asdict(waiting[mode]), about_usdt=about))
         last_payment, payments = await _since(seen, Payment, None if before is None else before.last_payment)
         last_event, events = await _since(seen, Event, None if before is None else before.last_event)
         hits = await read_hits(seen, now)
@@ -109,6 +105,31 @@ async def read_dashboard(ports: Ports, before: Dashboard | None = None) -> Dashb
         last_event=last_event,
         marks=(*(() if before is None else before.marks), last_event or "")[-WEBHOOKS_OF:],
     )
+
+
+class Pending(msgspec.Struct, frozen=True, kw_only=True):
+    """RUB of one mode that wait for a settlement."""
+
+    pending: Rub
+    expected: Rub
+    """Without what was paid on the days from the settlement's cutoff on."""
+
+
+async def pending_before(seen: Snapshot, cutoff: datetime, now: datetime) -> dict[Mode, Pending]:
+    """What waits for a settlement of this cutoff. Turnover is known by days: only whole days after it are left out."""
+    whole = await seen[LedgerAccount].sums("balance", by="mode", purse=Purse.PENDING)
+    first = cutoff + timedelta(days=1) - timedelta.resolution
+    days = tuple(day_of(first + timedelta(days=number)) for number in range((now.date() - first.date()).days + 1))
+    late = await seen[Turnover].sums("amount", by="mode", day=OneOf(days)) if days else {}
+    return {
+        mode: Pending(pending=Rub(whole.get(mode, 0)), expected=Rub(max(0, whole.get(mode, 0) - late.get(mode, 0))))
+        for mode in Mode
+    }
+
+
+def about_usdt(amount: Rub, rate: str) -> Decimal:
+    """What RUB come to at a rate, before fees, for people."""
+    return (Decimal(amount.kopecks) / 100 / Decimal(rate)).quantize(Decimal("0.01"))
 
 
 async def _webhooks(seen: Snapshot, before: Dashboard) -> tuple[int, int]:

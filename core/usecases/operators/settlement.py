@@ -68,24 +68,25 @@ async def _teller(
 ) -> Callable[[SettlementBatch], None]:
     """Tells with the sum of what is settled already and what is due now; at once of a batch that is taken up."""
     async with ports.storage.unit() as unit:
-        due = await _due(unit, mode, cutoff)
-    of = due + (0 if batch is None else batch.payments)
+        due = await due_by_account(unit, mode, cutoff)
+    of = sum(due.values()) + (0 if batch is None else batch.payments)
     if batch is not None:
         progress(Pace(batch=batch, of=of, is_taken_up=True))
     return lambda at: progress(Pace(batch=at, of=of, is_taken_up=batch is not None))
 
 
-async def _due(unit: Unit, mode: Mode, cutoff: datetime) -> int:
-    """What is paid and before the cutoff: merchants by the tallies, of each a walk along what waits."""
+async def due_by_account(unit: Unit, mode: Mode, cutoff: datetime) -> dict[str, int]:
+    """How many payments of a merchant are paid and before the cutoff, where there are any: merchants by the tallies, of
+    each a walk along what waits."""
     counts = await unit[Tally].sums("count", by="account_id", period=EVER, status=PaymentStatus.PAID)
-    found = 0
+    found: dict[str, int] = {}
     for account_id, count in counts.items():
         if count > 0:
-            found += await unit[Payment].total(
+            found[account_id] = await unit[Payment].total(
                 account_id=account_id,
                 mode=mode,
                 status=PaymentStatus.PAID,
                 created_at=Below(cutoff),
                 paid_at=Below(cutoff),
             )
-    return found
+    return {account_id: count for account_id, count in found.items() if count}

@@ -14,6 +14,7 @@ from ....core.usecases.browse.browse import browse_accounts
 from ....ports.bundle import Ports
 from ..columns import Column, when
 from .kinds import Change, ConsoleAct, Doing, Entry, Filter, Kind, Once, Part, Wish, by_id
+from .stakes import of_payout
 from .withdrawals import pay_out_and_follow
 
 _MAKE, _TYPED, _NONE = "make one", "as typed", "none"
@@ -189,6 +190,7 @@ _ACTS = (
             Change("payout to", "-", each.settings.payout_wallet or "no wallet: set payout_wallet first"),
         ],
         run=_pay_out,
+        tells=lambda ports, each, given: of_payout(ports, each.id, Mode(given["mode"])),
         guarded=False,
     ),
 )

@@ -13,6 +13,7 @@ from ....core.usecases.operators.pending_acts import confirm_act, reject_act
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .kinds import Change, ConsoleAct, Doing, Filter, Kind, Wish, by_id
+from .stakes import whose
 
 _BESIDE = 40
 _ROWS = 100
@@ -126,6 +127,7 @@ ACTS = Kind(
                 *(change for line in each.shown for change in _change(line)),
             ],
             run=_confirm,
+            tells=lambda ports, each, _: whose(ports, each.account_id, each.mode),
             reason_needed=False,
             guarded=False,
         ),

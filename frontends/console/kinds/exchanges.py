@@ -1,5 +1,6 @@
 """Exchanges of end clients, both directions: their money, and the acts on them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -8,7 +9,7 @@ from ....core.domain import ids
 from ....core.domain.accounts.accounts import Mode
 from ....core.domain.exchanges.exchanges import CANCELLABLE, Direction, Exchange, ExchangeStatus
 from ....core.domain.exchanges.funds import ExchangeTransfer, returnable
-from ....core.domain.ledger import Currency
+from ....core.domain.ledger import Currency, Purse
 from ....core.usecases.browse.browse import browse
 from ....core.usecases.browse.timeline import Moment, amount, read_timeline
 from ....core.usecases.exchanges.exchanges import cancel_any_exchange, create_rub_usdt
@@ -16,8 +17,9 @@ from ....core.usecases.exchanges.returns import exchange_money, return_money
 from ....core.usecases.sealed import open_exchange_phone
 from ....ports.bundle import Ports
 from ..columns import Column, when
-from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Wish
+from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Told, Wish
 from .payments import wanted
+from .stakes import left_in, whose
 
 _ARROWS = {Direction.USDT_TO_RUB: "USDT→RUB", Direction.RUB_TO_USDT: "RUB→USDT"}
 
@@ -133,6 +135,16 @@ async def _return(doing: Doing) -> str:
     return f"{amount(total, doing.record.currency)} go back; the service sends them."
 
 
+async def _returning(ports: Ports, shown: _Shown, _given: Mapping[str, str]) -> Told:
+    purse = Purse.SUSPENSE_USDT if shown.exchange.takes_usdt else Purse.SUSPENSE
+    mode = shown.exchange.mode
+    return [
+        ("goes back", amount(shown.waiting, shown.currency)),
+        *await whose(ports, shown.account_id, mode),
+        *await left_in(ports, shown.account_id, mode, purse, -shown.waiting),
+    ]
+
+
 async def _create(doing: Doing) -> str:
     given = doing.given
     made = await create_rub_usdt(
@@ -198,6 +210,7 @@ EXCHANGES = Kind(
                 Change("goes to", "-", "the address below" if each.exchange.takes_usdt else "who paid it"),
             ],
             run=_return,
+            tells=_returning,
         ),
     ),
     list_acts=(

@@ -16,6 +16,10 @@ from ..columns import Column
 
 Tell = Callable[[str], None]
 """Says how far an act is."""
+Told = list[tuple[str, str]]
+"""Lines of a name and a value."""
+Tells = Callable[[Ports, Any, Mapping[str, str]], Awaitable[Told]]
+"""Reads what is at stake, of a record and what was entered so far."""
 
 ANY = ""
 """The choice of a filter that asks for everything."""
@@ -114,6 +118,9 @@ class ConsoleAct(msgspec.Struct, frozen=True, kw_only=True):
     follows: Callable[[Any, Mapping[str, str]], list[Change]] | None = None
     """The same by what was entered so far, where that says what changes."""
     allowed: Callable[[Any], bool] = _always
+    tells: Tells | None = None
+    """What stands in the dialog of an act that moves money: how much, whose, and what will be left; read when it opens,
+    and again by what was entered. (kinds/stakes.py)"""
     entries: tuple[Entry, ...] = ()
     reason_needed: bool = True
     reads: bool = False

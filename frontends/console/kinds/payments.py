@@ -1,10 +1,13 @@
 """Payments: their list, detail and acts."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 
 from ....core.domain.accounts.accounts import Mode
+from ....core.domain.ledger import Purse
 from ....core.domain.money import Rub
 from ....core.domain.operators.pending_acts import Guarded
 from ....core.domain.payments.payments import Payment, PaymentStatus
@@ -15,7 +18,8 @@ from ....core.usecases.operators.review import resolve_mismatch
 from ....core.usecases.sealed import open_payer_name, private_place
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
-from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Wish, by_id, story
+from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Told, Wish, by_id, story
+from .stakes import left_in, whose
 
 
 def wanted(wish: Wish) -> Wanted:
@@ -104,6 +108,31 @@ _own_story = story(
 )
 
 
+async def _accepting(ports: Ports, payment: Payment, given: Mapping[str, str]) -> Told:
+    came = payment.actual_amount
+    with suppress(ValueError):
+        came = came or Rub.parse(given.get("amount", "").strip())
+    adds = 0 if came is None else came.kopecks
+    return [
+        ("credited", f"{came} RUB of {payment.amount} RUB" if came else "the bank could not say what came"),
+        *await _concerned(ports, payment),
+        *await left_in(ports, payment.account_id, payment.mode, Purse.PENDING, adds),
+    ]
+
+
+async def _returning(ports: Ports, payment: Payment, _given: Mapping[str, str]) -> Told:
+    came = payment.actual_amount
+    return [
+        ("goes back", f"{came} RUB of {payment.amount} RUB" if came else "the bank could not say what came"),
+        *await _concerned(ports, payment),
+        *await left_in(ports, payment.account_id, payment.mode, Purse.PENDING, 0),
+    ]
+
+
+async def _concerned(ports: Ports, payment: Payment) -> Told:
+    return [*await whose(ports, payment.account_id, payment.mode), ("order", payment.external_id or "-")]
+
+
 def _reviewed(payment: Payment) -> bool:
     return payment.status is PaymentStatus.AMOUNT_MISMATCH
 
@@ -160,6 +189,7 @@ PAYMENTS = Kind(
                 Change("credited", "0.00", str(each.actual_amount or given["amount"] or "what you enter")),
             ],
             run=_accept,
+            tells=_accepting,
             by_two=lambda *_: Guarded.SUSPENSE,
         ),
         ConsoleAct(
@@ -172,6 +202,7 @@ PAYMENTS = Kind(
                 Change("money", "under review", "back to the payer"),
             ],
             run=_send_back,
+            tells=_returning,
             by_two=lambda *_: Guarded.SUSPENSE,
         ),
     ),

@@ -11,6 +11,7 @@ from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish, by_id, story
 from .payments import wanted
+from .stakes import of_record, of_refund
 
 
 async def _read(ports: Ports, wish: Wish, after: Refund | None, limit: int) -> list[Refund]:
@@ -107,6 +108,7 @@ REFUNDS = Kind(
                 Change("waits for", str(each.pending_reason or "-"), "-"),
             ],
             run=_approve,
+            tells=of_refund,
             by_two=lambda each, _: None if each.approved_at else Guarded.REFUNDS,
             reason_needed=False,
         ),
@@ -120,6 +122,7 @@ REFUNDS = Kind(
                 Change("told the merchant", "-", "your reason"),
             ],
             run=_reject,
+            tells=of_record,
         ),
         ConsoleAct(
             name="refund.reverse",
@@ -131,6 +134,7 @@ REFUNDS = Kind(
                 Change("balance", "-", f"+{each.taken_usdt or each.taken_rub or each.amount}"),
             ],
             run=_reverse,
+            tells=of_record,
         ),
         ConsoleAct(
             name="refund.settled",
@@ -142,6 +146,7 @@ REFUNDS = Kind(
                 Change("money", "payer and merchant have it", "nothing moves: settle it with bank or merchant first"),
             ],
             run=_settled,
+            tells=of_record,
         ),
     ),
 )

@@ -1,5 +1,6 @@
 """Settlement batches: one run over a mode's payments each, and the operator's settlement with its progress."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,8 @@ from ....core.usecases.browse.timeline import Moment, read_timeline
 from ....core.usecases.operators.settlement import Pace, settle_asked
 from ....ports.bundle import Ports
 from ..columns import Column, when
-from .kinds import MODE, Change, ConsoleAct, Doing, Entry, Kind, Part, Wish, by_id
+from .kinds import MODE, Change, ConsoleAct, Doing, Entry, Kind, Part, Told, Wish, by_id
+from .stakes import of_settlement
 from .statements import TOTALS, totals
 
 _STATEMENTS = 1000
@@ -57,11 +59,19 @@ async def _timeline(ports: Ports, batch: SettlementBatch) -> list[Moment]:
     return sorted([*await read_timeline(ports, batch), *told], key=lambda moment: moment.at)
 
 
+def _modes(given: Mapping[str, str]) -> tuple[Mode, ...]:
+    return tuple(Mode) if given["mode"] == _BOTH else (Mode(given["mode"]),)
+
+
+async def _due(ports: Ports, _none: None, given: Mapping[str, str]) -> Told:
+    return await of_settlement(ports, _modes(given), whole=given["what"] == _ALL)
+
+
 async def _settle(doing: Doing) -> str:
     # What was paid at this very moment was paid before it ends.
     now = doing.ports.clock.now() + timedelta(microseconds=1)
     cutoff = now if doing.given["what"] == _ALL else None
-    modes = tuple(Mode) if doing.given["mode"] == _BOTH else (Mode(doing.given["mode"]),)
+    modes = _modes(doing.given)
     done: list[SettlementBatch] = []
     refused: list[Refusal] = []
     for mode in modes:
@@ -113,6 +123,7 @@ SETTLEMENTS = Kind(
                 Change("payout", "-", "follows"),
             ],
             run=_settle,
+            tells=_due,
             guarded=False,
         ),
     ),

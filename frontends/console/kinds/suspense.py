@@ -1,11 +1,12 @@
 """Money in suspense: what came for payments and exchanges and could move nothing, and sending it back."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from ....core.domain.exchanges.funds import ExchangeTransfer, returnable
-from ....core.domain.ledger import Currency
+from ....core.domain.ledger import Currency, Purse, currency_of
 from ....core.domain.operators.pending_acts import Guarded
 from ....core.domain.payments.payments import Suspense
 from ....core.usecases.accounts.accounts import storable
@@ -15,8 +16,9 @@ from ....core.usecases.exchanges.returns import return_money
 from ....core.usecases.refunds.suspense_return import return_suspense
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
-from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Wish
+from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Told, Wish
 from .payments import wanted
+from .stakes import left_in, whose
 
 _RETURNED = "sent back"
 
@@ -85,6 +87,18 @@ async def _return(doing: Doing) -> str:
     return f"{_amount(doing.record)} go back; the service sends them."
 
 
+async def _returning(ports: Ports, each: Suspended, _given: Mapping[str, str]) -> Told:
+    purse, units = Purse.SUSPENSE, each.amount.kopecks if isinstance(each, Suspense) else returnable(each)
+    if _takes_address(each):
+        purse = Purse.SUSPENSE_USDT
+    return [
+        ("goes back", amount(units, currency_of(purse))),
+        *await whose(ports, each.account_id, each.mode),
+        *await left_in(ports, each.account_id, each.mode, purse, -units),
+        ("came for", _of(each)),
+    ]
+
+
 SUSPENSE = Kind(
     name="suspense",
     title="Suspense",
@@ -116,6 +130,7 @@ SUSPENSE = Kind(
                 Change("goes to", "-", "the address below" if _takes_address(each) else "who paid it"),
             ],
             run=_return,
+            tells=_returning,
             by_two=lambda *_: Guarded.SUSPENSE,
         ),
     ),

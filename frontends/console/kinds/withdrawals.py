@@ -1,15 +1,18 @@
 """Payouts to merchants: their list, detail and acts."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from ....core.domain.accounts.accounts import Mode
+from ....core.domain.ledger import Purse
 from ....core.domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus
 from ....core.usecases.browse.browse import browse
 from ....core.usecases.settlement.withdrawals import cancel_withdrawal, hurry_withdrawal, pay_out_now
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
-from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Wish, by_id, story
+from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Told, Wish, by_id, story
 from .payments import wanted
+from .stakes import left_in, of_payout, of_record
 
 _LOOKS = 8
 _PAUSE = 1.0
@@ -81,6 +84,15 @@ async def _retry(doing: Doing) -> str:
     return await _follow(doing, before.id, before.status)
 
 
+async def _cancelling(ports: Ports, each: Withdrawal, given: Mapping[str, str]) -> Told:
+    left = await left_in(ports, each.account_id, each.mode, Purse.AVAILABLE, each.amount.units)
+    return [*await of_record(ports, each, given), *left, ("does not go to", each.wallet)]
+
+
+async def _asked_for(ports: Ports, _none: None, given: Mapping[str, str]) -> Told:
+    return await of_payout(ports, given["account"], Mode(given["mode"])) if given.get("account") else []
+
+
 WITHDRAWALS = Kind(
     name="withdrawal",
     title="Payouts",
@@ -110,6 +122,7 @@ WITHDRAWALS = Kind(
                 Change("available", "-", f"+{each.amount} USDT"),
             ],
             run=_cancel,
+            tells=_cancelling,
         ),
         ConsoleAct(
             name="payout.retry",
@@ -121,6 +134,7 @@ WITHDRAWALS = Kind(
                 Change("next turn", "later", "now; it is never signed twice"),
             ],
             run=_retry,
+            tells=of_record,
             guarded=False,
         ),
         ConsoleAct(
@@ -133,6 +147,7 @@ WITHDRAWALS = Kind(
                 Change("available USDT", "all that the network can move", "0, in a new payout"),
             ],
             run=_again,
+            tells=lambda ports, each, _: of_payout(ports, each.account_id, each.mode),
             guarded=False,
         ),
     ),
@@ -147,6 +162,7 @@ WITHDRAWALS = Kind(
             ),
             changes=lambda _: [Change("available USDT", "all that the network can move", "0, in a new payout")],
             run=_now,
+            tells=_asked_for,
             guarded=False,
         ),
     ),

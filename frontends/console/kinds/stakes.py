@@ -1,0 +1,92 @@
+"""What dialogs tell before money moves: how much, whose, and what will be left."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from ....core.domain.accounts.accounts import Mode
+from ....core.domain.ledger import Currency, Purse
+from ....core.domain.money import Usdt
+from ....core.domain.refunds.refunds import Refund
+from ....core.usecases.browse.browse import account_names
+from ....core.usecases.browse.timeline import amount
+from ....core.usecases.operators.dashboard import about_usdt
+from ....core.usecases.operators.foresight import (
+    Held,
+    foresee_payout,
+    foresee_purse,
+    foresee_refund,
+    foresee_settlement,
+)
+from ....ports.bundle import Ports
+from .kinds import Told
+
+_HELD: Mapping[Purse, str] = {
+    Purse.PENDING: "waits for settlement",
+    Purse.AVAILABLE: "available",
+    Purse.SUSPENSE: "merchant's suspense",
+    Purse.SUSPENSE_USDT: "merchant's suspense",
+}
+
+
+async def whose(ports: Ports, account_id: str | None, mode: Mode | None) -> Told:
+    """The merchant, by name."""
+    name = (await account_names(ports, [account_id])).get(account_id, account_id) if account_id else "all"
+    return [("merchant", f"{name} · {mode or 'both modes'}")]
+
+
+async def of_record(ports: Ports, record: Any, _given: Mapping[str, str]) -> Told:
+    """Whose a record is, and its amount where it has one."""
+    much = getattr(record, "amount", None)
+    coin = Currency.USDT if isinstance(much, Usdt) else Currency.RUB
+    told: Told = [] if much is None else [("amount", f"{much} {coin}")]
+    return [*told, *await whose(ports, record.account_id, record.mode)]
+
+
+async def left_in(ports: Ports, account_id: str, mode: Mode, purse: Purse, adds: int) -> Told:
+    """What the purse holds before, and after so much is added."""
+    return _left(await foresee_purse(ports, account_id, mode, purse, adds))
+
+
+def _left(held: Held) -> Told:
+    before = amount(held.holds, held.currency)
+    if not held.adds:
+        return [(_HELD[held.purse], f"{before}, as before")]
+    return [(_HELD[held.purse], f"{before} → {amount(held.holds + held.adds, held.currency)}")]
+
+
+async def of_refund(ports: Ports, refund: Refund, given: Mapping[str, str]) -> Told:
+    """A refund that is to be sent, the payment that it is of, and what it takes from the merchant."""
+    payment, held = await foresee_refund(ports, refund)
+    told = await of_record(ports, refund, given)
+    if payment is None or held is None:
+        return told
+    came = payment.actual_amount or payment.amount
+    left = came - payment.refund_taken - refund.amount
+    told.append(("of the payment", f"{came} RUB, order {payment.external_id or '-'}; {left} RUB stay"))
+    return [*told, *_left(held)]
+
+
+async def of_payout(ports: Ports, account_id: str, mode: Mode) -> Told:
+    """What a payout asked for now would take."""
+    due = await foresee_payout(ports, account_id, mode)
+    kept = f" ({due.kept} kept for refunds)" if due.kept.units > 0 else ""
+    return [
+        ("amount", f"{due.amount} USDT" if due.amount.units else "nothing that the network can move"),
+        *await whose(ports, account_id, mode),
+        ("available", f"{due.available} USDT → {due.available - due.amount} USDT{kept}"),
+        ("goes to", due.wallet or "no wallet: set payout_wallet first"),
+    ]
+
+
+async def of_settlement(ports: Ports, modes: tuple[Mode, ...], *, whole: bool) -> Told:
+    """What a settlement asked for now would take of each mode: all paid by now, or what was due."""
+    told: Told = []
+    for mode in modes:
+        due = await foresee_settlement(ports, mode, ports.clock.now() + timedelta(microseconds=1) if whole else None)
+        told.append((f"{mode}", f"{due.payments} payments of {due.merchants} merchants, {due.amount} RUB"))
+        about = "no rate is known yet; the settlement asks for its own"
+        if due.rate is not None:
+            about = f"last {due.rate}: about {about_usdt(due.amount, due.rate)} USDT before fees"
+        told.append((f"{mode} rate", about))
+    return told
