@@ -305,3 +305,14 @@ def test_every_act_that_moves_money_tells_how_much() -> None:
     acts = {act.name for kind in KINDS for act in (*kind.acts, *kind.list_acts) if act.tells is not None}
     moving = {"payment.resolve", "refund.approve", "refund.reverse", "settle", "suspense.return", "exchange.return"}
     assert moving | {"payout.now", "payout.cancel", "payout.retry"} <= acts
+
+
+async def test_the_dialog_of_a_refund_that_the_merchant_cannot_cover_says_that_it_waits_for_money() -> None:
+    async with sitting(SIZES[0]) as shared:
+        refunds = shared.refunds
+        await refunds.set(payout_wallet=TRON)
+        payment_id = await refunds.settled("490.00")
+        refund_id = await refunds.apply(payment_id)
+        await shared.open("refund", refund_id)
+        await shared.press("a")
+        assert " of 5.29729729 USDT: it waits for money" in shared.shown()

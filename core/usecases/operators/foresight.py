@@ -31,6 +31,8 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     currency: Currency
     holds: int
     adds: int
+    is_covered: bool = True
+    """False: there is less than is to be taken, so that nothing is taken yet."""
 
 
 class DuePayout(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +74,10 @@ async def foresee_refund(ports: Ports, refund: Refund) -> tuple[Payment | None, 
             purse, takes = Purse.PENDING, refund.amount.kopecks
         else:
             purse, takes = Purse.AVAILABLE, (await market_value(unit, payment, refund)).units
-        return payment, await _held(unit, refund.account_id, refund.mode, purse, -takes)
+        held = await _held(unit, refund.account_id, refund.mode, purse, -takes)
+        account = await find_account(unit, refund.account_id)
+        overdraft = account.settings.refund_overdraft_usdt.units if purse is Purse.AVAILABLE else 0
+        return payment, msgspec.structs.replace(held, is_covered=held.holds + overdraft >= takes)
 
 
 async def foresee_payout(ports: Ports, account_id: str, mode: Mode) -> DuePayout:

@@ -50,6 +50,8 @@ async def left_in(ports: Ports, account_id: str, mode: Mode, purse: Purse, adds:
 
 def _left(held: Held) -> Told:
     before = amount(held.holds, held.currency)
+    if not held.is_covered:
+        return [(_HELD[held.purse], f"{before} of {amount(-held.adds, held.currency)}: it waits for money")]
     if not held.adds:
         return [(_HELD[held.purse], f"{before}, as before")]
     return [(_HELD[held.purse], f"{before} → {amount(held.holds + held.adds, held.currency)}")]
