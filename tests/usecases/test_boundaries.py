@@ -14,7 +14,7 @@ from cambist.core.domain.webhooks.events import Delivery, Event
 from cambist.core.usecases.accounts.access import authenticate
 from cambist.core.usecases.accounts.accounts import create_account, rotate_key, set_settings
 from cambist.core.usecases.kyc.links import hosted_url, open_link
-from cambist.core.usecases.operators.settlement import _due
+from cambist.core.usecases.operators.settlement import due_by_account
 from cambist.core.usecases.retention import RETAIN, retain
 from cambist.core.usecases.sealed import webhook_secret_place
 from cambist.core.usecases.standing import start_standing
@@ -59,7 +59,7 @@ async def test_what_an_operator_is_told_to_be_due_is_what_the_settlement_takes(h
     await house.clock.advance_to(MIDNIGHT - timedelta(minutes=5))
     await paid_around(house, MIDNIGHT)
     async with house.ports.storage.unit() as unit:
-        assert await _due(unit, Mode.TEST, MIDNIGHT) == 1
+        assert sum((await due_by_account(unit, Mode.TEST, MIDNIGHT)).values()) == 1
 
 
 async def asked_around(house: TestHouse, moment: datetime, ask: Callable[[], Awaitable[Any]]) -> list[Any]:
