@@ -9,7 +9,7 @@ from ...ports.bundle import Ports
 from ..telemetry.requests import RequestWatch
 from .api import ShortWay, routes
 from .door.edge import Edge
-from .door.errors import HANDLERS
+from .door.errors import on_error
 from .door.operation import AppContext
 from .door.routing import Application
 from .door.streams import WindowStreams
@@ -62,7 +62,7 @@ def create_app(
             docs_router(ports),
             *([front_router(ports, limit)] if has_front else []),
         ],
-        exception_handlers=dict(HANDLERS),
+        exception_handlers={Exception: on_error},
         openapi_config=None,
         logging_config=None,
         request_max_body_size=None,

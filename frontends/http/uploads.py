@@ -18,7 +18,7 @@ from ...core.usecases.kyc.upload_put import receive_upload
 from ...ports.bundle import Ports
 from .door.answers import answer
 from .door.concurrency import ConcurrencyLimit
-from .door.errors import on_refusal
+from .door.errors import refused
 from .door.origin import origin
 from .door.routing import Router
 
@@ -48,7 +48,7 @@ def uploads_router(ports: Ports, trusted_proxies: Sequence[Network] = ()) -> Rou
             await _receive(ports, concurrency, origin(request, trusted_proxies), request, file_key)
             response = answer({"status": "uploaded"}).of_framework()
         except Refusal as refusal:
-            response = on_refusal(request, refusal)
+            response = refused(refusal).of_framework()
         response.headers.update(_CORS)
         return response
 

@@ -2,7 +2,6 @@
 docs/concepts.md "Requests in general")."""
 
 import logging
-from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -53,10 +52,6 @@ def refused(refusal: Refusal, *headers: tuple[bytes, bytes]) -> Answer:
     return Answer(envelope(refusal.code, refusal.message, refusal.details), refusal.status, headers)
 
 
-def _answer(refusal: Refusal, *headers: tuple[bytes, bytes]) -> Response[bytes]:
-    return refused(refusal, *headers).of_framework()
-
-
 def endpoint_not_found() -> Refusal:
     """Unknown path, or a path that is not there for this caller."""
     return Refusal("NOT_FOUND", "Endpoint not found")
@@ -67,65 +62,29 @@ def internal_error() -> Refusal:
     return Refusal("INTERNAL_ERROR", "Internal error; quote the X-Request-Id of this answer")
 
 
-def on_refusal(_: Request[Any, Any, Any], refusal: Refusal) -> Response[bytes]:
-    return _answer(refusal)
-
-
-def on_not_found(_: Request[Any, Any, Any], __: NotFoundException) -> Response[bytes]:
-    return _answer(endpoint_not_found())
-
-
-def on_wrong_method(_: Request[Any, Any, Any], error: MethodNotAllowedException) -> Response[bytes]:
-    refusal = Refusal("METHOD_NOT_ALLOWED", "This path does not know this method")
-    allow = [(b"allow", value.encode()) for name, value in (error.headers or {}).items() if name.lower() == "allow"]
-    return _answer(refusal, *allow)
-
-
-def on_http(_: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
-    """What the framework itself refuses: a header or path that it cannot read."""
-    status = error.status_code
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return _answer(internal_error())
-    return _answer(Refusal("VALIDATION_ERROR", "The request cannot be read"))
-
-
-def on_unavailable(_: Request[Any, Any, Any], fault: Unavailable | Stale) -> Response[bytes]:
-    """The storage or a provider did not answer, and no rule says better; or what was asked for went away meanwhile."""
-    return _answer(_away(fault))
-
-
-def on_anything(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    """Our fault: nothing of it goes out, all of it goes to the log under the request's id."""
-    return _answer(_our_fault(error))
+def on_error(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """The answer to whatever was raised on the way through the framework."""
+    headers = (error.headers or {}) if isinstance(error, MethodNotAllowedException) else {}
+    allow = [(b"allow", value.encode()) for name, value in headers.items() if name.lower() == "allow"]
+    return refused(refusal_of(error), *allow).of_framework()
 
 
 def refusal_of(error: Exception) -> Refusal:
-    """What is answered to what a use case raised."""
+    """What is answered to what a use case raised, or the framework: a header or a path that it cannot read. Of a fault
+    of ours nothing goes out; all of it goes to the log under the request's id."""
     match error:
         case Refusal():
             return error
         case Unavailable() | Stale():
-            return _away(error)
+            # A storage or a provider, of which no rule says better; or what was asked for went away meanwhile.
+            log.warning("unavailable: %s", error)
+            return Refusal("PROVIDER_UNAVAILABLE", "Temporarily unavailable; try again", retry_after=30)
+        case NotFoundException():
+            return endpoint_not_found()
+        case MethodNotAllowedException():
+            return Refusal("METHOD_NOT_ALLOWED", "This path does not know this method")
+        case HTTPException() if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
+            return Refusal("VALIDATION_ERROR", "The request cannot be read")
         case _:
-            return _our_fault(error)
-
-
-def _away(fault: Unavailable | Stale) -> Refusal:
-    log.warning("unavailable: %s", fault)
-    return Refusal("PROVIDER_UNAVAILABLE", "Temporarily unavailable; try again", retry_after=30)
-
-
-def _our_fault(error: Exception) -> Refusal:
-    log.error("unhandled error", exc_info=error)
-    return internal_error()
-
-
-HANDLERS: Mapping[Any, Any] = {
-    Refusal: on_refusal,
-    NotFoundException: on_not_found,
-    MethodNotAllowedException: on_wrong_method,
-    HTTPException: on_http,
-    Unavailable: on_unavailable,
-    Stale: on_unavailable,
-    Exception: on_anything,
-}
+            log.error("unhandled error", exc_info=error)
+            return internal_error()

@@ -21,11 +21,11 @@ from ....core.domain.payer.kyc_page import Face
 from ....core.usecases.payer import kyc_page
 from ....core.usecases.payer.kyc_page import KycView
 from ....ports.bundle import Ports
-from ....ports.faults import Fault, Unavailable
+from ....ports.faults import Fault
 from ....ports.files import ElsewhereFiles
 from ..door.answers import answer
 from ..door.bodies import read_body
-from ..door.errors import on_anything, on_refusal, on_unavailable
+from ..door.errors import on_error
 from ..door.routing import Router
 from ..templates import Templates, read_asset
 from .kyc_texts import KYC_TEXTS
@@ -107,11 +107,7 @@ def kyc_page_router(ports: Ports, limit: PageLimit | None = None) -> Router:
     return Router(
         "/kyc",
         route_handlers=[show, state, upload_url, register, asset],
-        exception_handlers={
-            Refusal: lambda request, refusal: _private(on_refusal(request, refusal)),
-            Unavailable: lambda request, fault: _private(on_unavailable(request, fault)),
-            Exception: lambda request, error: _private(on_anything(request, error)),
-        },
+        exception_handlers={Exception: lambda request, error: _private(on_error(request, error))},
         before_request=(limit or PageLimit(ports, ())).before(busy, lambda request: request.method != "POST"),
     )
 
