@@ -254,7 +254,7 @@ async def test_a_request_that_waits_to_be_begun_keeps_no_parser(monkeypatch: pyt
     async with asyncio.timeout(60), running(Settings(database_url="memory://", port=0), works=False) as service:
         port = int(service.house.settings.base_url.rpartition(":")[2])
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n1")
+        writer.write(b"POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n1")
         while not waiting:
             await asyncio.sleep(0)
         line, cycle, app = waiting[0]
