@@ -78,7 +78,7 @@ class RapiraBench(OnTheWeb):
     def __init__(self, receiver: Receiver) -> None:
         self.clock = self.virtual = VirtualClock()
         self.receiver = receiver
-        self.source = self.made = RapiraRates(self.clock, base=f"http://127.0.0.1:{receiver.port}", limit=0.5)
+        self.source = self.made = RapiraRates(self.clock, base=f"http://127.0.0.1:{receiver.port}", limit=3.0)
 
     def body(self, rate: str) -> bytes:
         return rapira(f'"askPrice": {rate}, "bidPrice": {rate}')
@@ -90,7 +90,7 @@ class CoinGeckoBench(OnTheWeb):
     def __init__(self, receiver: Receiver) -> None:
         self.clock = self.virtual = VirtualClock()
         self.receiver = receiver
-        self.source = self.made = CoinGeckoRates(key="CG-key", base=f"http://127.0.0.1:{receiver.port}", limit=0.5)
+        self.source = self.made = CoinGeckoRates(key="CG-key", base=f"http://127.0.0.1:{receiver.port}", limit=3.0)
 
     def body(self, rate: str) -> bytes:
         return coingecko(rate, str(int(self.clock.now().timestamp())))
