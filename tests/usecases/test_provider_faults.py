@@ -72,7 +72,8 @@ def with_check(ports: Ports, check: Any) -> Ports:
     banks = dict(ports.banks.banks)
     name, bank = LIVE, banks[LIVE]
     members = {"name": name, "capabilities": bank.capabilities, "check": staticmethod(check)}
-    banks[name] = type("Checked", (), members)()
+    checked: Any = type("Checked", (), members)()
+    banks[name] = checked
     return msgspec.structs.replace(ports, banks=msgspec.structs.replace(ports.banks, banks=banks))
 
 
