@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..core.usecases.operators.doctor import Finding, Progress, clocks_apart, failed, ok, warning
+from ..core.usecases.operators.doctor import Progress, clocks_apart
+from ..core.usecases.operators.findings import Finding, failed, ok, warning
 from ..ports.registry import Role
 from .compose import key_file, system_clock
 from .maintenance import DatabaseFacts, database_damage, database_facts, open_registry, redis_facts

@@ -7,7 +7,7 @@ from ipaddress import IPv4Network, IPv6Network
 from ..core.domain.accounts.accounts import Mode
 from ..core.domain.days import iso
 from ..core.usecases.notice_addresses import ShownAddress, list_addresses, make_addresses
-from ..core.usecases.operators.doctor import Finding, ok, warning
+from ..core.usecases.operators.findings import Finding, ok, warning
 from ..ports.bundle import Ports
 from ..ports.notices import Notices
 from .option_readers import notice_key, read_networks

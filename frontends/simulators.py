@@ -2,7 +2,7 @@
 
 import logging
 
-from ..core.usecases.operators.doctor import Finding, ok, warning
+from ..core.usecases.operators.findings import Finding, ok, warning
 from .compose import House
 
 log = logging.getLogger("cambist.simulators")

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from ...core.usecases.operators.doctor import Finding, Level
+from ...core.usecases.operators.findings import Finding, Level
 from .output import printed, shown
 from .session import REFUSED, guarded
 

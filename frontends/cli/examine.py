@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from ...core.usecases.operators import doctor
-from ...core.usecases.operators.doctor import Finding, Level, failed, warning
+from ...core.usecases.operators.findings import Finding, Level, failed, ok, warning
 from ...ports.faults import Fault
 from ...ports.vault import VaultError
 from .. import doctor as around
@@ -119,12 +119,12 @@ async def _checks_inside(examined: around.Examined, limit: float, *, full: bool)
 
 async def _opened(opening: Awaitable[Any]) -> Finding:
     await opening
-    return doctor.ok("the house is open")
+    return ok("the house is open")
 
 
 async def _closed(closing: Awaitable[Any]) -> Finding:
     await closing
-    return doctor.ok("the house is closed")
+    return ok("the house is closed")
 
 
 async def _bounded(name: str, check: Awaitable[Finding], limit: float | None) -> Finding:

@@ -14,7 +14,7 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.accounts.accounts import create_account, get_account, set_settings
 from cambist.core.usecases.jobs import run_due
-from cambist.core.usecases.operators.doctor import Level
+from cambist.core.usecases.operators.findings import Level
 from cambist.frontends.compose import House, migrate, open_house
 from cambist.frontends.http.app import create_app
 from cambist.frontends.settings import Settings

@@ -19,7 +19,7 @@ import pytest
 from cambist.adapters.registry.file import FileRegistry
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.operators import doctor as inside
-from cambist.core.usecases.operators.doctor import Finding, Level
+from cambist.core.usecases.operators.findings import Finding, Level
 from cambist.frontends import doctor as around
 from cambist.frontends.cli import examine as doctor
 from cambist.frontends.cli.main import cli

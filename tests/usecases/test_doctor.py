@@ -15,15 +15,15 @@ from cambist.core.domain.payments.payments import Suspense
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.chains import CHAINS, tagged
-from cambist.core.usecases.operators import doctor
-from cambist.core.usecases.operators.doctor import CHECKS, THOROUGH, Level, clocks_apart
+from cambist.core.usecases.operators.doctor import CHECKS, THOROUGH, clocks_apart
+from cambist.core.usecases.operators.findings import Finding, Level
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.payouts import Senders
 from tests.houses import TestHouse, open_test_house
 from tests.usecases.test_reseal import blank
 
 
-async def found(house: TestHouse, name: str) -> doctor.Finding:
+async def found(house: TestHouse, name: str) -> Finding:
     return await CHECKS[name](house.ports)
 
 
@@ -143,7 +143,7 @@ class TestVault:
         async with open_test_house() as house:
             await self.seal_with(house, SealedVault({1: self.old}, 1, self.pepper))
 
-            async def look(vault: SealedVault) -> doctor.Finding:
+            async def look(vault: SealedVault) -> Finding:
                 ports = msgspec.structs.replace(house.ports, vault=vault)
                 return await (CHECKS["vault"](ports) if check == "quick" else THOROUGH["vault"](ports, lambda _: None))
 

@@ -15,7 +15,8 @@ from cambist.core.usecases.gateways.gateways import list_gateways
 from cambist.core.usecases.holding import hold, read_hold
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.operators.action_items import read_action_items
-from cambist.core.usecases.operators.doctor import Level, check_hold
+from cambist.core.usecases.operators.doctor import check_hold
+from cambist.core.usecases.operators.findings import Level
 from cambist.core.usecases.operators.settlement import settle_asked
 from cambist.core.usecases.refunds.refunds import approve_refund
 from cambist.core.usecases.settlement.withdrawals import every_withdrawal, pay_out_now

@@ -12,7 +12,8 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.gateways.gateways import GatewayReason, GatewayStatus
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.operators.action_items import read_action_items
-from cambist.core.usecases.operators.doctor import Level, check_credentials
+from cambist.core.usecases.operators.doctor import check_credentials
+from cambist.core.usecases.operators.findings import Level
 from cambist.core.usecases.operators.provider_checks import LIMIT, check_providers
 from cambist.frontends.provider_checks import providers_checked
 from cambist.ports.bundle import Ports

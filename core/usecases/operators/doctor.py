@@ -6,9 +6,6 @@ They write nothing and may run beside a working service. Each is quick however m
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from enum import StrEnum
-
-import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured
@@ -24,6 +21,7 @@ from ..ledger.watch import ledger_faults
 from ..sandbox.data import FORGOTTEN, STAYS
 from ..sealed import SEALED, SealedField
 from ..standing import missing_standing
+from .findings import Finding, failed, ok, warning
 from .provider_checks import check_providers
 from .reseal import inspect_seals
 from .review import list_suspense
@@ -39,37 +37,9 @@ SAMPLE = 200
 _MANY = 1000
 
 
-class Level(StrEnum):
-    """A verdict."""
-
-    OK = "ok"
-    WARNING = "warning"
-    FAILED = "failed"
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check found; `remedy` says what to do, where something is to be done."""
-
-    level: Level
-    message: str
-    remedy: str | None = None
-
-
 Progress = Callable[[str], None]
 """Is told how far a long check is."""
 Check = Callable[[Ports], Awaitable[Finding]]
-
-
-def ok(message: str) -> Finding:
-    return Finding(level=Level.OK, message=message)
-
-
-def warning(message: str, remedy: str) -> Finding:
-    return Finding(level=Level.WARNING, message=message, remedy=remedy)
-
-
-def failed(message: str, remedy: str) -> Finding:
-    return Finding(level=Level.FAILED, message=message, remedy=remedy)
 
 
 def clocks_apart(ours: str, theirs: str, apart: timedelta) -> Finding:
