@@ -17,7 +17,7 @@ from ..ports.registry import Role
 from .compose import key_file, system_clock
 from .maintenance import DatabaseFacts, database_damage, database_facts, open_registry, redis_facts
 from .operator import Names
-from .options import OPTIONS
+from .provider_options import ALL_OPTIONS
 from .registry import counts_alone
 from .settings import PREFIX, Loaded, Settings, is_near
 
@@ -102,13 +102,13 @@ async def check_secrets(examined: Examined) -> Finding:
     the permission bits stand for access lists and mounts."""
     files = [
         Path(examined.environ[variable])
-        for name, option in OPTIONS.items()
+        for name, option in ALL_OPTIONS.items()
         if option.secret and examined.environ.get(variable := f"{PREFIX}{name.upper()}_FILE")
     ]
     files = [path for path in files if not path.is_relative_to("/run")]
     config = examined.loaded.config_file
     if config is not None and any(
-        OPTIONS[each.name].secret and each.origin.startswith(f"{config}: ") for each in examined.loaded.explained
+        ALL_OPTIONS[each.name].secret and each.origin.startswith(f"{config}: ") for each in examined.loaded.explained
     ):
         files.append(config)
     own = key_file(examined.settings)

@@ -19,7 +19,6 @@ from .option_readers import (
     read_networks,
     read_path,
     read_pepper,
-    read_provider_key,
     read_redis,
     read_rub,
     read_seconds,
@@ -42,6 +41,10 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     """May also come from a file named by `CAMBIST_…_FILE`."""
     shown: Callable[[Any], Any] | None = _as_it_is
     """How its value may be shown; None: never, only whether it is set."""
+
+    def named(self, name: str) -> "Option":
+        """The same under another name."""
+        return msgspec.structs.replace(self, name=name)
 
 
 _ROWS = (
@@ -106,13 +109,6 @@ _ROWS = (
         read=reads_names("rates"),
         shown=list,
         meaning="where live mode asks for the rate of USDT, in this order; test mode has its simulator",
-    ),
-    Option(
-        name="coingecko_key",
-        read=read_provider_key,
-        secret=True,
-        shown=None,
-        meaning="a demo key of CoinGecko; none: asked without one",
     ),
     Option(name="banks", read=reads_names("bank"), shown=list, meaning="the banks of live mode, the first tried first"),
     Option(name="test_banks", read=reads_names("bank"), shown=list, meaning="the banks of test mode"),
@@ -181,4 +177,5 @@ _ROWS = (
 )
 
 OPTIONS: Mapping[str, Option] = {row.name: row for row in _ROWS}
-"""All options in the order in which `cambist config check` explains them."""
+"""All options in the order in which `cambist config check` explains them; those of shipped adapters come after them
+(provider_options.py)."""

@@ -24,6 +24,7 @@ from ..ports.payouts import UsdtSender
 from ..ports.rates import RateSource
 from ..ports.storage import Storage
 from ..ports.tools import FileTools, StorageTools
+from .shipped import SHIPPED
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 
@@ -43,6 +44,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """Of entry points."""
     port: type
     built_in: tuple[str, ...]
+    """Made by the composition root itself. Beside them stand those of shipped.py."""
     settings: tuple[str, ...]
     """Which name one, or several."""
 
@@ -57,7 +59,7 @@ KINDS: Mapping[str, Kind] = {
     "rates": Kind(
         group="cambist.rates",
         port=RateSource,
-        built_in=("simulator", "rapira", "coingecko"),
+        built_in=("simulator",),
         settings=("rate_sources",),
     ),
     "kyc": Kind(group="cambist.kyc", port=KycVerifier, built_in=("simulator",), settings=("kyc",)),
@@ -112,7 +114,8 @@ def found(kind: str) -> Mapping[str, EntryPoint]:
 def unknown(kind: str, name: str) -> str | None:
     """What is wrong with a name that a setting gives, without quoting it; None: nothing."""
     known = KINDS[kind]
-    if name in known.built_in:
+    ours = (*known.built_in, *SHIPPED[kind])
+    if name in ours:
         return None
     try:
         others = found(kind)
@@ -120,7 +123,7 @@ def unknown(kind: str, name: str) -> str | None:
         return str(error)
     if name in others:
         return None
-    there = ", ".join((*known.built_in, *sorted(others)))
+    there = ", ".join((*ours, *sorted(others)))
     return f"must be out of: {there} (further ones come with packages that have an entry point in {known.group})"
 
 
@@ -161,12 +164,23 @@ def _check(kind: str, name: Any) -> None:
         raise ValueError(wrong)
 
 
-def made(kind: str, name: str, tools: FileTools) -> Any:
-    """The adapter of this name, made. Raises: PluginError."""
+def made(kind: str, name: str, tools: FileTools, providers: Mapping[str, Any]) -> Any:
+    """The adapter of this name, shipped or from elsewhere, made. `providers`: as `Settings` has them. Raises:
+    PluginError."""
+    if name in SHIPPED[kind]:
+        return _made_shipped(kind, name, tools, providers)
     factory, whose = _factory(kind, name, "a function that takes Tools")
     with _blamed(whose, "cannot be made", telling=(KeyError,)):
         adapter = factory(tools)
     return checked(kind, adapter, whose)
+
+
+def _made_shipped(kind: str, name: str, tools: FileTools, providers: Mapping[str, Any]) -> Any:
+    from .provider_options import settings_of  # which reads by this room
+
+    whose, shipped = f"the {kind} {name!r}", SHIPPED[kind][name]
+    with _blamed(whose, "cannot be made", telling=(), passing=(NotInstalled,)), needing(shipped.extra, whose):
+        return shipped.make(settings_of(name, providers), tools)
 
 
 async def opened_storage(scheme: str, tools: StorageTools) -> Storage:
@@ -269,7 +283,7 @@ def all_installed(named: Mapping[str, tuple[str, ...]]) -> list[Installed]:
     """
     every: list[Installed] = []
     for kind, known in KINDS.items():
-        origins = dict.fromkeys(known.built_in, "cambist")
+        origins = dict.fromkeys((*known.built_in, *SHIPPED[kind]), "cambist")
         origins |= {name: _origin(point) for name, point in sorted(found(kind).items())}
         every += [
             Installed(

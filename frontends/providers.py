@@ -39,8 +39,7 @@ SIMULATED_LINKS = "https://qr.nspk.example"
 """Reserved for examples, so that a simulated QR never leads to a real one."""
 
 _SIMULATORS = {"simulator": False, "simulator-asked": True}
-"""The built-in banks that are simulated: whether each is asked for its invoices. One that is not gets its own line in
-`Providers._bank`, before these."""
+"""The built-in banks that are simulated: whether each is asked for its invoices."""
 
 _REFUNDS_HOLD = {Mode.LIVE: timedelta(0), Mode.TEST: timedelta(seconds=5)}
 """How long the simulated bank keeps a refund in processing by itself: in test mode long enough to be told otherwise."""
@@ -151,7 +150,7 @@ class Providers:
         return BankRoutes(banks=banks, order=order)
 
     def _bank(self, name: str, mode: Mode, script: Script | None) -> Bank:
-        if name not in KINDS["bank"].built_in:
+        if name not in _SIMULATORS:
             return cast("Bank", self._plugin("bank", name, mode))
         asked, can = _SIMULATORS[name], _LIVE_BANK if mode is Mode.LIVE else None
         simulated = FurtherBank(name=f"{name}-{mode}", mode=mode, script=script, capabilities=can, asked=asked)
@@ -193,14 +192,8 @@ class Providers:
         return RateSources(sources={Mode.LIVE.value: tuple(live), Mode.TEST.value: (simulated[Mode.TEST],)})
 
     def _real_rates(self, name: str) -> RateSource:
-        if name not in ("rapira", "coingecko"):
-            return cast("RateSource", self._plugin("rates", name, Mode.LIVE))
-        with needing("http", f"the source of rates {name}"):
-            from ..adapters.rates.coingecko import CoinGeckoRates
-            from ..adapters.rates.rapira import RapiraRates
-        if name == "rapira":
-            return self._kept(RapiraRates(self._clock))
-        return self._kept(CoinGeckoRates(key=self._settings.coingecko_key))
+        tools = msgspec.structs.replace(self._tools, clock=self._clock)
+        return cast("RateSource", self._kept(made("rates", name, tools, self._settings.providers)))
 
     def kyc(self) -> KycVerifier:
         """Live mode's: test mode has none. Raises: PluginError."""
@@ -281,10 +274,11 @@ class Providers:
         name = getattr(self._settings, kind)
         if name in KINDS[kind].built_in:
             return built_in()
-        return self._kept(made(kind, name, tools or self._tools))
+        return self._kept(made(kind, name, tools or self._tools, self._settings.providers))
 
     def _plugin(self, kind: str, name: str, mode: Mode) -> Any:
-        return self._kept(made(kind, name, msgspec.structs.replace(self._tools, mode=mode.value)))
+        tools = msgspec.structs.replace(self._tools, mode=mode.value)
+        return self._kept(made(kind, name, tools, self._settings.providers))
 
     def _kept(self, adapter: T) -> T:
         self._made.append(adapter)

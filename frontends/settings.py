@@ -21,6 +21,7 @@ from ..core.domain.shapes import nearest
 from .operator import VARIABLE as OPERATOR
 from .option_readers import VaultKey, masked_url, read_networks
 from .options import OPTIONS, Option
+from .provider_options import ALL_OPTIONS, PROVIDER_OPTIONS
 
 PREFIX = "CAMBIST_"
 CONFIG = "CAMBIST_CONFIG"
@@ -84,7 +85,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     vault: VaultKeys | None = None
     """None: keys from a key file in `data_dir`, made at the first start."""
     rate_sources: tuple[str, ...] = ("simulator",)
-    coingecko_key: str | None = None
     banks: tuple[str, ...] = ("simulator",)
     test_banks: tuple[str, ...] = ("simulator",)
     kyc: str = "simulator"
@@ -115,6 +115,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Notices of providers that one address may post in a minute."""
     notice_networks: Mapping[str, tuple[IPv4Network | IPv6Network, ...]] = msgspec.field(default_factory=dict)
     """By adapter (option_readers.py: `notice_key`): where its notices come from, instead of what it says itself."""
+    providers: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """What was set for shipped adapters, by the option's name (provider_options.py). May hold credentials."""
     operator_names: str = "given"
     """Whose word an operator's name is (frontends/operator.py: `Names`)."""
     tracing: bool = False
@@ -149,8 +151,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("database_url", "redis_url"):
             if shown[name] is not None:
                 shown[name] = masked_url(shown[name])
-        if self.coingecko_key is not None:
-            shown["coingecko_key"] = "***"
+        shown["providers"] = dict.fromkeys(self.providers, "***")
         return list(shown.items())
 
     def __repr__(self) -> str:
@@ -212,12 +213,12 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> 
     raw = _from_file(config, faults, warnings)
     raw.update(_from_environment(environ, faults, warnings))
     raw.update(
-        {name: _Raw(flags[name], f"--{name.replace('_', '-')}") for name in OPTIONS if flags.get(name) is not None}
+        {name: _Raw(flags[name], f"--{name.replace('_', '-')}") for name in ALL_OPTIONS if flags.get(name) is not None}
     )
     values: dict[str, Any] = {}
     for name, found in raw.items():
         try:
-            values[name] = read_networks(found.value) if _NETWORKS.match(name) else OPTIONS[name].read(found.value)
+            values[name] = read_networks(found.value) if _NETWORKS.match(name) else ALL_OPTIONS[name].read(found.value)
         except ValueError as error:
             faults.append(SettingFault(name=name, origin=found.origin, message=str(error)))
     vault = _vault(values, raw, faults)
@@ -229,11 +230,13 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> 
         raise SettingsError(tuple(faults))
     plain = {name: values[name] for name in values.keys() & OPTIONS.keys() - {"vault_key", "vault_pepper"}}
     networks = {match[1]: values[name] for name in sorted(values) if (match := _NETWORKS.match(name))}
-    settings = Settings(**plain, vault=vault, notice_networks=networks)
+    providers = {name: values[name] for name in PROVIDER_OPTIONS if name in values}
+    settings = Settings(**plain, vault=vault, notice_networks=networks, providers=providers)
     return Loaded(
         settings=settings,
         explained=(
-            *(_explain(option, settings, raw.get(name)) for name, option in OPTIONS.items()),
+            *(_explain(option, getattr(settings, name, None), raw.get(name)) for name, option in OPTIONS.items()),
+            *(_explain(PROVIDER_OPTIONS[name], value, raw[name]) for name, value in providers.items()),
             *(_explain_networks(adapter, settings, raw) for adapter in networks),
         ),
         warnings=tuple(warnings),
@@ -266,8 +269,10 @@ def _from_file(config: Path | None, faults: list[SettingFault], warnings: list[s
         return fault("is not UTF-8")
     except tomllib.TOMLDecodeError as error:
         return fault(f"is not TOML: {error}")
-    known = [*(name for name in OPTIONS if name in table), *(name for name in table if _NETWORKS.match(name))]
-    warnings += [f"{config}: {name!r} is no setting{_nearest(name, OPTIONS)}" for name in table if name not in known]
+    known = [*(name for name in ALL_OPTIONS if name in table), *(name for name in table if _NETWORKS.match(name))]
+    warnings += [
+        f"{config}: {name!r} is no setting{_nearest(name, ALL_OPTIONS)}" for name in table if name not in known
+    ]
     return {name: _Raw(table[name], f"{config}: {name}") for name in known}
 
 
@@ -275,7 +280,7 @@ def _from_environment(environ: Mapping[str, str], faults: list[SettingFault], wa
     """An empty variable counts as absent: that is what `${NAME:-}` of a compose file leaves behind."""
     found: dict[str, _Raw] = {}
     known = {CONFIG, OPERATOR, *OF_LISTEN}
-    for name, option in OPTIONS.items():
+    for name, option in ALL_OPTIONS.items():
         variable = f"{PREFIX}{name.upper()}"
         known.add(variable)
         if environ.get(variable):
@@ -323,9 +328,9 @@ def _vault(values: Mapping[str, Any], raw: Mapping[str, _Raw], faults: list[Sett
     return VaultKeys(keys={key.number: key.key for key in keys}, current=keys[0].number, pepper=values["vault_pepper"])
 
 
-def _explain(option: Option, settings: Settings, found: _Raw | None) -> Explained:
+def _explain(option: Option, value: Any, found: _Raw | None) -> Explained:
     hidden = None if found is None else "***"
-    value = hidden if option.shown is None else option.shown(getattr(settings, option.name))
+    value = hidden if option.shown is None else option.shown(value)
     return Explained(
         name=option.name,
         value=value,

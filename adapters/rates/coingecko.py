@@ -8,10 +8,11 @@ import msgspec
 
 from ...ports.faults import Unavailable
 from ...ports.rates import RateQuote
-from .web import WebReader, price
+from ..provider_http import ProviderHttp
+from .web import price, read
 
 BASE = "https://api.coingecko.com"
-_QUERY = "ids=tether&vs_currencies=rub&include_last_updated_at=true&precision=full"
+_PATH = "/api/v3/simple/price?ids=tether&vs_currencies=rub&include_last_updated_at=true&precision=full"
 _KEY = "x-cg-demo-api-key"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -40,12 +41,11 @@ class CoinGeckoRates:
     ) -> None:
         """Opens nothing yet. `limit`: seconds for a whole exchange."""
         self._headers = {} if key is None else {_KEY: key}
-        self._url = f"{base}/api/v3/simple/price?{_QUERY}"
-        self._web = WebReader(self.name, limit=limit, tls=tls)
+        self._http = ProviderHttp(self.name, base, limit=limit, tls=tls)
 
     async def quote(self) -> RateQuote:
         """The price, and when CoinGecko last computed it. Raises: Unavailable, NotConfigured for a wrong key."""
-        answer = await self._web.read(self._url, _Answer, self._headers)
+        answer = await read(self._http, _PATH, _Answer, self._headers)
         try:
             at = _EPOCH + timedelta(seconds=answer.tether.last_updated_at)
         except OverflowError:
@@ -54,4 +54,4 @@ class CoinGeckoRates:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._web.close()
+        await self._http.close()

@@ -8,7 +8,8 @@ import msgspec
 from ...ports.clock import Clock
 from ...ports.faults import Unavailable
 from ...ports.rates import RateQuote
-from .web import WebReader, price
+from ..provider_http import ProviderHttp
+from .web import price, read
 
 BASE = "https://api.rapira.net"
 _PAIR = "USDT/RUB"
@@ -40,13 +41,12 @@ class RapiraRates:
     ) -> None:
         """Opens nothing yet. `limit`: seconds for a whole exchange."""
         self._clock = clock
-        self._url = f"{base}/open/market/rates"
-        self._web = WebReader(self.name, limit=limit, tls=tls)
+        self._http = ProviderHttp(self.name, base, limit=limit, tls=tls)
 
     async def quote(self) -> RateQuote:
         """The price now: Rapira gives no time, and says what stands in its book when asked. Raises: Unavailable."""
         at = self._clock.now()
-        answer = await self._web.read(self._url, _Answer)
+        answer = await read(self._http, "/open/market/rates", _Answer)
         market = self._market(answer)
         ask, bid = price(self.name, market.ask), price(self.name, market.bid)
         if bid > ask:
@@ -57,7 +57,7 @@ class RapiraRates:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._web.close()
+        await self._http.close()
 
     def _market(self, answer: _Answer) -> _Market:
         try:

@@ -11,13 +11,18 @@ from cambist.core.usecases.jobs import HANDLERS
 from cambist.core.usecases.schedule import FollowUp
 from cambist.core.usecases.standing import STANDING
 from cambist.frontends.options import OPTIONS
+from cambist.frontends.provider_options import PROVIDER_OPTIONS
 from cambist.frontends.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 
-FROM_SEVERAL: dict[str, set[str]] = {"vault": {"vault_key", "vault_pepper"}, "notice_networks": set()}
+FROM_SEVERAL: dict[str, set[str]] = {
+    "vault": {"vault_key", "vault_pepper"},
+    "notice_networks": set(),
+    "providers": set(),
+}
 """Fields of the settings that are made of other options than the one of their name: of two, and of one for each
-adapter, whose names nobody knows beforehand."""
+adapter, whose names nobody knows beforehand; and those of shipped adapters (provider_options.py)."""
 
 
 def test_every_kind_of_job_has_a_handler() -> None:
@@ -47,3 +52,11 @@ def test_operators_read_of_every_setting() -> None:
     page = set(re.findall(r"\w+", (ROOT / "docs/operations.md").read_text("utf-8")))
     untold = [name for name in OPTIONS if not {name, f"CAMBIST_{name.upper()}"} & page]
     assert untold == [], "say in docs/operations.md when an operator sets it"
+
+
+def test_operators_read_of_every_setting_of_a_shipped_adapter() -> None:
+    """By the name of its variable, in docs/operations.md or the adapter's page."""
+    pages = [ROOT / "docs/operations.md", *(ROOT / "docs/providers").glob("*.md")]
+    told = set(re.findall(r"\bCAMBIST_\w+", " ".join(page.read_text("utf-8") for page in pages)))
+    untold = [name for name in PROVIDER_OPTIONS if f"CAMBIST_{name.upper()}" not in told]
+    assert untold == [], "say on the adapter's page in docs/providers what an operator enters"

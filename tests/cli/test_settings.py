@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from cambist.frontends.option_readers import masked_url
-from cambist.frontends.options import OPTIONS
+from cambist.frontends.provider_options import ALL_OPTIONS
 from cambist.frontends.settings import Loaded, Settings, SettingsError, for_many_processes, load
 
 KEY, OTHER_KEY, PEPPER = "ab" * 32, "cd" * 32, "ef" * 32
@@ -176,7 +176,7 @@ class TestReading:
             "vault_pepper": PEPPER,
             "coingecko_key": "CG-hunter2",
         }
-        assert set(values) == {name for name, option in OPTIONS.items() if option.secret}
+        assert set(values) == {name for name, option in ALL_OPTIONS.items() if option.secret}
         for name, value in values.items():
             (folder / name).write_text(f"{value}\n")
         loaded = _load({f"CAMBIST_{name.upper()}_FILE": str(folder / name) for name in values})
@@ -184,7 +184,7 @@ class TestReading:
         assert loaded.settings == plain.settings
         assert loaded.settings.vault is not None
         assert {name: _origin(loaded, name) for name in values} == {n: f"CAMBIST_{n.upper()}_FILE" for n in values}
-        for name in OPTIONS:
+        for name in ALL_OPTIONS:
             if name not in values:
                 assert _load({f"CAMBIST_{name.upper()}_FILE": str(folder / "none")}).warnings
 
@@ -328,7 +328,7 @@ class TestSecrets:
         keys = {"CAMBIST_VAULT_KEY": KEY, "CAMBIST_VAULT_PEPPER": PEPPER, "CAMBIST_COINGECKO_KEY": "CG-hunter4"}
         keys["CAMBIST_REDIS_URL"] = "redis://:hunter5@redis.example:6379/1"
         loaded = _load({"CAMBIST_DATABASE_URL": url, **keys})
-        assert loaded.settings.coingecko_key == "CG-hunter4"
+        assert loaded.settings.providers["coingecko_key"] == "CG-hunter4"
         text = f"{loaded!r} {loaded.settings!r} {loaded.settings} {list(loaded.settings.__rich_repr__())}"
         raw = (repr(bytes.fromhex(KEY)), repr(bytes.fromhex(PEPPER)))
         for secret in ("hunter2", "hunter3", "hunter4", "hunter5", KEY, PEPPER, *raw):
@@ -340,7 +340,7 @@ class TestSecrets:
 
     def test_no_fault_quotes_a_value(self) -> None:
         """A secret that stands in the wrong variable must not reach a log through the message about it."""
-        for name in OPTIONS:
+        for name in ALL_OPTIONS:
             with pytest.raises(SettingsError) as caught:
                 _load({f"CAMBIST_{name.upper()}": "hunter2 \0"})
             assert "hunter2" not in f"{caught.value} {caught.value.faults!r}"

@@ -12,6 +12,7 @@ import yaml
 
 from cambist.frontends.cli.main import COMMANDS
 from cambist.frontends.options import OPTIONS
+from cambist.frontends.provider_options import ALL_OPTIONS
 from cambist.frontends.settings import CONFIG, for_many_processes, load
 from tests.redis_servers import own_redis
 
@@ -23,7 +24,7 @@ DRAIN = 20
 """Seconds beyond CAMBIST_SHUTDOWN_SECONDS: the database's connections are let go of within 15."""
 KNOWN = {CONFIG} | {
     variable
-    for name, option in OPTIONS.items()
+    for name, option in ALL_OPTIONS.items()
     for variable in (f"CAMBIST_{name.upper()}", *([f"CAMBIST_{name.upper()}_FILE"] if option.secret else []))
 }
 
@@ -185,7 +186,7 @@ def test_units_are_confined_and_take_their_secrets_as_credentials(path: Path) ->
     handed = {each.split(":")[0] for each in said["LoadCredential"]}
     read = dict(each.split("=%d/") for each in said["Environment"] if "%d" in each)
     assert read == {f"CAMBIST_{name.upper()}_FILE": name for name in handed}
-    assert {name for name, option in OPTIONS.items() if option.secret} - handed == {"coingecko_key"}
+    assert {name for name, option in OPTIONS.items() if option.secret} - handed == set()
     program, command, *_ = said["ExecStart"][0].split()
     assert program == "/opt/cambist/bin/cambist"
     assert command in COMMANDS

@@ -11,6 +11,8 @@ from tests.docs.test_blocks import PAGES, ROOT
 _LINK = re.compile(r"""\]\(([^)\s]+)\)|<img src="([^"]+)\"""")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _CONTENTS = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_DOCS = ROOT / "docs"
+_WITH_CONTENTS = (_DOCS / "index.md", _DOCS / "providers/index.md")
 
 
 _BESIDE = [ROOT / name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
@@ -25,8 +27,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_the_contents_have_every_page_once() -> None:
-    index = (ROOT / "docs/index.md").read_text("utf-8")
-    named = [line for block in _CONTENTS.findall(index) for line in block.split() if not line.startswith(":")]
-    named = [name for name in named if name not in ("Merchants", "Developers", "Operators")]
-    pages = {page.stem for page in PAGES if page.parent.name == "docs"} - {"index"}
-    assert sorted(named) == sorted(pages)
+    named: list[Path] = []
+    for index in _WITH_CONTENTS:
+        lines = [line for block in _CONTENTS.findall(index.read_text("utf-8")) for line in block.split()]
+        lines = [line for line in lines if line not in ("Merchants", "Developers", "Operators")]
+        named += [index.parent / f"{line}.md" for line in lines if not line.startswith(":")]
+    assert sorted(named) == sorted({*_DOCS.rglob("*.md")} - {_DOCS / "index.md"})

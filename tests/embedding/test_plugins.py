@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -15,8 +15,10 @@ from cambist.frontends import plugins, providers
 from cambist.frontends.cli.main import cli
 from cambist.frontends.compose import open_house
 from cambist.frontends.conformance.uploads import Uploads
-from cambist.frontends.plugins import KINDS, PluginError, all_installed, named_by
+from cambist.frontends.plugins import KINDS, NotInstalled, PluginError, all_installed, named_by
+from cambist.frontends.provider_options import ProviderSettings, settings_of
 from cambist.frontends.settings import Settings, SettingsError, load
+from cambist.frontends.shipped import SHIPPED, Shipped
 from cambist.ports.tools import StorageTools
 
 MEMORY: dict[str, Any] = {"database_url": "memory://"}
@@ -106,6 +108,41 @@ async def test_what_a_factory_raises_by_mistake_is_not_quoted(package: Package) 
         async with open_house(Settings(**MEMORY, banks=("theirs",))):
             pass
     assert "hunter2" not in str(caught.value)
+
+
+class TestShipped:
+    """Adapters of real providers that come along, of which a setting names one (docs/providers/index.md)."""
+
+    def test_what_was_set_for_one_is_told_to_it_alone_and_never_shown(self) -> None:
+        own = settings_of("coingecko", {"coingecko_key": "hunter2", "other_key": "hunter3"})
+        assert dict(own.values) == {"key": "hunter2"}
+        assert (own.get("key"), own.get("region", "eu")) == ("hunter2", "eu")
+        assert "hunter" not in f"{own!r} {own.__rich_repr__()}"
+
+    async def test_what_is_missing_stops_the_start_by_the_name_of_its_variable(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def make(own: ProviderSettings, _: object) -> object:
+            return own.need("shop_id")
+
+        monkeypatch.setitem(cast("dict[str, Shipped]", SHIPPED["bank"]), "desk", Shipped(make=make))
+        with pytest.raises(PluginError, match="the bank 'desk' cannot be made: set CAMBIST_DESK_SHOP_ID"):
+            async with open_house(Settings(**MEMORY, banks=("desk",))):
+                pass
+
+    async def test_a_missing_library_is_told_with_its_extra(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def make(_: ProviderSettings, __: object) -> object:
+            raise ModuleNotFoundError(name="deskwire")
+
+        monkeypatch.setitem(cast("dict[str, Shipped]", SHIPPED["bank"]), "desk", Shipped(make=make, extra="desk"))
+        with pytest.raises(NotInstalled, match=r"'deskwire': pip install 'cambist\[desk\]'"):
+            async with open_house(Settings(**MEMORY, banks=("desk",))):
+                pass
+
+    def test_each_kind_has_its_row_and_no_name_twice(self) -> None:
+        assert SHIPPED.keys() == KINDS.keys()
+        for kind, known in KINDS.items():
+            assert not set(known.built_in) & SHIPPED[kind].keys()
 
 
 async def test_two_packages_with_one_name_are_refused(package: Package) -> None:
@@ -235,7 +272,7 @@ async def test_a_built_in_bank_that_nothing_makes_is_never_a_simulator(monkeypat
     built_in = (*known.built_in, "forgotten")
     monkeypatch.setattr(plugins, "KINDS", {**KINDS, "bank": msgspec.structs.replace(known, built_in=built_in)})
     monkeypatch.setattr(providers, "KINDS", plugins.KINDS)
-    with pytest.raises(KeyError, match="forgotten"):
+    with pytest.raises(PluginError, match="forgotten"):
         async with open_house(Settings(**MEMORY, banks=("forgotten",), allow_live_simulators=True)):
             pass
 

@@ -87,7 +87,9 @@ class TestWiring:
 
     async def test_live_sources_are_named_in_order_and_test_mode_keeps_its_simulator(self) -> None:
         names = ("coingecko", "simulator", "rapira")
-        async with opened("memory://", VirtualClock(), rate_sources=names, coingecko_key="CG-key") as ports:
+        async with opened(
+            "memory://", VirtualClock(), rate_sources=names, providers={"coingecko_key": "CG-key"}
+        ) as ports:
             live = [source.name for source in ports.rates.of_mode("live")]
             assert live == ["coingecko", "simulator-rates-live", "rapira"]
             assert [source.name for source in ports.rates.of_mode("test")] == ["simulator-rates-test"]

@@ -1,0 +1,59 @@
+"""The options of the shipped adapters, one row each, below the adapter that they are of: CAMBIST_YOOKASSA_SHOP_ID is
+`shop_id` of `yookassa`. What an adapter makes of them, its row in shipped.py says; the page of each in docs/providers/
+tells operators."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..core.domain.masked import Masked
+from ..ports.faults import NotConfigured
+from .option_readers import read_provider_key
+from .options import OPTIONS, Option
+
+_ROWS: Mapping[str, tuple[Option, ...]] = {
+    "coingecko": (
+        Option(
+            name="key",
+            read=read_provider_key,
+            secret=True,
+            shown=None,
+            meaning="a demo key of CoinGecko; none: asked without one",
+        ),
+    ),
+}
+
+PROVIDER_OPTIONS: Mapping[str, Option] = {
+    f"{adapter}_{row.name}": row.named(f"{adapter}_{row.name}") for adapter, rows in _ROWS.items() for row in rows
+}
+"""By the setting's name."""
+
+ALL_OPTIONS: Mapping[str, Option] = {**OPTIONS, **PROVIDER_OPTIONS}
+"""Every setting that has a name of its own."""
+
+
+class ProviderSettings(Masked, frozen=True, kw_only=True):
+    """What an operator set for one shipped adapter. Its repr hides the values."""
+
+    _shown = ("adapter",)
+
+    adapter: str
+    values: Mapping[str, Any]
+    """By the names of the adapter's rows; what nobody set is not among them."""
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """What was set, else the default."""
+        return self.values.get(name, default)
+
+    def need(self, name: str) -> Any:
+        """What was set. Raises: NotConfigured, which names the variable."""
+        try:
+            return self.values[name]
+        except KeyError:
+            raise NotConfigured(f"set CAMBIST_{self.adapter.upper()}_{name.upper()}") from None
+
+
+def settings_of(adapter: str, providers: Mapping[str, Any]) -> ProviderSettings:
+    """What `Settings.providers` says of one adapter."""
+    rows = [row.name for row in _ROWS.get(adapter, ())]
+    values = {name: providers[full] for name in rows if (full := f"{adapter}_{name}") in providers}
+    return ProviderSettings(adapter=adapter, values=values)
