@@ -16,6 +16,7 @@ _WITH_CONTENTS = (_DOCS / "index.md", _DOCS / "providers/index.md")
 
 
 _BESIDE = [ROOT / name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
+_BESIDE += (ROOT / "docs/providers").glob("*.md")
 
 
 @pytest.mark.parametrize("page", [*PAGES, *_BESIDE], ids=lambda page: page.name)
