@@ -7,6 +7,7 @@ What an answer means (a status, an error's code) is the adapter's to say; no pro
 import asyncio
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
@@ -18,6 +19,7 @@ import msgspec
 from aiohttp import hdrs
 from yarl import URL
 
+from ..ports.clock import Clock
 from ..ports.faults import Fault, NotConfigured, OutcomeUnknown, Unavailable
 
 T = TypeVar("T")
@@ -89,9 +91,11 @@ class ProviderHttp:
         limit: float,
         headers: Mapping[str, str] | None = None,
         tls: ssl.SSLContext | None = None,
+        clock: Clock | None = None,
     ) -> None:
         """Opens nothing yet. `limit`: seconds for a whole exchange, to the last byte of the answer; below 20, which is
-        when the house gives up. `headers`: of every call. `tls`: other than the system's trust.
+        when the house gives up. `headers`: of every call. `tls`: other than the system's trust. `clock`: by which
+        `clock_skew` is measured.
 
         Raises: NotConfigured for an address that is neither https nor http of this machine.
         """
@@ -101,7 +105,11 @@ class ProviderHttp:
         self._headers = dict(headers or {})
         self._tls = tls
         self._session: aiohttp.ClientSession | None = None
+        self._clock = clock
         self._closed = False
+        self.clock_skew: float | None = None
+        """Seconds by which the provider's clock was ahead of ours at its last answer (ports/checking.py: `TellsTime`),
+        to about a second; None: it has not answered, or there is no clock."""
 
     def __repr__(self) -> str:
         return f"<ProviderHttp {self.name}>"
@@ -146,6 +154,7 @@ class ProviderHttp:
             raise lost(f"{self.name}: {type(error).__name__}") from None
         if read is None:
             raise lost(f"{self.name}: the answer is too long")
+        self._compare_clocks(response)
         return Answer(
             status=response.status,
             headers={name.lower(): value for name, value in response.headers.items()},
@@ -160,6 +169,13 @@ class ProviderHttp:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+    def _compare_clocks(self, response: aiohttp.ClientResponse) -> None:
+        if self._clock is None:
+            return
+        with suppress(ValueError, TypeError):
+            theirs = parsedate_to_datetime(response.headers.get(hdrs.DATE, ""))
+            self.clock_skew = (theirs - self._clock.now()).total_seconds()
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._closed:

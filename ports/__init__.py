@@ -31,6 +31,7 @@ from .chain import TokenMove as TokenMove
 from .chain import TransactionState as TransactionState
 from .chain import UsdtTransfer as UsdtTransfer
 from .checking import Checkable as Checkable
+from .checking import TellsTime as TellsTime
 from .clock import Clock as Clock
 from .clock import Ids as Ids
 from .deposits import Deposit as Deposit

@@ -15,3 +15,14 @@ class Checkable(Protocol):
         other mode); Unavailable when it does not answer.
         """
         ...
+
+
+@runtime_checkable
+class TellsTime(Protocol):
+    """An adapter that saw the provider's clock, by the `Date` of its answers. Some providers refuse what is signed by a
+    clock that is a minute wrong."""
+
+    @property
+    def clock_skew(self) -> float | None:
+        """Seconds by which the provider's clock was ahead of ours at its last answer; None: it has not answered yet."""
+        ...

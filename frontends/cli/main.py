@@ -38,6 +38,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
     "Care": {
         "doctor": "doctor",
         "gateway": "gateways",
+        "provider": "providers",
         "notice": "notices",
         "event": "events",
         "vault": "vault",

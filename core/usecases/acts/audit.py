@@ -79,6 +79,13 @@ async def note(ports: Ports, act: Act, *, account_id: str | None = None) -> None
         await unit.commit()
 
 
+async def note_outside(ports: Ports, object_id: str) -> None:
+    """Write the row of the act that these ports are for, before it does something elsewhere and nothing here. Raises:
+    Unavailable."""
+    if isinstance(ports.storage, AuditedStorage):
+        await note(unaudited(ports), msgspec.structs.replace(ports.storage.act, object_id=object_id))
+
+
 def add_row(ports: Ports, unit: Unit, act: Act, *, account_id: str | None, after: str = "") -> None:
     """Add the row of an act to the unit that does it, where no ports of its own do. `act` was checked."""
     unit[AuditEntry].add(_entry(ports, act, ports.clock.now(), account_id, "", after))

@@ -23,6 +23,15 @@ _ONE_OF_A_MODE: Mapping[str, str] = {"payouts": "senders", "deposits": "deposits
 """By port, where the one adapter of a mode is found."""
 
 
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """A wired adapter, and the port that it fills."""
+
+    port: str
+    name: str
+    mode: Mode
+    adapter: Any
+
+
 class ProviderCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider said, or that its adapter has no `check`."""
 
@@ -38,30 +47,38 @@ class ProviderCheck(msgspec.Struct, frozen=True, kw_only=True):
 async def check_providers(ports: Ports) -> list[ProviderCheck]:
     """Every provider of live mode, all asked at once. A bank that does not take our credentials is down from then on
     (docs/webhooks.md "Gateways")."""
-    return list(await asyncio.gather(*(_check(ports, port, adapter) for port, adapter in _providers(ports))))
+    return list(await asyncio.gather(*(check_provider(ports, each) for each in providers_of(ports, Mode.LIVE))))
 
 
-def _providers(ports: Ports) -> Iterator[tuple[str, Any]]:
-    live = Mode.LIVE.value
-    yield from ((BANK, bank) for bank in ports.banks.of_mode(live))
+def providers_of(ports: Ports, mode: Mode) -> Iterator[Provider]:
+    """The providers of a mode. What both modes share is live mode's: in test mode nobody asks it."""
+    for port, adapter in _adapters(ports, mode):
+        yield Provider(port=port, name=str(getattr(adapter, "name", port)), mode=mode, adapter=adapter)
+
+
+def _adapters(ports: Ports, mode: Mode) -> Iterator[tuple[str, Any]]:
+    yield from ((BANK, bank) for bank in ports.banks.of_mode(mode.value))
     for port, of_mode in _ONE_OF_A_MODE.items():
         try:
-            yield port, getattr(ports, of_mode).of_mode(live)
+            yield port, getattr(ports, of_mode).of_mode(mode.value)
         except NotConfigured:
             continue
-    yield from (("rates", source) for source in ports.rates.of_mode(live))
+    yield from (("rates", source) for source in ports.rates.of_mode(mode.value))
+    if mode is Mode.TEST:
+        return
     yield from (("kyc", ports.kyc), ("chain", ports.chain))
     if not isinstance(ports.files, UploadReceiver):
         yield "files", ports.files
 
 
-async def _check(ports: Ports, port: str, adapter: Any) -> ProviderCheck:
-    name = str(getattr(adapter, "name", port))
+async def check_provider(ports: Ports, provider: Provider) -> ProviderCheck:
+    """Ask one. A bank's answer counts for its gateway."""
+    port, name, adapter = provider.port, provider.name, provider.adapter
     if not isinstance(adapter, Checkable):
         return ProviderCheck(port=port, name=name, is_checkable=False)
     try:
         if port == BANK:
-            async with watched(ports, Mode.LIVE, name, invoices=True):
+            async with watched(ports, provider.mode, name, invoices=True):
                 await _in_time(ports, adapter)
         else:
             await _in_time(ports, adapter)

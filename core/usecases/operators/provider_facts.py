@@ -1,0 +1,119 @@
+"""What an operator wants to know of a provider before its first payment: does it take our credentials, does its clock
+agree with ours, where do its notices go, what can it do (docs/providers/index.md "Checking a provider")."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network
+from typing import Any
+
+import msgspec
+
+from ....ports.bank import BankCapabilities
+from ....ports.bundle import Ports
+from ....ports.checking import TellsTime
+from ....ports.faults import NotConfigured
+from ...domain.accounts.accounts import Mode
+from ...domain.errors import Refusal
+from ..notice_addresses import ShownAddress, list_addresses
+from .provider_checks import BANK, Provider, ProviderCheck, check_provider, providers_of
+
+SKEW_MOST = 30.0
+"""Seconds: providers that go by the clock refuse from about a minute on."""
+
+
+class Credentials(StrEnum):
+    """Whether a provider takes our credentials."""
+
+    TAKEN = "taken"
+    REFUSED = "refused"
+    NO_ANSWER = "no_answer"
+    NOT_CHECKED = "not_checked"
+    """Its adapter has no check."""
+
+
+class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider, as far as it can be known without moving money."""
+
+    port: str
+    name: str
+    mode: Mode
+    credentials: Credentials
+    fault: str | None
+    """What it said, for operators."""
+    clock_skew: float | None
+    """Seconds by which its clock is ahead of ours, where it was seen."""
+    notice_address: str | None
+    """A secret stands in it. None: it posts nothing, or the service has not been started yet."""
+    notice_networks: Sequence[IPv4Network | IPv6Network]
+    heard_at: datetime | None
+    """Its last notice."""
+    can: Sequence[str] = ()
+    cannot: Sequence[str] = ()
+    limits: Mapping[str, Any] = {}
+    """Of a bank: its other capabilities, by name."""
+
+    @property
+    def is_well(self) -> bool:
+        """Nothing stands in the way of the first payment, as far as can be seen."""
+        return self.fault is None and (self.clock_skew is None or abs(self.clock_skew) <= SKEW_MOST)
+
+
+async def provider_facts(ports: Ports, name: str | None = None) -> list[ProviderFacts]:
+    """Every provider of live mode, and every bank of test mode that is no simulator; or those of this name. All are
+    asked at once.
+
+    Raises: Refusal GATEWAY_NOT_FOUND for a name that no provider has; Unavailable; VaultError.
+    """
+    every = [each for mode in Mode for each in _known(ports, mode)]
+    wanted = [each for each in every if name in (None, each.name)]
+    if not wanted:
+        raise Refusal("GATEWAY_NOT_FOUND", f"No provider has this name; there are: {', '.join(e.name for e in every)}")
+    addresses = {each.adapter: each for each in await list_addresses(ports)}
+    checked = await asyncio.gather(*(check_provider(ports, each) for each in wanted))
+    return [_facts(each, said, addresses.get(each.name)) for each, said in zip(wanted, checked, strict=True)]
+
+
+def _known(ports: Ports, mode: Mode) -> Iterator[Provider]:
+    for each in providers_of(ports, mode):
+        if mode is Mode.LIVE or (each.port == BANK and not each.adapter.capabilities.simulated):
+            yield each
+
+
+def _facts(provider: Provider, said: ProviderCheck, address: ShownAddress | None) -> ProviderFacts:
+    can, cannot, limits = _abilities(provider.adapter)
+    return ProviderFacts(
+        port=provider.port,
+        name=provider.name,
+        mode=provider.mode,
+        credentials=_credentials(said),
+        fault=None if said.fault is None else str(said.fault),
+        clock_skew=provider.adapter.clock_skew if isinstance(provider.adapter, TellsTime) else None,
+        notice_address=None if address is None else address.address,
+        notice_networks=() if address is None else address.networks,
+        heard_at=None if address is None else address.heard_at,
+        can=can,
+        cannot=cannot,
+        limits=limits,
+    )
+
+
+def _credentials(said: ProviderCheck) -> Credentials:
+    if not said.is_checkable:
+        return Credentials.NOT_CHECKED
+    if said.fault is None:
+        return Credentials.TAKEN
+    return Credentials.REFUSED if isinstance(said.fault, NotConfigured) else Credentials.NO_ANSWER
+
+
+def _abilities(adapter: Any) -> tuple[list[str], list[str], dict[str, Any]]:
+    """What a bank's capabilities say yes to, what they say no to, and the rest as they stand."""
+    capabilities = getattr(adapter, "capabilities", None)
+    if not isinstance(capabilities, BankCapabilities):
+        return [], [], {}
+    said = msgspec.structs.asdict(capabilities)
+    can = [name for name, value in said.items() if value is True]
+    cannot = [name for name, value in said.items() if value is False]
+    limits = {name: value for name, value in said.items() if not isinstance(value, bool) and value is not None}
+    return can, cannot, limits

@@ -1,0 +1,114 @@
+"""`cambist provider …`: whether a provider works for us, before merchants find out (docs/providers/index.md)."""
+
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import click
+
+from ...core.domain.days import iso_or_none
+from ...core.domain.ids import PAYMENT
+from ...core.domain.money import Rub
+from ...core.usecases.operators.provider_facts import ProviderFacts, provider_facts
+from ...core.usecases.operators.provider_trial import Trial, TrialNews, TrialStep, run_trial
+from .groups import group
+from .output import Answer, fields, give, shown
+from .session import REFUSED, guarded, in_house
+
+
+@group()
+def provider() -> None:
+    """Banks, verifiers, chains and markets: are they ready?"""
+
+
+def _document(facts: ProviderFacts) -> dict[str, Any]:
+    return {
+        "port": facts.port,
+        "name": facts.name,
+        "mode": facts.mode,
+        "credentials": facts.credentials.value,
+        "fault": facts.fault,
+        "clock_skew_seconds": facts.clock_skew,
+        "notice_address": facts.notice_address,
+        "notice_networks": [str(network) for network in facts.notice_networks],
+        "last_notice": iso_or_none(facts.heard_at),
+        "can": list(facts.can),
+        "cannot": list(facts.cannot),
+        "limits": {name: shown(value) for name, value in facts.limits.items()},
+    }
+
+
+def _text(document: dict[str, Any]) -> str:
+    """For people: what says nothing is left out."""
+    said = {name: value for name, value in document.items() if value not in (None, [], {})}
+    said.update({name: [f"{key} {value}" for key, value in said[name].items()] for name in ("limits",) if name in said})
+    return fields(said)
+
+
+@provider.command("check")
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def check(*, name: str | None, as_json: bool) -> None:
+    """Ask each provider, or NAME alone, whether it takes our credentials.
+
+    Tells its clock, where its notices go, what it can do and what is off. It moves nothing. Exit 1 when one does not
+    take the credentials or does not answer, or its clock is more than 30 s from ours.
+    """
+    found = guarded(lambda: in_house(lambda ports: provider_facts(ports, name)), as_json=as_json)
+    documents = [_document(each) for each in found]
+    give(Answer(document={"data": documents}, text="\n\n".join(map(_text, documents))), as_json=as_json)
+    if not all(each.is_well for each in found):
+        raise click.exceptions.Exit(REFUSED)
+
+
+def _amount(ctx: click.Context, param: click.Parameter, value: str) -> Rub:  # noqa: ARG001 - click's signature
+    try:
+        return Rub.parse(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+@provider.command("trial")
+@click.argument("name")
+@click.option("--amount", default="10", callback=_amount, metavar="RUB", help="What you will pay. Default: 10.")
+@click.option("--minutes", default=15, type=click.IntRange(1, 60), show_default=True, help="How long you have to pay.")
+@click.option("--operation", "operation_id", metavar="ID", help="Go on with a trial that was interrupted.")
+@click.option("--yes", is_flag=True, help="Do not ask first.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document at the end.")
+def trial(*, name: str, amount: Rub, minutes: int, operation_id: str | None, yes: bool, as_json: bool) -> None:
+    """Make one real payment at the bank NAME, watch it to its end, and send it back.
+
+    You pay by the link or the QR that it prints. It is between you and the bank: no account of a merchant, no entry of
+    the ledger. Exit 0 when all that came is back. Interrupted, it goes on with --operation; nothing is done twice.
+    """
+    if not yes:
+        click.confirm(
+            f"{amount} RUB of real money are paid at {shown(name)} and sent back. Go on?", abort=True, err=True
+        )
+
+    def run() -> TrialStep:
+        from ..compose import system_ids
+
+        operation = operation_id or f"{PAYMENT}{system_ids().uuid()}"
+        tried = Trial(operation=operation, bank=name, amount=amount, lasts=timedelta(minutes=minutes))
+        click.echo(f"trial {shown(operation)}: --operation with this id goes on after an interruption", err=True)
+        ended = in_house(lambda ports: run_trial(ports, tried, _tell))
+        document = {"operation": operation, "bank": name, "amount_rub": str(amount), "outcome": ended.value}
+        give(Answer(document=document, text=fields(document)), as_json=as_json)
+        return ended
+
+    if guarded(run, as_json=as_json) is not TrialStep.RETURNED:
+        raise click.exceptions.Exit(REFUSED)
+
+
+def _tell(news: TrialNews) -> None:
+    click.echo(f"{news.step:<13} {shown(news.message)}", err=True)
+    if news.invoice is None:
+        return
+    click.echo(f"{'':<13} pay here: {shown(news.invoice.link)}", err=True)
+    if news.invoice.payload is not None:
+        import segno  # only here: its picture is for a terminal
+
+        picture = StringIO()
+        segno.make_qr(news.invoice.payload, error="l").terminal(picture, compact=True)
+        click.echo(picture.getvalue(), err=True)
