@@ -87,6 +87,13 @@ from .payouts import TransferState as TransferState
 from .payouts import UsdtSender as UsdtSender
 from .rates import RateQuote as RateQuote
 from .rates import RateSource as RateSource
+from .receipts import PaymentMode as PaymentMode
+from .receipts import PaymentSubject as PaymentSubject
+from .receipts import Receipt as Receipt
+from .receipts import ReceiptItem as ReceiptItem
+from .receipts import ReceiptNeed as ReceiptNeed
+from .receipts import TaxSystem as TaxSystem
+from .receipts import Vat as Vat
 from .remittances import RemittanceBank as RemittanceBank
 from .remittances import RemittanceRequest as RemittanceRequest
 from .remittances import RemittanceState as RemittanceState

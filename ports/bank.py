@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from .faults import NotConfigured
+from .receipts import Receipt, ReceiptNeed
 
 
 class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +35,8 @@ class BankCapabilities(msgspec.Struct, frozen=True, kw_only=True):
     wants_payer: bool = False
     """It asks for the payer's e-mail, phone or address: requests name what the merchant gave of them. Else they name
     nobody."""
+    receipts: ReceiptNeed = ReceiptNeed.NONE
+    """What it does about receipts by 54-FZ (docs/adapters.md "Receipts")."""
     refunds: bool = True
     """It sends money back to payers; else `refund` and `find_refund` raise NotSupported."""
     mandates: bool = False
@@ -94,6 +97,9 @@ class InvoiceRequest(msgspec.Struct, frozen=True, kw_only=True):
     shop: str | None = None
     terminal: str | None = None
     """None: the payment goes by none."""
+    receipt: Receipt | None = None
+    """Of this amount, where the bank writes receipts and the merchant wants them; always there where it requires
+    them."""
 
 
 class InvoiceKind(StrEnum):
@@ -172,6 +178,8 @@ class RefundRequest(msgspec.Struct, frozen=True, kw_only=True):
     transfer: str | None = None
     """The id of the transfer to send back (`Transfer.id`), where the caller knows it: no more goes back than is left
     of that one. None: of whatever came."""
+    receipt: Receipt | None = None
+    """Of what goes back, where the payment had one."""
 
 
 class RefundStatus(StrEnum):

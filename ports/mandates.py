@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from .bank import Bank, Notice, Transfer
+from .receipts import Receipt
 
 
 class BindingRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +32,8 @@ class BindingRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Whose subscription it is, as `InvoiceRequest` has it."""
     shop: str | None = None
     terminal: str | None = None
+    receipt: Receipt | None = None
+    """Of the first charge, as `InvoiceRequest` has it."""
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +103,8 @@ class ChargeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """As `MandateState.token` gave it."""
     amount_kopecks: int
     purpose: str
+    receipt: Receipt | None = None
+    """As `InvoiceRequest` has it."""
 
     def __repr__(self) -> str:
         return f"<charge {self.operation} of {self.amount_kopecks} kopecks by mandate {self.reference}>"

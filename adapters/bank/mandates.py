@@ -58,6 +58,8 @@ class MandateCore(SimulatorCore):
         twist = await begin_write(self._clock, self._script.bind)
         if request.first_charge_kopecks is not None and request.first_charge_kopecks <= 0:
             raise Refused("a charge is of more than nothing", reason="amount")
+        if request.first_charge_kopecks is not None:
+            self._check_receipt(request.receipt, request.first_charge_kopecks)
         entry, is_new = await self._start(self._new_binding(request))
         await end_write(self._clock, twist)
         if entry.binding is None:
@@ -191,6 +193,7 @@ class MandateCore(SimulatorCore):
                 raise NotConfigured(f"{self.name} charges no mandates")
             if request.amount_kopecks <= 0:
                 raise Refused("a charge is of more than nothing", reason="amount")
+            self._check_receipt(request.receipt, request.amount_kopecks)
             entry, is_lost = await self._new_charge(request)
         if entry.charge is None:
             raise Refused(f"{request.operation} began as no charge", reason="operation")

@@ -26,6 +26,7 @@ from ...ports.bank import (
 from ...ports.clock import Clock, Ids
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.notebook import Notebook
+from ...ports.receipts import ReceiptNeed
 from ...ports.storage import Storage
 from ..script import Script, begin_read, begin_write, end_write
 from .drawn import drawn_chance, drawn_entry, drawn_reference
@@ -96,6 +97,7 @@ class SimulatedBank(MandateCore, RemittanceCore):
         twist = await begin_write(self._clock, self._script.create)
         if request.amount_kopecks <= 0:
             raise Refused("an invoice is for more than nothing", reason="amount")
+        self._check_receipt(request.receipt, request.amount_kopecks)
         entry, is_new = await self._open(request)
         await end_write(self._clock, twist)
         if not entry.is_invoice:
@@ -239,6 +241,7 @@ class SimulatedBank(MandateCore, RemittanceCore):
         present = await self._find_refund(request.operation)
         if present is not None:
             return present
+        self._check_receipt(request.receipt, request.amount_kopecks)
         invoice, now = self._operation(request.reference), self._clock.now()
         found = await self._invoice_page(request.reference)
         if found is None:
@@ -312,6 +315,7 @@ def _everything(*, links_later: bool, draws: bool) -> BankCapabilities:
         mandates=True,
         mandate_charges=True,
         mandate_links_later=links_later,
+        receipts=ReceiptNeed.OPTIONAL,
         remittances=True,
         remittance_max_kopecks=REMITTANCE_MOST,
     )

@@ -6,6 +6,7 @@ from ...ports.bank import BankCapabilities
 from ...ports.clock import Clock, Ids
 from ...ports.faults import OutcomeUnknown, Refused
 from ...ports.notebook import MayBeWritten, Notebook
+from ...ports.receipts import Receipt, ReceiptNeed
 from ...ports.storage import Storage
 from ..script import Script
 from .drawn import DRAWN
@@ -63,6 +64,14 @@ class SimulatorCore:
     def _operation(self, reference: str) -> str:
         """The operation of what has this reference, if there is such a thing."""
         return reference.removeprefix(self._reference("")).partition(DRAWN)[0]
+
+    def _check_receipt(self, receipt: Receipt | None, kopecks: int | None) -> None:
+        """Raises: Refused, as banks do with a receipt that is not of this amount, or without the one they require."""
+        need = self._capabilities.receipts
+        if receipt is None and need is ReceiptNeed.REQUIRED:
+            raise Refused("there is no receipt", reason="receipt")
+        if receipt is not None and (need is ReceiptNeed.NONE or receipt.total_kopecks != kopecks):
+            raise Refused("the receipt is not of this amount", reason="receipt")
 
     def _missing(self, what: str) -> Refused:
         return Refused(f"{self.name} has no {what}", reason="not_found")

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from .accounts.accounts import Account, KycDemand, KycFlow, RefundApproval, Scheme, Settings
+from .accounts.receipts import PaymentMode, PaymentSubject, TaxSystem, Vat, is_email
 from .errors import FieldFault, Refusal
 from .money import Rub, Usdt
 from .payments.payments import MINIMUM
@@ -76,6 +77,12 @@ def _percent(highest: int) -> Callable[[str], str]:
 def _wallet(text: str) -> str:
     if not is_tron_address(text):
         raise ValueError("must be a TRON address: 34 letters and digits that begin with T, with the right checksum")
+    return text
+
+
+def _email(text: str) -> str:
+    if not is_email(text):
+        raise ValueError("must be an e-mail address")
     return text
 
 
@@ -154,6 +161,36 @@ ACCOUNT_SETTINGS: Mapping[str, Setting] = {
         read=_boolean,
         form=_BOOLEAN,
         meaning="events remind of delivery proofs that are missing",
+    ),
+    "receipt_email": Setting(
+        read=_email,
+        form="e-mail",
+        meaning="where a receipt goes whose payer gave neither e-mail nor phone, as of every charge of a subscription",
+        clearable=True,
+    ),
+    "receipt_mode": Setting(
+        read=_one_of(PaymentMode),
+        form=_words(PaymentMode),
+        meaning="what receipts say the money is, set against the delivery",
+        clearable=True,
+    ),
+    "receipt_subject": Setting(
+        read=_one_of(PaymentSubject),
+        form=_words(PaymentSubject),
+        meaning="what receipts say is paid for",
+        clearable=True,
+    ),
+    "receipt_tax_system": Setting(
+        read=_one_of(TaxSystem),
+        form=_words(TaxSystem),
+        meaning="by which the merchant is taxed, for receipts",
+        clearable=True,
+    ),
+    "receipt_vat": Setting(
+        read=_one_of(Vat),
+        form=_words(Vat),
+        meaning="the rate of VAT of receipts, in percent; none is without VAT, a stroke is a calculated rate",
+        clearable=True,
     ),
     "recurring": Setting(
         read=_boolean,

@@ -119,7 +119,11 @@ _ENTRIES = (
     Entry("WITHDRAWAL_DISCONTINUED", 410, "Payouts are automatic; there are no manual withdrawals"),
     Entry("PAYLOAD_TOO_LARGE", 413, "The body is over 100 KB, or an uploaded file over its limit"),
     Entry("SHOP_MARKUP_NOT_SET", 422, "The shop has no markup yet"),
-    Entry("PAYER_DATA_REQUIRED", 422, "The terminal requires fields that are missing: `details.missing_fields`"),
+    Entry(
+        "PAYER_DATA_REQUIRED",
+        422,
+        "Fields that the terminal or a receipt requires are missing: `details.missing_fields`",
+    ),
     Entry("PAYMENT_UNAVAILABLE", 422, "Acceptance is off for the account"),
     Entry("CLIENT_NOT_REGISTERED", 422, "The exchange client has not passed KYC"),
     Entry("RATE_LIMIT_EXCEEDED", 429, "Too many requests; see Retry-After", Retry.SAME_KEY),

@@ -25,6 +25,7 @@ from ...ports.payouts import SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
 from ..fake_provider.faults import ProviderFault
 from ..fake_provider.provider import FakeProvider, HeldCall, ProviderRequest, is_write
+from .receipts import receipted
 from .searching import searched
 
 
@@ -78,12 +79,14 @@ class BankBench:
 
     @property
     def bank(self) -> Bank:
-        """What is tried, asked as the house asks it: by `search_…` where it has that (ports/searching.py)."""
+        """What is tried, asked as the house asks it: by `search_…` where it has that (ports/searching.py), and with
+        receipts where it writes any."""
         return self._bank
 
     @bank.setter
     def bank(self, bank: Bank) -> None:
-        self._bank = searched(bank, lambda: self.clock.now())
+        self.unaided = bank
+        self._bank = receipted(searched(bank, lambda: self.clock.now()))
 
     def request(self, operation: str, kopecks: int = 100_00) -> InvoiceRequest:
         """An order of an invoice."""

@@ -84,7 +84,7 @@ CHARGES = (
         creates=True,
         refusals={
             **_NO_SUBSCRIPTION,
-            400: ("INVALID_AMOUNT",),
+            400: ("INVALID_AMOUNT", "PAYMENT_ROUTE_UNAVAILABLE"),
             409: (
                 "CHARGE_MANDATE_INACTIVE",
                 "CHARGE_BEFORE_WINDOW",

@@ -25,6 +25,7 @@ from cambist.frontends.conformance.benches import (
     PayoutsBench,
 )
 from cambist.ports.bank import BankCapabilities
+from cambist.ports.receipts import ReceiptNeed
 from tests.contracts.benches import (
     PostedBench,
     SearchingBench,
@@ -45,6 +46,8 @@ class TestSimulatedBank:
     class TestInvoices(of_banks.TestInvoices): ...
 
     class TestRefunds(of_banks.TestRefunds): ...
+
+    class TestReceipts(of_banks.TestReceipts): ...
 
     class TestTwoOfOneName(of_banks.TestTwoOfOneName): ...
 
@@ -97,6 +100,19 @@ class TestBankThatClosesInvoices:
     class TestOfItself(of_banks.TestWhatItSays): ...
 
     class TestClosing(of_banks.TestClosing): ...
+
+
+class TestBankThatRequiresReceipts:
+    """Every suite brings them."""
+
+    @pytest.fixture
+    def bank_bench(self) -> BankBench:
+        can = BankCapabilities(simulated=True, receipts=ReceiptNeed.REQUIRED, mandates=True, mandate_charges=True)
+        return SimulatedBench(can)
+
+    class TestReceipts(of_banks.TestReceipts): ...
+
+    class TestConfirmation(of_mandates.TestConfirmation): ...
 
 
 class TestBankThatCanLess:

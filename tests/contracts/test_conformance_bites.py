@@ -9,6 +9,7 @@ import pytest
 from cambist.frontends.conformance import chain, charges, deposits, kyc, mandates, payouts, rates, remittances
 from cambist.frontends.conformance.bank import bank
 from cambist.frontends.conformance.benches import BankBench, RatesBench
+from cambist.frontends.conformance.receipts import receipt
 from cambist.ports.chain import Final, NotFound
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.kyc import CheckStatus
@@ -109,6 +110,15 @@ def paging(call: Call) -> Call:
     return broken
 
 
+def whole(call: Call) -> Call:
+    """A part that goes back has the payment's receipt."""
+
+    async def broken(request: Any) -> Any:
+        return await call(msgspec.structs.replace(request, receipt=receipt(100_00)))
+
+    return broken
+
+
 UNSURE = mistaking(OutcomeUnknown, Unavailable)
 """What may have happened is told as not done: another route would be tried, and money move twice."""
 HASTY = mistaking(Unavailable, OutcomeUnknown)
@@ -117,6 +127,7 @@ BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...]], ...] = (
     ("create_invoice", fresh, bank.TestInvoices, "test_a_repeat_is_the_same_operation", ()),
     ("create_invoice", UNSURE, bank.TestInvoices, "test_a_lost_answer_is_an_unknown_outcome", (True,)),
     ("create_invoice", HASTY, bank.TestInvoices, "test_a_bank_that_is_away", ()),
+    ("refund", whole, bank.TestReceipts, "test_each_part_that_goes_back_has_its_own", ()),
     ("refund", fresh, bank.TestRefunds, "test_a_repeat_moves_no_second_money", ()),
     ("refund", swallowing, bank.TestRefunds, "test_a_lost_answer_is_an_unknown_outcome", (True,)),
     ("bind", fresh, mandates.TestBinding, "test_a_repeat_is_the_same_operation", ()),

@@ -78,6 +78,11 @@ ROWS = [
     Row("within window cap", lambda good: with_subscription(good, cap_window=Rub(99_99)), (409, "CAP_EXCEEDED")),
     Row("provider is ready", lambda good: replace(good, provider=False), (503, "PROVIDER_NOT_CONFIGURED")),
     Row(
+        "receipt is known",
+        lambda good: replace(good, receipt_lacks=("receipt_email",)),
+        (400, "PAYMENT_ROUTE_UNAVAILABLE"),
+    ),
+    Row(
         "period is free",
         lambda good: with_subscription(
             replace(good, now=BOUND_AT), scheme=Scheme.CALENDAR, attempts=calendar_attempts(paid=True)

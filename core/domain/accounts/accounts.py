@@ -13,6 +13,7 @@ from ..errors import Refusal
 from ..money import Rub, Usdt
 from ..sandbox_clock import SandboxClock
 from ..shapes import has_control
+from .receipts import PaymentMode, PaymentSubject, ReceiptTerms, TaxSystem, Vat
 
 
 class Mode(StrEnum):
@@ -121,6 +122,37 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     payout_wallet: str | None = None
     """The TRON address that settlements are paid out to; without one the balance stays available
     (docs/settlement.md "Payouts")."""
+    receipt_tax_system: TaxSystem | None = None
+    """This and the next three are what receipts say (docs/payments.md "Receipts"): all of them, or none is written."""
+    receipt_vat: Vat | None = None
+    receipt_subject: PaymentSubject | None = None
+    receipt_mode: PaymentMode | None = None
+    receipt_email: str | None = None
+    """Where the receipt goes of a payment whose payer's address is not known."""
+
+    def receipt_lacks(self, *, has_contact: bool) -> tuple[str, ...]:
+        """The settings that a receipt needs and that are not set. `has_contact`: the payer's e-mail or phone is
+        known."""
+        needed = _RECEIPT if has_contact else (*_RECEIPT, "receipt_email")
+        return tuple(name for name in needed if getattr(self, name) is None)
+
+    def receipt_terms(self, *, has_contact: bool) -> ReceiptTerms | None:
+        """What the receipts of a new payment say; None where something is lacking."""
+        tax_system, vat, subject, mode = (
+            self.receipt_tax_system,
+            self.receipt_vat,
+            self.receipt_subject,
+            self.receipt_mode,
+        )
+        if tax_system is None or vat is None or subject is None or mode is None:
+            return None
+        if not has_contact and self.receipt_email is None:
+            return None
+        email = None if has_contact else self.receipt_email
+        return ReceiptTerms(tax_system=tax_system, vat=vat, subject=subject, mode=mode, email=email)
+
+
+_RECEIPT = ("receipt_tax_system", "receipt_vat", "receipt_subject", "receipt_mode")
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):

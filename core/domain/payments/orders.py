@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ..accounts.accounts import Caller, Shop
+from ..accounts.receipts import is_email
 from ..accounts.terminals import EXCHANGE_HIGHEST, EXCHANGE_LOWEST, PAYMENT_METHODS, Terminal
 from ..errors import Refusal, shape_error, value_error
 from ..masked import Masked
@@ -279,6 +280,11 @@ class PayerContact(Masked, frozen=True, kw_only=True):
     client_info: dict[str, Any] | None = None
 
     @property
+    def receipt_email(self) -> str | None:
+        """Where a receipt may be sent; merchants may write there what they like, too."""
+        return self.client_email if is_email(self.client_email) else None
+
+    @property
     def ip(self) -> str | None:
         """The address that `client_info` names, where it is one: merchants may write there what they like."""
         told = (self.client_info or {}).get("ip")
@@ -296,6 +302,11 @@ def payer_contact(private: bytes) -> PayerContact:
 def contact_mask(order: PaymentOrder) -> str | None:
     """`***` and the last 4 digits of the payer's phone, for `payerContactMasked`; None without a phone."""
     return None if order.client_phone is None else f"***{order.client_phone[-4:]}"
+
+
+def has_receipt_contact(order: PaymentOrder) -> bool:
+    """Whether the payer can be sent a receipt."""
+    return order.client_phone is not None or is_email(order.client_email)
 
 
 ReadOrder = Callable[[], PaymentOrder]

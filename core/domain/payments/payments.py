@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from ..accounts.accounts import Account, Mode, Shop
+from ..accounts.receipts import ReceiptTerms
 from ..machine import Move, Moves
 from ..money import Rub, Usdt
 
@@ -175,6 +176,8 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     """The mask of the payer's phone: `***` and its last 4 digits."""
     payer_name: bytes | None = None
     """Sealed: as the bank reported it with the money."""
+    receipt: ReceiptTerms | None = None
+    """What its receipts say, where a bank of its routes writes any; None: it has none."""
     key_id: str | None = None
     """The record of the Idempotency-Key that made it; taken back with it when every bank refused."""
     opening: Opening = Opening.ASKING

@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 
 from ..accounts.accounts import Scheme
+from ..accounts.receipts import receipts_lack
 from ..days import iso_moscow
 from ..errors import Refusal
 from ..money import Rub
@@ -45,6 +46,8 @@ class ChargeCase(msgspec.Struct, frozen=True, kw_only=True):
     """None when the caller has no such subscription in this mode."""
     provider: bool
     """The bank that holds the mandate is wired, and can charge by it."""
+    receipt_lacks: tuple[str, ...] = ()
+    """The account's settings that are missing for the receipt which that bank requires."""
     now: datetime
 
     @property
@@ -106,6 +109,11 @@ def _provider_is_ready(case: ChargeCase) -> None:
         raise Refusal("PROVIDER_NOT_CONFIGURED", "Charges by subscription are not available at present")
 
 
+def _receipt_is_known(case: ChargeCase) -> None:
+    if case.receipt_lacks:
+        raise receipts_lack(case.receipt_lacks)
+
+
 def _period_is_free(case: ChargeCase) -> None:
     decision, asked = case.decision, case.order.external_id
     if isinstance(decision, Occupied) and asked is not None and asked != decision.external_id:
@@ -148,6 +156,7 @@ CHARGE_RULES = (
     ChargeRule("within cap", _within_cap),
     ChargeRule("within window cap", _within_window_cap),
     ChargeRule("provider is ready", _provider_is_ready),
+    ChargeRule("receipt is known", _receipt_is_known),
     ChargeRule("period is free", _period_is_free),
     ChargeRule("window is open", _window_is_open),
     ChargeRule("budget is left", _budget_is_left),

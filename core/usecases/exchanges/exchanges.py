@@ -42,6 +42,7 @@ from ..idempotency import KEY_TAKEN, Lock, Made, once
 from ..kyc.gate import find_client, present_client
 from ..paging import Page, list_newest
 from ..payments.opening import outside_limits
+from ..payments.receipts import takes_without
 from ..sealed import exchange_phone_place, tag_exchange
 from ..settlement.rates import market_rate
 from ..test_clock import in_test_time, in_test_time_of_account
@@ -138,9 +139,9 @@ async def begin_exchange(
 async def _provided(ports: Ports, case: ExchangeCase, amount: Rub) -> dict[str, str]:
     """Who gives the place for the client's money, to be stored before anybody is asked. Raises: Refusal."""
     if case.direction is Direction.RUB_TO_USDT:
-        routes = ports.banks.of_mode(case.mode)
+        routes = [bank for bank in ports.banks.of_mode(case.mode) if takes_without(bank, None)]
         if not routes:
-            raise Refusal("PROVIDER_NOT_CONFIGURED", "No bank takes RUB at present")
+            raise Refusal("PROVIDER_NOT_CONFIGURED", "No bank takes RUB without a receipt at present")
         fitting = [bank for bank in routes if bank.capabilities.takes(amount.kopecks)]
         if not fitting:
             raise outside_limits(routes)

@@ -21,7 +21,6 @@ from ...domain.accounts.accounts import Mode
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
 from ...domain.money import Rub
-from ...domain.payments.orders import payer_contact
 from ...domain.payments.payments import ASKING, OPEN, LinkKind, Opening, Payment, lifetime
 from ..accounts.terminals import terminal_of
 from ..gateways.gateways import first_open
@@ -29,8 +28,8 @@ from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, next_poll
 from ..gateways.watch import at_bank, watched
 from ..schedule import FollowUp
-from ..sealed import private_place
 from ..units import retrying
+from .receipts import contact_of, purpose_of, receipt_of, takes_without
 from .tallies import remove_payment
 
 WATCH = FollowUp("payment.watch")
@@ -69,21 +68,20 @@ def _request(ports: Ports, payment: Payment, bank: Bank) -> InvoiceRequest:
     return InvoiceRequest(
         operation=payment.id,
         amount_kopecks=payment.amount.kopecks,
-        purpose=payment.description or f"Payment {payment.id}",
+        purpose=purpose_of(payment),
         expires_at=payment.expires_at,
         return_url=ports.urls.payment_page(payment.id),
         payer=_payer(ports, payment) if bank.capabilities.wants_payer else None,
         account=payment.account_id,
         shop=payment.shop_id,
         terminal=payment.method_id,
+        receipt=receipt_of(ports, payment, bank),
     )
 
 
 def _payer(ports: Ports, payment: Payment) -> InvoicePayer | None:
     """What the merchant said of the payer that a provider may be told; None: nothing."""
-    if payment.private is None:
-        return None
-    contact = payer_contact(ports.vault.unseal(payment.private, private_place(payment.id)))
+    contact = contact_of(ports, payment)
     payer = InvoicePayer(phone=contact.client_phone, email=contact.client_email, ip=contact.ip)
     return None if payer == InvoicePayer() else payer
 
@@ -185,7 +183,8 @@ async def _later_routes(ports: Ports, unit: Unit, payment: Payment) -> Sequence[
     routes = ports.banks.of_mode(payment.mode, () if terminal is None else terminal.routes)
     names = [bank.name for bank in routes]
     later = routes[names.index(payment.bank) + 1 :] if payment.bank in names else routes
-    return [bank for bank in later if bank.capabilities.takes(payment.amount.kopecks)]
+    fitting = [bank for bank in later if bank.capabilities.takes(payment.amount.kopecks)]
+    return [bank for bank in fitting if takes_without(bank, payment.receipt)]
 
 
 async def _passed_one_over(ports: Ports, payment: Payment) -> bool:

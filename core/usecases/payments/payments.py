@@ -15,6 +15,7 @@ from ...domain.payments.orders import (
     PaymentOrder,
     ReadOrder,
     contact_mask,
+    has_receipt_contact,
     judge,
     kept_metadata,
     private_data,
@@ -27,6 +28,7 @@ from ..idempotency import Lock, Made, once, once_made
 from ..kyc.gate import pass_gate
 from ..sealed import private_place
 from .opening import draw, no_route, open_at_bank, outcome_unknown, outside_limits, routeless
+from .receipts import no_receipt, receipt_terms, takes_without
 from .tallies import add_payment
 
 KIND = "payment"
@@ -65,7 +67,12 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
     fitting = [bank for bank in routes if bank.capabilities.takes(case.amount.kopecks)]
     if not fitting:
         raise outside_limits(routes)
-    bank = await first_open(ports, fitting, caller.mode, caller.account_id)
+    settings = caller.account.settings
+    terms = receipt_terms(settings, fitting, has_contact=has_receipt_contact(order))
+    able = [bank for bank in fitting if takes_without(bank, terms)]
+    if not able:
+        raise no_receipt(settings)
+    bank = await first_open(ports, able, caller.mode, caller.account_id)
     if bank is None:
         raise no_route(away=True)
     payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())
@@ -87,7 +94,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
         external_id=order.external_id,
         description=order.description,
         metadata=kept_metadata(order),
-        auto_return=caller.account.settings.auto_return if order.auto_return is None else order.auto_return,
+        auto_return=settings.auto_return if order.auto_return is None else order.auto_return,
         bank=bank.name,
     )
     return msgspec.structs.replace(
@@ -95,6 +102,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
         method_id=None if terminal is None else terminal.id,
         private=None if private is None else ports.vault.seal(private, private_place(payment_id)),
         payer_contact=contact_mask(order),
+        receipt=terms,
     )
 
 

@@ -12,6 +12,7 @@ from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Caller, Mode
+from ...domain.accounts.receipts import ReceiptTerms
 from ...domain.days import iso
 from ...domain.errors import Refusal
 from ...domain.ids import canonical_uuid
@@ -37,6 +38,7 @@ def new_recurring_payment(
     key_id: str | None = None,
     binding: BindingCharge | None = None,
     bank: str | None = None,
+    receipt: ReceiptTerms | None = None,
 ) -> Payment:
     """Write a payment of a subscription, to be called in the unit that notes it there. It is not announced: a
     payment's first event is its first move.
@@ -64,6 +66,7 @@ def new_recurring_payment(
             method_id=subscription.method_id,
             key_id=key_id,
             bank=bank,
+            receipt=receipt,
         ),
     )
 

@@ -5,13 +5,17 @@ from abc import abstractmethod
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 
+import msgspec
+
 from ....ports.bank import Bank, RefundRequest, RefundState, RefundStatus
 from ....ports.bundle import Ports
 from ....ports.faults import NotSupported, Refused
 from ....ports.searching import find_refund
+from ...domain.payments.payments import Payment
 from ..gateways.watch import Banked, at_bank
 from ..operations.operation import Followed, S
 from ..operations.repeating import repeats_until
+from ..payments.receipts import receipt_of
 from ..schedule import next_ask, next_late_look
 
 REVERSAL_LOOKS = (timedelta(days=1), timedelta(days=3), timedelta(days=10))
@@ -49,8 +53,14 @@ class BankRefunds(Followed[S, RefundState, Bank]):
     async def find(self, _ports: Ports, provider: Bank, subject: S, /) -> RefundState | None:
         return await find_refund(provider, self.request(subject), self.since(subject))
 
-    async def send(self, _ports: Ports, provider: Bank, subject: S, /) -> RefundState:
-        return await provider.refund(self.request(subject))
+    async def send(self, ports: Ports, provider: Bank, subject: S, /) -> RefundState:
+        return await provider.refund(self._with_receipt(ports, provider, subject))
+
+    def _with_receipt(self, ports: Ports, bank: Bank, subject: S) -> RefundRequest:
+        request, came = self.request(subject), self.banked(subject)
+        if not isinstance(came, Payment):
+            return request  # exchanges have no receipts
+        return msgspec.structs.replace(request, receipt=receipt_of(ports, came, bank, request.amount_kopecks))
 
     def refused(self, _subject: S, fault: Refused | NotSupported, /) -> RefundState:
         reason = fault.reason if isinstance(fault, Refused) else NOT_SUPPORTED

@@ -28,10 +28,10 @@ async def open_binding(ports: Ports, subscription_id: str) -> None:
         payment = None if binding is None else await unit[Payment].get(binding.payment_id or "")
         if payment is not None and is_alive(before, payment, now):
             return None
-        bank = await pick_binder(ports, unit, before)
-        if bank is None:
+        picked = await pick_binder(ports, unit, before)
+        if picked is None:
             raise no_route(away=True)
-        after = await begin(ports, unit, before, bank)
+        after = await begin(ports, unit, before, picked)
         await save_subscription(ports, unit, before, after)
         return None if after.binding is None else after.binding.payment_id
 

@@ -6,6 +6,7 @@ binding however often it is sent, so whatever happens in between, the watch (bin
 """
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,6 +19,7 @@ from ....ports.searching import find_binding
 from ....ports.storage import Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Mode, Scheme
+from ...domain.accounts.receipts import ReceiptTerms, receipts_lack
 from ...domain.accounts.terminals import Terminal
 from ...domain.payments.payments import LIFETIME, BindingCharge, Opening, Payment, PaymentStatus
 from ...domain.subscriptions.moves import binding_begun, binding_closed, link_issued
@@ -30,11 +32,13 @@ from ...domain.subscriptions.subscriptions import (
     Subscription,
     SubscriptionStatus,
 )
+from ..accounts.accounts import find_account
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, next_poll
 from ..gateways.watch import watched
 from ..payments.opening import routeless
+from ..payments.receipts import purpose_of, receipt_of, receipt_terms, takes_without
 from ..payments.recurring import any_subscription, binding_operation, new_recurring_payment, save_subscription
 from ..payments.tallies import remove_payment
 from ..schedule import FollowUp
@@ -67,19 +71,33 @@ def binders(ports: Ports, mode: Mode, terminal: Terminal | None) -> tuple[Mandat
     return tuple(bank for bank in routes if isinstance(bank, MandateBank) and bank.capabilities.mandates)
 
 
-async def pick_binder(ports: Ports, unit: Unit, subscription: Subscription) -> MandateBank | None:
-    """The bank that is asked to bind, None while all are out of service. Raises: Refusal PAYMENT_ROUTE_UNAVAILABLE when
-    none can."""
+class Picked(NamedTuple):
+    """The bank that is asked to bind, and what the receipt of a first charge says."""
+
+    bank: MandateBank
+    terms: ReceiptTerms | None
+
+
+async def pick_binder(ports: Ports, unit: Unit, subscription: Subscription) -> Picked | None:
+    """Who is asked to bind, None while all are out of service. One that requires receipts is passed over where the
+    account cannot have any, though the binding may take nothing: it could never be charged. Raises: Refusal
+    PAYMENT_ROUTE_UNAVAILABLE when none can."""
     method_id = subscription.method_id
     terminal = None if method_id is None else await unit[Terminal].get(method_id)
     routes = binders(ports, subscription.mode, terminal)
     if not routes:
         raise routeless(ports, subscription.mode)
-    return await first_open(ports, routes, subscription.mode, subscription.account_id)
+    settings = (await find_account(unit, subscription.account_id)).settings
+    terms = receipt_terms(settings, routes, has_contact=False)
+    able = [bank for bank in routes if takes_without(bank, terms)]
+    if not able:
+        raise receipts_lack(settings.receipt_lacks(has_contact=False))
+    bank = await first_open(ports, able, subscription.mode, subscription.account_id)
+    return None if bank is None else Picked(bank, terms)
 
 
-async def begin(ports: Ports, unit: Unit, subscription: Subscription, bank: MandateBank) -> Subscription:
-    """Record that `bank` is about to be asked: the binding payment and its watch are written, the subscription is
+async def begin(ports: Ports, unit: Unit, subscription: Subscription, picked: Picked) -> Subscription:
+    """Record that the bank is about to be asked: the binding payment and its watch are written, the subscription is
     returned for the caller to save in the same unit."""
     now = ports.clock.now()
     first = subscription.first_payment_id
@@ -101,14 +119,15 @@ async def begin(ports: Ports, unit: Unit, subscription: Subscription, bank: Mand
         period_ref=_period_ref(subscription, now),
         expires_at=now + _life(subscription),
         binding=BindingCharge.FIRST if takes_money else BindingCharge.NONE,
-        bank=bank.name,
+        bank=picked.bank.name,
+        receipt=picked.terms,
     )
     unit[Job].add(WATCH_BINDING.first(payment_id, now + FIRST_LOOK, now))
     binding = Binding(
         operation=binding_operation(subscription.id, payment_id),
         requested_at=now,
         payment_id=payment_id,
-        bank=bank.name,
+        bank=picked.bank.name,
     )
     return binding_begun(subscription, binding, now)
 
@@ -138,7 +157,7 @@ async def ask(ports: Ports, payment: Payment, *, announced: bool = True) -> Paym
         try:
             bank = binder(ports, payment.bank)
             async with watched(ports, payment.mode, payment.bank):
-                binding = await bank.bind(_request(ports, payment))
+                binding = await bank.bind(_request(ports, payment, bank))
         except OutcomeUnknown:
             return await _note_unknown(ports, payment)
         except Unavailable:
@@ -152,17 +171,18 @@ async def ask(ports: Ports, payment: Payment, *, announced: bool = True) -> Paym
         payment = left
 
 
-def _request(ports: Ports, payment: Payment) -> BindingRequest:
+def _request(ports: Ports, payment: Payment, bank: MandateBank) -> BindingRequest:
     takes_money = payment.binding is BindingCharge.FIRST
     return BindingRequest(
         operation=binding_operation(payment.subscription_id or "", payment.id),
         first_charge_kopecks=payment.amount.kopecks if takes_money else None,
-        purpose=payment.description or f"Payment {payment.id}",
+        purpose=purpose_of(payment),
         expires_at=payment.expires_at,
         return_url=ports.urls.subscription_page(payment.subscription_id or ""),
         account=payment.account_id,
         shop=payment.shop_id,
         terminal=payment.method_id,
+        receipt=receipt_of(ports, payment, bank) if takes_money else None,
     )
 
 
@@ -223,7 +243,8 @@ async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
     if payment.bank_reference is not None:
         return payment
     async with watched(ports, payment.mode, payment.bank):
-        found = await find_binding(binder(ports, payment.bank), _request(ports, payment), payment.created_at)
+        bank = binder(ports, payment.bank)
+        found = await find_binding(bank, _request(ports, payment, bank), payment.created_at)
     return payment if found is None else await take_binding(ports, payment, found)
 
 
@@ -243,7 +264,8 @@ async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
         subscription = await any_subscription(unit, payment.subscription_id or "")
         left = None
         if subscription is not None:
-            left = await first_open(ports, routes[after:], subscription.mode, subscription.account_id)
+            able = [bank for bank in routes[after:] if takes_without(bank, payment.receipt)]
+            left = await first_open(ports, able, subscription.mode, subscription.account_id)
         if left is not None:
             return unit[Payment].save(msgspec.structs.replace(payment, bank=left.name))
         await take_back(ports, unit, payment)

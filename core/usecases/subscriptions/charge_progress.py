@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from ....ports.bank import Bank
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, NotSupported, Refused, Stale
 from ....ports.mandates import ChargeRequest, ChargeState, ChargeStatus, MandateBank
@@ -26,6 +27,7 @@ from ..gateways.watch import at_bank
 from ..operations.operation import Followed, Looked, Want
 from ..operations.repeating import repeats_until
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
+from ..payments.receipts import receipt_of
 from ..schedule import FollowUp, next_ask
 from ..sealed import open_mandate_token
 
@@ -94,13 +96,13 @@ class Charges(Followed[Charging, Word, MandateBank]):
         subscription = subject.subscription or await ports.storage.get(Subscription, payment.subscription_id or "")
         if subscription is None:
             raise Stale(f"the subscription of {payment.id} is gone")
-        return await provider.search_charge(_request(ports, payment, subscription), payment.created_at)
+        return await provider.search_charge(_request(ports, payment, subscription, provider), payment.created_at)
 
     async def send(self, ports: Ports, provider: MandateBank, subject: Charging, /) -> ChargeState:
         payment, subscription = subject
         if subscription is None or not provider.capabilities.mandate_charges:
             raise NotConfigured(f"{provider.name} charges no mandates")
-        return await provider.charge(_request(ports, payment, subscription))
+        return await provider.charge(_request(ports, payment, subscription, provider))
 
     def refused(self, _subject: Charging, fault: Refused | NotSupported, /) -> FailureReason | None:
         if isinstance(fault, NotSupported):
@@ -149,19 +151,20 @@ class Charges(Followed[Charging, Word, MandateBank]):
 CHARGES = Charges()
 
 
-def can_charge(ports: Ports, name: str | None) -> bool:
-    """Whether the bank that holds a mandate is wired, and charges mandates."""
+def charger(ports: Ports, name: str | None) -> MandateBank | None:
+    """The bank that holds a mandate, where it is wired and charges mandates."""
     bank = ports.banks.banks.get(name or "")
-    return isinstance(bank, MandateBank) and bank.capabilities.mandate_charges
+    return bank if isinstance(bank, MandateBank) and bank.capabilities.mandate_charges else None
 
 
-def _request(ports: Ports, payment: Payment, subscription: Subscription) -> ChargeRequest:
+def _request(ports: Ports, payment: Payment, subscription: Subscription, bank: Bank) -> ChargeRequest:
     return ChargeRequest(
         operation=payment.id,
         reference=subscription.mandate_reference or "",
         token=open_mandate_token(ports.vault, subscription) or "",
         amount_kopecks=payment.amount.kopecks,
         purpose=subscription.description,
+        receipt=receipt_of(ports, payment, bank),
     )
 
 

@@ -10,6 +10,7 @@ from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Caller
 from ...domain.accounts.idempotency import IdempotencyKey
+from ...domain.accounts.receipts import ReceiptTerms
 from ...domain.errors import Refusal
 from ...domain.payments.payments import Opening, Payment, PaymentStatus
 from ...domain.subscriptions.charge_decisions import Blocked, ChargeWindow, MayCharge, Occupied
@@ -24,10 +25,11 @@ from ..operations.engine import bring, send, settle
 from ..paging import Page
 from ..payments.charge_effects import tell_exhaustion
 from ..payments.list import PaymentFilter, list_payments
+from ..payments.receipts import receipt_terms, takes_without
 from ..payments.recurring import new_recurring_payment, no_subscription, own_subscription, save_subscription
 from ..payments.tallies import remove_payment
 from ..units import retrying
-from .charge_progress import CHARGES, FIRST_LOOK, WATCH_CHARGE, Charging, can_charge
+from .charge_progress import CHARGES, FIRST_LOOK, WATCH_CHARGE, Charging, charger
 
 KIND = "charge"
 
@@ -93,13 +95,17 @@ async def _take(ports: Ports, caller: Caller, subscription_id: str, order: Charg
 
     async def work(unit: Unit) -> _Taken | Refusal:
         subscription = await own_subscription(unit, caller, subscription_id)
+        bank = None if subscription is None else charger(ports, subscription.mandate_bank)
+        settings = caller.account.settings
+        terms = None if bank is None else receipt_terms(settings, (bank,), has_contact=False)
         case = ChargeCase(
             order=order,
-            recurring=caller.account.settings.recurring,
+            recurring=settings.recurring,
             subscription=subscription,
-            provider=subscription is not None
-            and can_charge(ports, subscription.mandate_bank)
-            and not await holds_back(unit, caller.mode),
+            provider=bank is not None and not await holds_back(unit, caller.mode),
+            receipt_lacks=()
+            if bank is None or takes_without(bank, terms)
+            else settings.receipt_lacks(has_contact=False),
             now=ports.clock.now(),
         )
         try:
@@ -113,7 +119,7 @@ async def _take(ports: Ports, caller: Caller, subscription_id: str, order: Charg
         if isinstance(verdict, Refusal):
             taken = verdict
         elif isinstance(verdict, MayCharge):
-            payment, after = _record(ports, unit, case, after, verdict, lock(payment_id))
+            payment, after = _record(ports, unit, case, after, verdict, lock(payment_id), terms)
             taken = _Taken(payment=payment, subscription=after, is_new=True)
         else:
             taken = _Taken(payment=await _answering(unit, verdict, lock), subscription=after, is_new=False)
@@ -127,7 +133,13 @@ async def _take(ports: Ports, caller: Caller, subscription_id: str, order: Charg
 
 
 def _record(
-    ports: Ports, unit: Unit, case: ChargeCase, subscription: Subscription, verdict: MayCharge, key: IdempotencyKey
+    ports: Ports,
+    unit: Unit,
+    case: ChargeCase,
+    subscription: Subscription,
+    verdict: MayCharge,
+    key: IdempotencyKey,
+    terms: ReceiptTerms | None,
 ) -> tuple[Payment, Subscription]:
     """The attempt, before the bank is asked: key, payment, watch, and the subscription that counts it."""
     unit[IdempotencyKey].add(key)
@@ -142,6 +154,7 @@ def _record(
         external_id=case.order.external_id,
         key_id=key.id,
         bank=subscription.mandate_bank,
+        receipt=terms,
     )
     unit[Job].add(WATCH_CHARGE.first(payment.id, payment.created_at + FIRST_LOOK, payment.created_at))
     started = charge_started(

@@ -88,12 +88,12 @@ async def _case(ports: Ports, caller: Caller, order: SubscriptionOrder) -> Subsc
 
 async def _begun(ports: Ports, unit: Unit, subscription: Subscription) -> Subscription:
     """With its binding recorded, where the bank is asked at once. Raises: Refusal PAYMENT_ROUTE_UNAVAILABLE."""
-    bank = await pick_binder(ports, unit, subscription)
+    picked = await pick_binder(ports, unit, subscription)
     if subscription.scheme is Scheme.WINDOW:
         return subscription
-    if bank is None:
+    if picked is None:
         raise no_route(away=True)
-    return await begin(ports, unit, subscription, bank)
+    return await begin(ports, unit, subscription, picked)
 
 
 async def _asked(ports: Ports, subscription: Subscription) -> Subscription:

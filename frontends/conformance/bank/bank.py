@@ -7,4 +7,5 @@ from .drawn import *  # noqa: F403
 from .faults import *  # noqa: F403
 from .invoices import *  # noqa: F403
 from .notices import *  # noqa: F403
+from .receipts import *  # noqa: F403
 from .refunds import *  # noqa: F403

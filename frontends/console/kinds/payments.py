@@ -61,6 +61,7 @@ def _facts(payment: Payment) -> list[tuple[str, Any]]:
         ("bank's fee", None if payment.provider_fee is None else f"{payment.provider_fee} RUB"),
         ("payer's bank", payment.payer_bank),
         ("SBP operation", payment.sbp_operation_id),
+        ("receipt", _receipt(payment)),
         ("opening", payment.opening),
         ("payer", payment.payer_contact),
         ("created", payment.created_at),
@@ -69,6 +70,11 @@ def _facts(payment: Payment) -> list[tuple[str, Any]]:
         ("settled", payment.settled_at),
         ("settlement", payment.settlement_id),
     ]
+
+
+def _receipt(payment: Payment) -> str | None:
+    terms = payment.receipt
+    return None if terms is None else f"{terms.tax_system}, VAT {terms.vat}, {terms.subject}, {terms.mode}"
 
 
 def _private(ports: Ports, payment: Payment) -> dict[str, str]:

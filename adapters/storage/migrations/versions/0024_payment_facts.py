@@ -1,4 +1,5 @@
-"""What a bank says of the money of a payment beside its amount: its fee, the payer's bank, the number in SBP."""
+"""Of payments: what their receipts say, what a bank says of their money beside its amount (its fee, the payer's bank,
+the number in SBP), and where the bank's link leads, if not to SBP. In one step: SQLite writes the table anew."""
 
 from typing import Literal
 
@@ -6,11 +7,20 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = "0025"
-down_revision = "0024"
+revision = "0024"
+down_revision = "0023"
 
 # Compared by code points, as SQLite and Python do.
 TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+
+# Each after the column before it.
+COLUMNS = (
+    ("payer_name", "receipt", sa.Text()),
+    ("bank_link", "link_kind", TEXT),
+    ("transfer_id", "provider_fee", sa.BigInteger()),
+    ("provider_fee", "payer_bank", TEXT),
+    ("payer_bank", "sbp_operation_id", TEXT),
+)
 
 
 def upgrade() -> None:
@@ -18,9 +28,6 @@ def upgrade() -> None:
     # SQLite alone cannot say where a column goes, so its table is written anew.
     anew = op.get_bind().dialect.name == "sqlite"
     how: Literal["always", "never"] = "always" if anew else "never"
-    columns = (("provider_fee", sa.BigInteger()), ("payer_bank", TEXT), ("sbp_operation_id", TEXT))
     with op.batch_alter_table("payments", recreate=how) as payments:
-        after = "transfer_id"
-        for name, kind in columns:
+        for after, name, kind in COLUMNS:
             payments.add_column(sa.Column(name, kind, nullable=True), insert_after=after if anew else None)
-            after = name

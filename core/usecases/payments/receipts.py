@@ -1,0 +1,76 @@
+"""Receipts by 54-FZ: which banks can take a payment with what is known for one, and the receipt that a bank is told
+(docs/payments.md "Receipts"; docs/adapters.md "Receipts")."""
+
+from collections.abc import Sequence
+
+from ....ports.bank import Bank
+from ....ports.bundle import Ports
+from ....ports.receipts import PaymentMode, PaymentSubject, Receipt, ReceiptItem, ReceiptNeed, TaxSystem, Vat
+from ...domain.accounts.accounts import Settings
+from ...domain.accounts.receipts import ReceiptTerms, receipts_lack
+from ...domain.errors import Refusal
+from ...domain.payments.orders import PayerContact, payer_contact
+from ...domain.payments.payments import Payment
+from ..sealed import private_place
+
+_NAME_LONGEST = 128
+"""Of an item (tag 1030)."""
+
+
+def receipt_terms(settings: Settings, routes: Sequence[Bank], *, has_contact: bool) -> ReceiptTerms | None:
+    """What the receipts of a new payment say that may go by these banks; None where none of them writes any, or where
+    something is missing for it."""
+    if all(bank.capabilities.receipts is ReceiptNeed.NONE for bank in routes):
+        return None
+    return settings.receipt_terms(has_contact=has_contact)
+
+
+def takes_without(bank: Bank, terms: ReceiptTerms | None) -> bool:
+    """Whether the bank takes a payment with these terms, or without any."""
+    return terms is not None or bank.capabilities.receipts is not ReceiptNeed.REQUIRED
+
+
+def no_receipt(settings: Settings) -> Refusal:
+    """The refusal of a payment where every bank requires a receipt and none can be written."""
+    lacking = settings.receipt_lacks(has_contact=True)
+    if lacking:
+        return receipts_lack(lacking)
+    return Refusal(
+        "PAYER_DATA_REQUIRED",
+        "The payer is sent a receipt: client_email or client_phone is required",
+        details={"missing_fields": ["client_email"]},
+    )
+
+
+def contact_of(ports: Ports, payment: Payment) -> PayerContact:
+    """How the payer is reached, as the merchant said it."""
+    if payment.private is None:
+        return PayerContact()
+    return payer_contact(ports.vault.unseal(payment.private, private_place(payment.id)))
+
+
+def receipt_of(ports: Ports, payment: Payment, bank: Bank, kopecks: int | None = None) -> Receipt | None:
+    """The receipt of the payment, or of so many kopecks of it; None where the bank writes none, or the payment has
+    none."""
+    terms = payment.receipt
+    if terms is None or bank.capabilities.receipts is ReceiptNeed.NONE:
+        return None
+    contact = contact_of(ports, payment)
+    item = ReceiptItem(
+        name=purpose_of(payment)[:_NAME_LONGEST],
+        price_kopecks=payment.amount.kopecks if kopecks is None else kopecks,
+        vat=Vat(terms.vat.value),
+        subject=PaymentSubject(terms.subject.value),
+        mode=PaymentMode(terms.mode.value),
+    )
+    return Receipt(
+        items=(item,),
+        tax_system=TaxSystem(terms.tax_system.value),
+        email=contact.receipt_email or terms.email,
+        phone=contact.client_phone,
+    )
+
+
+def purpose_of(payment: Payment) -> str:
+    """What payers read of it at their bank, and on their receipt."""
+    return (payment.description or "").strip() or f"Payment {payment.id}"

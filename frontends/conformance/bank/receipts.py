@@ -1,0 +1,88 @@
+"""What a bank does about receipts by 54-FZ (docs/adapters.md "Receipts")."""
+
+import msgspec
+import pytest
+
+from ....ports.bank import RefundRequest
+from ....ports.faults import Fault, Refused
+from ....ports.receipts import PaymentMode, PaymentSubject, Receipt, ReceiptNeed, TaxSystem, Vat
+from ..benches import BankBench, check_hidden
+from ..operation_ids import operation_id
+from ..receipts import EMAIL, PHONE, receipt
+from .kit import OPERATION
+
+
+def _need(bench: BankBench) -> ReceiptNeed:
+    need = bench.bank.capabilities.receipts
+    if need is ReceiptNeed.NONE:
+        pytest.skip("the bank writes no receipts")
+    return need
+
+
+class TestReceipts:
+    """A receipt goes with the money, or the bank is not one that writes them."""
+
+    async def test_without_one_nothing_is_taken_where_it_is_required(self, bank_bench: BankBench) -> None:
+        need, bank = _need(bank_bench), bank_bench.unaided
+        if need is ReceiptNeed.OPTIONAL:
+            assert (await bank.create_invoice(bank_bench.request(OPERATION))).reference
+            return
+        with pytest.raises(Refused):
+            await bank.create_invoice(bank_bench.request(OPERATION))
+        assert await bank_bench.bank.find_invoice(OPERATION) is None
+
+    async def test_every_word_has_a_code_there_or_is_refused(self, bank_bench: BankBench) -> None:
+        _need(bank_bench)
+        plain = receipt(100_00)
+        told = [receipt(100_00, vat=vat) for vat in Vat]
+        told += [receipt(100_00, subject=subject) for subject in PaymentSubject]
+        told += [receipt(100_00, mode=mode) for mode in PaymentMode]
+        told += [msgspec.structs.replace(plain, tax_system=system) for system in TaxSystem]
+        taken = [await self._takes(bank_bench, number, each) for number, each in enumerate(told)]
+        assert any(taken), "no receipt is taken"
+
+    async def _takes(self, bench: BankBench, number: int, told: Receipt) -> bool:
+        request = msgspec.structs.replace(bench.request(operation_id("pay", number)), receipt=told)
+        try:
+            return bool((await bench.bank.create_invoice(request)).reference)
+        except Refused:
+            return False
+
+    @pytest.mark.parametrize("contact", [{"email": None}, {"phone": None}], ids=["phone", "email"])
+    async def test_one_address_is_enough(self, bank_bench: BankBench, contact: dict[str, None]) -> None:
+        _need(bank_bench)
+        told = msgspec.structs.replace(receipt(100_00), **contact)
+        request = msgspec.structs.replace(bank_bench.request(OPERATION), receipt=told)
+        assert (await bank_bench.bank.create_invoice(request)).reference
+
+    async def test_it_may_have_several_items_and_of_each_several(self, bank_bench: BankBench) -> None:
+        _need(bank_bench)
+        [item] = receipt(33_33).items
+        several = (item, msgspec.structs.replace(item, price_kopecks=1, quantity=3))
+        told = msgspec.structs.replace(receipt(1), items=several)
+        request = msgspec.structs.replace(bank_bench.request(OPERATION, 33_36), receipt=told)
+        assert (await bank_bench.bank.create_invoice(request)).reference
+
+    async def test_each_part_that_goes_back_has_its_own(self, bank_bench: BankBench) -> None:
+        _need(bank_bench)
+        bank = bank_bench.bank
+        if not bank.capabilities.refunds:
+            pytest.skip("the bank does not refund")
+        invoice = await bank.create_invoice(bank_bench.request(OPERATION))
+        await bank_bench.pay(OPERATION, invoice, 100_00)
+        for number, kopecks in enumerate((33_33, 66_67)):
+            await bank.refund(
+                RefundRequest(
+                    operation=operation_id("ref", number),
+                    reference=invoice.reference,
+                    amount_kopecks=kopecks,
+                    receipt=receipt(kopecks),
+                )
+            )
+            await bank_bench.finish_refunds()
+
+    async def test_where_it_is_sent_shows_nowhere(self, bank_bench: BankBench) -> None:
+        _need(bank_bench)
+        with pytest.raises(Fault) as raised:
+            await bank_bench.bank.create_invoice(bank_bench.request(OPERATION, 0))
+        check_hidden((EMAIL, PHONE), bank_bench.bank, raised.value)

@@ -1,0 +1,44 @@
+"""Receipts that go with what the suites ask of a bank, as the house sends them (docs/adapters.md "Receipts")."""
+
+from typing import Any
+
+import msgspec
+
+from ...ports.bank import Bank
+from ...ports.mandates import BindingRequest
+from ...ports.receipts import PaymentMode, PaymentSubject, Receipt, ReceiptItem, ReceiptNeed, TaxSystem, Vat
+from ..wrapping import Call, wrapped
+
+EMAIL, PHONE = "payer-4711@example.com", "+79990004711"
+"""Of nobody: no fault may tell them."""
+
+
+def receipt(kopecks: int, **item: Any) -> Receipt:
+    """A receipt of one item."""
+    words: dict[str, Any] = {
+        "vat": Vat.NONE,
+        "subject": PaymentSubject.SERVICE,
+        "mode": PaymentMode.FULL_PAYMENT,
+        **item,
+    }
+    only = ReceiptItem(name="Order 1", price_kopecks=kopecks, **words)
+    return Receipt(items=(only,), tax_system=TaxSystem.USN_INCOME, email=EMAIL, phone=PHONE)
+
+
+def receipted(bank: Bank) -> Bank:
+    """The bank, whose requests have receipts where they have none and it writes any; else as it is."""
+    if bank.capabilities.receipts is ReceiptNeed.NONE:
+        return bank
+
+    def around(_name: str, call: Call) -> Call:
+        async def ask(request: Any) -> Any:
+            is_binding = isinstance(request, BindingRequest)
+            kopecks = request.first_charge_kopecks if is_binding else request.amount_kopecks
+            if request.receipt is None and kopecks is not None:
+                request = msgspec.structs.replace(request, receipt=receipt(kopecks))
+            return await call(request)
+
+        return ask
+
+    asked = ("create_invoice", "refund", "bind", "charge")
+    return wrapped(bank, [name for name in asked if hasattr(bank, name)], around)

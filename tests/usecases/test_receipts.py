@@ -1,0 +1,341 @@
+"""Receipts by 54-FZ: who gets one, what it says, and what is refused for want of one (docs/payments.md "Receipts")."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.ids import SeededIds
+from cambist.adapters.storage.memory.memory import MemoryStorage
+from cambist.core.domain.accounts import receipts as words
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments.payments import Payment, PaymentStatus, Suspense
+from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.payments.receipts import receipt_of
+from cambist.core.usecases.refunds.suspense_return import return_suspense
+from cambist.frontends.compose import Adapters
+from cambist.frontends.console.kinds.payments import _facts
+from cambist.ports import receipts
+from cambist.ports.bank import (
+    BankCapabilities,
+    Invoice,
+    InvoiceRequest,
+    InvoiceStatus,
+    Pretence,
+    RefundRequest,
+    RefundState,
+)
+from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateEvent, MandatePretence
+from cambist.ports.receipts import Receipt, ReceiptItem, ReceiptNeed
+from tests.houses import TestHouse, open_test_house
+from tests.subscription_house import subscribe
+from tests.usecases.test_polling import TellsNothing
+
+SETTINGS = {
+    "receipt_tax_system": "usn_income",
+    "receipt_vat": "5/105",
+    "receipt_subject": "commodity",
+    "receipt_mode": "full_prepayment",
+}
+SHOP = "till@shop.example"
+EMAIL, PHONE = "anna@example.com", "+79990001122"
+
+
+class Till(SimulatedBank):
+    """A live bank that writes receipts, and keeps what it was asked."""
+
+    def __init__(self, need: ReceiptNeed) -> None:
+        can = BankCapabilities(receipts=need, mandates=True, mandate_charges=True, sends_notices=True)
+        clock: Any = None
+        super().__init__("till", MemoryStorage(clock), clock, SeededIds(7), capabilities=can)
+        self.asked: list[Any] = []
+
+    def at(self, clock: Any) -> None:
+        """The house's clock is its own."""
+        super().__init__("till", MemoryStorage(clock), clock, SeededIds(7), capabilities=self.capabilities)
+
+    async def create_invoice(self, request: InvoiceRequest) -> Invoice:
+        self.asked.append(request)
+        return await super().create_invoice(request)
+
+    async def refund(self, request: RefundRequest) -> RefundState:
+        self.asked.append(request)
+        return await super().refund(request)
+
+    async def bind(self, request: BindingRequest) -> Binding:
+        self.asked.append(request)
+        return await super().bind(request)
+
+    async def charge(self, request: ChargeRequest) -> ChargeState:
+        self.asked.append(request)
+        return await super().charge(request)
+
+    @property
+    def last(self) -> Any:
+        return self.asked[-1]
+
+
+@pytest.fixture(params=[ReceiptNeed.REQUIRED])
+def till(request: pytest.FixtureRequest) -> Till:
+    return Till(request.param)
+
+
+@pytest.fixture
+async def house(till: Till) -> AsyncIterator[TestHouse]:
+    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [till]})) as opened:
+        till.at(opened.clock)
+        yield opened
+
+
+async def configured(house: TestHouse, **more: str) -> None:
+    await set_settings(house.ports, house.account.account_id, {**SETTINGS, **more})
+
+
+async def post(house: TestHouse, path: str, body: dict[str, str]) -> httpx.Response:
+    headers = house.headers("live", Idempotency_Key=str(uuid4()))
+    return await house.http.post(f"/api/v1{path}", json=body, headers=headers)
+
+
+def written(kopecks: int, name: str, **contact: str) -> Receipt:
+    """What the till is told by these settings."""
+    item = ReceiptItem(
+        name=name,
+        price_kopecks=kopecks,
+        vat=receipts.Vat.VAT_5_105,
+        subject=receipts.PaymentSubject.COMMODITY,
+        mode=receipts.PaymentMode.FULL_PREPAYMENT,
+    )
+    return Receipt(items=(item,), tax_system=receipts.TaxSystem.USN_INCOME, **contact)
+
+
+@pytest.mark.parametrize(
+    ("body", "contact"),
+    [
+        ({"client_email": EMAIL}, {"email": EMAIL}),
+        ({"client_phone": PHONE}, {"phone": PHONE}),
+        ({"client_email": EMAIL, "client_phone": PHONE}, {"email": EMAIL, "phone": PHONE}),
+        ({"client_email": "no address", "client_phone": PHONE}, {"phone": PHONE}),
+        ({}, {"email": SHOP}),
+        ({"client_email": "no address"}, {"email": SHOP}),
+    ],
+)
+async def test_it_says_what_the_account_says_and_goes_to_the_payer_or_to_the_merchant(
+    house: TestHouse, till: Till, body: dict[str, str], contact: dict[str, str]
+) -> None:
+    await configured(house, receipt_email=SHOP)
+    answer = await house.create({**body, "description": "Tea", "amount_rub": "123.45"}, mode="live")
+    assert answer.status_code == 201, answer.text
+    assert till.last.receipt == written(123_45, "Tea", **contact)
+    for private in (EMAIL, PHONE, SHOP):
+        assert private not in repr(till.last)
+        assert private not in answer.text
+
+
+@pytest.mark.parametrize("missing", SETTINGS)
+async def test_without_all_that_receipts_say_the_merchant_is_told_what_to_ask_for(
+    house: TestHouse, till: Till, missing: str
+) -> None:
+    await configured(house, receipt_email=SHOP, **{missing: ""})
+    refused = await house.create({"client_email": EMAIL}, mode="live")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
+    assert refused.json()["error"]["message"].endswith(f": {missing}")
+    assert till.asked == []
+
+
+@pytest.mark.parametrize("body", [{}, {"client_email": "no address"}, {"client_email": "a@b c"}])
+async def test_without_the_payer_s_address_it_is_payer_data_that_is_required_and_the_key_stays_free(
+    house: TestHouse, till: Till, body: dict[str, str]
+) -> None:
+    await configured(house)
+    key = "8f7f4f5e-3c61-4d5b-9a39-0c8d2f6b1a11"
+    refused = await house.create(body, mode="live", key=key)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "PAYER_DATA_REQUIRED")
+    assert refused.json()["error"]["details"] == {"missing_fields": ["client_email"]}
+    assert till.asked == []
+    assert (await house.create({"client_phone": PHONE}, mode="live", key=key)).status_code == 201
+
+
+@pytest.mark.parametrize("till", [ReceiptNeed.OPTIONAL], indirect=True)
+async def test_where_it_is_not_required_a_payment_goes_without(house: TestHouse, till: Till) -> None:
+    assert (await house.create({"client_email": EMAIL}, mode="live")).status_code == 201
+    await configured(house)
+    assert (await house.create(mode="live")).status_code == 201
+    assert [request.receipt for request in till.asked] == [None, None]
+    assert (await house.create({"client_email": EMAIL}, mode="live")).status_code == 201
+    assert till.last.receipt is not None
+
+
+@pytest.mark.parametrize("till", [ReceiptNeed.NONE], indirect=True)
+async def test_a_bank_that_writes_none_is_told_none_and_nothing_is_kept(house: TestHouse, till: Till) -> None:
+    await configured(house, receipt_email=SHOP)
+    made = (await house.create({"client_email": EMAIL}, mode="live")).json()
+    assert till.last.receipt is None
+    assert (await house.payment(made["id"])).receipt is None
+
+
+async def test_a_bank_that_requires_one_is_passed_over(till: Till) -> None:
+    other = TellsNothing()
+    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [till, other]})) as house:
+        till.at(house.clock)
+        other.clock = house.clock
+        made = (await house.create(mode="live")).json()
+        assert (await house.payment(made["id"])).bank == other.name
+        await configured(house)
+        made = (await house.create({"client_email": EMAIL}, mode="live")).json()
+        assert (await house.payment(made["id"])).bank == till.name
+
+
+async def _paid(house: TestHouse, till: Till, amount: str = "100.00", **body: Any) -> Payment:
+    made = (await house.create({"amount_rub": amount, **body}, mode="live")).json()
+    payment = await house.payment(made["id"])
+    await _pay(house, till, payment)
+    payment = await house.payment(made["id"])
+    assert payment.status is PaymentStatus.PAID
+    return payment
+
+
+async def _pay(house: TestHouse, till: Till, payment: Payment, *, again: bool = False) -> None:
+    pretence = Pretence(status=InvoiceStatus.PAID, again=again)
+    for notice in await till.pretend(payment.id, pretence, reference=payment.bank_reference):
+        await on_notice(house.ports, notice)
+
+
+async def test_what_goes_back_has_one_of_its_own_which_says_what_the_payment_s_said(
+    house: TestHouse, till: Till
+) -> None:
+    await configured(house, refunds="true", refund_approval="auto")
+    payment = await _paid(house, till, client_email=EMAIL, description="Tea")
+    await configured(house, receipt_vat="none", receipt_mode="advance", receipt_tax_system="")
+    for amount in ("33.33", "66.67"):
+        body = {"payment_id": payment.id, "amount_rub": amount}
+        assert (await post(house, "/refunds", body)).status_code == 201
+        await house.work(60)
+    back = [request.receipt for request in till.asked if isinstance(request, RefundRequest)]
+    assert back == [written(33_33, "Tea", email=EMAIL), written(66_67, "Tea", email=EMAIL)]
+
+
+async def test_so_has_money_in_suspense(house: TestHouse, till: Till) -> None:
+    await configured(house, receipt_email=SHOP)
+    payment = await _paid(house, till, description="Tea")
+    await _pay(house, till, payment, again=True)
+    async with house.ports.storage.unit() as unit:
+        [stray] = await unit[Suspense].find()
+    await return_suspense(house.ports, stray.id)
+    await house.work(60)
+    assert till.last.receipt == written(100_00, "Tea", email=SHOP)
+
+
+async def _bound(house: TestHouse, till: Till, **body: Any) -> str:
+    made = (await subscribe(house, mode="live", **body)).json()
+    await house.http.get(f"/s/{made['id']}")
+    pretence = MandatePretence(event=MandateEvent.CONFIRM)
+    for notice in await till.pretend_mandate(till.last.operation, pretence):
+        await on_notice(house.ports, notice)
+    found: str = made["id"]
+    return found
+
+
+async def test_charges_of_a_subscription_have_receipts_for_the_merchant(house: TestHouse, till: Till) -> None:
+    await configured(house, receipt_email=SHOP)
+    subscription = await _bound(house, till)
+    assert till.last.receipt == written(500_00, "Club", email=SHOP)
+    await house.work(32 * 86400)
+    charged = await post(house, f"/subscriptions/{subscription}/charges", {"amount_rub": "499.99"})
+    assert charged.status_code == 201, charged.text
+    assert isinstance(till.last, ChargeRequest)
+    assert till.last.receipt == written(499_99, "Club", email=SHOP)
+
+
+async def test_a_binding_that_takes_nothing_has_none(house: TestHouse, till: Till) -> None:
+    await configured(house, receipt_email=SHOP)
+    await _bound(house, till, binding_charge="none")
+    assert (till.last.first_charge_kopecks, till.last.receipt) == (None, None)
+
+
+@pytest.mark.parametrize("binding_charge", ["first", "none"])
+async def test_a_subscription_is_refused_where_its_charges_could_have_no_receipts(
+    house: TestHouse, till: Till, binding_charge: str
+) -> None:
+    await configured(house)
+    refused = await subscribe(house, mode="live", binding_charge=binding_charge, client_phone=PHONE)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
+    assert refused.json()["error"]["message"].endswith(": receipt_email")
+    assert till.asked == []
+
+
+async def test_a_charge_is_refused_before_the_bank_is_asked_and_its_period_stays_free(
+    house: TestHouse, till: Till
+) -> None:
+    await configured(house, receipt_email=SHOP)
+    subscription = await _bound(house, till, binding_charge="none")
+    await house.work(32 * 86400)
+    await configured(house, receipt_email="")
+    asked = len(till.asked)
+    path = f"/subscriptions/{subscription}/charges"
+    refused = await post(house, path, {"amount_rub": "500.00"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "PAYMENT_ROUTE_UNAVAILABLE")
+    assert len(till.asked) == asked
+    await configured(house, receipt_email=SHOP)
+    assert (await post(house, path, {"amount_rub": "500.00"})).status_code == 201
+
+
+async def test_operators_see_what_it_says(house: TestHouse, till: Till) -> None:
+    await configured(house)
+    made = (await house.create({"client_email": EMAIL}, mode="live")).json()
+    shown = dict(_facts(await house.payment(made["id"])))
+    assert shown["receipt"] == "usn_income, VAT 5/105, commodity, full_prepayment"
+    assert EMAIL not in str(shown)
+
+
+@given(
+    amount=st.integers(1, 10**12),
+    part=st.integers(1, 10**12),
+    description=st.none() | st.text(max_size=255),
+    vat=st.sampled_from(words.Vat),
+)
+def test_items_sum_up_to_the_amount_and_have_a_name_that_fits(
+    amount: int, part: int, description: str | None, vat: words.Vat
+) -> None:
+    terms = words.ReceiptTerms(
+        tax_system=words.TaxSystem.OSN,
+        vat=vat,
+        subject=words.PaymentSubject.JOB,
+        mode=words.PaymentMode.ADVANCE,
+        email=SHOP,
+    )
+    payment = msgspec.structs.replace(_PAYMENT, amount=Rub(amount), description=description, receipt=terms)
+    ports: Any = None
+    till = Till(ReceiptNeed.OPTIONAL)
+    whole, back = receipt_of(ports, payment, till), receipt_of(ports, payment, till, part)
+    assert whole is not None
+    assert back is not None
+    assert (whole.total_kopecks, back.total_kopecks) == (amount, part)
+    assert all(1 <= len(item.name) <= 128 for item in (*whole.items, *back.items))
+
+
+_PAYMENT = Payment(
+    id="pay_1",
+    account_id="a",
+    mode=Mode.LIVE,
+    shop_id="s",
+    status=PaymentStatus.PENDING,
+    amount=Rub(1),
+    payment_method="sbp",
+    created_at=None,  # type: ignore[arg-type]  # not looked at
+    expires_at=None,  # type: ignore[arg-type]
+)
+
+
+@pytest.mark.parametrize("name", ["TaxSystem", "Vat", "PaymentSubject", "PaymentMode"])
+def test_settings_and_the_port_have_the_same_words(name: str) -> None:
+    assert {each.name: each.value for each in getattr(words, name)} == {
+        each.name: each.value for each in getattr(receipts, name)
+    }
