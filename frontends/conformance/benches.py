@@ -18,13 +18,15 @@ from ...ports.chain import ChainWatcher, Network, TokenMove, TransactionState
 from ...ports.clock import Clock
 from ...ports.deposits import DepositWatcher
 from ...ports.faults import Fault
+from ...ports.files import FileStore
 from ...ports.kyc import Document, KycVerifier, Purpose
 from ...ports.notices import InboundNotice
 from ...ports.notifier import Notifier
 from ...ports.payouts import SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
 from ..fake_provider.faults import ProviderFault
-from ..fake_provider.provider import FakeProvider, HeldCall, ProviderRequest, is_write
+from ..fake_provider.provider import FakeProvider, HeldCall, ProviderRequest, is_read, is_write
+from . import uploads
 from .receipts import receipted
 from .searching import searched
 
@@ -371,3 +373,52 @@ class NotifierBench:
     async def be_away(self) -> None:
         """Nobody can be reached from now on."""
         _unplayed("a receiver that is away")
+
+
+class FilesBench:
+    """A store of documents that is tried, with browsers that upload to it. Fixture `files_bench`."""
+
+    files: FileStore
+    secrets: tuple[str, ...] = ()
+    clock: Clock = SystemClock()
+    provider: FakeProvider | None = None
+    """The server that the adapter speaks to, where it is such a fake."""
+    keeps_the_first = True
+    """A second upload to the same key is refused."""
+    minds_the_type = True
+    """Another Content-Type than granted is refused."""
+    unsigned: tuple[str, ...] = ()
+    """Of an address' query: what says nothing of the permission, so that it may be anything."""
+
+    async def put(self, address: str, content_type: str, content: bytes) -> bool:
+        """A browser PUTs this to the address, as the hosted page does: with this header alone. Whether it was taken."""
+        return await uploads.put(self.files, address, content_type, content)
+
+    async def break_off(self, address: str, content_type: str, content: bytes) -> None:
+        """The browser is gone in the middle of it."""
+        await uploads.put(self.files, address, content_type, content, breaks_off=True)
+
+    async def pass_time(self, span: timedelta) -> None:
+        """So much time passes for the store."""
+        _unplayed("the store's clock")
+
+    def spoil(self, fault: ProviderFault) -> None:
+        """All reading calls of the adapter meet this fault, until `recover`."""
+        self._fake("faults of reading calls").next(fault, matching=is_read, always=True)
+
+    def recover(self) -> None:
+        """No call meets a fault any more."""
+        self._fake("faults that end").recover()
+
+    async def be_away(self) -> None:
+        """The store cannot be reached from now on."""
+        self._fake("a store that is away").be_away()
+
+    async def refuse_credentials(self) -> None:
+        """The store does not take the adapter's credentials from now on."""
+        self._fake("credentials that are refused").next(ProviderFault.FORBIDDEN, always=True)
+
+    def _fake(self, what: str) -> FakeProvider:
+        if self.provider is None:
+            _unplayed(what)
+        return self.provider

@@ -1,10 +1,14 @@
-"""Files that seem to have been uploaded, for verifiers that read what they are given (ports/files.py: FileStore)."""
+"""Browsers that upload to a store (files.py), and files that seem to have been uploaded, for verifiers that read what
+they are given (ports/files.py: FileStore)."""
 
+import asyncio
+import http.client
 from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
+from urllib.parse import parse_qsl, urlsplit
 
 from ...ports.faults import Refused
-from ...ports.files import StoredFile
+from ...ports.files import FileStore, StoredFile, UploadFault, UploadReceiver
 
 IMAGES: Mapping[str, bytes] = {"selfie": b"\xff\xd8\xff a face", "document": b"\x89PNG\r\n\x1a\n a page"}
 """What a KycBench names by itself."""
@@ -35,3 +39,48 @@ class Uploads:
 
     async def remove(self, key: str) -> None:
         self._files.pop(key, None)
+
+
+class _GoneError(Exception):
+    """The browser's connection ended."""
+
+
+async def put(files: FileStore, address: str, content_type: str, content: bytes, *, breaks_off: bool = False) -> bool:
+    """PUT this to a granted address as a browser does: to the store's own server, or to it through our front end.
+    Whether it was taken; what `breaks_off` in the middle is not."""
+    sent = content[: len(content) // 2] if breaks_off else content
+    if not isinstance(files, UploadReceiver):
+        return await asyncio.to_thread(_put_elsewhere, address, content_type, sent, len(content))
+
+    async def parts() -> AsyncIterator[bytes]:
+        for start in range(0, len(sent), 65_536):
+            yield sent[start : start + 65_536]
+        if breaks_off:
+            raise _GoneError
+
+    told = urlsplit(address)
+    key, query = told.path.rpartition("/")[2], dict(parse_qsl(told.query, keep_blank_values=True))
+    try:
+        files.admit(key, query, content_type, len(content))
+        await files.receive(key, query, parts())
+    except (UploadFault, _GoneError):
+        return False
+    return True
+
+
+def _put_elsewhere(address: str, content_type: str, sent: bytes, length: int) -> bool:
+    told = urlsplit(address)
+    connect = http.client.HTTPSConnection if told.scheme == "https" else http.client.HTTPConnection
+    connection = connect(told.netloc, timeout=10)
+    try:
+        connection.putrequest("PUT", f"{told.path}?{told.query}")
+        connection.putheader("Content-Type", content_type)
+        connection.putheader("Content-Length", str(length))
+        connection.endheaders(sent)
+        if len(sent) < length:
+            return False
+        return 200 <= connection.getresponse().status < 300
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()

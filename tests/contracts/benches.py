@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,18 +13,21 @@ from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.chain.simulator import SimulatedChain
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.deposits.simulator import SimulatedDeposits
+from cambist.adapters.files.local import LocalFiles
 from cambist.adapters.ids import SeededIds
 from cambist.adapters.kyc.simulator import SimulatedVerifier
 from cambist.adapters.notifier.http import HttpNotifier
 from cambist.adapters.payouts.simulator import FINALITY, SimulatedSender
 from cambist.adapters.script import ChainScript, DepositScript, Ending, Twist, VerifierScript
 from cambist.adapters.storage.memory.memory import MemoryStorage
+from cambist.adapters.vault.memory import MemoryVault
 from cambist.core.domain.days import LONG_AGO
 from cambist.core.domain.tron import tron_address
 from cambist.frontends.conformance.benches import (
     BankBench,
     ChainBench,
     DepositsBench,
+    FilesBench,
     KycBench,
     NotifierBench,
     PayoutsBench,
@@ -326,6 +330,22 @@ class SimulatedPayoutsBench(PayoutsBench):
     async def be_away(self) -> None:
         for calls in (self.world.script.broadcast, self.world.script.state, self.world.script.find):
             calls.extend(Twist(ending=Ending.UNAVAILABLE) for _ in range(_TURNS))
+
+
+class LocalFilesBench(FilesBench):
+    """Files in a folder, which come through our own front end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = self.virtual = VirtualClock()
+        self.files = LocalFiles(folder, "https://pay.example", MemoryVault(), self.clock)
+
+    async def pass_time(self, span: timedelta) -> None:
+        await self.virtual.advance(span.total_seconds())
+
+    async def be_away(self) -> None:
+        self.folder.rename(self.folder.with_suffix(".elsewhere"))
+        self.folder.touch()
 
 
 class PostedBench(NotifierBench):

@@ -2,6 +2,7 @@
 test_rates.py, test_storage_*.py."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from cambist.adapters.notifier.http import HttpNotifier
 from cambist.frontends.conformance import chain as of_chains
 from cambist.frontends.conformance import charges as of_charges
 from cambist.frontends.conformance import deposits as of_deposits
+from cambist.frontends.conformance import files as of_files
 from cambist.frontends.conformance import kyc as of_verifiers
 from cambist.frontends.conformance import mandates as of_mandates
 from cambist.frontends.conformance import notifier as of_notifiers
@@ -20,6 +22,7 @@ from cambist.frontends.conformance.benches import (
     BankBench,
     ChainBench,
     DepositsBench,
+    FilesBench,
     KycBench,
     NotifierBench,
     PayoutsBench,
@@ -27,6 +30,7 @@ from cambist.frontends.conformance.benches import (
 from cambist.ports.bank import BankCapabilities
 from cambist.ports.receipts import ReceiptNeed
 from tests.contracts.benches import (
+    LocalFilesBench,
     PostedBench,
     SearchingBench,
     SimulatedBench,
@@ -149,6 +153,18 @@ class TestSimulatedVerifier:
     class TestFailures(of_verifiers.TestFailures): ...
 
     class TestOfItself(of_verifiers.TestWhatItSays): ...
+
+
+class TestLocalFiles:
+    @pytest.fixture
+    def files_bench(self, tmp_path: Path) -> FilesBench:
+        return LocalFilesBench(tmp_path / "uploads")
+
+    class TestFiles(of_files.TestFiles): ...
+
+    class TestAddresses(of_files.TestAddresses): ...
+
+    class TestFailures(of_files.TestFailures): ...
 
 
 class TestSimulatedChain:

@@ -1,0 +1,200 @@
+"""What every store of clients' documents must do (ports/files.py). Your conftest.py gives a fixture `files_bench`, a
+FilesBench."""
+
+import asyncio
+from datetime import timedelta
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import pytest
+
+from ...ports.checking import Checkable
+from ...ports.faults import Fault, NotConfigured, Refused, Unavailable
+from ...ports.files import ElsewhereFiles, StoredFile, UploadReceiver
+from ..fake_provider.faults import ProviderFault
+from .benches import FilesBench, check_hidden
+
+KEY, OTHER = "5e" * 32, "0f" * 32
+"""As the house makes them: 32 random bytes in lower hexadecimal digits."""
+JPEG = "image/jpeg"
+FACE = b"\xff\xd8\xff" + b" a face"
+LARGE = b"\xff\xd8\xff" + bytes(range(256)) * 4096
+"""A little over 1 MB."""
+LIMIT = 10 * 1024 * 1024
+LASTS = timedelta(minutes=15)
+
+BROKEN_READS = (
+    ProviderFault.LOST_BEFORE,
+    ProviderFault.CUT_IN_HEAD,
+    ProviderFault.SERVER_ERROR,
+    ProviderFault.BAD_GATEWAY,
+    ProviderFault.OVERLOADED,
+    ProviderFault.TIMED_OUT,
+    ProviderFault.BUSY,
+    ProviderFault.REDIRECT,
+)
+
+
+def granted(bench: FilesBench, key: str = KEY, content_type: str = JPEG, limit: int = LIMIT) -> str:
+    return bench.files.grant(key, content_type, limit, bench.clock.now() + LASTS)
+
+
+async def stored(bench: FilesBench, content: bytes = FACE, key: str = KEY) -> None:
+    """A file that a client uploaded."""
+    assert await bench.put(granted(bench, key), JPEG, content), "a file of the granted type was not taken"
+
+
+async def content_of(bench: FilesBench, key: str = KEY) -> list[bytes]:
+    return [part async for part in bench.files.read(key)]
+
+
+class TestFiles:
+    """What was uploaded whole lies under its key, and nothing else does."""
+
+    async def test_under_a_key_that_nobody_filled_there_is_nothing(self, files_bench: FilesBench) -> None:
+        granted(files_bench)
+        assert await files_bench.files.stat(KEY) is None
+        with pytest.raises(Refused):
+            await content_of(files_bench)
+
+    @pytest.mark.parametrize("content", [FACE, LARGE], ids=["small", "large"])
+    async def test_what_was_uploaded_is_read_as_it_was(self, files_bench: FilesBench, content: bytes) -> None:
+        await stored(files_bench, content)
+        assert await files_bench.files.stat(KEY) == StoredFile(key=KEY, size=len(content))
+        parts = await content_of(files_bench)
+        assert b"".join(parts) == content
+        assert all(parts), "a part is empty"
+        assert max(map(len, parts)) < 1024 * 1024, "a large file is held in memory whole"
+
+    async def test_keys_have_nothing_to_do_with_one_another(self, files_bench: FilesBench) -> None:
+        await stored(files_bench)
+        assert await files_bench.files.stat(OTHER) is None
+        await stored(files_bench, LARGE, OTHER)
+        await files_bench.files.remove(OTHER)
+        assert b"".join(await content_of(files_bench)) == FACE
+
+    async def test_what_is_taken_away_is_gone_and_may_be_taken_away_again(self, files_bench: FilesBench) -> None:
+        await stored(files_bench)
+        for _ in range(2):
+            await files_bench.files.remove(KEY)
+            assert await files_bench.files.stat(KEY) is None
+        with pytest.raises(Refused):
+            await content_of(files_bench)
+
+    async def test_an_upload_that_breaks_off_leaves_nothing(self, files_bench: FilesBench) -> None:
+        await files_bench.break_off(granted(files_bench), JPEG, LARGE)
+        assert await files_bench.files.stat(KEY) is None
+        await stored(files_bench)
+
+    async def test_of_uploads_at_once_one_stays_whole(self, files_bench: FilesBench) -> None:
+        address, contents = granted(files_bench), [FACE + bytes([each]) * 100_000 for each in range(4)]
+        await asyncio.gather(*(files_bench.put(address, JPEG, content) for content in contents))
+        assert b"".join(await content_of(files_bench)) in contents
+
+
+class TestAddresses:
+    """An address is the permission for one file, of one type, for some time."""
+
+    async def test_it_ends(self, files_bench: FilesBench) -> None:
+        address = granted(files_bench)
+        await files_bench.pass_time(LASTS)
+        assert not await files_bench.put(address, JPEG, FACE)
+        assert await files_bench.files.stat(KEY) is None
+
+    async def test_it_lasts_until_then(self, files_bench: FilesBench) -> None:
+        address = granted(files_bench)
+        await files_bench.pass_time(LASTS - timedelta(seconds=2))
+        assert await files_bench.put(address, JPEG, FACE)
+
+    async def test_it_is_for_its_key_alone(self, files_bench: FilesBench) -> None:
+        assert not await files_bench.put(granted(files_bench).replace(KEY, OTHER), JPEG, FACE)
+        assert await files_bench.files.stat(OTHER) is None
+
+    async def test_no_value_of_it_can_be_changed(self, files_bench: FilesBench) -> None:
+        """Nor left out. One that is no part of the permission may be."""
+        address = urlsplit(granted(files_bench))
+        terms = parse_qsl(address.query, keep_blank_values=True)
+        assert terms, "there is nothing that was signed"
+        for number, (name, value) in enumerate(terms):
+            if name in files_bench.unsigned:
+                continue
+            changed = value[:-1] + ("0" if value[-1:] != "0" else "1")
+            for altered in ([(name, changed)], []):
+                query = urlencode([*terms[:number], *altered, *terms[number + 1 :]])
+                assert not await files_bench.put(urlunsplit(address._replace(query=query)), JPEG, FACE), name
+        assert await files_bench.files.stat(KEY) is None
+
+    async def test_a_file_that_is_there_is_not_overwritten(self, files_bench: FilesBench) -> None:
+        if not files_bench.keeps_the_first:
+            pytest.skip("the store cannot refuse a second upload")
+        await stored(files_bench)
+        assert not await files_bench.put(granted(files_bench), JPEG, LARGE)
+        assert b"".join(await content_of(files_bench)) == FACE
+
+    async def test_another_type_is_not_taken(self, files_bench: FilesBench) -> None:
+        if not files_bench.minds_the_type:
+            pytest.skip("the store cannot refuse another type")
+        assert not await files_bench.put(granted(files_bench), "image/png", b"\x89PNG\r\n\x1a\n a page")
+        assert await files_bench.files.stat(KEY) is None
+
+    async def test_more_than_was_granted_is_not_taken_or_is_seen(self, files_bench: FilesBench) -> None:
+        """`stat` is looked at before a file is used."""
+        taken = await files_bench.put(granted(files_bench, limit=len(FACE) - 1), JPEG, FACE)
+        found = await files_bench.files.stat(KEY)
+        assert (found is not None) is taken
+        assert found is None or found.size == len(FACE)
+
+    async def test_it_leads_where_the_store_says(self, files_bench: FilesBench) -> None:
+        files, address = files_bench.files, urlsplit(granted(files_bench))
+        assert isinstance(files, ElsewhereFiles) is not isinstance(files, UploadReceiver)
+        if isinstance(files, ElsewhereFiles):
+            assert files.upload_origin == f"{address.scheme}://{address.netloc}"
+
+
+class TestFailures:
+    """What cannot be read is not absent, and nothing is told of credentials."""
+
+    async def test_a_store_that_is_away(self, files_bench: FilesBench) -> None:
+        await stored(files_bench)
+        await files_bench.be_away()
+        assert granted(files_bench, OTHER), "an address is signed here, and nobody is asked"
+        for call in (files_bench.files.stat(KEY), files_bench.files.remove(KEY), content_of(files_bench)):
+            with pytest.raises(Unavailable):
+                await call
+
+    @pytest.mark.parametrize("fault", BROKEN_READS)
+    async def test_a_read_that_fails_is_no_absence(self, files_bench: FilesBench, fault: ProviderFault) -> None:
+        await stored(files_bench)
+        files_bench.spoil(fault)
+        for key in (KEY, OTHER):
+            with pytest.raises(Unavailable):
+                await files_bench.files.stat(key)
+            with pytest.raises(Unavailable):
+                await content_of(files_bench, key)
+        files_bench.recover()
+        assert await files_bench.files.stat(KEY) is not None
+
+    async def test_half_a_file_is_not_taken_for_all_of_it(self, files_bench: FilesBench) -> None:
+        await stored(files_bench)
+        files_bench.spoil(ProviderFault.CUT_IN_BODY)
+        with pytest.raises(Unavailable):
+            await content_of(files_bench)
+
+    async def test_credentials_that_are_refused(self, files_bench: FilesBench) -> None:
+        """A fault, and no absence; `check`, which said nothing before, says so."""
+        files = files_bench.files
+        if isinstance(files, Checkable):
+            await files.check()
+        await files_bench.refuse_credentials()
+        with pytest.raises((NotConfigured, Unavailable)) as refused:
+            await files.stat(KEY)
+        check_hidden(files_bench.secrets, files, refused.value)
+        if isinstance(files, Checkable):
+            with pytest.raises(NotConfigured):
+                await files.check()
+
+    async def test_no_credential_shows(self, files_bench: FilesBench) -> None:
+        """In its repr, in addresses, in faults."""
+        address = granted(files_bench)
+        with pytest.raises(Fault) as raised:
+            await content_of(files_bench)
+        check_hidden(files_bench.secrets, files_bench.files, address, raised.value)
