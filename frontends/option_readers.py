@@ -173,6 +173,20 @@ def read_provider_key(raw: Any) -> str:
     return str(raw)
 
 
+def read_nodes(raw: Any) -> tuple[str, ...]:
+    """Addresses of nodes, in the order in which they are asked. The adapter says what is wrong with one."""
+    texts = re.split(r"[\s,]+", raw.strip()) if isinstance(raw, str) else raw
+    nodes = tuple(texts) if isinstance(texts, list) and all(isinstance(text, str) for text in texts) else ()
+    if not nodes or len(set(nodes)) < len(nodes) or not all(is_node(text) for text in nodes):
+        raise ValueError("must be https:// addresses (http:// of this machine), each once, separated by commas")
+    return nodes
+
+
+def is_node(text: str) -> bool:
+    """Whether it has the form of a node's address."""
+    return text.isascii() and text.isprintable() and re.match(r"https?://[^/]", text) is not None
+
+
 def read_vault_keys(raw: Any) -> tuple[VaultKey, ...]:
     refusal = ValueError(
         "must be 64 hex characters, or several such keys as 2:HEX,1:HEX with ids from 0 to 255, "

@@ -7,8 +7,19 @@ from typing import Any
 
 from ..core.domain.masked import Masked
 from ..ports.faults import NotConfigured
-from .option_readers import read_provider_key
+from .option_readers import read_nodes, read_provider_key, read_text
 from .options import OPTIONS, Option
+
+
+def _nodes(network: str) -> Option:
+    return Option(
+        name="nodes",
+        read=read_nodes,
+        secret=True,
+        shown=None,
+        meaning=f"addresses of nodes of {network}, the first asked first; a key stands before an @, or in the path",
+    )
+
 
 _ROWS: Mapping[str, tuple[Option, ...]] = {
     "coingecko": (
@@ -18,6 +29,18 @@ _ROWS: Mapping[str, tuple[Option, ...]] = {
             secret=True,
             shown=None,
             meaning="a demo key of CoinGecko; none: asked without one",
+        ),
+    ),
+    "tron": (_nodes("TRON, each with its path /jsonrpc"),),
+    "evm": (_nodes("Ethereum"),),
+    "bsc": (_nodes("BNB Smart Chain"),),
+    "deposit": (
+        Option(
+            name="xpub_tron",
+            read=read_text,
+            secret=True,
+            shown=None,
+            meaning="the xpub of the wallet's account on TRON (m/44'/195'/0'), to whose addresses clients send USDT",
         ),
     ),
 }
@@ -39,6 +62,8 @@ class ProviderSettings(Masked, frozen=True, kw_only=True):
     adapter: str
     values: Mapping[str, Any]
     """By the names of the adapter's rows; what nobody set is not among them."""
+    everything: Mapping[str, Any] = {}
+    """Of all adapters, by the settings' names."""
 
     def get(self, name: str, default: Any = None) -> Any:
         """What was set, else the default."""
@@ -52,8 +77,13 @@ class ProviderSettings(Masked, frozen=True, kw_only=True):
             raise NotConfigured(f"set CAMBIST_{self.adapter.upper()}_{name.upper()}") from None
 
 
+    def beside(self, adapter: str) -> "ProviderSettings":
+        """What was set under another name, for an adapter that several share a setting with."""
+        return settings_of(adapter, self.everything)
+
+
 def settings_of(adapter: str, providers: Mapping[str, Any]) -> ProviderSettings:
     """What `Settings.providers` says of one adapter."""
     rows = [row.name for row in _ROWS.get(adapter, ())]
     values = {name: providers[full] for name in rows if (full := f"{adapter}_{name}") in providers}
-    return ProviderSettings(adapter=adapter, values=values)
+    return ProviderSettings(adapter=adapter, values=values, everything=providers)

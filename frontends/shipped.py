@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ..ports.chain import ChainWatcher
+from ..ports.deposits import DepositWatcher
 from ..ports.rates import RateSource
-from ..ports.tools import FileTools
+from ..ports.tools import FileTools, Tools
 
 if TYPE_CHECKING:
     from .provider_options import ProviderSettings
@@ -35,12 +37,24 @@ def _rapira(_: "ProviderSettings", tools: FileTools) -> RateSource:
     return RapiraRates(tools.clock)
 
 
+def _nodes_chain(own: "ProviderSettings", tools: FileTools) -> ChainWatcher:
+    from .nodes import chain_of
+
+    return chain_of(own, tools)
+
+
+def _nodes_deposits(own: "ProviderSettings", tools: Tools) -> DepositWatcher:
+    from .nodes import deposits_of
+
+    return deposits_of(own, tools)
+
+
 SHIPPED: Mapping[str, Mapping[str, Shipped]] = {
     "bank": {},
     "rates": {"rapira": Shipped(make=_rapira), "coingecko": Shipped(make=_coingecko)},
     "kyc": {},
-    "chain": {},
-    "deposits": {},
+    "chain": {"nodes": Shipped(make=_nodes_chain, extra="chains")},
+    "deposits": {"tron": Shipped(make=_nodes_deposits, extra="chains")},
     "payouts": {},
     "notifier": {},
     "files": {},

@@ -1,0 +1,46 @@
+"""Transactions on TRON, Ethereum and BNB Smart Chain, seen by nodes (docs/providers/chains.md "Delivery proofs")."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+
+from ...ports.chain import Final, InBlock, Network, NotFound, Reverted, Sighting
+from ...ports.faults import NotConfigured
+from ..nodes.nodes import Nodes
+from ..nodes.records import transfers
+
+_HASH = re.compile(r"[0-9a-f]{64}\Z")
+
+
+class NodesChain:
+    """Fills the port ChainWatcher, for the networks whose nodes are set."""
+
+    def __init__(self, nodes: Mapping[Network, Nodes]) -> None:
+        """Raises: NotConfigured for none at all."""
+        if not nodes:
+            raise NotConfigured("no node of any network is set")
+        self._nodes = dict(nodes)
+
+    async def lookup(self, network: Network, tx_hash: str) -> Sighting:
+        """As the port has it. What is final was said by two nodes, where two keep up."""
+        if not _HASH.match(tx_hash):
+            raise ValueError("a transaction hash is 64 hex digits in lower case")
+        if network not in self._nodes:
+            raise NotConfigured(f"no node of {network} is set")
+        nodes = self._nodes[network]
+        view = await nodes.view()
+        receipt = await nodes.receipt(view, tx_hash)
+        if receipt is None:
+            return NotFound()
+        if receipt.height > view.final:
+            return InBlock()
+        return Reverted() if receipt.is_reverted else Final(transfers(nodes.chain, receipt.logs))
+
+    async def check(self) -> None:
+        """Whether all nodes are of their networks. Raises: NotConfigured, Unavailable."""
+        await asyncio.gather(*(nodes.check() for nodes in self._nodes.values()))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for nodes in self._nodes.values():
+            await nodes.close()

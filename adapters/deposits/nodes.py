@@ -1,0 +1,176 @@
+"""Deposits of USDT, seen by the nodes of a network, at addresses of a wallet that the service cannot spend from
+(docs/providers/chains.md "Deposits")."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from ...ports.chain import Network
+from ...ports.clock import Clock
+from ...ports.deposits import Deposit
+from ...ports.faults import NO_ANSWER, Unavailable
+from ...ports.notebook import Notebook, NumberedOperations
+from ..nodes.logs import SPAN
+from ..nodes.nodes import Nodes
+from ..nodes.records import quantity, topic_of
+from ..nodes.rpc import Node, NodeRefused
+from .derived import AccountKey
+from .passes import Passes
+from .watched import AddressPage, WatchedAddress
+
+FRESH = 5.0
+"""Seconds that a look is taken for the present: whoever asks again meanwhile gets it."""
+_ACTIVE = 60.0
+"""Seconds after it was asked about that an address is read with the others."""
+_WATCHED_MOST = 100_000
+"""Addresses in memory; of others the page is read anew."""
+_KEPT_AT_ONCE = 64
+"""Pages that one pass writes, at most: what is not written is only read again."""
+_ROUNDS = 3
+_USED_MOST = 100
+_BALANCE_OF = "0x70a08231"
+
+log = logging.getLogger("cambist.providers")
+
+
+class NodesDeposits:
+    """Fills the port DepositWatcher."""
+
+    def __init__(
+        self,
+        name: str,
+        nodes: Nodes,
+        key: AccountKey,
+        pages: Notebook[AddressPage],
+        numbers: NumberedOperations,
+        clock: Clock,
+        *,
+        span: int = SPAN,
+    ) -> None:
+        """`numbers`: of the addresses of `key`, and of no other."""
+        self._name = name
+        self._nodes = nodes
+        self._key = key
+        self._pages = pages
+        self._numbers = numbers
+        self._clock = clock
+        self._span = span
+        self._passes = Passes(nodes, span=span)
+        self._watched: dict[str, WatchedAddress] = {}
+        """The last asked about stands last."""
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        """As given; stored with exchanges."""
+        return self._name
+
+    @property
+    def network(self) -> Network:
+        return self._nodes.chain.network
+
+    def __repr__(self) -> str:
+        return f"<NodesDeposits {self._name}>"
+
+    async def address(self, operation: str) -> str:
+        """The next of the wallet that never held USDT: the same for the same operation, as long as the wallet's xpub is
+        the same. Raises: Unavailable, NotConfigured."""
+        for turn in range(_USED_MOST):
+            number = await self._numbers.number(operation if turn == 0 else f"{operation}~{turn}")
+            address = self._nodes.chain.spelling.write(self._key.payload(number))
+            page = await self._pages.read(address) or await self._begin(address)
+            if not page.is_used:
+                return address
+            log.warning("%s: address %s of the wallet held USDT before it was given out: passed over", self, number)
+        raise Unavailable(f"{self._name}: {_USED_MOST} addresses in a row held USDT before they were given out")
+
+    async def deposits(self, address: str) -> Sequence[Deposit]:
+        """As the port has it, as of some seconds ago at most. Raises: Unavailable, NotConfigured."""
+        watched = await self._of(address)
+        asked_at = watched.asked_at = self._clock.monotonic()
+        for _ in range(_ROUNDS):
+            if watched.seen_at >= asked_at - FRESH:
+                return watched.deposits()
+            if watched.fault is not None and watched.failed_at >= asked_at:
+                raise _anew(watched.fault)
+            if self._reading is None:
+                self._reading = asyncio.create_task(self._read())
+                self._reading.add_done_callback(self._was_read)
+            # Whoever gives up waiting does not take the answer from the others.
+            await asyncio.shield(self._reading)
+        raise Unavailable(f"{self._name}: the address was not read in time")
+
+    async def check(self) -> None:
+        """Whether all nodes are of the network. Raises: NotConfigured, Unavailable."""
+        await self._nodes.check()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._nodes.close()
+        if self._reading is not None:
+            await asyncio.wait([self._reading])
+
+    async def _begin(self, address: str) -> AddressPage:
+        """The page of an address that is given out for the first time: what is before it is nobody's."""
+        view, chain = await self._nodes.view(), self._nodes.chain
+        call = {"to": chain.usdt, "data": _BALANCE_OF + topic_of(chain.spelling.read(address))[2:]}
+
+        async def ask(node: Node) -> str:
+            return await node.ask("eth_call", str, call, "latest")
+
+        try:
+            held = quantity(await self._nodes.ask(view, ask))
+        except NodeRefused as fault:
+            raise Unavailable(str(fault)) from None
+        since = max(0, min(view.final, view.latest - chain.reread))
+        page, _ = await self._pages.start(address, AddressPage(since=since, is_used=held > 0))
+        return page
+
+    async def _of(self, address: str) -> WatchedAddress:
+        watched = self._watched.pop(address, None)
+        if watched is None:
+            try:
+                payload = self._nodes.chain.spelling.read(address)
+            except ValueError:
+                raise Unavailable(f"{self._name}: no address of {self.network}") from None
+            page = await self._pages.read(address)
+            if page is None:
+                raise Unavailable(f"{self._name}: the address was not given out here")
+            watched = self._watched.pop(address, None) or WatchedAddress(address, payload, page)
+        self._watched[address] = watched
+        if len(self._watched) > _WATCHED_MOST:
+            del self._watched[next(iter(self._watched))]
+        return watched
+
+    async def _read(self) -> None:
+        now = self._clock.monotonic()
+        active = [each for each in self._watched.values() if now - each.asked_at <= _ACTIVE]
+        await self._passes.read(active, now)
+        await self._keep(active)
+
+    async def _keep(self, read: Sequence[WatchedAddress]) -> None:
+        """Write down what would take long to read again; what came, first."""
+        richer = [each for each in read if len(each.found) > each.kept[1]]
+        further = (each for each in read if each.since - each.kept[0] >= self._span and len(each.found) == each.kept[1])
+        changed = [*richer, *further]
+        for each in changed[:_KEPT_AT_ONCE]:
+            known = (each.since, len(each.found))
+            try:
+                await self._pages.change(each.address, each.merged)
+            except NO_ANSWER as fault:
+                log.warning("%s: what was read could not be kept: %s", self, fault)
+                return
+            each.kept = known
+
+    def _was_read(self, task: asyncio.Task[None]) -> None:
+        self._reading = None
+        # Looked at, because nobody may be waiting any more.
+        if not task.cancelled():
+            task.exception()
+
+
+def _anew(fault: Exception) -> Exception:
+    """The same for one of several who wait: each raises its own."""
+    if isinstance(fault, Unavailable):
+        return Unavailable(str(fault), retry_after=fault.retry_after)
+    return type(fault)(str(fault))

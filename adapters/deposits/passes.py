@@ -1,0 +1,160 @@
+"""One pass over all addresses that are asked about: many in one question, so that what it costs goes by blocks and
+hundreds of addresses, and not by how often somebody looks (docs/providers/chains.md "Deposits")."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+
+from ...ports.chain import UsdtTransfer
+from ...ports.deposits import Deposit
+from ...ports.faults import NO_ANSWER, Unavailable
+from ..nodes.logs import SPAN, LogSearch
+from ..nodes.nodes import Nodes, View
+from ..nodes.records import FoundLog, plain_hash, topic_of, transfers
+from .watched import WatchedAddress
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_TOGETHER = 500
+"""Addresses of one question; nodes take 1000."""
+_AT_ONCE = 4
+_SPANS = 40
+"""Questions of one pass about the same addresses: what is further behind goes on at the next."""
+_REMEMBERED = 4096
+"""Transactions, and blocks, that need not be asked for again while they are not on a page."""
+
+
+class _Moved(msgspec.Struct, frozen=True):
+    """What a transaction moved in its block."""
+
+    transfers: tuple[UsdtTransfer, ...]
+    at: datetime
+
+
+class Passes:
+    """Reads the blocks since the last look for some addresses."""
+
+    def __init__(self, nodes: Nodes, *, span: int = SPAN) -> None:
+        self._nodes = nodes
+        self._search = LogSearch(nodes, span=span)
+        self._span = span
+        self._moved: OrderedDict[tuple[str, str, bool], _Moved] = OrderedDict()
+        self._moments: OrderedDict[str, datetime] = OrderedDict()
+
+    async def read(self, watched: Sequence[WatchedAddress], now: float) -> None:
+        """Bring them to the present; each says itself whether that went well. `now`: when this began."""
+        try:
+            view = await self._nodes.view()
+        except NO_ANSWER as fault:
+            _fail(watched, fault, now)
+            return
+        places = asyncio.Semaphore(_AT_ONCE)
+        parts = _parts(sorted(watched, key=lambda each: each.since), self._span)
+        await asyncio.gather(*(self._read_part(view, part, now, places) for part in parts))
+
+    async def _read_part(
+        self, view: View, part: Sequence[WatchedAddress], now: float, places: asyncio.Semaphore
+    ) -> None:
+        async with places:
+            try:
+                await self._read_blocks(view, part)
+            except NO_ANSWER as fault:
+                _fail(part, fault, now)
+                return
+        for each in part:
+            each.seen_at = now
+
+    async def _read_blocks(self, view: View, part: Sequence[WatchedAddress]) -> None:
+        by_topic = {topic_of(each.payload): each for each in part}
+        by_address = {each.address: each for each in part}
+        pending: dict[str, list[Deposit]] = {}
+        read, settled = 0, min(view.final, view.latest - self._nodes.chain.reread)
+        async for end, logs in self._search.spans(view, part[0].since + 1, view.latest, list(by_topic)):
+            for log in _of_each_transaction(logs):
+                is_final = log.height <= view.final
+                for deposit, recipient in await self._deposits(view, log, is_final=is_final):
+                    to = by_address.get(recipient)
+                    if to is not None and is_final:
+                        to.add(deposit)
+                    elif to is not None:
+                        pending.setdefault(recipient, []).append(deposit)
+            for each in part:
+                each.since = max(each.since, min(end, settled))
+            read += 1
+            if read >= _SPANS and end < view.latest:
+                raise Unavailable(f"{self._nodes.chain.network}: blocks up to {end} are read, of {view.latest}")
+        for each in part:
+            each.pending = tuple(pending.get(each.address, ()))
+
+    async def _deposits(self, view: View, log: FoundLog, *, is_final: bool) -> list[tuple[Deposit, str]]:
+        """All that the transaction moved, and to whom; the receipt says it, and the log only that there is one."""
+        tx_hash = plain_hash(log.transaction_hash)
+        moved = await self._moved_by(view, log, tx_hash, is_final=is_final)
+        if moved is None:
+            return []
+        return [
+            (
+                Deposit(tx_hash=tx_hash, index=each.index, units=each.units, at=moved.at, is_final=is_final),
+                each.recipient,
+            )
+            for each in moved.transfers
+        ]
+
+    async def _moved_by(self, view: View, log: FoundLog, tx_hash: str, *, is_final: bool) -> _Moved | None:
+        """None where it left its block meanwhile. Raises: Unavailable, NotConfigured."""
+        key = (tx_hash, log.block_hash.lower(), is_final)
+        known = self._moved.get(key)
+        if known is not None:
+            return known
+        receipt = await self._nodes.receipt(view, tx_hash)
+        at = None
+        if receipt is not None and receipt.block_hash == log.block_hash.lower() and not receipt.is_reverted:
+            at = await self._moment(view, log)
+        if receipt is None or at is None:
+            if is_final:
+                raise Unavailable(f"{self._nodes.chain.network}: a node is not at one with itself about a final block")
+            return None
+        moved = _Moved(transfers(self._nodes.chain, receipt.logs), at)
+        _remember(self._moved, key, moved)
+        return moved
+
+    async def _moment(self, view: View, log: FoundLog) -> datetime | None:
+        """When the block was made; None when another stands in its place."""
+        block_hash = log.block_hash.lower()
+        if block_hash not in self._moments:
+            block = await self._nodes.block(view, log.height)
+            if block.hash.lower() != block_hash:
+                return None
+            _remember(self._moments, block_hash, block.at)
+        return self._moments[block_hash]
+
+
+def _parts(watched: Sequence[WatchedAddress], span: int) -> Iterator[Sequence[WatchedAddress]]:
+    """Some hundreds each that are read about as far: one that is far behind does not hold up the others."""
+    begin = 0
+    for place, each in enumerate(watched):
+        if place - begin >= _TOGETHER or each.since - watched[begin].since > span:
+            yield watched[begin:place]
+            begin = place
+    if watched:
+        yield watched[begin:]
+
+
+def _of_each_transaction(logs: Sequence[FoundLog]) -> list[FoundLog]:
+    return list({(log.transaction_hash, log.block_hash): log for log in logs}.values())
+
+
+def _fail(watched: Sequence[WatchedAddress], fault: Exception, now: float) -> None:
+    for each in watched:
+        each.fault, each.failed_at = fault, now
+
+
+def _remember(kept: OrderedDict[K, V], key: K, value: V) -> None:
+    kept[key] = value
+    if len(kept) > _REMEMBERED:
+        kept.popitem(last=False)

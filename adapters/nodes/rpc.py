@@ -1,0 +1,176 @@
+"""One node, by JSON-RPC over HTTP: a question, and its answer in a shape.
+
+A node's address may hold a key. So it stands in no fault, repr or log line: a node is called by its network and its
+place in the setting.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import msgspec
+
+from ...ports.clock import Clock
+from ...ports.faults import Fault, NotConfigured, Unavailable
+from ..provider_http import Answer, ProviderHttp
+
+T = TypeVar("T")
+
+ANSWER_MAX = 8 * 1024 * 1024
+_LIMIT = 8.0
+_AT_ONCE = 8
+"""Questions under way, at most: a pass over many addresses is not to look like an attack."""
+_REST = {HTTPStatus.TOO_MANY_REQUESTS: 5.0, HTTPStatus.FORBIDDEN: 30.0}
+"""Seconds that a node is left alone when it does not say how long. TronGrid answers 403, and keeps to 30 seconds."""
+_REST_MOST = 60.0
+_NO_ANSWER_REST = 2.0
+_TOO_OFTEN = re.compile(
+    r"rate|too many requests|throttl|capacity|per second|quota|credit|lack of computing", re.IGNORECASE
+)
+"""Of a code that says both, the words tell too many questions from too many results."""
+_TOO_OFTEN_CODES = (429, -32029, -32097)
+_KEY_HEADERS = {"tron": "TRON-PRO-API-KEY"}
+_WORDS = 120
+
+
+class NodeRefused(Fault):
+    """The node says no to this question, for certain and not for being asked too often. Never raised out of an
+    adapter."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class TooOften(Unavailable):
+    """The node counts our questions."""
+
+
+class _Error(msgspec.Struct, frozen=True):
+    code: int = 0
+    message: str = ""
+
+
+class _Reply(msgspec.Struct, frozen=True):
+    id: int | str | None = None
+    result: msgspec.Raw = msgspec.Raw()
+    error: _Error | None = None
+    own_error: str | None = msgspec.field(default=None, name="Error")
+    """TRON's limiter speaks no JSON-RPC."""
+
+
+class Node:
+    """A node of a network. Belongs to the event loop that first asks it."""
+
+    def __init__(self, name: str, url: str, clock: Clock, *, limit: float = _LIMIT) -> None:
+        """`url`: as the setting has it; what stands before an `@` is a key, which goes into a header. Opens nothing
+        yet. Raises: NotConfigured for what is no address of a node."""
+        self.name = name
+        base, self._query, headers = _address(name, url)
+        self._http = ProviderHttp(name, base, limit=limit, headers={"Content-Type": "application/json", **headers})
+        self._clock = clock
+        self._places = asyncio.Semaphore(_AT_ONCE)
+        self._rests_until = float("-inf")
+        self._number = 0
+
+    def __repr__(self) -> str:
+        return f"<Node {self.name}>"
+
+    async def ask(self, method: str, shape: type[T], *params: Any) -> T:
+        """The result, in this shape. A read, whatever the method.
+
+        Raises: NodeRefused; TooOften; Unavailable for everything else that is no answer; NotConfigured when the key is
+        not taken.
+        """
+        rest = self._rests_until - self._clock.monotonic()
+        if rest > 0:
+            raise Unavailable(f"{self.name} is left alone for a moment", retry_after=rest)
+        async with self._places:
+            self._number += 1
+            number = self._number
+            body = msgspec.json.encode({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+            try:
+                answer = await self._http.call(
+                    "POST", "", writes=False, body=body, query=self._query, answer_max=ANSWER_MAX
+                )
+            except Unavailable:
+                self._rest(_NO_ANSWER_REST)
+                raise
+        return self._result(method, answer, number, shape)
+
+    async def ask_for(self, method: str, shape: type[T], *params: Any) -> T | None:
+        """The same, of what may not be there: None."""
+        found: T | None = await self.ask(method, shape | None, *params)  # type: ignore[arg-type]  # a union is a shape, too
+        return found
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.close()
+
+    def _result(self, method: str, answer: Answer, number: int, shape: type[T]) -> T:
+        status = answer.status
+        if status in _REST:
+            raise self._too_often(f"status {status}", answer.retry_after() or _REST[HTTPStatus(status)])
+        if status == HTTPStatus.UNAUTHORIZED:
+            raise NotConfigured(f"{self.name}: the key in its address is not taken")
+        try:
+            reply = msgspec.json.decode(answer.body, type=_Reply)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            raise self._no_answer(status) from None
+        said = reply.own_error or (reply.error and reply.error.message)
+        code = 0 if reply.error is None else reply.error.code
+        if said is not None and (_is_too_often(code, said) or reply.own_error is not None):
+            raise self._too_often(_quotable(said), answer.retry_after() or 1.0)
+        if reply.error is not None:
+            raise NodeRefused(f"{self.name}: {method}: {code} {_quotable(reply.error.message)}", code)
+        if status != HTTPStatus.OK or not bytes(reply.result) or reply.id != number:
+            raise self._no_answer(status)
+        try:
+            return msgspec.json.decode(reply.result, type=shape)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            raise Unavailable(f"{self.name}: the answer to {method} is not of the shape known to us") from None
+
+    def _no_answer(self, status: int) -> Unavailable:
+        self._rest(_NO_ANSWER_REST)
+        return Unavailable(f"{self.name}: status {status}, and no answer of JSON-RPC")
+
+    def _too_often(self, said: str, seconds: float) -> TooOften:
+        self._rest(seconds)
+        return TooOften(f"{self.name} is asked too often: {said}", retry_after=min(seconds, _REST_MOST))
+
+    def _rest(self, seconds: float) -> None:
+        until = self._clock.monotonic() + min(seconds, _REST_MOST)
+        self._rests_until = max(self._rests_until, until)
+
+
+def _is_too_often(code: int, said: str) -> bool:
+    if code in _TOO_OFTEN_CODES:
+        return True
+    return bool(_TOO_OFTEN.search(said)) and "result" not in said and "range" not in said
+
+
+def _quotable(said: str) -> str:
+    """What a node said, as far as it can stand in a log: without an address, which may hold our key."""
+    return re.sub(r"\S*://\S*", "…", "".join(each for each in said if each.isprintable()))[:_WORDS]
+
+
+def _address(name: str, url: str) -> tuple[str, Mapping[str, str] | None, Mapping[str, str]]:
+    """The base address, its query, and the headers that its key makes."""
+    try:
+        parts = urlsplit(url)
+        user, password = unquote(parts.username or ""), unquote(parts.password or "")
+        query = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=True)) if parts.query else None
+    except ValueError:
+        raise NotConfigured(f"{name}: its address is none") from None
+    base = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    if not user:
+        return base, query, {}
+    header = _KEY_HEADERS.get(name.partition(" ")[0])
+    if header is not None:
+        return base, query, {header: user}
+    from base64 import b64encode
+
+    return base, query, {"Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}

@@ -1,0 +1,56 @@
+"""The composition root's part for networks: what their nodes and the wallet's addresses are made of
+(docs/providers/chains.md)."""
+
+from collections.abc import Sequence
+
+from ..adapters.chain.nodes import NodesChain
+from ..adapters.deposits.derived import AccountKey
+from ..adapters.deposits.nodes import NodesDeposits
+from ..adapters.deposits.watched import AddressPage
+from ..adapters.nodes.networks import CHAINS
+from ..adapters.nodes.nodes import Nodes
+from ..ports.chain import Network
+from ..ports.clock import Clock
+from ..ports.tools import FileTools, Tools
+from .provider_options import ProviderSettings
+
+SETTINGS = {Network.TRON: "tron", Network.ETHEREUM: "evm", Network.BSC: "bsc"}
+"""By network, whose `nodes` are its own (provider_options.py)."""
+DEPOSITS = "tron"
+"""The watcher's name, stored with exchanges: never to be changed."""
+
+
+def nodes_of(network: Network, own: ProviderSettings, clock: Clock) -> Nodes:
+    """Raises: NotConfigured."""
+    return Nodes(CHAINS[network], own.beside(SETTINGS[network]).need("nodes"), clock)
+
+
+def chain_of(own: ProviderSettings, tools: FileTools) -> NodesChain:
+    """For the networks whose nodes are set. Raises: NotConfigured for none."""
+    there = [network for network, name in SETTINGS.items() if own.beside(name).get("nodes")]
+    return NodesChain({network: nodes_of(network, own, tools.clock) for network in there})
+
+
+def deposits_of(own: ProviderSettings, tools: Tools) -> NodesDeposits:
+    """On TRON. Raises: NotConfigured."""
+    key = account_key(own)
+    return NodesDeposits(
+        DEPOSITS,
+        nodes_of(Network.TRON, own, tools.clock),
+        key,
+        tools.notebook(DEPOSITS, AddressPage),
+        # Of each wallet its own: after another one is set, its addresses are counted from the first.
+        tools.counter(DEPOSITS, f"addresses-{key.fingerprint()}"),
+        tools.clock,
+    )
+
+
+def account_key(own: ProviderSettings) -> AccountKey:
+    """The wallet's. Raises: NotConfigured."""
+    return AccountKey(own.beside("deposit").need("xpub_tron"))
+
+
+def first_addresses(own: ProviderSettings, most: int) -> Sequence[str]:
+    """The wallet's addresses from number 0 on. Raises: NotConfigured."""
+    key, spelling = account_key(own), CHAINS[Network.TRON].spelling
+    return [spelling.write(key.payload(number)) for number in range(most)]

@@ -1,0 +1,48 @@
+"""The watchers by nodes keep the contracts that we ship, over real nodes: of TRON behind its own rules."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from cambist.frontends.conformance import chain as of_chains
+from cambist.frontends.conformance import deposits as of_deposits
+from cambist.frontends.conformance.benches import ChainBench, DepositsBench
+from cambist.ports.chain import Network
+from tests.chains.benches import KEY, NodesChainBench, NodesDepositsBench
+from tests.chains.fronts import Front, TronFront
+from tests.chains.world import ChainWorld
+
+
+def front(world: ChainWorld, network: Network) -> Front:
+    kind = TronFront if network is Network.TRON else Front
+    return kind(world.nodes[network], key=KEY)
+
+
+class TestProofs:
+    @pytest.fixture
+    async def chain_bench(self, networks: ChainWorld) -> AsyncIterator[ChainBench]:
+        async with AsyncExitStack() as stack:
+            fronts = {network: await stack.enter_async_context(front(networks, network)) for network in Network}
+            bench = NodesChainBench(networks, fronts)
+            yield bench
+            await bench.watcher.close()
+
+    class TestSightings(of_chains.TestSightings): ...
+
+    class TestFailures(of_chains.TestFailures): ...
+
+
+class TestDepositsByNodes:
+    @pytest.fixture(params=[Network.TRON, Network.BSC])
+    async def deposits_bench(self, networks: ChainWorld, request: pytest.FixtureRequest) -> AsyncIterator[DepositsBench]:
+        async with front(networks, request.param) as one:
+            bench = NodesDepositsBench(networks, one, network=request.param)
+            yield bench
+            await bench.close()
+
+    class TestAddresses(of_deposits.TestAddresses): ...
+
+    class TestDeposits(of_deposits.TestDeposits): ...
+
+    class TestFailures(of_deposits.TestFailures): ...

@@ -1,0 +1,105 @@
+"""Networks that tests command: a real node each, USDT at its real contract, somebody who has plenty of it, and one
+clock for all."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.nodes.networks import CHAINS, Chain
+from cambist.ports.chain import Network
+from tests.chains.anvil import Anvil, anvil
+from tests.chains.contracts import PAYER, TOKEN, orders
+
+STRANGE = "0x00000000000000000000000000000000000fa1ce"
+"""A token that is not USDT."""
+_PAYER = "0x00000000000000000000000000000000000ba7c4"
+_RICH = 1 << 200
+_START = datetime(2026, 8, 8, 12, tzinfo=UTC)
+_GAS = hex(3_000_000)
+_PACE = 6
+"""Seconds from block to block, and for the watchers more than they take a look for the present."""
+SOMEBODY = bytes.fromhex("00112233445566778899aabbccddeeff00112233")
+
+Move = tuple[bytes, int]
+"""To whom, and how many units of the port."""
+
+
+class ChainWorld:
+    """The nodes, and the clock that goes on with their blocks."""
+
+    def __init__(self, nodes: Mapping[Network, Anvil]) -> None:
+        self.nodes = nodes
+        self.clock = VirtualClock(_START)
+
+    def renewed(self) -> "ChainWorld":
+        """The same for another test: a clock that nobody waits by, and a new block everywhere."""
+        now, self.clock = self.clock.now(), VirtualClock(self.clock.now())
+        assert self.clock.now() == now
+        self._mine(None, 1)
+        return self
+
+    async def mine(self, blocks: int = 1) -> None:
+        """Make blocks, on all networks, in the course of time."""
+        for _ in range(blocks):
+            await self.clock.advance(_PACE)
+            self._mine(None, 1)
+
+    async def finalise(self) -> None:
+        """What is in a block now becomes final."""
+        await self.mine(3)
+
+    def height(self, network: Network) -> int:
+        """Of the newest block."""
+        return int(self.nodes[network].ask("eth_blockNumber"), 16)
+
+    def pay(self, network: Network, *moves: Move, token: str | None = None) -> str:
+        """Hand a transaction to the network that moves all this, of USDT or another token; its hash, without 0x. It
+        stands in no block yet."""
+        chain = CHAINS[network]
+        wanted = [(token or chain.usdt, to, chain.amount(units)) for to, units in moves]
+        return self.send(network, wanted)
+
+    def send(self, network: Network, transfers: Sequence[tuple[str, bytes, int]]) -> str:
+        """The same, of any tokens at once, in their smallest parts."""
+        node = self.nodes[network]
+        [sender, *_] = node.ask("eth_accounts")
+        sent = node.ask(
+            "eth_sendTransaction", {"from": sender, "to": _PAYER, "data": orders(*transfers), "gas": _GAS}
+        )
+        return str(sent)[2:]
+
+    async def take_back(self, network: Network, blocks: int = 1) -> None:
+        """Take the newest blocks back, with what is in them, and put others of nothing in their place, and one more."""
+        self.nodes[network].ask("anvil_reorg", blocks, [])
+        await self.mine()
+
+    def _mine(self, network: Network | None, blocks: int) -> None:
+        for each, node in self.nodes.items():
+            if network in (None, each):
+                newest = int(node.ask("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
+                node.ask("evm_setNextBlockTimestamp", max(newest + 1, int(self.clock.now().timestamp())))
+                node.ask("anvil_mine", hex(blocks))
+
+
+def furnish(node: Anvil, chain: Chain) -> None:
+    """Put USDT and a strange token there, and somebody who is rich in both."""
+    for token in (chain.usdt, STRANGE):
+        node.ask("anvil_setCode", token, TOKEN)
+        node.ask("anvil_setStorageAt", token, f"0x{int(_PAYER, 16):064x}", f"0x{_RICH:064x}")
+    node.ask("anvil_setCode", _PAYER, PAYER)
+
+
+@contextmanager
+def chain_world(folder: Path, networks: Sequence[Network] = tuple(Network)) -> Iterator[ChainWorld]:
+    """A world of these networks; nothing of it is left behind."""
+    with ExitStack() as stack:
+        nodes = {}
+        for network in networks:
+            chain = CHAINS[network]
+            nodes[network] = stack.enter_context(anvil(chain.chain_id, folder, int(_START.timestamp()) - 1000))
+            furnish(nodes[network], chain)
+        world = ChainWorld(nodes)
+        world._mine(None, 4)
+        yield world
