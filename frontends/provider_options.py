@@ -76,7 +76,6 @@ class ProviderSettings(Masked, frozen=True, kw_only=True):
         except KeyError:
             raise NotConfigured(f"set CAMBIST_{self.adapter.upper()}_{name.upper()}") from None
 
-
     def beside(self, adapter: str) -> "ProviderSettings":
         """What was set under another name, for an adapter that several share a setting with."""
         return settings_of(adapter, self.everything)

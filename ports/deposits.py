@@ -54,6 +54,31 @@ class DepositWatcher(Protocol):
         ...
 
 
+class WalletAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """An address of a wallet that is counted up."""
+
+    number: int
+    address: str
+    is_given: bool = False
+    """It was given to an operation, or passed over."""
+    units: int = 0
+    """What came to it and is final, as far as it was asked about."""
+
+
+@runtime_checkable
+class CountedWallet(DepositWatcher, Protocol):
+    """A watcher whose addresses are a wallet's, one after the other, and that knows no key to spend from them."""
+
+    async def addresses(self, first: int, most: int) -> Sequence[WalletAddress]:
+        """Those from number `first` on, given out or not. A read of our storage. Raises: Unavailable."""
+        ...
+
+    async def skip(self, number: int) -> int:
+        """Give those below `number` to nobody, as far as they are free yet; the number that comes next. For a database
+        that was restored from a backup and has forgotten what it gave out since. Raises: Unavailable."""
+        ...
+
+
 @runtime_checkable
 class DepositSimulator(DepositWatcher, Protocol):
     """A chain without money, on which clients are simulated."""

@@ -172,6 +172,11 @@ class NumberedOperations:
                 await self._give(mine, last)
         raise Unavailable(f"{self._given.provider}: {self._name} is being counted by too many at once")
 
+    async def next_number(self) -> int:
+        """The one that the next new operation gets, unless another gets it first. Raises: Unavailable."""
+        last = await self._given.read(f"#{self._name}")
+        return 0 if last is None else last + 1
+
     async def _give(self, mine: str, last: str) -> None:
         """Count on, in one step with the operation's page. What another did first is read again by the caller."""
         async with self._storage.unit() as unit:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...ports.chain import Network
 from ...ports.clock import Clock
-from ...ports.deposits import Deposit
+from ...ports.deposits import Deposit, WalletAddress
 from ...ports.faults import NO_ANSWER, Unavailable
 from ...ports.notebook import Notebook, NumberedOperations
 from ..nodes.logs import SPAN
@@ -34,7 +34,7 @@ log = logging.getLogger("cambist.providers")
 
 
 class NodesDeposits:
-    """Fills the port DepositWatcher."""
+    """Fills the ports DepositWatcher and CountedWallet."""
 
     def __init__(
         self,
@@ -99,6 +99,25 @@ class NodesDeposits:
             # Whoever gives up waiting does not take the answer from the others.
             await asyncio.shield(self._reading)
         raise Unavailable(f"{self._name}: the address was not read in time")
+
+    async def addresses(self, first: int, most: int) -> Sequence[WalletAddress]:
+        """As the port has it."""
+        return [await self._shown(number) for number in range(first, first + most)]
+
+    async def skip(self, number: int) -> int:
+        """As the port has it."""
+        following = await self._numbers.next_number()
+        while following < number:
+            following = await self._numbers.number(f"skipped~{following}") + 1
+        return following
+
+    async def _shown(self, number: int) -> WalletAddress:
+        address = self._nodes.chain.spelling.write(self._key.payload(number))
+        page = await self._pages.read(address)
+        if page is None:
+            return WalletAddress(number=number, address=address, is_given=number < await self._numbers.next_number())
+        units = sum(each.units for each in page.found)
+        return WalletAddress(number=number, address=address, is_given=True, units=units)
 
     async def check(self) -> None:
         """Whether all nodes are of the network. Raises: NotConfigured, Unavailable."""

@@ -31,6 +31,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "exchange": "exchanges",
         "settle": "settlement",
         "payout": "payouts",
+        "wallet": "wallet",
         "ledger": "ledger",
         "act": "acts",
         "operation": "operations",

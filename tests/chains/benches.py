@@ -15,9 +15,7 @@ from cambist.ports.notebook import Notebook, NumberedOperations
 from tests.chains.fronts import Front
 from tests.chains.world import SOMEBODY, STRANGE, ChainWorld
 
-XPUB = (
-    "xpub6BuRy7ZmkGfP2RWhoor1kWB1w9DvrtmJbFBvnC1bQ4SB5NbCHTyQYCJSXZtxDbFyHTmC7wkU2he3nYYdpZ3Vf6qUAkXSnL6RPif4BDtDEKr"
-)
+XPUB = "xpub6BuRy7ZmkGfP2RWhoor1kWB1w9DvrtmJbFBvnC1bQ4SB5NbCHTyQYCJSXZtxDbFyHTmC7wkU2he3nYYdpZ3Vf6qUAkXSnL6RPif4BDtDEKr"
 """Of the words that all test wallets have: "test" eleven times, and "junk"."""
 KEY = "nodes-secret-key"
 
@@ -65,6 +63,9 @@ class NodesChainBench(ChainBench):
         for front in self._fronts.values():
             front.be_away()
         await self.world.clock.advance(60)
+
+    async def close(self) -> None:
+        await self._aliased.close()
 
 
 class NodesDepositsBench(DepositsBench):

@@ -26,7 +26,7 @@ class TestProofs:
             fronts = {network: await stack.enter_async_context(front(networks, network)) for network in Network}
             bench = NodesChainBench(networks, fronts)
             yield bench
-            await bench.watcher.close()
+            await bench.close()
 
     class TestSightings(of_chains.TestSightings): ...
 
@@ -35,7 +35,9 @@ class TestProofs:
 
 class TestDepositsByNodes:
     @pytest.fixture(params=[Network.TRON, Network.BSC])
-    async def deposits_bench(self, networks: ChainWorld, request: pytest.FixtureRequest) -> AsyncIterator[DepositsBench]:
+    async def deposits_bench(
+        self, networks: ChainWorld, request: pytest.FixtureRequest
+    ) -> AsyncIterator[DepositsBench]:
         async with front(networks, request.param) as one:
             bench = NodesDepositsBench(networks, one, network=request.param)
             yield bench

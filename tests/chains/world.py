@@ -65,9 +65,7 @@ class ChainWorld:
         """The same, of any tokens at once, in their smallest parts."""
         node = self.nodes[network]
         [sender, *_] = node.ask("eth_accounts")
-        sent = node.ask(
-            "eth_sendTransaction", {"from": sender, "to": _PAYER, "data": orders(*transfers), "gas": _GAS}
-        )
+        sent = node.ask("eth_sendTransaction", {"from": sender, "to": _PAYER, "data": orders(*transfers), "gas": _GAS})
         return str(sent)[2:]
 
     async def take_back(self, network: Network, blocks: int = 1) -> None:

@@ -1,0 +1,59 @@
+"""The wallet that clients of live mode send USDT to: its addresses, held against what the wallet itself shows
+(docs/providers/chains.md "Addresses")."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.deposits import CountedWallet, WalletAddress
+from ....ports.faults import NotConfigured
+from ...domain.accounts.accounts import Mode
+from ...domain.errors import Refusal
+from ..acts.audit import note_outside
+
+SHOWN = 5
+"""Addresses that are shown where there is nothing to compare them with."""
+MOST = 1000
+
+
+class ComparedAddress(msgspec.Struct, frozen=True, kw_only=True):
+    """An address of ours, and whether the wallet has the same one under this number; None: it did not say."""
+
+    number: int
+    address: str
+    is_same: bool | None = None
+
+
+async def compare_wallet(ports: Ports, shown: Sequence[str]) -> list[ComparedAddress]:
+    """Hold the first addresses against those that the wallet shows, in its order. Raises: Refusal; Unavailable."""
+    ours = await _wallet(ports).addresses(0, len(shown) or SHOWN)
+    theirs = [*shown] or [None] * len(ours)
+    return [
+        ComparedAddress(
+            number=each.number, address=each.address, is_same=None if said is None else said == each.address
+        )
+        for each, said in zip(ours, theirs, strict=True)
+    ]
+
+
+async def list_wallet(ports: Ports, first: int, most: int) -> Sequence[WalletAddress]:
+    """Addresses from a number on, for who sweeps them. Raises: Refusal; Unavailable."""
+    return await _wallet(ports).addresses(first, most)
+
+
+async def skip_wallet(ports: Ports, number: int) -> int:
+    """Pass over the addresses below `number`; the number that comes next. Raises: Refusal; Unavailable."""
+    wallet = _wallet(ports)
+    await note_outside(ports, str(number))
+    return await wallet.skip(number)
+
+
+def _wallet(ports: Ports) -> CountedWallet:
+    try:
+        watcher = ports.deposits.of_mode(Mode.LIVE.value)
+    except NotConfigured as fault:
+        raise Refusal("PROVIDER_NOT_CONFIGURED", str(fault)) from None
+    if not isinstance(watcher, CountedWallet):
+        raise Refusal("PROVIDER_NOT_CONFIGURED", f"The deposits of live mode ({watcher.name}) have no wallet's xpub")
+    return watcher
