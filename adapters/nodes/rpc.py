@@ -120,12 +120,12 @@ class Node:
             reply = msgspec.json.decode(answer.body, type=_Reply)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise self._no_answer(status) from None
-        said = reply.own_error or (reply.error and reply.error.message)
-        code = 0 if reply.error is None else reply.error.code
-        if said is not None and (_is_too_often(code, said) or reply.own_error is not None):
+        error = reply.error
+        if reply.own_error is not None or (error is not None and _is_too_often(error)):
+            said = reply.own_error or ("" if error is None else error.message)
             raise self._too_often(_quotable(said), answer.retry_after() or 1.0)
-        if reply.error is not None:
-            raise NodeRefused(f"{self.name}: {method}: {code} {_quotable(reply.error.message)}", code)
+        if error is not None:
+            raise NodeRefused(f"{self.name}: {method}: {error.code} {_quotable(error.message)}", error.code)
         if status != HTTPStatus.OK or not bytes(reply.result) or reply.id != number:
             raise self._no_answer(status)
         try:
@@ -146,10 +146,11 @@ class Node:
         self._rests_until = max(self._rests_until, until)
 
 
-def _is_too_often(code: int, said: str) -> bool:
-    if code in _TOO_OFTEN_CODES:
-        return True
-    return bool(_TOO_OFTEN.search(said)) and "result" not in said and "range" not in said
+def _is_too_often(error: _Error) -> bool:
+    said = error.message
+    return error.code in _TOO_OFTEN_CODES or (
+        _TOO_OFTEN.search(said) is not None and "result" not in said and "range" not in said
+    )
 
 
 def _quotable(said: str) -> str:

@@ -28,7 +28,7 @@ class ComparedAddress(msgspec.Struct, frozen=True, kw_only=True):
 async def compare_wallet(ports: Ports, shown: Sequence[str]) -> list[ComparedAddress]:
     """Hold the first addresses against those that the wallet shows, in its order. Raises: Refusal; Unavailable."""
     ours = await _wallet(ports).addresses(0, len(shown) or SHOWN)
-    theirs = [*shown] or [None] * len(ours)
+    theirs: Sequence[str | None] = shown or [None] * len(ours)
     return [
         ComparedAddress(
             number=each.number, address=each.address, is_same=None if said is None else said == each.address
