@@ -148,6 +148,7 @@ async def _payments(tour: Tour) -> None:
     await tour.payment("404.01", "failed")
     waiting = await tour.payment("250.00", None)
     await tour.ask("GET", f"/payments/{waiting}/sbp-link")
+    await tour.ask("GET", f"/payments/{paid}/transfers")
     await tour.ask("GET", f"/payments/{paid}")
     await tour.ask("GET", "/payments?status=paid&per_page=1")
 

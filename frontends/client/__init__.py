@@ -33,6 +33,8 @@ from .payments import (
     ProofNetwork,
     ProofRejection,
     ProofStatus,
+    Transfer,
+    TransferStatus,
 )
 from .refunds import PendingReason, Refund, RefundStatus
 from .requests import Amount, Request
@@ -120,6 +122,8 @@ __all__ = [
     "Subscription",
     "SubscriptionStatus",
     "SubscriptionStatusChanged",
+    "Transfer",
+    "TransferStatus",
     "Turnover",
     "UnknownEvent",
     "UploadGrant",

@@ -33,6 +33,14 @@ class FailureReason(OpenEnum):
     UNKNOWN = "unknown"
 
 
+class TransferStatus(OpenEnum):
+    CREDITED = "credited"
+    UNDER_REVIEW = "under_review"
+    SUSPENDED = "suspended"
+    RETURNING = "returning"
+    RETURNED = "returned"
+
+
 class ProofNetwork(OpenEnum):
     TRC20 = "TRC20"
     ERC20 = "ERC20"
@@ -117,6 +125,22 @@ class SbpLink(Record, frozen=True, kw_only=True):
     sbp_link: str | None
 
 
+class Transfer(Record, frozen=True, kw_only=True):
+    """Money that came for a payment, and what became of it."""
+
+    amount_rub: Decimal
+    status: TransferStatus
+    reason: str | None
+    received_at: datetime
+    returned_at: datetime | None
+
+
+class Transfers(Record, frozen=True, kw_only=True):
+    """All that came, the first first."""
+
+    data: list[Transfer]
+
+
 class Payments(Group[Face]):
     """`client.payments`"""
 
@@ -199,6 +223,11 @@ class Payments(Group[Face]):
     def sbp_link(self, payment_id: str) -> Request[SbpLink]:
         """The bank's own link of a payment, where the account may have it."""
         return get(at("payments", payment_id, "sbp-link"), SbpLink)
+
+    @operation
+    def transfers(self, payment_id: str) -> Request[Transfers]:
+        """What payers sent for a payment: also what came late, twice or not as asked."""
+        return get(at("payments", payment_id, "transfers"), Transfers)
 
     @operation
     def methods(self) -> Request[Methods]:

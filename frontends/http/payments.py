@@ -4,9 +4,11 @@ import msgspec
 from litestar.types import ASGIApp
 
 from ...core.domain.accounts.accounts import Caller
+from ...core.domain.days import iso, iso_or_none
 from ...core.domain.payments.orders import PaymentOrder
 from ...core.usecases.payments.list import PaymentFilter, list_payments
 from ...core.usecases.payments.payments import create_payment, get_payment, get_sbp_link
+from ...core.usecases.payments.transfers import list_transfers
 from ...ports.bundle import Ports
 from .door.answers import answer, made
 from .door.bodies import page_of
@@ -18,6 +20,22 @@ class SbpLink(msgspec.Struct, frozen=True, kw_only=True):
     """The bank's own link; null for payments by an exchange terminal, and once it cannot be paid any more."""
 
     sbp_link: str | None
+
+
+class TransferView(msgspec.Struct, frozen=True, kw_only=True):
+    """Money that came for a payment (docs/payments.md "What came")."""
+
+    amount_rub: str
+    status: str
+    reason: str | None
+    received_at: str
+    returned_at: str | None
+
+
+class TransfersView(msgspec.Struct, frozen=True, kw_only=True):
+    """All of it, the first first."""
+
+    data: list[TransferView]
 
 
 async def create(ports: Ports, caller: Caller, request: ApiRequest[PaymentOrder]) -> ASGIApp:
@@ -38,6 +56,20 @@ async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIAp
 
 async def sbp_link(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
     return answer(SbpLink(sbp_link=await get_sbp_link(ports, caller, request.id)))
+
+
+async def transfers(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    found = [
+        TransferView(
+            amount_rub=str(each.amount),
+            status=each.status.value,
+            reason=each.reason,
+            received_at=iso(each.received_at),
+            returned_at=iso_or_none(each.returned_at),
+        )
+        for each in await list_transfers(ports, caller, request.id)
+    ]
+    return answer(TransfersView(data=found))
 
 
 _NO_PAYMENT: Refusals = {404: ("PAYMENT_NOT_FOUND",)}
@@ -108,5 +140,15 @@ PAYMENTS = (
         sbp_link,
         answer=SbpLink,
         refusals={403: ("DIRECT_LINK_NOT_ALLOWED",), **_NO_PAYMENT},
+    ),
+    Operation(
+        "list_payment_transfers",
+        "get",
+        "/api/v1/payments/{payment_id}/transfers",
+        "Payments",
+        "What came for a payment, and what became of it",
+        transfers,
+        answer=TransfersView,
+        refusals=_NO_PAYMENT,
     ),
 )

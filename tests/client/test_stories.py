@@ -24,6 +24,7 @@ from cambist.frontends.client import (
     ProofStatus,
     RefundStatus,
     SubscriptionStatus,
+    TransferStatus,
     WithdrawalStatus,
 )
 from cambist.ports.bank import InvoiceStatus, Pretence
@@ -53,6 +54,8 @@ async def test_a_payment_from_creation_to_refund(merchant: Merchant) -> None:
     paid = await now(client.sandbox.simulate_payment(made.id, "paid", payer_name="Ivan I."))
     assert (paid.status, paid.payer_name, paid.paid_at) == (PaymentStatus.PAID, "Ivan I.", merchant.sandbox.clock.now())
     assert "Ivan" not in repr(paid)
+    [came] = (await now(client.payments.transfers(made.id))).data
+    assert (came.status, came.amount_rub) == (TransferStatus.CREDITED, Decimal("150.50"))
     refund = await now(client.refunds.create(payment_id=made.id, amount_rub="50", reason="half"))
     assert (refund.status, refund.amount_rub) == (RefundStatus.PENDING, Decimal("50.00"))
     cancelled = await now(client.refunds.cancel(refund.id))

@@ -11,8 +11,7 @@ from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments.payments import Suspense
-from cambist.core.domain.refunds.suspense_returns import RETURN_FAILED, RETURNED_ANEW
+from cambist.core.domain.payments.payments import RETURN_FAILED, RETURNED_ANEW, Suspense
 from cambist.core.usecases.refunds.suspense_progress import RETURN
 from cambist.ports.jobs import Job
 from tests.contracts.migration_kit import done_on, old_url, steps_on

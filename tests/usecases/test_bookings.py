@@ -9,11 +9,20 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments.payments import PaymentStatus
+from cambist.core.domain.payments.payments import (
+    RETURN_FAILED,
+    RETURN_REVERSED,
+    RETURNED_ANEW,
+    PaymentStatus,
+    Suspense,
+)
 from cambist.core.domain.payments.reports import Arrival, Report
+from cambist.core.domain.payments.transfers import transfers_of
 from cambist.core.usecases.ledger.ledger import purses
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.payments.moves import apply
+from tests.contracts.storage_kit import START
+from tests.domain.refund_kit import payment
 from tests.houses import TestHouse
 from tests.usecases.test_ledger import journal, plain
 
@@ -204,15 +213,48 @@ CASES: dict[str, tuple[Callable[[TestHouse, str], Awaitable[None]], list[tuple[s
 }
 
 
+CREDITED, REVIEW = ("credited", None), ("under_review", None)
+SECOND, AFTER_FAILED = ("suspended", "second_transfer"), ("suspended", "after_failed")
+SHOWN: dict[str, list[tuple[str, str | None]]] = {
+    "nothing but a failure": [],
+    "paid": [CREDITED],
+    "paid late": [CREDITED],
+    "paid too late": [("suspended", "too_late")],
+    "paid after it failed": [AFTER_FAILED],
+    "a second transfer": [CREDITED, SECOND],
+    "two transfers in one notice": [CREDITED, SECOND],
+    "the same notice again and at once": [CREDITED, SECOND],
+    "another amount": [REVIEW],
+    "another amount, told often": [REVIEW],
+    "another amount, accepted": [CREDITED],
+    "another amount, rejected": [("suspended", "mismatch_rejected")],
+    "an amount that nobody knows": [],
+    "that the operator says, accepting": [CREDITED],
+    "that the operator does not say, rejecting": [],
+    "that the operator says, rejecting": [("suspended", "mismatch_rejected")],
+    "accepted, and the bank tells of it afterwards": [CREDITED],
+    "rejected, and the bank tells of it afterwards": [("suspended", "mismatch_rejected")],
+    "accepted, and the bank tells of another amount": [CREDITED, ("suspended", "after_paid")],
+    "that the bank says later": [REVIEW],
+    "that the bank says later, accepted": [CREDITED],
+}
+"""What the merchant reads of each case (docs/payments.md "What came")."""
+
+
 @pytest.mark.parametrize("case", CASES)
 async def test_every_move_of_a_payment_s_money_is_booked_once(house: TestHouse, case: str) -> None:
-    """Every move of money that the service knows passes through the ledger (ARCHITECTURE.md "Money")."""
+    """Every move of money that the service knows passes through the ledger (ARCHITECTURE.md "Money"), and its merchant
+    reads of all that came."""
     steps, expected = CASES[case]
-    payment = await house.created()
-    await steps(house, payment["id"])
+    payment_id = (await house.created())["id"]
+    await steps(house, payment_id)
     assert await booked(house) == sorted(expected, key=str)
     for each in await journal(house):
         assert (each.account_id, each.mode) == (house.account.account_id, Mode.TEST)
+    shown = (await house.get(f"/payments/{payment_id}/transfers")).json()["data"]
+    assert [(each["status"], each["reason"]) for each in shown] == SHOWN[case]
+    came = -sum(postings.get("bank", 0) for _, postings in expected)
+    assert sum(Rub.parse(each["amount_rub"]).kopecks for each in shown) == came
 
 
 async def test_rejected_money_that_went_back_has_left_the_books(house: TestHouse) -> None:
@@ -224,3 +266,32 @@ async def test_rejected_money_that_went_back_has_left_the_books(house: TestHouse
     async with house.ports.storage.unit() as unit:
         found = await purses(unit, house.account.account_id, Mode.TEST)
     assert {purse: amount for purse, amount in found.items() if amount} == {}
+
+
+@pytest.mark.parametrize(
+    ("sent", "resolved", "reason", "status"),
+    [
+        (False, False, "too_late", "suspended"),
+        (True, False, "too_late", "returning"),
+        (True, False, RETURN_FAILED, "suspended"),
+        (True, False, RETURN_REVERSED, "suspended"),
+        (True, False, RETURNED_ANEW, "returning"),
+        (True, True, "too_late", "returned"),
+    ],
+)
+def test_money_in_suspense_is_shown_by_how_far_its_way_back_is(
+    sent: bool, resolved: bool, reason: str, status: str
+) -> None:
+    money = Suspense(
+        id="sus_1",
+        account_id="acc_1",
+        mode=Mode.LIVE,
+        payment_id="pay_1",
+        amount=Rub(1),
+        reason=reason,
+        received_at=START,
+        sending_since=START if sent else None,
+        resolved_at=START if resolved else None,
+    )
+    [shown] = transfers_of(payment(), (), (money,))
+    assert (shown.status, shown.reason, shown.returned_at) == (status, reason, money.resolved_at)

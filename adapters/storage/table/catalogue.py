@@ -113,7 +113,11 @@ CATALOGUE: tuple[Table, ...] = (
         indexes=(("status", "status_at", "id"), ("tx_hash",)),
         narrow=True,
     ),
-    Table(Suspense, "suspense", indexes=(("resolved_at", "received_at", "id"), ("account_id", "resolved_at"))),
+    Table(
+        Suspense,
+        "suspense",
+        indexes=(("resolved_at", "received_at", "id"), ("account_id", "resolved_at"), ("payment_id", "received_at")),
+    ),
     Table(JournalEntry, "journal", indexes=(("number", "id"),)),
     # Found by ranges of ids, which the primary key follows.
     Table(LedgerAccount, "ledger_accounts", indexes=(("purse",),), sums=("balance",), narrow=True),

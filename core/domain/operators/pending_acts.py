@@ -15,9 +15,8 @@ from ..accounts.accounts import Account, Mode
 from ..exchanges.funds import ExchangeTransfer
 from ..ledger import Currency
 from ..money import Rub, Usdt
-from ..payments.payments import Payment, PaymentStatus, Suspense
+from ..payments.payments import RETURN_ENDED, Payment, PaymentStatus, Suspense
 from ..refunds.refunds import Refund, RefundStatus
-from ..refunds.suspense_returns import ENDED
 
 ACT = "act_"
 
@@ -199,7 +198,7 @@ def _of_suspense(before: Suspense | None, after: Suspense) -> Decision | None:
     """Written without being new, settled or failed: it is to be sent back."""
     if before is None or before.resolved_at is not None or after.resolved_at is not None or after.mode is not Mode.LIVE:
         return None
-    if after.reason in ENDED:
+    if after.reason in RETURN_ENDED:
         # It was said that an attempt failed.
         return None
     lines = (

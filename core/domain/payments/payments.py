@@ -254,6 +254,16 @@ def shown_metadata(payment: Payment) -> dict[str, Any] | None:
     return {**(payment.metadata or {}), CONTACT_KEY: payment.payer_contact}
 
 
+RETURN_FAILED = "return_failed"
+RETURN_REVERSED = "return_reversed"
+"""Reasons of money that is in suspense still, or again: the bank could not send it, or it came back."""
+RETURNED_ANEW = "returned_anew"
+"""Reason of money of which a further attempt is under way, or went."""
+
+RETURN_ENDED = (RETURN_FAILED, RETURN_REVERSED)
+"""Its present attempt is over, and an operator may begin another."""
+
+
 class Suspense(msgspec.Struct, frozen=True, kw_only=True):
     """Money that came and may move nothing: it waits for an operator, and is neither lost nor silently kept.
 

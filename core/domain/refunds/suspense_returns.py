@@ -5,15 +5,6 @@ ARCHITECTURE.md "Three ends")."""
 MOST_TRIES = 10
 """Attempts for one sum; what goes back no way by then is for people to settle."""
 
-RETURN_FAILED = "return_failed"
-RETURN_REVERSED = "return_reversed"
-"""Reasons of money that is in suspense still, or again: the bank could not send it, or it came back."""
-RETURNED_ANEW = "returned_anew"
-"""Reason of money of which a further attempt is under way, or went."""
-
-ENDED = (RETURN_FAILED, RETURN_REVERSED)
-"""Its present attempt is over, and an operator may begin another."""
-
 
 def return_operation(suspense_id: str, attempt: int) -> str:
     """The bank's operation of an attempt. The first is named like the money itself."""

@@ -16,11 +16,16 @@ from ....ports.bundle import Ports
 from ....ports.faults import Stale
 from ....ports.storage import Unit
 from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id
-from ...domain.payments.payments import SUSPENSE, Payment, Suspense, suspended_transfer
-from ...domain.refunds.suspense_returns import (
-    ENDED,
+from ...domain.payments.payments import (
+    RETURN_ENDED,
     RETURN_FAILED,
     RETURN_REVERSED,
+    SUSPENSE,
+    Payment,
+    Suspense,
+    suspended_transfer,
+)
+from ...domain.refunds.suspense_returns import (
     return_operation,
     returned_money,
 )
@@ -81,7 +86,7 @@ class SuspenseReturns(BankRefunds[Returning]):
     def wants(self, subject: Returning, /) -> Want:
         if subject.suspense.resolved_at is not None:
             return Want.LOOK
-        if subject.suspense.reason in ENDED:
+        if subject.suspense.reason in RETURN_ENDED:
             return Want.NOTHING
         return Want.PREPARE if subject.suspense.sending_since is None else Want.SEND
 
@@ -124,7 +129,7 @@ class SuspenseReturns(BankRefunds[Returning]):
         suspense, now = subject.suspense, ports.clock.now()
         if suspense.resolved_at is not None:
             return next_reversal_look(suspense.resolved_at, now)
-        return None if suspense.reason in ENDED else next_look(looked.word, looked.asked, now)
+        return None if suspense.reason in RETURN_ENDED else next_look(looked.word, looked.asked, now)
 
 
 SUSPENSE_RETURNS = SuspenseReturns()

@@ -7,8 +7,8 @@ from ....ports.bank import RefundStatus as AtBank
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.errors import Refusal
-from ...domain.payments.payments import Suspense
-from ...domain.refunds.suspense_returns import ENDED, MOST_TRIES, RETURN_FAILED, RETURNED_ANEW
+from ...domain.payments.payments import RETURN_ENDED, RETURN_FAILED, RETURNED_ANEW, Suspense
+from ...domain.refunds.suspense_returns import MOST_TRIES
 from ..acts.audit import unaudited
 from ..acts.four_eyes import gated
 from ..operations.engine import look_up, settle
@@ -46,7 +46,7 @@ async def return_suspense(ports: Ports, suspense_id: str) -> Suspense:
         bank = ports.banks.capabilities_of(found.payment.bank)
         if bank is None or found.payment.bank_reference is None or not bank.refunds:
             raise Refusal("INVALID_STATE", "The bank of this money does not send any back")
-        is_over = suspense.reason in ENDED
+        is_over = suspense.reason in RETURN_ENDED
         if is_over and suspense.attempt >= MOST_TRIES:
             raise Refusal("INVALID_STATE", f"It was tried {MOST_TRIES} times: settle it with the bank")
         await plan_return(ports, unit, suspense.id, anew=is_over)

@@ -1,0 +1,22 @@
+"""Reads what became of the money that came for a payment (docs/payments.md "What came")."""
+
+from ....ports.bundle import Ports
+from ....ports.storage import OneOf
+from ...domain.accounts.accounts import Caller
+from ...domain.ledger import JournalEntry, entry_id
+from ...domain.payments.payments import Suspense
+from ...domain.payments.transfers import ARRIVALS, ShownTransfer, transfers_of
+from .payments import get_payment
+
+MOST = 100
+"""Of what is in suspense: more transfers for one QR nobody makes by mistake."""
+
+
+async def list_transfers(ports: Ports, caller: Caller, payment_id: str) -> list[ShownTransfer]:
+    """All that payers sent for a payment, the first first. Raises: Refusal PAYMENT_NOT_FOUND."""
+    payment = await get_payment(ports, caller, payment_id)
+    async with ports.storage.snapshot() as seen:
+        wanted = tuple(entry_id(kind, payment.id) for kind in ARRIVALS)
+        entries = await seen[JournalEntry].find(id=OneOf(wanted), limit=len(wanted), readable=True)
+        strays = await seen[Suspense].find(payment_id=payment.id, order="received_at", limit=MOST, readable=True)
+    return transfers_of(payment, entries, strays)
