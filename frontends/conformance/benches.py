@@ -76,6 +76,8 @@ class BankBench:
     """How many the provider lists at once, where the adapter has to list: the suites make more than two pages."""
     signs_notices = True
     """What its provider posts is signed, so that the adapter itself tells forged ones."""
+    asks_to_revoke = True
+    """The provider ends a mandate when it is told to; else the adapter remembers it."""
     provider: FakeProvider | None = None
     """The provider that the adapter speaks to, where it is such a fake: it plays all that goes wrong on the wire."""
 
@@ -88,7 +90,14 @@ class BankBench:
     @bank.setter
     def bank(self, bank: Bank) -> None:
         self.unaided = bank
-        self._bank = receipted(searched(bank, lambda: self.clock.now()))
+        self._bank = self._asked(bank)
+
+    def beside(self) -> Bank:
+        """What `another` gives, asked as the house asks it: it searches for what the first one sent, too."""
+        return self._asked(self.another())
+
+    def _asked(self, bank: Bank) -> Bank:
+        return receipted(searched(bank, lambda: self.clock.now(), self.__dict__.setdefault("_sent", {})))
 
     def request(self, operation: str, kopecks: int = 100_00) -> InvoiceRequest:
         """An order of an invoice."""

@@ -72,14 +72,17 @@ _WAYS = {
 }
 
 
-def searched(bank: Bank, now: Callable[[], datetime]) -> Bank:
-    """The bank, which is given its own requests and when they were first sent wherever it searches. One that finds by
-    the operation id is returned as it is."""
+Sent = dict[tuple[str, str], tuple[Any, datetime]]
+"""What was sent and when first, by how it is found and its operation."""
+
+
+def searched(bank: Bank, now: Callable[[], datetime], sent: Sent) -> Bank:
+    """The bank, which is given its own requests and when they were first sent wherever it searches; `sent` keeps them.
+    One that finds by the operation id is returned as it is."""
     ways = {find: way for find, way in _WAYS.items() if isinstance(bank, way.protocol)}
     if not ways:
         return bank
     finds = {way.send: find for find, way in ways.items()}
-    sent: dict[tuple[str, str], tuple[Any, datetime]] = {}
 
     def around(name: str, call: Call) -> Call:
         async def send(request: Any) -> Any:

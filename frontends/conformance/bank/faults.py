@@ -164,7 +164,7 @@ class TestTwoOfOneName:
     """Several processes have an adapter each, of one name, over one storage and one provider."""
 
     async def test_what_one_made_the_other_finds_and_repeats(self, bank_bench: BankBench) -> None:
-        other = bank_bench.another()
+        other = bank_bench.beside()
         made = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
         found = await other.find_invoice(OPERATION)
         assert found is not None
@@ -174,13 +174,13 @@ class TestTwoOfOneName:
         assert (await other.invoice_state(made.reference)).status is InvoiceStatus.PAID
 
     async def test_both_at_once_make_one_invoice(self, bank_bench: BankBench) -> None:
-        both = (bank_bench.bank, bank_bench.another())
+        both = (bank_bench.bank, bank_bench.beside())
         made = await asyncio.gather(*(bank.create_invoice(bank_bench.request(OPERATION)) for bank in both * 3))
         assert len({invoice.reference for invoice in made}) == 1
 
     async def test_both_at_once_send_one_refund(self, bank_bench: BankBench) -> None:
         invoice = await _paid(bank_bench)
-        both = (bank_bench.bank, bank_bench.another())
+        both = (bank_bench.bank, bank_bench.beside())
         await asyncio.gather(*(bank.refund(_back(invoice, 60_00)) for bank in both * 3))
         await _assert_refunded_once(bank_bench.bank, invoice)
 

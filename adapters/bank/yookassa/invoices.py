@@ -1,0 +1,68 @@
+"""Invoices: SBP payments by a QR of ours or a page of theirs."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from ....ports.bank import Invoice, InvoiceKind, InvoiceRequest, InvoiceState
+from ....ports.faults import NotSupported, Refused
+from .bodies import INVOICE, confirmation, key_of, marks, payment
+from .core import Core
+from .shops import Shop
+from .wire import LIFETIME, Confirmation, Payment, invoice_state
+
+PAYMENTS = "/payments"
+_OVER = "https://yoomoney.ru/checkout/payments/v2/contract?orderId="
+"""A page of theirs about a payment that waits for nobody any more, and so has no link of its own."""
+
+
+class Invoices(Core):
+    """Fills the part of the ports Bank and SearchesInvoices that is about invoices."""
+
+    async def create_invoice(self, request: InvoiceRequest) -> Invoice:
+        """One call, and no note: the payment has our operation in its metadata."""
+        shop = self._shops.of_request(request)
+        body = self._sbp(request.amount_kopecks, request.purpose, marks(INVOICE, request.operation), request.return_url)
+        made = await self._calls.write(shop, PAYMENTS, key_of(request.operation), body, Payment)
+        return _invoice(shop, made)
+
+    async def find_invoice(self, operation: str) -> Invoice | None:
+        """Raises: NotSupported: it is searched for."""
+        raise NotSupported(f"yookassa finds {operation} in a list alone")
+
+    async def search_invoice(self, request: InvoiceRequest, since: datetime) -> Invoice | None:
+        """Out of the list of payments."""
+        shop = self._shops.of_request(request)
+        found = await self._calls.search(shop, PAYMENTS, INVOICE, request.operation, since, Payment)
+        return _invoice(shop, found[0]) if found else None
+
+    async def invoice_state(self, reference: str) -> InvoiceState:
+        """By one call."""
+        shop, theirs = self._shops.of_reference(reference)
+        found = await self._calls.find(shop, f"{PAYMENTS}/{theirs}", Payment)
+        if found is None:
+            raise Refused("yookassa knows no such payment", reason="not_found")
+        return invoice_state(reference, found)
+
+    def _sbp(
+        self, kopecks: int, purpose: str, metadata: Mapping[str, str], return_url: str | None, **more: Any
+    ) -> dict[str, Any]:
+        return payment(
+            kopecks,
+            purpose,
+            metadata,
+            payment_method_data={"type": "sbp"},
+            confirmation=confirmation(return_url, page=self._page),
+            **more,
+        )
+
+
+def _invoice(shop: Shop, made: Payment) -> Invoice:
+    shown = made.confirmation or Confirmation()
+    return Invoice(
+        reference=shop.reference(made.id),
+        kind=InvoiceKind.PAGE if shown.confirmation_data is None else InvoiceKind.QR,
+        payload=shown.confirmation_data,
+        link=shown.link or f"{_OVER}{made.id}",
+        expires_at=made.created_at + LIFETIME,
+    )

@@ -1,0 +1,151 @@
+"""Bindings and mandates: a payment that saves its method, or a method that is saved without one."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+
+import msgspec
+
+from ....ports.faults import NotSupported, Refused, Unavailable
+from ....ports.mandates import Binding, BindingRequest, MandateState, MandateStatus
+from .bodies import BINDING, confirmation, key_of, marks
+from .core import FIRST, METHOD, Note, mandate_key
+from .invoices import PAYMENTS, Invoices
+from .shops import Shop
+from .wire import Confirmation, Method, Payment, SavedMethod, failure_of, reason_of, transfers_of
+
+_METHODS = "/payment_methods"
+_OPEN_CHECK = 30.0
+"""Seconds: no notice tells of a payer who refuses a binding without a payment."""
+_REFUSED = "declined_by_bank"
+"""YooKassa does not say why a method was not saved."""
+_OVER = {
+    MandateStatus.OPEN: MandateStatus.CLOSED,
+    MandateStatus.ACTIVE: MandateStatus.ENDED,
+    MandateStatus.LOST: MandateStatus.ENDED,
+}
+"""What has become of a mandate that we ended."""
+
+
+class Mandates(Invoices):
+    """Fills the part of the ports MandateBank and SearchesBindings that is about bindings."""
+
+    async def bind(self, request: BindingRequest) -> Binding:
+        """Ask for the first charge with a method that is saved, or for the method alone."""
+        self._check_mandates()
+        shop, operation = self._shops.of_request(request), request.operation
+        metadata = marks(BINDING, operation)
+        if request.first_charge_kopecks is not None:
+            body = self._sbp(
+                request.first_charge_kopecks, request.purpose, metadata, request.return_url, save_payment_method=True
+            )
+            return _first(shop, await self._calls.write(shop, PAYMENTS, key_of(operation), body, Payment))
+        asked = {
+            "type": "sbp",
+            "confirmation": confirmation(request.return_url, page=self._page),
+            "metadata": metadata,
+        }
+        made = await self._calls.write(shop, _METHODS, key_of(operation), asked, SavedMethod)
+        reference = shop.reference(f"{METHOD}.{made.id}")
+        link = (made.confirmation or Confirmation()).link
+        with suppress(Unavailable):  # then it is not found, and a repeat makes it again: no money is in it
+            await self._notes.remember(operation, Note(kind=BINDING, reference=reference, link=link), reference=made.id)
+        return _binding(reference, link)
+
+    async def find_binding(self, operation: str) -> Binding | None:
+        """Raises: NotSupported: it is searched for."""
+        raise NotSupported(f"yookassa finds {operation} in a list alone")
+
+    async def search_binding(self, request: BindingRequest, since: datetime) -> Binding | None:
+        """Out of the list of payments. Methods have no list: what was saved without a payment is known by its note."""
+        self._check_mandates()
+        note = await self._notes.read(request.operation)
+        if note is not None and note.kind == BINDING:
+            return _binding(note.reference, note.link)
+        if request.first_charge_kopecks is None:
+            return None
+        shop = self._shops.of_request(request)
+        found = await self._calls.search(shop, PAYMENTS, BINDING, request.operation, since, Payment)
+        return _first(shop, found[0]) if found else None
+
+    async def mandate_state(self, reference: str) -> MandateState:
+        """By the payment, the method, and what we noted of both."""
+        self._check_mandates()
+        shop, theirs = self._shops.of_reference(reference)
+        kind, _, bound = theirs.partition(".")
+        note = await self._notes.read(mandate_key(reference)) or Note()
+        if kind == FIRST:
+            state = await self._of_payment(shop, bound, reference, note)
+        elif kind == METHOD:
+            state = await self._of_method(shop, bound, reference, note)
+        else:
+            await self._calls.find(shop, f"{_METHODS}/{theirs}", SavedMethod)
+            state = None
+        if state is None:
+            raise Refused("yookassa knows no such binding of ours", reason="not_found")
+        if note.is_ended:
+            return msgspec.structs.replace(state, status=_OVER.get(state.status, state.status), token=None)
+        if state.status is MandateStatus.ACTIVE and not note.was_active:
+            with suppress(Unavailable):
+                await self._mark(reference, lambda note: msgspec.structs.replace(note, was_active=True))
+        return state
+
+    async def revoke(self, reference: str) -> None:
+        """Remember that it is not charged any more: YooKassa has no call that ends a mandate."""
+        await self.mandate_state(reference)
+        await self._mark(reference, lambda note: msgspec.structs.replace(note, is_ended=True))
+
+    async def _mark(self, reference: str, turn: Callable[[Note], Note]) -> None:
+        key = mandate_key(reference)
+        _, is_new = await self._notes.start(key, turn(Note(kind=BINDING)))
+        if not is_new:
+            await self._notes.change(key, turn)
+
+    async def _of_payment(self, shop: Shop, bound: str, reference: str, note: Note) -> MandateState | None:
+        made = await self._calls.find(shop, f"{PAYMENTS}/{bound}", Payment)
+        if made is None:
+            return None
+        if made.status == "canceled":
+            if reason_of(made.cancellation_details) == "expired_on_confirmation":
+                return MandateState(reference=reference, status=MandateStatus.CLOSED)
+            return MandateState(reference=reference, status=MandateStatus.REFUSED, failure=failure_of(made))
+        if made.status != "succeeded":
+            link = (made.confirmation or Confirmation()).link
+            return MandateState(reference=reference, status=MandateStatus.OPEN, link=link, payload=link)
+        method, transfers = made.payment_method or Method(), transfers_of(made)
+        present = None if method.id is None else await self._calls.find(shop, f"{_METHODS}/{method.id}", SavedMethod)
+        if present is not None:
+            method = Method(id=present.id, saved=present.saved, status=present.status)
+        state = _saved(reference, method, bound, was_active=note.was_active)
+        return msgspec.structs.replace(state, transfers=transfers)
+
+    async def _of_method(self, shop: Shop, bound: str, reference: str, note: Note) -> MandateState | None:
+        present = await self._calls.find(shop, f"{_METHODS}/{bound}", SavedMethod)
+        if present is None:
+            return None
+        method = Method(id=present.id, saved=present.saved, status=present.status)
+        state = _saved(reference, method, bound, was_active=note.was_active)
+        if state.status is not MandateStatus.OPEN:
+            return state
+        link = (present.confirmation or Confirmation()).link
+        return msgspec.structs.replace(state, link=link, payload=link, check_after=_OPEN_CHECK)
+
+
+def _saved(reference: str, method: Method, bound: str, *, was_active: bool) -> MandateState:
+    """How a method stands. `bound`: their id of the binding, which goes into the token, so that one mandate's is not
+    taken for another's."""
+    if method.saved and method.status in ("active", None):
+        return MandateState(reference=reference, status=MandateStatus.ACTIVE, token=f"{bound}.{method.id}")
+    if was_active:
+        return MandateState(reference=reference, status=MandateStatus.LOST)
+    if method.status == "pending":
+        return MandateState(reference=reference, status=MandateStatus.OPEN)
+    return MandateState(reference=reference, status=MandateStatus.REFUSED, failure=_REFUSED)
+
+
+def _first(shop: Shop, made: Payment) -> Binding:
+    return _binding(shop.reference(f"{FIRST}.{made.id}"), (made.confirmation or Confirmation()).link)
+
+
+def _binding(reference: str, link: str | None) -> Binding:
+    return Binding(reference=reference, link=link, payload=link)

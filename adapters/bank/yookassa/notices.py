@@ -1,0 +1,43 @@
+"""What YooKassa posts. It signs nothing: a notice is worth its address, its secret and where it came from, and only
+says whom to ask about."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ....ports.bank import Notice
+from ....ports.faults import Forged
+from ....ports.notices import Heard, InboundNotice
+from .bodies import operation_of
+from .core import Core
+from .wire import Noticed
+
+NETWORKS = (
+    "185.71.76.0/27",
+    "185.71.77.0/27",
+    "77.75.153.0/25",
+    "77.75.154.128/25",
+    "77.75.156.11",
+    "77.75.156.35",
+    "2a02:5180::/32",
+)
+"""As its documentation has them."""
+
+
+class Notices(Core):
+    """Fills the port Notices."""
+
+    @property
+    def notice_networks(self) -> Sequence[str]:
+        return NETWORKS
+
+    async def hear(self, notice: InboundNotice) -> Heard:
+        """The object's metadata names our operation; of a method that was saved, its note does."""
+        try:
+            told = msgspec.json.decode(notice.body, type=Noticed)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            raise Forged("it is no notice of yookassa's") from None
+        operation = operation_of(told.object)
+        if operation is None and told.event.startswith("payment_method."):
+            operation = await self._notes.operation_of(told.object.id)
+        return Heard() if operation is None else Heard(notices=(Notice(operation=operation),))

@@ -1,0 +1,80 @@
+"""Payouts to people by SBP: a gateway with a key of its own."""
+
+import re
+from datetime import datetime
+
+import msgspec
+
+from ....ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.remittances import RemittanceRequest, RemittanceState
+from .bodies import PAYOUT, key_of, payout
+from .core import Core, Note
+from .errors import KeyReused
+from .shops import Shop
+from .wire import Payout, is_ours_to_mend, remittance_state, roubles
+
+PAYOUT_MOST = 500_000_00
+_LEAST = 1_00
+_PAYOUTS = "/payouts"
+_PHONE = re.compile(r"\+([0-9]{10,15})\Z")
+_BANK = re.compile(r"bank([0-9a-zA-Z]{12})\Z")
+_AGAIN = 600.0
+"""Seconds until there may be money again, or another day."""
+
+
+class Payouts(Core):
+    """Fills the ports RemittanceBank and SearchesRemittances."""
+
+    async def remit(self, request: RemittanceRequest) -> RemittanceState:
+        """Send the money. A payout that was cancelled for want of ours is over there, so the next try of the operation
+        has the next key."""
+        gateway = self._payouts_gateway()
+        body = _body(request)
+        note = await self._notes.read(request.operation) or Note()
+        try:
+            sent = await self._calls.write(gateway, _PAYOUTS, key_of(request.operation, note.attempt), body, Payout)
+        except KeyReused:
+            raise Refused("yookassa: the operation sent something else before", reason="operation") from None
+        if not is_ours_to_mend(sent):
+            return remittance_state(sent)
+        await self._next_attempt(request.operation, note.attempt)
+        raise Unavailable("yookassa: the balance of payouts is too small, or a limit is reached", retry_after=_AGAIN)
+
+    async def find_remittance(self, operation: str) -> RemittanceState | None:
+        """Raises: NotSupported: it is searched for."""
+        raise NotSupported(f"yookassa finds {operation} in a list alone")
+
+    async def search_remittance(self, request: RemittanceRequest, since: datetime) -> RemittanceState | None:
+        """Out of the list of payouts. One that was cancelled for want of our money counts as never sent."""
+        gateway = self._payouts_gateway()
+        for found in await self._calls.search(gateway, _PAYOUTS, PAYOUT, request.operation, since, Payout):
+            if not is_ours_to_mend(found):
+                return remittance_state(found)
+        return None
+
+    def _payouts_gateway(self) -> Shop:
+        if self._gateway is None:
+            raise NotSupported("yookassa: no gateway of payouts is set (CAMBIST_YOOKASSA_PAYOUT_ID)")
+        return self._gateway
+
+    async def _next_attempt(self, operation: str, attempt: int) -> None:
+        """Raises: OutcomeUnknown where it cannot be written: the same key would ask for what is over."""
+        told = Note(kind=PAYOUT, attempt=attempt + 1)
+        try:
+            _, is_new = await self._notes.start(operation, told)
+            if not is_new:
+                await self._notes.change(
+                    operation, lambda note: msgspec.structs.replace(note, attempt=max(note.attempt, told.attempt))
+                )
+        except Unavailable as fault:
+            raise OutcomeUnknown(f"yookassa: {fault}") from None
+
+
+def _body(request: RemittanceRequest) -> dict[str, object]:
+    phone, bank = _PHONE.match(request.phone), _BANK.match(request.bank_id)
+    if phone is None or bank is None:
+        raise Refused("yookassa: no such phone or bank", reason="recipient")
+    roubles(request.amount_kopecks)
+    if not _LEAST <= request.amount_kopecks <= PAYOUT_MOST:
+        raise Refused("yookassa: a payout is of 1 to 500 000 roubles", reason="amount")
+    return payout(request, phone[1], bank[1])

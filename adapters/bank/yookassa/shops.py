@@ -1,0 +1,106 @@
+"""Whose shop a call is made as: the installation's own, and those of merchants that have one (docs/adapters.md
+"Credentials of several merchants")."""
+
+import tomllib
+from base64 import b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+
+from ....ports.bank import InvoiceRequest
+from ....ports.faults import NotConfigured, Refused
+from ....ports.mandates import BindingRequest
+
+_FIELDS = {"shop_id", "secret_key"}
+
+
+class Shop(msgspec.Struct, frozen=True, kw_only=True):
+    """A shop or a gateway of payouts, and its key. Its repr shows neither."""
+
+    id: str
+    key: str
+    owner: str | None = None
+    """The merchant's account, shop or terminal; None: the installation's."""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Of every call as this shop."""
+        return {"Authorization": "Basic " + b64encode(f"{self.id}:{self.key}".encode()).decode()}
+
+    def reference(self, theirs: str) -> str:
+        """Their id, with whose it is."""
+        return theirs if self.owner is None else f"{self.owner}/{theirs}"
+
+    def __repr__(self) -> str:
+        return f"<shop of {self.owner or 'the installation'}>"
+
+
+class Shops:
+    """All shops by owner. Their repr says how many there are."""
+
+    def __init__(self, own: Shop | None, merchants: Mapping[str, Shop]) -> None:
+        """Raises: NotConfigured where there is none."""
+        if own is None and not merchants:
+            raise NotConfigured("set CAMBIST_YOOKASSA_SHOP_ID and CAMBIST_YOOKASSA_SECRET_KEY")
+        self._own = own
+        self._merchants = dict(merchants)
+
+    def __repr__(self) -> str:
+        return f"<{len(self.all())} shops>"
+
+    def all(self) -> tuple[Shop, ...]:
+        own = () if self._own is None else (self._own,)
+        return (*own, *self._merchants.values())
+
+    def of_request(self, request: InvoiceRequest | BindingRequest) -> Shop:
+        """The nearest to the payment: its terminal's, its shop's, its account's, or the installation's.
+
+        Raises: Refused (`merchant`), so that the next bank is tried.
+        """
+        for owner in (request.terminal, request.shop, request.account):
+            if owner is not None and owner in self._merchants:
+                return self._merchants[owner]
+        if self._own is None:
+            raise Refused("yookassa: this merchant has no shop there", reason="merchant")
+        return self._own
+
+    def of_reference(self, reference: str) -> tuple[Shop, str]:
+        """The shop, and their id, quoted for a path. Raises: NotConfigured for one whose credentials are gone."""
+        owner, slash, theirs = reference.rpartition("/")
+        shop = self._merchants.get(owner) if slash else self._own
+        if shop is None:
+            raise NotConfigured(f"yookassa: the credentials are gone of {owner or 'the installation'}")
+        return shop, quote(theirs, safe="")
+
+
+def read_merchants(path: Path) -> Mapping[str, Shop]:
+    """Shops by owner, from a file of tables `[acc_…]` with `shop_id` and `secret_key`.
+
+    Raises: NotConfigured, which names the table and quotes nothing of it.
+    """
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotConfigured(f"the file of YooKassa's merchants cannot be read: {type(error).__name__}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise NotConfigured(f"the file of YooKassa's merchants is no TOML{_where(error)}") from None
+    shops: dict[str, Shop] = {}
+    for owner, table in tables.items():
+        if "/" in owner or not isinstance(table, dict) or set(table) != _FIELDS or not _are_texts(table):
+            raise NotConfigured(
+                f"the file of YooKassa's merchants: [{owner[:64]}] must have the texts shop_id and secret_key alone"
+            )
+        shops[owner] = Shop(id=table["shop_id"], key=table["secret_key"], owner=owner)
+    return shops
+
+
+def _are_texts(table: Mapping[str, object]) -> bool:
+    return all(isinstance(value, str) and value and value.isascii() and value.isprintable() for value in table.values())
+
+
+def _where(error: tomllib.TOMLDecodeError) -> str:
+    """Where it ends being TOML: its message may quote a secret, so only its last word is told."""
+    _, found, place = str(error).rpartition("(at ")
+    return f" (at {place}" if found else ""

@@ -1,0 +1,45 @@
+"""The fake and the adapter over it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.ids import SeededIds
+from cambist.adapters.storage.memory.memory import MemoryStorage
+from cambist.ports.tools import Tools
+
+from .bench import YooKassaBench
+from .fake import YooKassaFake
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+async def fake(clock: VirtualClock) -> AsyncIterator[YooKassaFake]:
+    async with YooKassaFake(clock.now) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def bench(clock: VirtualClock, fake: YooKassaFake) -> AsyncIterator[YooKassaBench]:
+    """Over storage in memory."""
+    made = YooKassaBench(tools_of(clock), clock, fake)
+    yield made
+    for bank in made.banks:
+        await bank.close()
+
+
+def tools_of(clock: VirtualClock) -> Tools:
+    storage = MemoryStorage(clock)
+    return Tools(
+        mode="live",
+        storage=storage,
+        clock=clock,
+        ids=SeededIds(),
+        base_url="https://pay.example",
+        files=None,  # type: ignore[arg-type] - a bank reads none
+    )

@@ -1,0 +1,73 @@
+"""The adapter keeps the contracts that every bank has to keep, over the fake."""
+
+import pytest
+
+from cambist.frontends.conformance import charges as of_charges
+from cambist.frontends.conformance import mandates as of_mandates
+from cambist.frontends.conformance import remittances as of_remittances
+from cambist.frontends.conformance.bank import bank as of_banks
+from cambist.frontends.conformance.benches import BankBench
+
+from .bench import YooKassaBench
+
+
+@pytest.fixture
+def bank_bench(bench: YooKassaBench) -> BankBench:
+    return bench
+
+
+class TestInvoices(of_banks.TestInvoices): ...
+
+
+class TestRefunds(of_banks.TestRefunds): ...
+
+
+class TestFaults(of_banks.TestFaults): ...
+
+
+class TestCancelledCalls(of_banks.TestCancelledCalls): ...
+
+
+class TestTwoOfOneName(of_banks.TestTwoOfOneName): ...
+
+
+class TestExtremes(of_banks.TestExtremes): ...
+
+
+class TestClosed(of_banks.TestClosed): ...
+
+
+class TestNotices(of_banks.TestNotices): ...
+
+
+class TestOfItself(of_banks.TestWhatItSays): ...
+
+
+class TestBinding(of_mandates.TestBinding): ...
+
+
+class TestConfirmation(of_mandates.TestConfirmation): ...
+
+
+class TestRevoke(of_mandates.TestRevoke): ...
+
+
+class TestOfMandates(of_mandates.TestWhatItSays): ...
+
+
+class TestCharges(of_charges.TestCharges): ...
+
+
+class TestMandatesThatAreOver(of_charges.TestMandatesThatAreOver): ...
+
+
+class TestOfCharges(of_charges.TestWhatItSays): ...
+
+
+class TestRemittances(of_remittances.TestRemittances): ...
+
+
+class TestFailures(of_remittances.TestFailures): ...
+
+
+class TestOfRemittances(of_remittances.TestWhatItSays): ...
