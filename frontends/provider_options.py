@@ -7,7 +7,16 @@ from typing import Any
 
 from ..core.domain.masked import Masked
 from ..ports.faults import NotConfigured
-from .option_readers import read_nodes, read_provider_key, read_text
+from .option_readers import (
+    read_address,
+    read_boolean,
+    read_choice,
+    read_nodes,
+    read_path,
+    read_provider_key,
+    read_rub,
+    read_text,
+)
 from .options import OPTIONS, Option
 
 
@@ -42,6 +51,21 @@ _ROWS: Mapping[str, tuple[Option, ...]] = {
             shown=None,
             meaning="the xpub of the wallet's account on TRON (m/44'/195'/0'), to whose addresses clients send USDT",
         ),
+    ),
+    "yookassa": (
+        Option(name="shop_id", read=read_provider_key, meaning="the shop's id, as its cabinet shows it"),
+        Option(name="secret_key", read=read_provider_key, secret=True, shown=None, meaning="the shop's secret key"),
+        Option(name="merchants_file", read=read_path, shown=str, meaning="shops of merchants who have their own: TOML"),
+        Option(name="payout_id", read=read_provider_key, meaning="the gateway of payouts; none: pays nobody out"),
+        Option(name="payout_key", read=read_provider_key, secret=True, shown=None, meaning="the gateway's secret key"),
+        Option(
+            name="confirmation",
+            read=read_choice("qr", "redirect"),
+            meaning="how payers go on: a QR of ours, or a page of YooKassa's",
+        ),
+        Option(name="mandates", read=read_boolean, meaning="whether the shop may save methods and charge them"),
+        Option(name="max_rub", read=read_rub, shown=str, meaning="the most that one payment may be there"),
+        Option(name="url", read=read_address, meaning="in place of https://api.yookassa.ru/v3"),
     ),
 }
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ..ports.bank import Bank
 from ..ports.chain import ChainWatcher
 from ..ports.deposits import DepositWatcher
 from ..ports.rates import RateSource
@@ -49,8 +50,28 @@ def _nodes_deposits(own: "ProviderSettings", tools: Tools) -> DepositWatcher:
     return deposits_of(own, tools)
 
 
+def _yookassa(own: "ProviderSettings", tools: Tools) -> Bank:
+    from ..adapters.bank.yookassa.adapter import BASE, MOST, YooKassaBank
+    from ..adapters.bank.yookassa.shops import Shop, Shops, read_merchants
+
+    file, payout, most = own.get("merchants_file"), own.get("payout_id"), own.get("max_rub")
+    has_own = file is None or own.get("shop_id") is not None or own.get("secret_key") is not None
+    return YooKassaBank(
+        tools,
+        Shops(
+            Shop(id=own.need("shop_id"), key=own.need("secret_key")) if has_own else None,
+            {} if file is None else read_merchants(file),
+        ),
+        gateway=None if payout is None else Shop(id=payout, key=own.need("payout_key")),
+        base_url=own.get("url", BASE),
+        by_page=own.get("confirmation") == "redirect",
+        mandates=own.get("mandates", False),
+        max_kopecks=MOST if most is None else most.kopecks,
+    )
+
+
 SHIPPED: Mapping[str, Mapping[str, Shipped]] = {
-    "bank": {},
+    "bank": {"yookassa": Shipped(make=_yookassa)},
     "rates": {"rapira": Shipped(make=_rapira), "coingecko": Shipped(make=_coingecko)},
     "kyc": {},
     "chain": {"nodes": Shipped(make=_nodes_chain, extra="chains")},

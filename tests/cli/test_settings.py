@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from cambist.frontends.option_readers import masked_url
-from cambist.frontends.provider_options import ALL_OPTIONS
+from cambist.frontends.provider_options import ALL_OPTIONS, PROVIDER_OPTIONS
 from cambist.frontends.settings import Loaded, Settings, SettingsError, for_many_processes, load
 
 KEY, OTHER_KEY, PEPPER = "ab" * 32, "cd" * 32, "ef" * 32
@@ -174,7 +174,7 @@ class TestReading:
             "redis_url": "redis://:hunter2@redis.example:6379/0",
             "vault_key": f"2:{KEY},1:{OTHER_KEY}",
             "vault_pepper": PEPPER,
-            "coingecko_key": "CG-hunter2",
+            **{name: f"{name}-hunter2" for name, option in PROVIDER_OPTIONS.items() if option.secret},
         }
         assert set(values) == {name for name, option in ALL_OPTIONS.items() if option.secret}
         for name, value in values.items():

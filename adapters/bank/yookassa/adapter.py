@@ -28,7 +28,8 @@ _LOOKS = 300
 
 
 class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notices):
-    """Fills the ports ListingBank, MandateBank, RemittanceBank, Notices, Checkable, and all of ports/searching.py."""
+    """Fills the ports ListingBank, MandateBank, RemittanceBank, Notices, Checkable, TellsTime, and all of
+    ports/searching.py."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notices):
         Raises: NotConfigured.
         """
         super().__init__(
-            Calls(ProviderHttp(NAME, base_url, limit=_LIMIT), tools.clock),
+            Calls(ProviderHttp(NAME, base_url, limit=_LIMIT, clock=tools.clock), tools.clock),
             shops,
             gateway,
             tools.notebook(NAME, Note),
@@ -71,6 +72,10 @@ class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notices):
             looks_per_minute=_LOOKS,
             repeat_window=_REPEATS,
         )
+
+    @property
+    def clock_skew(self) -> float | None:
+        return self._calls.clock_skew
 
     async def check(self) -> None:
         """Read who we are, as the installation's shop (where it has none, a merchant's) and as the gateway."""

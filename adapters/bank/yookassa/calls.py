@@ -36,6 +36,11 @@ class Calls:
     def __repr__(self) -> str:
         return "<calls of yookassa>"
 
+    @property
+    def clock_skew(self) -> float | None:
+        """Seconds by which its clock was ahead of ours."""
+        return self._http.clock_skew
+
     async def write(self, shop: Shop, path: str, key: str, body: Mapping[str, Any], shape: type[T]) -> T:
         """POST, under this idempotence key. Raises: Refused; OutcomeUnknown, KeyReused among it; Unavailable;
         NotConfigured."""

@@ -42,7 +42,7 @@ class YooKassaBench(BankBench):
         self.banks.append(bank_of(self.tools, self.fake))
         return self.banks[-1]
 
-    async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:  # noqa: ARG002 - it takes no other
+    async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:
         self.fake.books.pay(invoice.reference)
 
     async def notice(self, operation: str) -> InboundNotice:

@@ -10,6 +10,7 @@ _KEY = re.compile(r"[0-9a-zA-Z+\-_.]{1,64}\Z")
 _AMOUNT = re.compile(r"[0-9]+\.[0-9]{2}\Z")
 _PHONE = re.compile(r"[0-9]{4,15}\Z")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\Z")
+_ITEM = ("description", "amount", "vat_code", "quantity", "payment_subject", "payment_mode")
 LEAST, MOST = 1_00, 700_000_00
 PAYOUT_MOST = 500_000_00
 
@@ -119,7 +120,8 @@ def check_payment(body: Body, *, receipts: bool) -> int:
     check_fields(
         body,
         *("amount", "capture", "description", "metadata", "confirmation", "payment_method_data"),
-        *("payment_method_id", "save_payment_method", "receipt", "client_ip", "merchant_customer_id"),
+        *("payment_method_id", "save_payment_method", "receipt", "client_ip", "merchant_customer_id", "recipient"),
+        *("transfers", "statements", "deal", "airline", "payment_order", "receiver", "payment_token"),
     )
     amount = kopecks(body.get("amount"))
     check_text(body, "description", 128)
@@ -138,7 +140,7 @@ def check_payment(body: Body, *, receipts: bool) -> int:
 
 
 def check_refund(body: Body, *, receipts: bool) -> int:
-    check_fields(body, "payment_id", "amount", "description", "metadata", "receipt")
+    check_fields(body, "payment_id", "amount", "description", "metadata", "receipt", "sources", "deal")
     amount = kopecks(body.get("amount"), least=1)
     check_text(body, "description", 250)
     check_metadata(body)
