@@ -229,7 +229,8 @@ class TestMandates:
         fake.books.confirm(bound["id"])
         told = fake.told[-1]
         assert told["event"] == "payment_method.active"
-        for metadata in (bound["metadata"], {}):
+        unmarked: dict[str, str] = {}
+        for metadata in (bound["metadata"], unmarked):
             told["object"]["metadata"] = metadata
             heard = await bench.banks[0].hear(_inbound(told))
             assert [each.operation for each in heard.notices] == [binding_id()]
@@ -386,7 +387,8 @@ class TestNotices:
         assert (heard.notices, heard.status) == ((), 200)
 
     async def test_what_is_no_notification_is_forged(self, bench: YooKassaBench) -> None:
-        for body in ({"event": "payment.succeeded", "object": {"id": "1"}}, {"type": "notification"}, [], "x"):
+        bodies: list[Any] = [{"event": "payment.succeeded", "object": {"id": "1"}}, {"type": "notification"}, [], "x"]
+        for body in bodies:
             with pytest.raises(Forged):
                 await bench.banks[0].hear(_inbound(body))
 
