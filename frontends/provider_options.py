@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.domain.masked import Masked
 from ..ports.faults import NotConfigured
+from ..ports.receipts import ReceiptNeed
 from .option_readers import (
     read_address,
     read_boolean,
@@ -64,6 +65,11 @@ _ROWS: Mapping[str, tuple[Option, ...]] = {
             meaning="how payers go on: a QR of ours, or a page of YooKassa's",
         ),
         Option(name="mandates", read=read_boolean, meaning="whether the shop may save methods and charge them"),
+        Option(
+            name="receipts",
+            read=read_choice(*ReceiptNeed),
+            meaning="whether its cash register writes receipts of 54-FZ, and takes money without",
+        ),
         Option(name="max_rub", read=read_rub, shown=str, meaning="the most that one payment may be there"),
         Option(name="url", read=read_address, meaning="in place of https://api.yookassa.ru/v3"),
     ),

@@ -10,6 +10,7 @@ from ..ports.bank import Bank
 from ..ports.chain import ChainWatcher
 from ..ports.deposits import DepositWatcher
 from ..ports.rates import RateSource
+from ..ports.receipts import ReceiptNeed
 from ..ports.tools import FileTools, Tools
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def _yookassa(own: "ProviderSettings", tools: Tools) -> Bank:
         base_url=own.get("url", BASE),
         by_page=own.get("confirmation") == "redirect",
         mandates=own.get("mandates", False),
+        receipts=ReceiptNeed(own.get("receipts", ReceiptNeed.NONE)),
         max_kopecks=MOST if most is None else most.kopecks,
     )
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from ....ports.bank import BankCapabilities
 from ....ports.faults import NotConfigured, Unavailable
+from ....ports.receipts import ReceiptNeed
 from ....ports.tools import Tools
 from ...provider_http import ProviderHttp
 from .calls import Calls
@@ -40,10 +41,12 @@ class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notices):
         base_url: str = BASE,
         by_page: bool = False,
         mandates: bool = False,
+        receipts: ReceiptNeed = ReceiptNeed.NONE,
         max_kopecks: int = MOST,
     ) -> None:
         """Opens nothing yet. `gateway`: of payouts. `by_page`: payers go on a page of YooKassa's instead of a QR.
-        `mandates`: its manager has allowed the shop to save methods and charge them.
+        `mandates`: its manager has allowed the shop to save methods and charge them. `receipts`: what its cash register
+        wants.
 
         Raises: NotConfigured.
         """
@@ -55,6 +58,7 @@ class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notices):
             tools.clock,
             page=tools.base_url if by_page else None,
             mandates=mandates,
+            receipts=receipts,
             max_kopecks=max_kopecks,
         )
 
@@ -64,6 +68,7 @@ class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notices):
         return BankCapabilities(
             min_kopecks=_LEAST,
             max_kopecks=self._max_kopecks,
+            receipts=self._receipts,
             mandates=self._mandates,
             mandate_charges=self._mandates,
             remittances=remits,

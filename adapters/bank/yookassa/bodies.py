@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....ports.operations import short_operation
+from ....ports.receipts import Receipt
 from ....ports.remittances import RemittanceRequest
+from .receipts import receipt_of
 from .wire import Seen, roubles
 
 INVOICE, BINDING, CHARGE, REFUND, PAYOUT = "invoice", "binding", "charge", "refund", "payout"
@@ -66,9 +68,11 @@ def confirmation(return_url: str | None, *, page: str | None) -> dict[str, str]:
     return asked
 
 
-def payment(kopecks: int, purpose: str, metadata: Mapping[str, str], **more: Any) -> dict[str, Any]:
+def payment(
+    kopecks: int, purpose: str, metadata: Mapping[str, str], receipt: Receipt | None, **more: Any
+) -> dict[str, Any]:
     """A payment, captured at once: SBP knows no second step. Raises: Refused (`amount`)."""
-    body = {"amount": roubles(kopecks), "capture": True, "metadata": metadata, **more}
+    body = {"amount": roubles(kopecks), "capture": True, "metadata": metadata, **receipt_of(receipt), **more}
     return {**body, "description": purpose[:_DESCRIPTION]} if purpose else body
 
 

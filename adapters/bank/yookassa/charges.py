@@ -27,7 +27,7 @@ class Charges(Core):
         if kind not in (FIRST, METHOD) or not bound or whose != bound or not method:
             raise Refused("yookassa: no such mandate, or not its token", reason="not_found")
         metadata = marks(CHARGE, request.operation)
-        body = payment(request.amount_kopecks, request.purpose, metadata, payment_method_id=method)
+        body = payment(request.amount_kopecks, request.purpose, metadata, request.receipt, payment_method_id=method)
         if await self._is_ended(request.reference):
             refused = Note(kind=CHARGE, reference=f"none.{key_of(request.operation)}", failure=MANDATE_REVOKED)
             await self._notes.remember(request.operation, refused)

@@ -5,6 +5,7 @@ import msgspec
 from ....ports.clock import Clock
 from ....ports.faults import NotSupported
 from ....ports.notebook import Notebook
+from ....ports.receipts import ReceiptNeed
 from .calls import Calls
 from .shops import Shop, Shops
 
@@ -41,6 +42,7 @@ class Core:
         *,
         page: str | None,
         mandates: bool,
+        receipts: ReceiptNeed,
         max_kopecks: int,
     ) -> None:
         """`gateway`: the one of payouts, where there is one. `page`: where payers come back to from a page of
@@ -52,6 +54,7 @@ class Core:
         self._clock = clock
         self._page = page
         self._mandates = mandates
+        self._receipts = receipts
         self._max_kopecks = max_kopecks
 
     @property

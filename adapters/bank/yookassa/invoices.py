@@ -6,6 +6,7 @@ from typing import Any
 
 from ....ports.bank import Invoice, InvoiceKind, InvoiceRequest, InvoiceState
 from ....ports.faults import NotSupported, Refused
+from ....ports.mandates import BindingRequest
 from .bodies import INVOICE, confirmation, key_of, marks, payment
 from .core import Core
 from .shops import Shop
@@ -22,7 +23,7 @@ class Invoices(Core):
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
         """One call, and no note: the payment has our operation in its metadata."""
         shop = self._shops.of_request(request)
-        body = self._sbp(request.amount_kopecks, request.purpose, marks(INVOICE, request.operation), request.return_url)
+        body = self._sbp(request, request.amount_kopecks, marks(INVOICE, request.operation))
         made = await self._calls.write(shop, PAYMENTS, key_of(request.operation), body, Payment)
         return _invoice(shop, made)
 
@@ -45,14 +46,16 @@ class Invoices(Core):
         return invoice_state(reference, found)
 
     def _sbp(
-        self, kopecks: int, purpose: str, metadata: Mapping[str, str], return_url: str | None, **more: Any
+        self, request: InvoiceRequest | BindingRequest, kopecks: int, metadata: Mapping[str, str], **more: Any
     ) -> dict[str, Any]:
+        """A payment that its payer confirms."""
         return payment(
             kopecks,
-            purpose,
+            request.purpose,
             metadata,
+            request.receipt,
             payment_method_data={"type": "sbp"},
-            confirmation=confirmation(return_url, page=self._page),
+            confirmation=confirmation(request.return_url, page=self._page),
             **more,
         )
 

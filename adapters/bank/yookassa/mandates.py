@@ -36,9 +36,7 @@ class Mandates(Invoices):
         shop, operation = self._shops.of_request(request), request.operation
         metadata = marks(BINDING, operation)
         if request.first_charge_kopecks is not None:
-            body = self._sbp(
-                request.first_charge_kopecks, request.purpose, metadata, request.return_url, save_payment_method=True
-            )
+            body = self._sbp(request, request.first_charge_kopecks, metadata, save_payment_method=True)
             return _first(shop, await self._calls.write(shop, PAYMENTS, key_of(operation), body, Payment))
         asked = {
             "type": "sbp",

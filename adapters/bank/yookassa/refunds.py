@@ -11,6 +11,7 @@ from .bodies import REFUND, comment, is_of, key_of, marks, operation_of
 from .calls import since_moment
 from .core import FIRST, Core
 from .invoices import PAYMENTS
+from .receipts import receipt_of
 from .shops import Shop
 from .wire import Payment, Refund, refund_state, roubles
 
@@ -31,6 +32,7 @@ class Refunds(Core):
             "amount": amount,
             "description": comment(request.operation),
             "metadata": marks(REFUND, request.operation, reference=request.reference),
+            **receipt_of(request.receipt),
         }
         try:
             sent = await self._calls.write(shop, _REFUNDS, key_of(request.operation), body, Refund)

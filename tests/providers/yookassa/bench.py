@@ -30,7 +30,9 @@ class YooKassaBench(BankBench):
     signs_notices = False
     asks_to_revoke = False
 
-    def __init__(self, tools: Tools, clock: VirtualClock, fake: YooKassaFake) -> None:
+    def __init__(self, tools: Tools, clock: VirtualClock, fake: YooKassaFake, **more: object) -> None:
+        """`more`: of the adapter."""
+        self.more = more
         self.tools = tools
         self.clock = clock
         self.provider = self.fake = fake
@@ -39,7 +41,7 @@ class YooKassaBench(BankBench):
         self.bank = self.another()
 
     def another(self) -> YooKassaBank:
-        self.banks.append(bank_of(self.tools, self.fake))
+        self.banks.append(bank_of(self.tools, self.fake, **self.more))
         return self.banks[-1]
 
     async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:

@@ -11,6 +11,14 @@ _AMOUNT = re.compile(r"[0-9]+\.[0-9]{2}\Z")
 _PHONE = re.compile(r"[0-9]{4,15}\Z")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\Z")
 _ITEM = ("description", "amount", "vat_code", "quantity", "payment_subject", "payment_mode")
+_SUBJECTS = {
+    *("commodity", "excise", "job", "service", "intellectual_activity", "payment", "agent_commission"),
+    *("composite", "another"),
+}
+_MODES = {
+    *("full_prepayment", "partial_prepayment", "advance", "full_payment", "partial_payment", "credit"),
+    "credit_payment",
+}
 LEAST, MOST = 1_00, 700_000_00
 PAYOUT_MOST = 500_000_00
 
@@ -110,6 +118,8 @@ def check_receipt(body: Body, total: int, *, required: bool) -> None:
             of="receipt.items.",
         )
         if not 0 < len(item["description"]) <= 128 or not 1 <= item["vat_code"] <= 12:
+            raise Wrong("receipt.items")
+        if item["payment_subject"] not in _SUBJECTS or item["payment_mode"] not in _MODES:
             raise Wrong("receipt.items")
         found += kopecks(item["amount"], "receipt.items.amount", 0) * int(item["quantity"])
     if found != total:

@@ -1,14 +1,20 @@
 """The adapter keeps the contracts that every bank has to keep, over the fake."""
 
+from collections.abc import AsyncIterator
+
 import pytest
 
+from cambist.adapters.clock import VirtualClock
 from cambist.frontends.conformance import charges as of_charges
 from cambist.frontends.conformance import mandates as of_mandates
 from cambist.frontends.conformance import remittances as of_remittances
 from cambist.frontends.conformance.bank import bank as of_banks
 from cambist.frontends.conformance.benches import BankBench
+from cambist.ports import ReceiptNeed
 
 from .bench import YooKassaBench
+from .conftest import tools_of
+from .fake import YooKassaFake
 
 
 @pytest.fixture
@@ -71,3 +77,21 @@ class TestFailures(of_remittances.TestFailures): ...
 
 
 class TestOfRemittances(of_remittances.TestWhatItSays): ...
+
+
+class TestWithACashRegister:
+    """Without a receipt the shop takes no money."""
+
+    @pytest.fixture
+    async def bank_bench(self, clock: VirtualClock, fake: YooKassaFake) -> AsyncIterator[BankBench]:
+        fake.needs_receipts = True
+        made = YooKassaBench(tools_of(clock), clock, fake, receipts=ReceiptNeed.REQUIRED)
+        yield made
+        for bank in made.banks:
+            await bank.close()
+
+    class TestReceipts(of_banks.TestReceipts): ...
+
+    class TestConfirmation(of_mandates.TestConfirmation): ...
+
+    class TestMandatesThatAreOver(of_charges.TestMandatesThatAreOver): ...

@@ -9,6 +9,7 @@ import pytest
 from cambist.adapters.bank.yookassa import wire
 from cambist.adapters.bank.yookassa.bodies import comment, key_of, marks, operation_of
 from cambist.adapters.bank.yookassa.errors import KeyReused, fault_of
+from cambist.adapters.bank.yookassa.receipts import MODES, TAX_SYSTEMS, VATS, receipt_of
 from cambist.adapters.bank.yookassa.shops import Shop, Shops, read_merchants
 from cambist.adapters.provider_http import Answer
 from cambist.frontends.conformance.operation_ids import suspense_ids
@@ -21,6 +22,7 @@ from cambist.ports import (
     Refused,
     Unavailable,
 )
+from cambist.ports.receipts import PaymentMode, PaymentSubject, Receipt, ReceiptItem, TaxSystem, Vat
 from cambist.ports.remittances import RemittanceStatus
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -229,3 +231,36 @@ def test_a_file_of_merchants_is_read_and_shows_nothing(tmp_path: Any) -> None:
 def _answer(status: int, error: dict[str, Any] | None) -> Answer:
     body = b"<html>" if error is None else msgspec.json.encode({"type": "error", "id": "1", **error})
     return Answer(status=status, headers={}, body=body, unreadable=OutcomeUnknown, name="yookassa")
+
+
+def test_a_receipt_is_told_in_their_codes() -> None:
+    """By the tables of YooKassa's documentation; 22 % since 2026."""
+    assert set(VATS) == set(Vat)
+    assert set(TAX_SYSTEMS) == set(TaxSystem)
+    assert set(MODES) == set(PaymentMode)
+    item = ReceiptItem(
+        name="Чай",
+        price_kopecks=4_35,
+        quantity=2,
+        vat=Vat.VAT_22,
+        subject=PaymentSubject.COMMODITY,
+        mode=PaymentMode.PREPAYMENT,
+    )
+    receipt = Receipt(items=(item,), tax_system=TaxSystem.PATENT, phone="+79001234567")
+    assert receipt_of(receipt) == {
+        "receipt": {
+            "customer": {"phone": "79001234567"},
+            "tax_system_code": 6,
+            "items": [
+                {
+                    "description": "Чай",
+                    "quantity": 2,
+                    "amount": {"value": "4.35", "currency": "RUB"},
+                    "vat_code": 11,
+                    "payment_subject": "commodity",
+                    "payment_mode": "partial_prepayment",
+                }
+            ],
+        }
+    }
+    assert receipt_of(None) == {}
