@@ -28,7 +28,8 @@ _REST = {HTTPStatus.TOO_MANY_REQUESTS: 5.0, HTTPStatus.FORBIDDEN: 30.0}
 _REST_MOST = 60.0
 _NO_ANSWER_REST = 2.0
 _TOO_OFTEN = re.compile(
-    r"rate|too many requests|throttl|capacity|per second|quota|credit|lack of computing", re.IGNORECASE
+    r"rate.?limit|request rate|too many requests|throttl|capacity|per second|/second|quota|credit|lack of computing",
+    re.IGNORECASE,
 )
 """Of a code that says both, the words tell too many questions from too many results."""
 _TOO_OFTEN_CODES = (429, -32029, -32097)
