@@ -163,7 +163,12 @@ class NodesDeposits:
 
     async def _read(self) -> None:
         now = self._clock.monotonic()
-        active = [each for each in self._watched.values() if now - each.asked_at <= _ACTIVE]
+        # Who would have to be read again soon is read along, so that all come to be read together.
+        active = [
+            each
+            for each in self._watched.values()
+            if now - each.asked_at <= _ACTIVE and now - each.seen_at >= FRESH / 2
+        ]
         await self._passes.read(active, now)
         await self._keep(active)
 
@@ -191,5 +196,5 @@ class NodesDeposits:
 def _anew(fault: Exception) -> Exception:
     """The same for one of several who wait: each raises its own."""
     if isinstance(fault, Unavailable):
-        return Unavailable(str(fault), retry_after=fault.retry_after)
+        return type(fault)(str(fault), retry_after=fault.retry_after)
     return type(fault)(str(fault))

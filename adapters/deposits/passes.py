@@ -29,6 +29,10 @@ _REMEMBERED = 4096
 """Transactions, and blocks, that need not be asked for again while they are not on a page."""
 
 
+class StillReading(Unavailable):
+    """It goes well, and there is more to read."""
+
+
 class _Moved(msgspec.Struct, frozen=True):
     """What a transaction moved in its block."""
 
@@ -87,7 +91,7 @@ class Passes:
                 each.since = max(each.since, min(end, settled))
             read += 1
             if read >= _SPANS and end < view.latest:
-                raise Unavailable(f"{self._nodes.chain.network}: blocks up to {end} are read, of {view.latest}")
+                raise StillReading(f"{self._nodes.chain.network}: blocks up to {end} are read, of {view.latest}")
         for each in part:
             each.pending = tuple(pending.get(each.address, ()))
 

@@ -17,7 +17,7 @@ from ...ports.clock import Clock
 from ...ports.faults import NO_ANSWER, Fault, NotConfigured, Unavailable
 from .networks import Chain
 from .records import Block, Receipt, plain_hash, quantity
-from .rpc import Node, NodeRefused
+from .rpc import Node, NodeRefused, TooOften
 
 T = TypeVar("T")
 
@@ -253,7 +253,8 @@ def _joined(faults: Sequence[Fault]) -> Fault:
     if all(isinstance(fault, NotConfigured) for fault in faults):
         return NotConfigured(told)
     waits = [fault.retry_after for fault in faults if isinstance(fault, Unavailable) and fault.retry_after is not None]
-    return Unavailable(told, retry_after=min(waits, default=None))
+    kind = TooOften if any(isinstance(fault, TooOften) for fault in faults) else Unavailable
+    return kind(told, retry_after=min(waits, default=None))
 
 
 def _comparable(receipt: Receipt) -> Receipt:

@@ -47,7 +47,7 @@ class NodeRefused(Fault):
 
 
 class TooOften(Unavailable):
-    """The node counts our questions."""
+    """The node counts our questions, or gave no answer just now: it is to be asked later, and not for less."""
 
 
 class _Error(msgspec.Struct, frozen=True):
@@ -88,7 +88,7 @@ class Node:
         """
         rest = self._rests_until - self._clock.monotonic()
         if rest > 0:
-            raise Unavailable(f"{self.name} is left alone for a moment", retry_after=rest)
+            raise TooOften(f"{self.name} is left alone for a moment", retry_after=rest)
         async with self._places:
             self._number += 1
             number = self._number
@@ -155,8 +155,9 @@ def _is_too_often(error: _Error) -> bool:
 
 
 def _quotable(said: str) -> str:
-    """What a node said, as far as it can stand in a log: without an address, which may hold our key."""
-    return re.sub(r"\S*://\S*", "…", "".join(each for each in said if each.isprintable()))[:_WORDS]
+    """What a node said, as far as it can stand in a log: a line, without an address, which may hold our key."""
+    words = "".join(each for each in said[: 4 * _WORDS] if each.isprintable()).split(" ")
+    return " ".join("…" if "://" in word else word for word in words)[:_WORDS]
 
 
 def _address(name: str, url: str) -> tuple[str, Mapping[str, str] | None, Mapping[str, str]]:

@@ -1,6 +1,8 @@
 """Benches of the watchers by nodes, over real ones (frontends/conformance)."""
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from itertools import count
 
 from cambist.adapters.chain.nodes import NodesChain
 from cambist.adapters.deposits.derived import AccountKey
@@ -8,6 +10,7 @@ from cambist.adapters.deposits.nodes import NodesDeposits
 from cambist.adapters.deposits.watched import AddressPage
 from cambist.adapters.nodes.networks import CHAINS
 from cambist.adapters.nodes.nodes import Nodes
+from cambist.adapters.nodes.spelling import base58check, read_base58check
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.frontends.conformance.benches import ChainBench, DepositsBench
 from cambist.ports.chain import Network, Sighting, TokenMove, TransactionState
@@ -18,6 +21,14 @@ from tests.chains.world import SOMEBODY, STRANGE, ChainWorld
 XPUB = "xpub6BuRy7ZmkGfP2RWhoor1kWB1w9DvrtmJbFBvnC1bQ4SB5NbCHTyQYCJSXZtxDbFyHTmC7wkU2he3nYYdpZ3Vf6qUAkXSnL6RPif4BDtDEKr"
 """Of the words that all test wallets have: "test" eleven times, and "junk"."""
 KEY = "nodes-secret-key"
+
+_WALLETS = count()
+
+
+def new_wallet() -> str:
+    """The xpub of a wallet whose addresses nobody has had yet: the nodes are shared, and forget nothing."""
+    raw = read_base58check(XPUB)
+    return base58check(raw[:13] + sha256(str(next(_WALLETS)).encode()).digest() + raw[45:])
 
 
 class Aliased(NodesChain):
@@ -71,18 +82,19 @@ class NodesChainBench(ChainBench):
 class NodesDepositsBench(DepositsBench):
     """Deposits on a real node."""
 
-    secrets = (KEY, XPUB)
-
     def __init__(self, world: ChainWorld, *fronts: Front, network: Network = Network.TRON) -> None:
         self.world = world.renewed()
         self._fronts = fronts
         self._network = network
+        self._xpub = new_wallet()
+        self.secrets = (KEY, self._xpub)
         self.storage = MemoryStorage(world.clock)
         self.made: list[NodesDeposits] = []
+        self.watcher: NodesDeposits
         self.watcher = self.restarted()
 
     def restarted(self, *, span: int = 1000) -> NodesDeposits:
-        clock, key = self.world.clock, AccountKey(XPUB)
+        clock, key = self.world.clock, AccountKey(self._xpub)
         made = NodesDeposits(
             "tron",
             Nodes(CHAINS[self._network], [front.address for front in self._fronts], clock),

@@ -60,7 +60,10 @@ class Front(FakeProvider):
             code, message = refusal
             error = {"code": code, "message": message, "data": "{}"}
             return ProviderAnswer.of_json({"jsonrpc": "2.0", "id": asked["id"], "error": error})
-        said = await asyncio.to_thread(self._passed_on, request.body)
+        try:
+            said = await asyncio.to_thread(self._passed_on, request.body)
+        except OSError:
+            return ProviderAnswer(status=502)  # the node behind it is away
         if "result" in said:
             said["result"] = self.lie(method, params, said["result"])
         return ProviderAnswer.of_json(said)

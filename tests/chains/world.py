@@ -37,14 +37,13 @@ class ChainWorld:
         """The same for another test: a clock that nobody waits by, and a new block everywhere."""
         now, self.clock = self.clock.now(), VirtualClock(self.clock.now())
         assert self.clock.now() == now
-        self._mine(None, 1)
+        self._mine(1)
         return self
 
     async def mine(self, blocks: int = 1) -> None:
         """Make blocks, on all networks, in the course of time."""
-        for _ in range(blocks):
-            await self.clock.advance(_PACE)
-            self._mine(None, 1)
+        await self.clock.advance(blocks * _PACE)
+        self._mine(blocks)
 
     async def finalise(self) -> None:
         """What is in a block now becomes final."""
@@ -73,12 +72,12 @@ class ChainWorld:
         self.nodes[network].ask("anvil_reorg", blocks, [])
         await self.mine()
 
-    def _mine(self, network: Network | None, blocks: int) -> None:
-        for each, node in self.nodes.items():
-            if network in (None, each):
-                newest = int(node.ask("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
-                node.ask("evm_setNextBlockTimestamp", max(newest + 1, int(self.clock.now().timestamp())))
-                node.ask("anvil_mine", hex(blocks))
+    def _mine(self, blocks: int) -> None:
+        first = int(self.clock.now().timestamp()) - (blocks - 1) * _PACE
+        for node in self.nodes.values():
+            newest = int(node.ask("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
+            node.ask("evm_setNextBlockTimestamp", max(newest + 1, first))
+            node.ask("anvil_mine", hex(blocks), hex(_PACE))
 
 
 def furnish(node: Anvil, chain: Chain) -> None:
@@ -99,5 +98,5 @@ def chain_world(folder: Path, networks: Sequence[Network] = tuple(Network)) -> I
             nodes[network] = stack.enter_context(anvil(chain.chain_id, folder, int(_START.timestamp()) - 1000))
             furnish(nodes[network], chain)
         world = ChainWorld(nodes)
-        world._mine(None, 4)
+        world._mine(4)
         yield world

@@ -1,0 +1,356 @@
+"""Deposits by nodes: all that came is found, once and under one name, whatever happens to blocks, nodes and processes;
+and it costs few calls (docs/providers/chains.md "Deposits")."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from cambist.adapters.chain.nodes import NodesChain
+from cambist.adapters.deposits.nodes import FRESH, NodesDeposits
+from cambist.adapters.deposits.passes import StillReading
+from cambist.adapters.nodes.networks import CHAINS
+from cambist.adapters.nodes.nodes import Nodes
+from cambist.ports.chain import Final, Network
+from cambist.ports.deposits import CountedWallet, Deposit
+from cambist.ports.faults import Unavailable
+from cambist.testing import ProviderFault
+from tests.chains.benches import NodesDepositsBench
+from tests.chains.fronts import Front, TronFront
+from tests.chains.world import SOMEBODY, STRANGE, ChainWorld
+
+TRON = Network.TRON
+USDT = CHAINS[TRON].usdt
+Units = list[tuple[int, bool]]
+
+
+@pytest.fixture
+async def front(networks: ChainWorld) -> AsyncIterator[Front]:
+    async with TronFront(networks.nodes[TRON]) as made:
+        yield made
+
+
+@pytest.fixture
+async def bench(networks: ChainWorld, front: Front) -> AsyncIterator[NodesDepositsBench]:
+    made = NodesDepositsBench(networks, front)
+    yield made
+    await made.close()
+
+
+def spans(front: Front) -> list[tuple[int, int]]:
+    """First and last block of each question for logs."""
+    asked = [json.loads(request.body) for request in front.requests]
+    wanted = [each["params"][0] for each in asked if each["method"] == "eth_getLogs"]
+    return [(int(each["fromBlock"], 16), int(each["toBlock"], 16)) for each in wanted]
+
+
+def told(deposits: Any) -> Units:
+    return [(each.units, each.is_final) for each in deposits]
+
+
+async def given(bench: NodesDepositsBench, count: int) -> list[str]:
+    return [await bench.watcher.address(f"exch_{number}") for number in range(count)]
+
+
+class TestNames:
+    async def test_a_deposit_has_the_index_that_the_chain_gives_it(
+        self, bench: NodesDepositsBench, front: Front
+    ) -> None:
+        """Its place among all events of the transaction: the node's own numbers go by block."""
+        address = await bench.watcher.address("exch_1")
+        mine, world = bench.payload(address), bench.world
+        world.pay(TRON, (SOMEBODY, 9_00))  # an event before it in the block
+        tx_hash = world.send(
+            TRON, [(USDT, SOMEBODY, 1), (STRANGE, mine, 7), (USDT, mine, 5), (USDT, mine, 0), (USDT, mine, 6)]
+        )
+        await world.mine()
+        await world.finalise()
+        found = await bench.watcher.deposits(address)
+        assert [(each.tx_hash, each.index, each.units) for each in found] == [(tx_hash, 2, 5_00), (tx_hash, 4, 6_00)]
+        chain = NodesChain({TRON: Nodes(CHAINS[TRON], [front.address], world.clock)})
+        seen = await chain.lookup(TRON, tx_hash)
+        assert isinstance(seen, Final)
+        mine_there = [(each.index, each.units) for each in seen.transfers if each.recipient == address]
+        assert mine_there == [(2, 5_00), (4, 6_00)]
+        await chain.close()
+
+    async def test_in_another_block_it_is_the_same_deposit(self, bench: NodesDepositsBench) -> None:
+        """A block is taken back and the transaction stands in the next one: at another moment, and not twice."""
+        address, world = await bench.watcher.address("exch_1"), bench.world
+        tx_hash = await bench.send(address, 5_00, final=False)
+        [before] = await bench.watcher.deposits(address)
+        raw = world.nodes[TRON].ask("eth_getRawTransactionByHash", f"0x{tx_hash}")
+        world.nodes[TRON].ask("anvil_reorg", 1, [[raw, 0]])
+        await world.mine()
+        [after] = await bench.watcher.deposits(address)
+        assert (after.tx_hash, after.index, after.is_final) == (before.tx_hash, before.index, False)
+        await world.finalise()
+        assert told(await bench.watcher.deposits(address)) == [(5_00, True)]
+
+    async def test_the_moment_is_the_blocks(self, bench: NodesDepositsBench) -> None:
+        """By it a deposit is in time or late, and not by when it was seen."""
+        address = await bench.watcher.address("exch_1")
+        await bench.send(address, 5_00, final=False)
+        made_at = bench.world.clock.now()
+        await bench.world.mine(5)
+        [found] = await bench.watcher.deposits(address)
+        assert found.at == made_at
+
+
+class TestReading:
+    async def test_many_addresses_are_one_question(self, bench: NodesDepositsBench, front: Front) -> None:
+        """Also those that came to be asked about one after the other."""
+        addresses = await given(bench, 40)
+        for address in addresses[:20]:
+            await bench.watcher.deposits(address)
+        for number in (3, 37):
+            await bench.send(addresses[number], 5_00)
+        front.calls.clear()
+        await asyncio.gather(*(bench.watcher.deposits(address) for address in addresses))
+        assert (front.calls["eth_getLogs"], front.calls["eth_getTransactionReceipt"]) == (1, 2)
+        await bench.world.mine()
+        front.calls.clear()
+        for address in addresses:
+            await bench.watcher.deposits(address)
+        assert (front.calls["eth_getLogs"], front.calls["eth_getTransactionReceipt"]) == (1, 0)
+
+    async def test_who_asks_again_at_once_gets_the_same_look(self, bench: NodesDepositsBench, front: Front) -> None:
+        address = await bench.watcher.address("exch_1")
+        await bench.watcher.deposits(address)
+        front.calls.clear()
+        await bench.watcher.deposits(address)
+        assert not front.calls
+        await bench.world.clock.advance(FRESH + 1)
+        await bench.watcher.deposits(address)
+        assert front.calls["eth_getLogs"] == 1
+
+    async def test_what_is_read_is_kept(self, bench: NodesDepositsBench, front: Front) -> None:
+        """A deposit, and how far it was read: the next process goes on there."""
+        address = await bench.watcher.address("exch_1")
+        watcher = bench.restarted(span=10)
+        await bench.send(address, 5_00)
+        await bench.world.mine(60)
+        await watcher.deposits(address)
+        front.requests.clear()
+        await bench.world.mine()
+        again = bench.restarted(span=10)
+        assert told(await again.deposits(address)) == [(5_00, True)]
+        first, _ = spans(front)[0]
+        assert first == bench.world.height(TRON) - 1 - CHAINS[TRON].reread + 1
+
+    async def test_one_that_is_far_behind_holds_nobody_up(self, bench: NodesDepositsBench, front: Front) -> None:
+        old = await bench.watcher.address("exch_old")
+        await bench.world.mine(70)
+        young = await bench.watcher.address("exch_young")
+        watcher = bench.restarted(span=10)
+        await watcher.deposits(young)
+        front.requests.clear()
+        await watcher.deposits(old)
+        assert all(last - first < 10 for first, last in spans(front))
+
+    async def test_what_takes_long_goes_on_where_it_stopped(self, bench: NodesDepositsBench, front: Front) -> None:
+        """Hours without a node: each look reads some, and nobody hears that nothing came until all is read."""
+        address = await bench.watcher.address("exch_1")
+        await bench.send(address, 5_00)
+        await bench.world.mine(60)
+        watcher, found, looks = bench.restarted(span=1), list[Deposit](), 0
+        while not found and looks < 10:
+            looks += 1
+            with contextlib.suppress(StillReading):
+                found = [*await watcher.deposits(address)]
+            await bench.world.clock.advance(1)
+        assert (looks > 1, told(found)) == (True, [(5_00, True)])
+
+    async def test_dust_of_strangers_costs_no_calls(self, bench: NodesDepositsBench, front: Front) -> None:
+        """Transfers of nothing are sent to addresses to be seen there."""
+        address = await bench.watcher.address("exch_1")
+        await bench.watcher.deposits(address)
+        for _ in range(3):
+            await bench.send(address, 0, final=False)
+        front.calls.clear()
+        assert list(await bench.watcher.deposits(address)) == []
+        assert front.calls["eth_getTransactionReceipt"] == 0
+
+    async def test_a_node_that_starts_again_has_lost_nothing(self, bench: NodesDepositsBench) -> None:
+        address, node = await bench.watcher.address("exch_1"), bench.world.nodes[TRON]
+        await bench.send(address, 5_00)
+        node.stop()
+        with pytest.raises(Unavailable):
+            await bench.watcher.deposits(address)
+        node.start()
+        await bench.world.mine()
+        assert told(await bench.watcher.deposits(address)) == [(5_00, True)]
+
+
+class TestRefusals:
+    """How many blocks and addresses one question may have each node decides for itself."""
+
+    @pytest.mark.parametrize(
+        "refusal",
+        [
+            (-32602, "exceed max block range: 10"),
+            (-32005, "query returned more than 10000 results"),
+            (-32000, "block range is too wide"),
+        ],
+    )
+    async def test_the_span_is_halved_until_it_is_taken(
+        self, bench: NodesDepositsBench, front: Front, refusal: tuple[int, str]
+    ) -> None:
+        address = await bench.watcher.address("exch_1")
+        await bench.send(address, 5_00)
+        await bench.world.mine(50)
+
+        def narrow(method: str, params: list[Any]) -> tuple[int, str] | None:
+            wanted = params[0] if method == "eth_getLogs" else {"fromBlock": "0x0", "toBlock": "0x0"}
+            return refusal if int(wanted["toBlock"], 16) - int(wanted["fromBlock"], 16) >= 10 else None
+
+        front.refuse = narrow
+        assert told(await bench.watcher.deposits(address)) == [(5_00, True)]
+        asked = len(spans(front))
+        await bench.world.mine()
+        await bench.watcher.deposits(address)
+        assert all(last - first < 10 for first, last in spans(front)[asked:]), "what was learned is forgotten"
+
+    async def test_so_are_the_addresses(self, bench: NodesDepositsBench, front: Front) -> None:
+        addresses = await given(bench, 9)
+        await bench.send(addresses[4], 5_00)
+
+        def few(method: str, params: list[Any]) -> tuple[int, str] | None:
+            is_many = method == "eth_getLogs" and len(params[0]["topics"][2]) > 2
+            return (-32602, "exceed max topics: 2") if is_many else None
+
+        front.refuse = few
+        found = [await bench.watcher.deposits(address) for address in addresses]
+        assert [told(each) for each in found if each] == [[(5_00, True)]]
+
+    async def test_a_node_that_refuses_one_block_of_one_address_is_of_no_use(
+        self, bench: NodesDepositsBench, front: Front
+    ) -> None:
+        address = await bench.watcher.address("exch_1")
+        front.refuse = lambda method, params: (-32000, "no logs here") if method == "eth_getLogs" else None
+        with pytest.raises(Unavailable, match="no logs here"):
+            await bench.watcher.deposits(address)
+
+    async def test_who_counts_us_is_not_asked_for_less_but_later(self, bench: NodesDepositsBench, front: Front) -> None:
+        address, watcher = await bench.watcher.address("exch_1"), bench.restarted(span=64)
+        await watcher.deposits(address)
+        await bench.world.mine()
+        first, last = spans(front)[-1]
+        assert last - first > 32, "half of the span would do, too"
+        front.next(ProviderFault.BUSY, matching=lambda request: b"eth_getLogs" in request.body, retry_after=3)
+        with pytest.raises(Unavailable) as raised:
+            await watcher.deposits(address)
+        assert raised.value.retry_after == 3
+        await bench.world.mine()
+        front.calls.clear()
+        await watcher.deposits(address)
+        assert front.calls["eth_getLogs"] == 1, "it is asked in halves"
+
+
+class TestLies:
+    @pytest.mark.parametrize(
+        "lie",
+        [
+            lambda logs: [{**each, "blockNumber": "0x1"} for each in logs],
+            lambda logs: [{**each, "blockHash": "0x" + "77" * 32} for each in logs],
+            lambda logs: [{**each, "transactionHash": "0x" + "77" * 32} for each in logs],
+            lambda logs: [{**each, "transactionHash": "0x7"} for each in logs],
+            lambda logs: [{**each, "data": "0x" + "zz" * 32} for each in logs],
+            lambda logs: {},
+        ],
+    )
+    async def test_logs_that_cannot_be_true_are_no_answer(
+        self, bench: NodesDepositsBench, front: Front, lie: Callable[[Any], Any]
+    ) -> None:
+        address = await bench.watcher.address("exch_1")
+        await bench.send(address, 5_00)
+        front.lie = lambda method, params, result: lie(result) if method == "eth_getLogs" else result
+        with pytest.raises(Unavailable):
+            await bench.watcher.deposits(address)
+
+    async def test_what_was_removed_or_is_of_another_contract_is_not_counted(
+        self, bench: NodesDepositsBench, front: Front
+    ) -> None:
+        address = await bench.watcher.address("exch_1")
+        await bench.send(address, 5_00)
+        front.lie = lambda method, params, result: (
+            [{**each, "removed": True} for each in result] + [{**each, "address": STRANGE} for each in result]
+            if method == "eth_getLogs"
+            else result
+        )
+        assert list(await bench.watcher.deposits(address)) == []
+
+
+class TestWallet:
+    async def test_an_address_that_held_usdt_is_given_to_nobody(self, bench: NodesDepositsBench) -> None:
+        """A restored database counts from where it was: what came there since belongs to another exchange."""
+        first, second, third = [each.address for each in await bench.watcher.addresses(0, 3)]
+        await bench.send(first, 5_00)
+        await bench.send(second, 5_00)
+        assert await bench.watcher.address("exch_1") == third
+        assert await bench.watcher.address("exch_1") == third
+        assert await bench.restarted().address("exch_1") == third
+
+    async def test_numbers_that_are_skipped_are_given_to_nobody(self, bench: NodesDepositsBench) -> None:
+        await bench.watcher.address("exch_1")
+        assert await bench.watcher.skip(7) == 7
+        assert await bench.watcher.skip(3) == 7, "it went back"
+        assert await bench.watcher.address("exch_2") == (await bench.watcher.addresses(7, 1))[0].address
+
+    async def test_what_came_is_shown_by_number(self, bench: NodesDepositsBench) -> None:
+        assert isinstance(bench.watcher, CountedWallet)
+        for number in range(3):
+            await bench.watcher.address(f"exch_{number}")
+        shown = await bench.watcher.addresses(0, 4)
+        await bench.send(shown[1].address, 5_00, 7_00)
+        await bench.watcher.deposits(shown[1].address)
+        after = await bench.watcher.addresses(0, 4)
+        assert [(each.number, each.is_given, each.units) for each in after] == [
+            (0, True, 0),
+            (1, True, 12_00),
+            (2, True, 0),
+            (3, False, 0),
+        ]
+
+    async def test_an_address_of_nobody_is_not_watched(self, bench: NodesDepositsBench) -> None:
+        [following] = await bench.watcher.addresses(0, 1)
+        for address in (following.address, "T" + "1" * 33, ""):
+            with pytest.raises(Unavailable):
+                await bench.watcher.deposits(address)
+
+
+async def test_two_processes_keep_one_page(bench: NodesDepositsBench) -> None:
+    """What one found the other does not take away."""
+    address = await bench.watcher.address("exch_1")
+    one, other = bench.restarted(), bench.restarted()
+    await one.deposits(address)
+    await other.deposits(address)
+    await bench.send(address, 5_00)
+    await one.deposits(address)
+    await bench.send(address, 7_00)
+    await other.deposits(address)
+    await bench.world.mine(60)
+    assert sorted(told(await bench.restarted().deposits(address))) == [(5_00, True), (7_00, True)]
+
+
+async def test_a_storage_that_fails_keeps_nothing_from_being_told(
+    bench: NodesDepositsBench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    address, watcher = await bench.watcher.address("exch_1"), bench.watcher
+    assert isinstance(watcher, NodesDeposits)
+    await bench.send(address, 5_00)
+
+    async def away(*_: Any) -> None:
+        raise Unavailable("the storage is away")
+
+    monkeypatch.setattr(watcher._pages, "change", away)
+    found: list[Deposit] = [*await watcher.deposits(address)]
+    assert told(found) == [(5_00, True)]
+    assert "could not be kept" in caplog.text
+    monkeypatch.undo()
+    await bench.world.clock.advance(10)
+    await watcher.deposits(address)
+    assert (await watcher.addresses(0, 1))[0].units == 5_00
