@@ -22,6 +22,8 @@ _NUMBER = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,3})?\Z")
 _VAULT_KEY = re.compile(r"(?:([0-9]{1,3}):)?([0-9a-fA-F]{64})\Z")
 _PEPPER = re.compile(r"(?:[0-9a-fA-F]{2}){32,128}\Z")
 _PROVIDER_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
+_SECRET = re.compile(r"[!-~]{1,1024}\Z")
+_COUNTRY = re.compile(r"[A-Z]{3}\Z")
 _HOST = re.compile(r"[A-Za-z0-9._:-]{1,255}\Z")
 _POSTGRES = ("postgresql", "postgres", "postgresql+asyncpg")
 _REDIS = ("redis", "rediss", "unix")
@@ -185,6 +187,28 @@ def read_nodes(raw: Any) -> tuple[str, ...]:
 def is_node(text: str) -> bool:
     """Whether it has the form of a node's address."""
     return text.isascii() and text.isprintable() and re.match(r"https?://[^/]", text) is not None
+
+
+def read_credential(raw: Any) -> str:
+    """A secret of any form, on one line."""
+    if not _SECRET.match(read_text(raw)):
+        raise ValueError("must be 1 to 1024 printable ASCII characters without spaces")
+    return str(raw)
+
+
+def read_label(raw: Any) -> str:
+    """A name as the provider's cabinet shows it."""
+    text = read_text(raw)
+    if len(text) > 100 or not text.isprintable() or text != text.strip():
+        raise ValueError("must be a name of printable characters, 100 at most")
+    return text
+
+
+def read_country(raw: Any) -> str:
+    """A country by ISO 3166-1 alpha-3."""
+    if not _COUNTRY.match(read_text(raw)):
+        raise ValueError("must be a country in three capital letters, such as RUS")
+    return str(raw)
 
 
 def read_vault_keys(raw: Any) -> tuple[VaultKey, ...]:

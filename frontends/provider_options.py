@@ -12,11 +12,13 @@ from .option_readers import (
     read_address,
     read_boolean,
     read_choice,
+    read_country,
+    read_credential,
+    read_label,
     read_nodes,
     read_path,
     read_provider_key,
     read_rub,
-    read_text,
 )
 from .options import OPTIONS, Option
 
@@ -47,7 +49,7 @@ _ROWS: Mapping[str, tuple[Option, ...]] = {
     "deposit": (
         Option(
             name="xpub_tron",
-            read=read_text,
+            read=read_provider_key,
             secret=True,
             shown=None,
             meaning="the xpub of the wallet's account on TRON (m/44'/195'/0'), to whose addresses clients send USDT",
@@ -72,6 +74,23 @@ _ROWS: Mapping[str, tuple[Option, ...]] = {
         ),
         Option(name="max_rub", read=read_rub, shown=str, meaning="the most that one payment may be there"),
         Option(name="url", read=read_address, meaning="in place of https://api.yookassa.ru/v3"),
+    ),
+    "sumsub": (
+        Option(name="token", read=read_credential, secret=True, shown=None, meaning="the app token: prd:… or sbx:…"),
+        Option(name="secret", read=read_credential, secret=True, shown=None, meaning="the app token's secret key"),
+        Option(
+            name="notice_secret",
+            read=read_credential,
+            secret=True,
+            shown=None,
+            meaning="the secret key of the webhook, by which its notices are signed",
+        ),
+        Option(name="level", read=read_label, meaning="the level that people are verified by"),
+        Option(name="company_level", read=read_label, meaning="the level for legal entities; none: they are refused"),
+        Option(name="country", read=read_country, meaning="of documents that are uploaded here (RUS)"),
+        Option(name="document", read=read_provider_key, meaning="type of an identity document (PASSPORT)"),
+        Option(name="address", read=read_provider_key, meaning="type of a proof of address (UTILITY_BILL)"),
+        Option(name="url", read=read_address, meaning="where Sumsub is reached (https://api.sumsub.com)"),
     ),
 }
 

@@ -24,7 +24,7 @@ from ..ports.clock import Clock
 from ..ports.deposits import DepositWatcher, DepositWatchers
 from ..ports.faults import NotConfigured
 from ..ports.files import FileStore
-from ..ports.kyc import KycVerifier
+from ..ports.kyc import KycVerifier, SandboxVerifier
 from ..ports.notifier import Notifier
 from ..ports.payouts import Senders, UsdtSender
 from ..ports.rates import RateSource, RateSources
@@ -202,7 +202,10 @@ class Providers:
         def simulated() -> KycVerifier:
             return self._unless_refused("kyc", SimulatedVerifier("simulator", tools.storage, tools.clock))
 
-        return cast("KycVerifier", self._one("kyc", self._adapters.kyc, simulated))
+        verifier = cast("KycVerifier", self._one("kyc", self._adapters.kyc, simulated))
+        if isinstance(verifier, SandboxVerifier) and verifier.is_sandbox:
+            return self._unless_refused("kyc", verifier, f"{verifier.name}, a sandbox")
+        return verifier
 
     def chain(self) -> ChainWatcher:
         """Live mode's: test mode has none. Raises: PluginError."""
@@ -213,14 +216,16 @@ class Providers:
 
         return cast("ChainWatcher", self._one("chain", self._adapters.chain, simulated))
 
-    def _unless_refused(self, kind: str, simulator: T) -> T:
+    def _unless_refused(self, kind: str, simulator: T, name: str = "simulator") -> T:
         """The simulator, or what stands for it where live mode may have none: it is asked, and is not configured."""
-        if self._may_pretend(kind, "simulator"):
+        if self._may_pretend(kind, name):
             return simulator
 
         def refuse(operation: str, _: Call) -> Call:
             async def refused(*_: Any, **__: Any) -> Any:
-                raise NotConfigured(f"{kind} {operation}: live mode has only a simulator, which it may not use")
+                raise NotConfigured(
+                    f"{kind} {operation}: live mode has only a simulator, or a sandbox, and may not use it"
+                )
 
             return refused
 

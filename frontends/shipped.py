@@ -9,6 +9,7 @@ import msgspec
 from ..ports.bank import Bank
 from ..ports.chain import ChainWatcher
 from ..ports.deposits import DepositWatcher
+from ..ports.kyc import KycVerifier
 from ..ports.rates import RateSource
 from ..ports.receipts import ReceiptNeed
 from ..ports.tools import FileTools, Tools
@@ -72,10 +73,25 @@ def _yookassa(own: "ProviderSettings", tools: Tools) -> Bank:
     )
 
 
+def _sumsub(own: "ProviderSettings", tools: Tools) -> KycVerifier:
+    from ..adapters.kyc.sumsub.verifier import sumsub
+
+    rules = {name: own.values[name] for name in ("company_level", "country", "document", "address") if own.get(name)}
+    return sumsub(
+        tools,
+        token=own.need("token"),
+        secret=own.need("secret"),
+        notice_secret=own.need("notice_secret"),
+        url=own.get("url"),
+        level=own.need("level"),
+        **rules,
+    )
+
+
 SHIPPED: Mapping[str, Mapping[str, Shipped]] = {
     "bank": {"yookassa": Shipped(make=_yookassa)},
     "rates": {"rapira": Shipped(make=_rapira), "coingecko": Shipped(make=_coingecko)},
-    "kyc": {},
+    "kyc": {"sumsub": Shipped(make=_sumsub)},
     "chain": {"nodes": Shipped(make=_nodes_chain, extra="chains")},
     "deposits": {"tron": Shipped(make=_nodes_deposits, extra="chains")},
     "payouts": {},

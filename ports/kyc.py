@@ -123,6 +123,15 @@ class KycVerifier(Protocol):
         ...
 
 
+@runtime_checkable
+class SandboxVerifier(Protocol):
+    """A verifier whose credentials may be of a sandbox. There nobody is verified in earnest, so live mode has it only
+    where it may have simulators (docs/operations.md "Going live")."""
+
+    @property
+    def is_sandbox(self) -> bool: ...
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What a simulated verifier is to find."""
 

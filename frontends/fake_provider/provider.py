@@ -27,6 +27,8 @@ class ProviderRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request as it came. Its repr has neither query, headers nor body: they have credentials and people's data."""
 
     method: str
+    target: str
+    """Path and query as they came, nothing decoded: what some providers' signatures are over."""
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
@@ -109,13 +111,15 @@ class FakeProvider:
             [request] = provider.requests
 
     Each connection serves one request, so that a fault meets one call. Some clients (aiohttp) repeat a read that found
-    no answer by themselves: spoil reads by `always`. At most 100 connections are open; a body over 1 MB is answered
-    413; the last 1000 requests are kept. A path without a handler is 404. What a handler raises is answered 500, and
-    raised again at the end of the block.
+    no answer by themselves: spoil reads by `always`. At most 100 connections are open; a body over 1 MB (`body_limit`)
+    is answered 413; the last 1000 requests are kept. A path without a handler is 404. What a handler raises is answered
+    500, and raised again at the end of the block.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, body_limit: int = BODY_LIMIT) -> None:
+        """`body_limit`: bytes of a request's body; a larger one is answered 413."""
         self.requests: deque[ProviderRequest] = deque(maxlen=KEPT_REQUESTS)
+        self._body_limit = body_limit
         self._routes: list[tuple[str, re.Pattern[str], Handler]] = []
         self._troubles: list[_Trouble] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -219,7 +223,7 @@ class FakeProvider:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            request = await _read(reader, writer)
+            request = await _read(reader, writer, self._body_limit)
         except _TooLarge:
             writer.write(b"".join(whole(ProviderAnswer(status=413))))
             await writer.drain()
@@ -289,7 +293,7 @@ def _with_header(wire: Wire, name: str, value: str) -> Wire:
     return told
 
 
-async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> ProviderRequest:
+async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, most: int) -> ProviderRequest:
     """A whole request. Raises: ValueError where it is none, _TooLarge."""
     lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
     method, target, _ = lines[0].split(" ")
@@ -297,25 +301,27 @@ async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> P
     if headers.get("expect", "").lower() == "100-continue":
         writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     if headers.get("transfer-encoding", "").lower() == "chunked":
-        body = await _read_chunks(reader)
+        body = await _read_chunks(reader, most)
     else:
-        body = await _read_body(reader, int(headers.get("content-length", "0")), 0)
+        body = await _read_body(reader, int(headers.get("content-length", "0")), most)
     split = urlsplit(target)
     query = dict(parse_qsl(split.query, keep_blank_values=True))
-    return ProviderRequest(method=method, path=unquote(split.path), query=query, headers=headers, body=body)
+    return ProviderRequest(
+        method=method, target=target, path=unquote(split.path), query=query, headers=headers, body=body
+    )
 
 
-async def _read_chunks(reader: asyncio.StreamReader) -> bytes:
+async def _read_chunks(reader: asyncio.StreamReader, most: int) -> bytes:
     body = bytearray()
     while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
-        body += await _read_body(reader, size, len(body))
+        body += await _read_body(reader, size, most - len(body))
         await reader.readexactly(2)
     if await reader.readuntil(b"\r\n") != b"\r\n":
         raise ValueError("trailers are not known here")
     return bytes(body)
 
 
-async def _read_body(reader: asyncio.StreamReader, size: int, before: int) -> bytes:
-    if before + size > BODY_LIMIT:
+async def _read_body(reader: asyncio.StreamReader, size: int, most: int) -> bytes:
+    if size > most:
         raise _TooLarge
     return await reader.readexactly(size)

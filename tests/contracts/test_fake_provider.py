@@ -286,7 +286,7 @@ async def test_what_is_no_http_gets_nothing(provider: Books, ask: Ask, sent: byt
 
 def test_reads_and_writes_are_told_by_method() -> None:
     told = {
-        method: is_read(ProviderRequest(method=method, path="/", query={}, headers={}, body=b""))
+        method: is_read(ProviderRequest(method=method, target="/", path="/", query={}, headers={}, body=b""))
         for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH")
     }
     assert [method for method, reads in told.items() if reads] == ["GET", "HEAD"]

@@ -1,0 +1,1 @@
+"""Sumsub as the verifier, by documents or by its own form (docs/providers/sumsub.md)."""

@@ -1,0 +1,170 @@
+"""The calls of Sumsub that a check needs, each signed and ended as the port's faults have it
+(docs/providers/sumsub.md "How its answers are read")."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from ....ports.clock import Clock
+from ....ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable
+from ....ports.kyc import NoAnswer
+from ...provider_http import Answer, ProviderHttp
+from .signing import signed
+from .wire import Applicant, Complaint, Levels, Link, Review, Steps
+
+T = TypeVar("T")
+
+_JSON = "application/json"
+_WINDOW = 5.0
+"""Seconds of a window of its limits (300 reads, 50 writes), which is how long to wait where a 429 does not say."""
+
+
+class SumsubApi:
+    """Sumsub's interface with one pair of token and secret. Its repr and faults show neither of them, nor a person."""
+
+    def __init__(self, http: ProviderHttp, token: str, secret: str, clock: Clock) -> None:
+        self._http = http
+        self._token = token
+        self._secret = secret
+        self._clock = clock
+
+    def __repr__(self) -> str:
+        return "<SumsubApi>"
+
+    @property
+    def is_sandbox(self) -> bool:
+        """Whether the token is one of the sandbox."""
+        return self._token.startswith("sbx:")
+
+    @property
+    def clock_skew(self) -> float | None:
+        """As ProviderHttp has it."""
+        return self._http.clock_skew
+
+    async def create(self, operation: str, level: str, person: Mapping[str, Any]) -> Applicant | None:
+        """A new applicant of this operation; None where there is one.
+
+        Raises: NotConfigured where there is no such level; Refused, OutcomeUnknown, Unavailable.
+        """
+        body = msgspec.json.encode({"externalUserId": operation, **person})
+        answer = await self._write("POST", f"/resources/applicants?levelName={_quoted(level)}", body, _JSON)
+        if answer.status == 409:
+            return None
+        if answer.status == 404:
+            raise NotConfigured(f"sumsub: it has no level of the name that is set ({_complaint(answer)})")
+        return _done(answer).decoded(Applicant)
+
+    async def find(self, operation: str) -> Applicant | None:
+        """The applicant of an operation, or None. A read."""
+        answer = await self._read(f"/resources/applicants/-;externalUserId={_quoted(operation)}/one")
+        return None if answer.status == 404 else _read_as(answer, Applicant)
+
+    async def applicant(self, reference: str) -> Applicant | None:
+        """The applicant of this id, or None. A read."""
+        return await self._of_reference(reference, "one", Applicant)
+
+    async def review(self, reference: str) -> Review | None:
+        """How the applicant's review stands; None: there is none of this id. A read, and of nothing personal."""
+        return await self._of_reference(reference, "status", Review)
+
+    async def steps(self, reference: str) -> Steps | None:
+        """What was handed in, and what is found of each; None as above. A read."""
+        return await self._of_reference(reference, "requiredIdDocsStatus", Steps)
+
+    async def _of_reference(self, reference: str, what: str, shape: type[T]) -> T | None:
+        answer = await self._read(f"/resources/applicants/{_quoted(reference)}/{what}")
+        # An id that cannot be one is 400, another one 404.
+        return None if answer.status in (400, 404) else _read_as(answer, shape)
+
+    async def add_document(self, reference: str, body: bytes, content_type: str) -> None:
+        """Hand in one document, as `wire.multipart` makes it. Sent again it is another image of the same document.
+
+        Raises: Refused where it is not taken; OutcomeUnknown, Unavailable, NotConfigured.
+        """
+        _done(await self._write("POST", f"/resources/applicants/{_quoted(reference)}/info/idDoc", body, content_type))
+
+    async def begin(self, reference: str) -> None:
+        """Have the applicant reviewed. Raises: Refused where a step is missing; as above."""
+        _done(await self._write("POST", f"/resources/applicants/{_quoted(reference)}/status/pending"))
+
+    async def link(self, operation: str, level: str, seconds: int) -> str:
+        """An address of the form for the applicant of this operation. Each call makes another, and changes nothing.
+
+        Raises: Refused, OutcomeUnknown, Unavailable, NotConfigured.
+        """
+        body = msgspec.json.encode({"levelName": level, "userId": operation, "ttlInSecs": seconds})
+        answer = _done(await self._write("POST", "/resources/sdkIntegrations/levels/-/websdkLink", body, _JSON))
+        url = answer.decoded(Link).url
+        if not url.startswith("https://"):
+            raise OutcomeUnknown("sumsub: the form's address is none of https")
+        return url
+
+    async def levels(self) -> Levels:
+        """The levels that there are. A read."""
+        return _read_as(await self._read("/resources/applicants/-/levels"), Levels)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.close()
+
+    async def _write(self, method: str, target: str, body: bytes = b"", content_type: str | None = None) -> Answer:
+        """Raises: OutcomeUnknown, Unavailable, NotConfigured."""
+        return _settled(await self._call(method, target, body, content_type), OutcomeUnknown)
+
+    async def _read(self, target: str) -> Answer:
+        """Raises: NoAnswer where it was reached, else Unavailable; NotConfigured."""
+        try:
+            answer = await self._call("GET", target)
+        except OutcomeUnknown as lost:
+            raise NoAnswer(str(lost)) from None
+        return _settled(answer, NoAnswer)
+
+    async def _call(self, method: str, target: str, body: bytes = b"", content_type: str | None = None) -> Answer:
+        """Of reads, too, what was sent and not answered is told from what was never sent: hence `writes`."""
+        headers = {**signed(self._token, self._secret, self._clock.now(), method, target, body), "Accept": _JSON}
+        if content_type is not None:
+            headers["Content-Type"] = content_type
+        return await self._http.call(method, target, writes=True, body=body or None, headers=headers)
+
+
+def _settled(answer: Answer, unclear: type[Fault]) -> Answer:
+    """The answer, where it is a word about what was asked. Raises: `unclear`, Unavailable, NotConfigured."""
+    if answer.status == 429:
+        wait = answer.retry_after()
+        raise Unavailable("sumsub: its limit is reached", retry_after=_WINDOW if wait is None else wait)
+    if answer.status in (401, 403):
+        raise NotConfigured(
+            f"sumsub: {answer.status} ({_complaint(answer)}): it does not take the token, the secret or its "
+            "permissions, or this machine's clock is more than a minute wrong"
+        )
+    if answer.status >= 500 or not (200 <= answer.status < 300 or answer.status >= 400):
+        raise unclear(f"sumsub: {answer.status}")
+    return answer
+
+
+def _done(answer: Answer) -> Answer:
+    """Raises: Refused."""
+    if answer.status >= 400:
+        raise Refused(f"sumsub: {answer.status} ({_complaint(answer)})", reason="incomplete")
+    return answer
+
+
+def _read_as(answer: Answer, shape: type[T]) -> T:
+    """Raises: NoAnswer."""
+    try:
+        return _done(answer).decoded(shape)
+    except (Refused, OutcomeUnknown) as fault:
+        raise NoAnswer(str(fault)) from None
+
+
+def _complaint(answer: Answer) -> str:
+    try:
+        return str(msgspec.json.decode(answer.body, type=Complaint))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return "no code"
+
+
+def _quoted(part: str) -> str:
+    return quote(part, safe="")

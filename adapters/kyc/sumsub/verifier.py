@@ -1,0 +1,301 @@
+"""The port KycVerifier over Sumsub: one operation is one applicant, found again by `externalUserId`
+(docs/providers/sumsub.md)."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from ....ports.clock import Clock
+from ....ports.faults import Forged, NotConfigured, OutcomeUnknown, Refused, Unavailable
+from ....ports.files import FileStore
+from ....ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus, Document, DocumentState, NoAnswer, Purpose
+from ....ports.notebook import Notebook
+from ....ports.notices import Heard, InboundNotice
+from ....ports.storage import Storage
+from ....ports.tools import Tools
+from ...provider_http import ProviderHttp
+from .api import SumsubApi
+from .signing import is_genuine
+from .wire import DOCUMENTS, FORM, Applicant, NoticeBody, Review, Steps, multipart, status_of
+
+NAME = "sumsub"
+URL = "https://api.sumsub.com"
+"""Of both environments: which one it is, the token says."""
+LIMIT = 15.0
+"""Seconds of one exchange."""
+
+FORM_TIME = timedelta(days=1)
+"""How long an address of the form opens it; a new one is made once half of that is over."""
+_LEGAL_ENTITY = "legal_entity"
+
+_TELLING = frozenset(
+    {
+        "applicantPending",
+        "applicantReviewed",
+        "applicantWorkflowCompleted",
+        "applicantWorkflowFailed",
+        "applicantOnHold",
+        "applicantAwaitingUser",
+        "applicantReset",
+        "applicantActivated",
+        "applicantDeactivated",
+        "applicantDeleted",
+        "applicantPersonalDataDeleted",
+    }
+)
+"""The types of notices after which a check may stand otherwise."""
+
+
+class SumsubRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator decides of checks at Sumsub."""
+
+    level: str
+    """By which people are checked."""
+    company_level: str | None = None
+    """By which legal entities are; None: they are refused."""
+    country: str = "RUS"
+    """Of the documents that merchants' pages upload, in three letters."""
+    document: str = "PASSPORT"
+    """`idDocType` of what proves who the person is."""
+    address: str = "UTILITY_BILL"
+    """Of what proves the address."""
+
+    def kind(self, document: Document) -> str:
+        """`idDocType` of a document."""
+        return {Purpose.SELFIE: "SELFIE", Purpose.DOCUMENT: self.document, Purpose.ADDRESS: self.address}[
+            document.purpose
+        ]
+
+
+class SumsubPage(msgspec.Struct, frozen=True, kw_only=True):
+    """What is remembered of an applicant, under its id: nothing of the person."""
+
+    operation: str
+    flow: str
+    level: str
+    approved: bool = False
+    """Its check was GREEN once."""
+    form_url: str | None = None
+    form_until: datetime | None = None
+
+
+class SumsubVerifier:
+    """Fills the ports KycVerifier, Notices and Checkable. The reference of a check is the applicant's id."""
+
+    name = NAME
+    notice_networks: Sequence[str] = ()
+
+    def __init__(
+        self,
+        api: SumsubApi,
+        rules: SumsubRules,
+        notice_secret: str,
+        storage: Storage,
+        clock: Clock,
+        files: FileStore,
+    ) -> None:
+        self._api = api
+        self._rules = rules
+        self._notice_secret = notice_secret
+        self._clock = clock
+        self._files = files
+        self._pages = Notebook(NAME, SumsubPage, storage, clock)
+
+    def __repr__(self) -> str:
+        return "<SumsubVerifier>"
+
+    @property
+    def is_sandbox(self) -> bool:
+        """Whether the pair is one of the sandbox, where whoever has it decides who is verified."""
+        return self._api.is_sandbox
+
+    @property
+    def clock_skew(self) -> float | None:
+        """Seconds by which Sumsub's clock was ahead of ours; None: not known yet."""
+        return self._api.clock_skew
+
+    async def register(self, request: CheckRequest) -> Check:
+        """Make the applicant of the operation and have it checked, or go on where an earlier call stopped.
+
+        Raises: Refused (`incomplete`) where documents or fields are missing, or Sumsub does not take them;
+        OutcomeUnknown, Unavailable, NotConfigured.
+        """
+        level = self._level(request)
+        made = await self._api.create(request.operation, level, _person(request))
+        try:
+            return await self._go_on(request, level, made)
+        except Unavailable as fault:
+            raise OutcomeUnknown(f"sumsub: the applicant is there, and its check may be: {fault}") from None
+
+    async def _go_on(self, request: CheckRequest, level: str, made: Applicant | None) -> Check:
+        applicant = made or await self._api.find(request.operation)
+        if applicant is None:
+            raise OutcomeUnknown("sumsub: the applicant exists, and is not found yet")
+        page = SumsubPage(operation=request.operation, flow=FORM if request.redirect else DOCUMENTS, level=level)
+        page, _ = await self._pages.start(applicant.id, page)
+        if applicant.deleted:
+            return _gone(applicant.id)
+        review = applicant.review
+        if page.flow == DOCUMENTS and not review.has_begun:
+            review = await self._hand_in(applicant.id, request, is_new=made is not None)
+        return await self._check(applicant.id, page, review)
+
+    async def _hand_in(self, reference: str, request: CheckRequest, *, is_new: bool) -> Review:
+        """Hand in what is not there yet, and have it reviewed. Who does the same at once may be first: then what is
+        refused here says nothing. Raises: Refused."""
+        there = None if is_new else await self._api.steps(reference)
+        try:
+            for document in request.documents:
+                step = None if there is None else there.of(document.purpose)
+                if step is None or not step.image_ids:
+                    kind, content = self._rules.kind(document), await self._content(document)
+                    await self._api.add_document(reference, *multipart(document, kind, self._rules.country, content))
+            await self._api.begin(reference)
+        except Refused:
+            review = await self._api.review(reference)
+            if review is None or not review.has_begun:
+                raise
+            return review
+        return Review(review_status="pending")
+
+    async def _content(self, document: Document) -> bytes:
+        content = bytearray()
+        try:
+            async for part in self._files.read(document.key):
+                content += part
+        except Refused:
+            raise Refused("sumsub: a document cannot be read any more", reason="incomplete") from None
+        return bytes(content)
+
+    async def find_check(self, operation: str) -> Check | None:
+        """The check of this operation. None as well where its documents are not handed in yet: then nothing has begun,
+        and `register` goes on. Raises: NoAnswer, Unavailable, NotConfigured."""
+        applicant = await self._api.find(operation)
+        if applicant is None:
+            return None
+        if applicant.deleted:
+            return _gone(applicant.id)
+        page = await self._pages.read(applicant.id)
+        if not applicant.review.has_begun and (page is None or page.flow == DOCUMENTS):
+            return None
+        return await self._read(applicant.id, page or self._guessed(applicant), applicant.review)
+
+    async def check_state(self, reference: str) -> Check:
+        """Where the check stands. Raises: Refused for an unknown reference; NoAnswer, Unavailable, NotConfigured."""
+        page = await self._pages.read(reference)
+        review = await self._api.review(reference)
+        if review is None:
+            if page is not None and not page.approved:
+                return _gone(reference)
+            raise Refused("sumsub: no applicant of this reference", reason="not_found")
+        if page is None:
+            applicant = await self._api.applicant(reference)
+            if applicant is None:
+                raise Refused("sumsub: no applicant of this reference", reason="not_found")
+            # A restored database has forgotten what it knew of the applicant.
+            page, _ = await self._pages.start(reference, self._guessed(applicant))
+        return await self._read(reference, page, review)
+
+    async def _read(self, reference: str, page: SumsubPage, review: Review) -> Check:
+        """Of what has to be posted on the way nothing is left undone where the answer is lost."""
+        try:
+            return await self._check(reference, page, review)
+        except (OutcomeUnknown, Refused) as fault:
+            raise NoAnswer(str(fault)) from None
+
+    async def _check(self, reference: str, page: SumsubPage, review: Review) -> Check:
+        """What a review says, with the form's address or the findings that belong to it."""
+        status = status_of(review, page.flow, page.approved)
+        if status is CheckStatus.FORM:
+            return Check(reference=reference, status=status, form_url=await self._form_url(reference, page))
+        if status is CheckStatus.PROCESSING:
+            return Check(reference=reference, status=status)
+        steps = await self._api.steps(reference) or Steps()
+        passport = None if steps.identity is None else steps.identity.state
+        address = None if steps.proof_of_residence is None else steps.proof_of_residence.state
+        level = 0
+        if status is CheckStatus.VERIFIED:
+            level = 2 if address is DocumentState.PASSED else 1
+            if not page.approved:
+                await self._pages.change(reference, lambda page: msgspec.structs.replace(page, approved=True))
+        return Check(reference=reference, status=status, level=level, passport=passport, address=address)
+
+    async def _form_url(self, reference: str, page: SumsubPage) -> str:
+        now = self._clock.now()
+        if page.form_url is not None and page.form_until is not None and page.form_until - now > FORM_TIME / 2:
+            return page.form_url
+        url = await self._api.link(page.operation, page.level, int(FORM_TIME.total_seconds()))
+        until = now + FORM_TIME
+        await self._pages.change(reference, lambda page: msgspec.structs.replace(page, form_url=url, form_until=until))
+        return url
+
+    async def hear(self, notice: InboundNotice) -> Heard:
+        """Raises: Forged for what does not bear Sumsub's digest."""
+        if not is_genuine(self._notice_secret, notice):
+            raise Forged("sumsub: the notice has no digest by the notice secret, in SHA-256 or SHA-512")
+        try:
+            told = msgspec.json.decode(notice.body, type=NoticeBody)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return Heard()
+        if told.type not in _TELLING or not told.external_user_id:
+            return Heard()
+        return Heard(notices=(CheckNotice(operation=told.external_user_id),))
+
+    async def check(self) -> None:
+        """Whether Sumsub takes the pair and has the levels that are set. Raises: NotConfigured, Unavailable."""
+        there = {level.name for level in (await self._api.levels()).list.items}
+        wanted = (self._rules.level, self._rules.company_level)
+        lacking = [level for level in wanted if level is not None and level not in there]
+        if lacking:
+            raise NotConfigured(f"sumsub: it has no level {', '.join(lacking)}")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._api.close()
+
+    def _level(self, request: CheckRequest) -> str:
+        """Raises: Refused where Sumsub would need more."""
+        purposes = {document.purpose for document in request.documents}
+        if request.redirect:
+            is_whole = request.email is not None and request.user_type is not None
+        else:
+            is_whole = {Purpose.SELFIE, Purpose.DOCUMENT} <= purposes
+        if not is_whole:
+            raise Refused("sumsub: a form needs e-mail and user type, documents a selfie too", reason="incomplete")
+        if request.user_type != _LEGAL_ENTITY:
+            return self._rules.level
+        if self._rules.company_level is None:
+            raise Refused("sumsub: no level for legal entities is set", reason="incomplete")
+        return self._rules.company_level
+
+    def _guessed(self, applicant: Applicant) -> SumsubPage:
+        return SumsubPage(
+            operation=applicant.external_user_id or "",
+            flow=DOCUMENTS,
+            level=applicant.review.level_name or self._rules.level,
+        )
+
+
+def sumsub(
+    tools: Tools, *, token: str, secret: str, notice_secret: str, url: str | None, **rules: Any
+) -> SumsubVerifier:
+    """The verifier with these credentials; `rules`: of SumsubRules. Raises: NotConfigured."""
+    api = SumsubApi(ProviderHttp(NAME, url or URL, limit=LIMIT, clock=tools.clock), token, secret, tools.clock)
+    return SumsubVerifier(api, SumsubRules(**rules), notice_secret, tools.storage, tools.clock, tools.files)
+
+
+def _person(request: CheckRequest) -> Mapping[str, Any]:
+    """What is told of the person, beyond the documents."""
+    told: dict[str, Any] = {"phone": request.phone}
+    if request.email is not None:
+        told["email"] = request.email
+    if request.user_type == _LEGAL_ENTITY:
+        told["type"] = "company"
+    return told
+
+
+def _gone(reference: str) -> Check:
+    """A check whose applicant was taken away at Sumsub before it was decided: another one has to begin."""
+    return Check(reference=reference, status=CheckStatus.FAILED)

@@ -1,0 +1,332 @@
+"""What is Sumsub's own beyond what every verifier must do (docs/providers/sumsub.md)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.kyc.sumsub.verifier import FORM_TIME
+from cambist.adapters.kyc.sumsub.wire import Complaint, Result, Review, status_of
+from cambist.adapters.storage.memory.memory import MemoryStorage
+from cambist.ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable
+from cambist.ports.kyc import CheckStatus, DocumentState, NoAnswer
+from cambist.ports.notes import ProviderNote
+from cambist.testing import ProviderFault
+from tests.providers.sumsub.fake import FakeSumsub
+from tests.providers.sumsub.kit import ADDRESS, OPERATION, SumsubBench, ending, open_bench
+
+S, D = CheckStatus, DocumentState
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[SumsubBench]:
+    async with open_bench() as opened:
+        yield opened
+
+
+def review(status: str, answer: str | None = None, reject: str | None = None) -> Review:
+    result = None if answer is None else Result(review_answer=answer, review_reject_type=reject)
+    return Review(review_status=status, review_result=result)
+
+
+@pytest.mark.parametrize(
+    ("said", "flow", "approved", "means"),
+    [
+        (review("init"), "form", False, S.FORM),
+        (review("awaitingUser"), "documents", False, S.FORM),
+        (review("pending"), "form", False, S.PROCESSING),
+        (review("prechecked"), "documents", False, S.PROCESSING),
+        (review("queued"), "documents", False, S.PROCESSING),
+        (review("onHold", "RED", "RETRY"), "form", False, S.PROCESSING),
+        (review("awaitingService"), "form", False, S.PROCESSING),
+        (review("a status of next year"), "form", False, S.PROCESSING),
+        (review("completed"), "form", False, S.PROCESSING),
+        (review("completed", "YELLOW"), "form", False, S.PROCESSING),
+        (review("completed", "GREEN"), "form", False, S.VERIFIED),
+        (review("completed", "GREEN"), "documents", True, S.VERIFIED),
+        (review("completed", "RED", "RETRY"), "form", False, S.FORM),
+        (review("completed", "RED", "RETRY"), "documents", False, S.FAILED),
+        (review("completed", "RED", "RETRY"), "form", True, S.FAILED),
+        (review("completed", "RED", "FINAL"), "form", False, S.FAILED),
+        (review("completed", "RED", None), "form", False, S.FAILED),
+    ],
+)
+def test_what_a_review_means(said: Review, flow: str, approved: bool, means: CheckStatus) -> None:
+    assert status_of(said, flow, approved) is means
+
+
+def test_of_a_complaint_only_what_is_no_person_s_is_told() -> None:
+    assert str(Complaint(error_code=1002, error_name="empty-document", correlation_id="req-1")) == (
+        "1002 empty-document req-1"
+    )
+    assert str(Complaint(error_name="Ivan Petrov", correlation_id="+79001234567")) == "no code"
+
+
+async def test_documents_are_handed_in_by_their_types_and_country_and_then_reviewed() -> None:
+    async with open_bench(level="with-address", country="KAZ", document="ID_CARD") as bench:
+        begun = await bench.verifier.register(bench.request(documents=(*bench.documents, ADDRESS)))
+        applicant = bench.fake.world.named(OPERATION)
+        assert begun.status is S.PROCESSING
+        assert begun.reference == applicant.id
+        assert sorted((image.kind, image.country) for image in applicant.images) == [
+            ("ID_CARD", "KAZ"),
+            ("SELFIE", "KAZ"),
+            ("UTILITY_BILL", "KAZ"),
+        ]
+        assert applicant.status == "pending"
+        assert applicant.told == {"externalUserId": OPERATION, "phone": bench.phone}
+        bench.fake.decide(OPERATION, "GREEN")
+        done = await bench.verifier.check_state(begun.reference)
+        assert (done.status, done.level, done.passport, done.address) == (S.VERIFIED, 2, D.PASSED, D.PASSED)
+
+
+async def test_the_form_s_person_is_told_and_a_refusal_that_may_be_mended_leads_back_to_it(bench: SumsubBench) -> None:
+    begun = await bench.verifier.register(bench.request(redirect=True))
+    assert begun.form_url == "https://in.sumsub.com/websdk/p/sbx_00000001"
+    assert bench.fake.world.named(OPERATION).told == {
+        "externalUserId": OPERATION,
+        "phone": bench.phone,
+        "email": bench.email,
+    }
+    bench.fake.fill_in(OPERATION)
+    assert (await bench.verifier.check_state(begun.reference)).status is S.PROCESSING
+    bench.fake.decide(OPERATION, "RED", "RETRY", ("IDENTITY",))
+    again = await bench.verifier.check_state(begun.reference)
+    assert (again.status, again.form_url) == (S.FORM, begun.form_url)
+    bench.fake.fill_in(OPERATION)
+    bench.fake.decide(OPERATION, "RED", "FINAL", ("SELFIE",))
+    done = await bench.verifier.check_state(begun.reference)
+    assert (done.status, done.form_url, done.passport, done.level) == (S.FAILED, None, D.PASSED, 0)
+
+
+@pytest.mark.parametrize("reject", ["RETRY", "FINAL"])
+async def test_who_was_approved_and_is_refused_later_failed(bench: SumsubBench, reject: str) -> None:
+    """Monitoring may turn GREEN into RED: even where Sumsub would let the person try again, nobody vouches now."""
+    begun = await bench.verifier.register(bench.request(redirect=True))
+    bench.fake.fill_in(OPERATION)
+    bench.fake.decide(OPERATION, "GREEN")
+    assert (await bench.verifier.check_state(begun.reference)).status is S.VERIFIED
+    bench.fake.decide(OPERATION, "RED", reject, ("IDENTITY",))
+    turned = await bench.made().check_state(begun.reference)
+    assert (turned.status, turned.level, turned.passport) == (S.FAILED, 0, D.FAILED)
+
+
+async def test_the_form_s_address_is_made_anew_before_it_ends_and_not_at_every_look(bench: SumsubBench) -> None:
+    begun = await bench.verifier.register(bench.request(redirect=True))
+    for _ in range(3):
+        assert (await bench.verifier.check_state(begun.reference)).form_url == begun.form_url
+    assert bench.asked("POST", "/websdkLink") == 1
+    await bench.clock.advance(FORM_TIME.total_seconds() / 2)
+    renewed = await bench.verifier.check_state(begun.reference)
+    assert renewed.form_url not in (None, begun.form_url)
+    assert renewed.reference == begun.reference
+
+
+FORM_CALLS = ("/applicants", "/websdkLink")
+DOCUMENT_CALLS = ("/applicants", "/idDoc", "/idDoc", "/status/pending")
+LOSSES = [
+    (calls, lost, done)
+    for calls in (FORM_CALLS, DOCUMENT_CALLS)
+    for lost in range(len(calls))
+    for done in (True, False)
+]
+
+
+@pytest.mark.parametrize(("calls", "lost", "done"), LOSSES, ids=lambda value: str(value))
+async def test_whichever_answer_is_lost_a_repeat_goes_on_where_it_stopped(
+    bench: SumsubBench, calls: tuple[str, ...], lost: int, done: bool
+) -> None:
+    """One applicant, one image of each document, one review."""
+    redirect = calls is FORM_CALLS
+    held = [0]
+
+    def matching(request: object) -> bool:
+        if not getattr(request, "path", "").endswith(calls[lost]):
+            return False
+        held[0] += 1
+        return held[0] == calls[: lost + 1].count(calls[lost])
+
+    bench.fake.next(ProviderFault.LOST_AFTER if done else ProviderFault.LOST_BEFORE, matching=matching)
+    request = bench.request(redirect=redirect)
+    with pytest.raises(OutcomeUnknown):
+        await bench.verifier.register(request)
+    other = bench.made()
+    found = await other.find_check(OPERATION)
+    has_begun = done and not redirect and lost == 3
+    assert (found is not None) is (has_begun or (redirect and lost == 1)), "else the rest would never be handed in"
+    again = await other.register(request)
+    assert again.status is (S.FORM if redirect else S.PROCESSING)
+    [applicant] = bench.fake.world.applicants.values()
+    assert sorted(image.kind for image in applicant.images) == ([] if redirect else ["PASSPORT", "SELFIE"])
+    assert applicant.reviews == (0 if redirect else 1)
+
+
+async def test_what_sumsub_does_not_take_is_refused_and_begins_nothing(bench: SumsubBench) -> None:
+    bench.files.content["selfie"] = b"no picture"
+    with pytest.raises(Refused, match="1003 corrupted-document") as refused:
+        await bench.verifier.register(bench.request())
+    assert refused.value.reason == "incomplete"
+    assert await bench.verifier.find_check(OPERATION) is None
+
+
+async def test_a_file_that_is_gone_is_refused(bench: SumsubBench) -> None:
+    del bench.files.content["document"]
+    with pytest.raises(Refused) as refused:
+        await bench.verifier.register(bench.request())
+    assert refused.value.reason == "incomplete"
+
+
+async def test_who_hands_in_at_once_and_comes_second_is_not_refused(bench: SumsubBench) -> None:
+    """The first had it reviewed meanwhile, so Sumsub takes no more images of it."""
+    held = bench.fake.hold_next(matching=ending("/idDoc"), done=False)
+    second = bench.made()
+    slow = asyncio.create_task(bench.verifier.register(bench.request()))
+    await held.arrived()
+    fast = await second.register(bench.request())
+    await held.release()
+    assert await slow == fast
+    assert fast.status is S.PROCESSING
+
+
+async def test_legal_entities_need_a_level_of_their_own() -> None:
+    async with open_bench() as bench:
+        with pytest.raises(Refused):
+            await bench.verifier.register(bench.request(redirect=True, user_type="legal_entity"))
+        assert bench.fake.world.applicants == {}
+    async with open_bench(company_level="basic-kyb-level") as bench:
+        begun = await bench.verifier.register(bench.request(redirect=True, user_type="legal_entity"))
+        assert begun.status is S.FORM
+        assert bench.fake.world.named(OPERATION).level.kind == "company"
+
+
+async def test_a_level_that_is_not_there_is_our_mistake_and_the_doctor_finds_it() -> None:
+    async with open_bench(level="no-such-level") as bench:
+        with pytest.raises(NotConfigured):
+            await bench.verifier.register(bench.request())
+        with pytest.raises(NotConfigured, match="no-such-level"):
+            await bench.verifier.check()
+    async with open_bench() as bench:
+        await bench.verifier.check()
+
+
+@pytest.mark.parametrize("other", [{"token": "sbx:another"}, {"secret": "another"}])
+async def test_a_pair_that_is_not_taken_is_not_configured(bench: SumsubBench, other: dict[str, str]) -> None:
+    wrong = bench.made(**other)
+    for call in (wrong.register(bench.request()), wrong.find_check(OPERATION), wrong.check()):
+        with pytest.raises(NotConfigured, match="clock"):
+            await call
+
+
+async def test_a_clock_that_is_a_minute_wrong_is_told_as_such(bench: SumsubBench) -> None:
+    behind = bench.clock.now() - timedelta(seconds=62)
+    slow = VirtualClock(behind)
+    fake = FakeSumsub(bench.clock.now)
+    async with fake:
+        with pytest.raises(NotConfigured, match="clock"):
+            await SumsubBench(fake, slow).verifier.check()
+
+
+async def test_beyond_its_limits_nothing_is_done_and_it_says_for_how_long(bench: SumsubBench) -> None:
+    bench.fake.most["GET"] = 3
+    for _ in range(3):
+        await bench.verifier.find_check(OPERATION)
+    with pytest.raises(Unavailable) as busy:
+        await bench.verifier.find_check(OPERATION)
+    assert busy.value.retry_after == 5.0
+    assert not isinstance(busy.value, NoAnswer)
+    await bench.verifier.register(bench.request(redirect=True))  # writes are counted apart
+    await bench.clock.advance(5.0)
+    await bench.verifier.find_check(OPERATION)
+
+
+async def test_a_limit_in_the_middle_of_a_registration_is_repeated_from_there(bench: SumsubBench) -> None:
+    bench.fake.next(ProviderFault.BUSY, matching=ending("/idDoc"), retry_after=7)
+    with pytest.raises(OutcomeUnknown):
+        await bench.verifier.register(bench.request())
+    assert (await bench.verifier.register(bench.request())).status is S.PROCESSING
+    assert len(bench.fake.world.named(OPERATION).images) == 2
+
+
+async def test_a_restored_database_finds_its_checks_again(bench: SumsubBench) -> None:
+    """The notes are gone with the time since the copy: Sumsub knows the operation of every applicant."""
+    begun = await bench.verifier.register(bench.request(redirect=True))
+    forgetful = bench.made(storage=MemoryStorage(bench.clock))
+    state = await forgetful.check_state(begun.reference)
+    assert (state.status, state.reference) == (S.FORM, begun.reference)
+    bench.fake.decide(OPERATION, "GREEN")
+    found = await bench.made(storage=MemoryStorage(bench.clock)).find_check(OPERATION)
+    assert found is not None
+    assert found.status is S.VERIFIED
+
+
+async def test_an_applicant_that_was_taken_away_before_it_was_decided_failed(bench: SumsubBench) -> None:
+    """So the client may register anew, instead of waiting for ever."""
+    begun = await bench.verifier.register(bench.request())
+    bench.fake.world.named(OPERATION).deleted = True
+    assert (await bench.verifier.check_state(begun.reference)).status is S.FAILED
+    found = await bench.verifier.find_check(OPERATION)
+    assert found is not None
+    assert found.status is S.FAILED
+
+
+async def test_an_applicant_that_is_taken_away_after_it_was_approved_changes_nothing(bench: SumsubBench) -> None:
+    begun = await bench.verifier.register(bench.request())
+    bench.fake.decide(OPERATION, "GREEN")
+    await bench.verifier.check_state(begun.reference)
+    bench.fake.world.named(OPERATION).deleted = True
+    with pytest.raises(Refused):
+        await bench.verifier.check_state(begun.reference)
+
+
+async def test_no_broken_answer_to_a_look_says_anything(bench: SumsubBench) -> None:
+    begun = await bench.verifier.register(bench.request())
+    bench.fake.decide(OPERATION, "RED", "FINAL")
+    for fault in ProviderFault:
+        bench.fake.next(fault, always=True)
+        with pytest.raises((NoAnswer, NotConfigured, Unavailable)):
+            await bench.verifier.check_state(begun.reference)
+        bench.fake.recover()
+    assert (await bench.verifier.check_state(begun.reference)).status is S.FAILED
+
+
+async def test_nothing_of_the_person_is_remembered_or_told(bench: SumsubBench) -> None:
+    begun = await bench.verifier.register(bench.request(redirect=True))
+    told: list[str] = [repr(bench.verifier), repr(bench.http)]
+    for trouble in (ProviderFault.SERVER_ERROR, ProviderFault.BROKEN_JSON):
+        bench.fake.next(trouble, always=True)
+        with pytest.raises(Fault) as raised:
+            await bench.verifier.check_state(begun.reference)
+        told += [str(raised.value), repr(raised.value)]
+        bench.fake.recover()
+    async with bench.storage.unit() as unit:
+        told += [str(note.body) for note in await unit[ProviderNote].find(provider="sumsub")]
+    for hidden in (bench.phone.lstrip("+"), bench.email, *bench.secrets):
+        assert not any(hidden in text for text in told)
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    [
+        ("applicantReviewed", True),
+        ("applicantPending", True),
+        ("applicantOnHold", True),
+        ("applicantReset", True),
+        ("applicantDeleted", True),
+        ("applicantWorkflowCompleted", True),
+        ("applicantCreated", False),
+        ("applicantKytTxnApproved", False),
+    ],
+)
+async def test_only_notices_of_checks_name_one(bench: SumsubBench, kind: str, named: bool) -> None:
+    await bench.verifier.register(bench.request())
+    heard = await bench.verifier.hear(bench.fake.notice(OPERATION, kind))
+    assert [notice.operation for notice in heard.notices] == ([OPERATION] if named else [])
+    assert heard.status == 200
+
+
+async def test_only_the_sandbox_can_be_told_what_to_find() -> None:
+    async with open_bench(token="prd:token.of-tests") as bench:
+        assert not bench.made(token="prd:token.of-tests").is_sandbox
+        assert bench.verifier.is_sandbox
