@@ -53,6 +53,7 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
         "revoke": _W,
         "remit": _W,
         "find_remittance": _R,
+        "banks": _R,
         "hear": _R,
         "search_invoice": _R,
         "search_refund": _R,

@@ -66,6 +66,8 @@ from .mandates import ChargeStatus as ChargeStatus
 from .mandates import MandateBank as MandateBank
 from .mandates import MandateState as MandateState
 from .mandates import MandateStatus as MandateStatus
+from .members import BankListing as BankListing
+from .members import MemberBank as MemberBank
 from .notebook import Notebook as Notebook
 from .notebook import NumberedOperations as NumberedOperations
 from .notes import ProviderNote as ProviderNote

@@ -22,6 +22,7 @@ from .exchanges.progress import watch_exchange
 from .exchanges.return_progress import carry_return
 from .exchanges.return_steps import RETURN_EXCHANGE
 from .exchanges.steps import WATCH_EXCHANGE
+from .gateways.members import READ_MEMBERS, read_members
 from .gateways.news import HOLD, TELL, tell_accounts, tell_if_held
 from .kyc.uploads import TIDY_UPLOAD, tidy_upload
 from .ledger.ledger import EXTEND_CHAINS, extend_chains
@@ -85,6 +86,7 @@ JOB_KINDS = (
     JobKind(TIDY, tidy),
     JobKind(HOLD.kind, tell_if_held),
     JobKind(TELL, tell_accounts),
+    JobKind(READ_MEMBERS.kind, read_members),
     JobKind(EXTEND_CHAINS, extend_chains),
     JobKind(DAILY, open_daily),
     JobKind(SETTLE, settle),

@@ -8,8 +8,11 @@ from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso_or_none
 from ...core.domain.gateways.gateways import BY_HAND, GatewayStatus
 from ...core.usecases.gateways import gateways as usecases
+from ...core.usecases.gateways import news
 from ...core.usecases.gateways.gateways import ShownGateway
+from ...core.usecases.gateways.members import members_of
 from ...ports.bundle import Ports
+from ...ports.members import MemberBank
 from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house
@@ -45,6 +48,25 @@ def list_all(mode: str | None) -> Answer:
     rows = [gateway_document(shown) for shown in in_house(work)]
     titles = ("gateway_id", "mode", "payment_method", "status", "reason", "since")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
+
+
+@gateway.command("banks")
+@click.argument("gateway_id", metavar="ID")
+@answering
+def list_banks(gateway_id: str) -> Answer:
+    """The banks at which a gateway can pay people, for `client_bank_id` of exchanges: as its bank listed them of late.
+    Where it has not been asked yet, the worker asks it now."""
+
+    async def work(ports: Ports) -> tuple[MemberBank, ...] | None:
+        news.mode_of(ports, gateway_id)
+        found = await members_of(ports, ports.banks.named(gateway_id))
+        return None if found is None else found.banks
+
+    banks = in_house(work)
+    titles = ("id", "name", "bic")
+    rows = [{title: getattr(bank, title) for title in titles} for bank in banks or ()]
+    text = table(titles, [[row[title] for title in titles] for row in rows])
+    return Answer(document={"data": rows}, text="Not known (yet)." if banks is None else text)
 
 
 @gateway.command("set")

@@ -21,6 +21,7 @@ from ...ports.deposits import DepositWatcher
 from ...ports.files import FileStore, StoredFile
 from ...ports.kyc import Check, DocumentState, KycVerifier
 from ...ports.mandates import ChargeState, ChargeStatus, MandateBank, MandateState
+from ...ports.members import BankListing
 from ...ports.notices import Heard, Notices
 from ...ports.payouts import FindingSender, ListingSender, SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
@@ -41,6 +42,7 @@ _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
         MandateBank,
         RemittanceBank,
         ListingBank,
+        BankListing,
         Notices,
         SearchesInvoices,
         SearchesRefunds,

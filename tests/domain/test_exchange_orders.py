@@ -70,6 +70,7 @@ ROWS = [
     Row("connected", lambda good: replace(good, account=account(exchange=False)), (400, "FEATURE_NOT_ENABLED")),
     Row("direction is on", lambda good: replace(good, is_on=False), (503, "FEATURE_DISABLED")),
     Row("above zero", lambda good: with_order(good, amount_usdt="0.00000000"), (400, "INVALID_AMOUNT")),
+    Row("bank is known", lambda good: replace(good, members=frozenset({"bank1"})), INVALID),
     Row("client", lambda good: replace(good, client=None), (422, "CLIENT_NOT_REGISTERED")),
     Row("rate", lambda good: replace(good, quote=None), (502, "RATE_INVALID")),
     Row("bounds", lambda good: replace(good, quote=good.quote and CHEAP), (400, "AMOUNT_TOO_LOW")),

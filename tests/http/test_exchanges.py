@@ -209,7 +209,9 @@ ROWS = (
 
 
 def test_every_rule_of_the_domain_has_its_row() -> None:
-    assert [row.rule for row in ROWS][-len(RULES) :] == [rule.name for rule in RULES]
+    # What banks list is told in tests/usecases/test_members.py.
+    rules = [rule.name for rule in RULES if rule.name != "bank is known"]
+    assert [row.rule for row in ROWS][-len(rules) :] == rules
 
 
 @pytest.mark.parametrize("number", range(len(ROWS) + 1), ids=[*(row.rule for row in ROWS), "nothing is wrong"])

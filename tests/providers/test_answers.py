@@ -37,6 +37,7 @@ from cambist.ports.faults import Fault, OutcomeUnknown, Unavailable
 from cambist.ports.files import StoredFile
 from cambist.ports.kyc import Check, CheckNotice, CheckStatus
 from cambist.ports.mandates import Binding, ChargeState, ChargeStatus, MandateState, MandateStatus
+from cambist.ports.members import MemberBank
 from cambist.ports.notices import Heard
 from cambist.ports.payouts import SentTransfer, SignedTransfer, TransferState
 from cambist.ports.rates import RateQuote
@@ -85,6 +86,7 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("bank", "revoke"): None,
     ("bank", "remit"): REMITTANCE,
     ("bank", "find_remittance"): REMITTANCE,
+    ("bank", "banks"): [MemberBank(id="bank100000000004", name="Alfa", bic="044525593")],
     ("bank", "hear"): Heard(notices=(Notice(operation="pay_1"),), body=b"OK"),
     ("bank", "search_invoice"): INVOICE,
     ("bank", "search_refund"): REFUND,
@@ -108,7 +110,7 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("files", "remove"): None,
     **{(port, "check"): None for port in OPERATIONS},
 }
-LISTS = ("deposits", "refunds_since", "sent_since")
+LISTS = ("deposits", "refunds_since", "sent_since", "banks")
 UNSEEN = {"revoke", "cancel_invoice", "broadcast", "check", "stat", "remove"}
 MAY_BE_NONE = UNSEEN | {operation for _, operation in SOUND if operation.startswith(("find", "search"))}
 ALL = list(SOUND)

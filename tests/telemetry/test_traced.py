@@ -18,6 +18,7 @@ from cambist.ports.faults import Conflict, Fault, NotConfigured, NotSupported, O
 from cambist.ports.files import ElsewhereFiles, FileStore, UploadReceiver
 from cambist.ports.kyc import KycVerifier, NoAnswer, VerifierSimulator
 from cambist.ports.mandates import MandateBank, MandateSimulator
+from cambist.ports.members import BankListing
 from cambist.ports.notices import Notices
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from cambist.ports.payouts import FindingSender, ListingSender, SenderSimulator, UsdtSender
@@ -92,6 +93,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
         CancellingBank,
         BankSimulator,
         ListingBank,
+        BankListing,
         MandateBank,
         MandateSimulator,
         RemittanceBank,

@@ -58,6 +58,8 @@ class ExchangeCase(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode
     is_on: bool = True
     """Its direction, for all merchants."""
+    members: frozenset[str] | None = None
+    """The banks that clients can be paid at; None while that is not known."""
     client: Client | None = None
     """Of the phone, as a look at the verifier left it; None when there is none."""
     quote: ExchangeQuote | None = None
@@ -128,6 +130,12 @@ def _above_zero(case: ExchangeCase) -> None:
         raise Refusal("INVALID_AMOUNT", "amount_rub must be above zero")
 
 
+def _bank_is_known(case: ExchangeCase) -> None:
+    order = case.order
+    if isinstance(order, ExchangeOrder) and case.members is not None and order.client_bank_id not in case.members:
+        raise shape_error("client_bank_id", "is no bank that can be paid to")
+
+
 def _client(case: ExchangeCase) -> None:
     is_blocked = case.client is not None and case.client.blocked
     if is_blocked or not is_verified_for_tests(case.mode, case.order.client_phone):
@@ -168,6 +176,7 @@ RULES = (
     ExchangeRule("connected", Step.ORDER, _is_connected),
     ExchangeRule("direction is on", Step.ORDER, _direction_is_on),
     ExchangeRule("above zero", Step.ORDER, _above_zero),
+    ExchangeRule("bank is known", Step.ORDER, _bank_is_known),
     ExchangeRule("client", Step.CLIENT, _client),
     ExchangeRule("rate", Step.QUOTE, _rate),
     ExchangeRule("bounds", Step.QUOTE, _bounds),

@@ -11,6 +11,7 @@ from ...domain.accounts.accounts import Mode
 from ...domain.gateways.gateways import Gateway
 from ...domain.gateways.health import Seen
 from ...domain.operators.audit import ABSENT
+from ..gateways.members import Members, kept_members
 from ..gateways.watch import health_id
 from ..notice_addresses import last_heard
 
@@ -27,6 +28,8 @@ class KnownGateway(msgspec.Struct, frozen=True, kw_only=True):
     health: Seen
     last_notice: datetime | None = None
     """When its bank was last heard, of one that posts notices."""
+    members: Members | None = None
+    """The banks that it sends money to, as it last listed them; None: it never did."""
 
 
 async def known_gateways(ports: Ports, mode: Mode | None = None) -> list[KnownGateway]:
@@ -51,6 +54,7 @@ async def known_gateways(ports: Ports, mode: Mode | None = None) -> list[KnownGa
                 gateway=record or Gateway(id=name),
                 health=() if note is None else msgspec.json.decode(note.body, type=Seen),
                 last_notice=heard.get(name),
+                members=await kept_members(ports, name),
             )
         )
     return found

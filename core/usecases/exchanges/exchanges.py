@@ -38,6 +38,7 @@ from ...domain.money import Rub
 from ..accounts.accounts import find_account
 from ..causes import caused_id
 from ..gateways.gateways import first_open
+from ..gateways.members import known_members
 from ..idempotency import KEY_TAKEN, Lock, Made, once
 from ..kyc.gate import find_client, present_client
 from ..paging import Page, list_newest
@@ -88,7 +89,9 @@ async def create_exchange(ports: Ports, caller: Caller, key: str | None, read_or
 async def _judged(ports: Ports, caller: Caller, case: ExchangeCase) -> ExchangeCase:
     """The case with all that its rules look at, each looked at once nothing before it is refused. Raises: Refusal."""
     switch = await ports.storage.get(DirectionSwitch, case.direction)
-    case = msgspec.structs.replace(case, is_on=switch is None or switch.is_on)
+    pays_rub = case.direction is Direction.USDT_TO_RUB
+    members = await known_members(ports, case.mode) if pays_rub else None
+    case = msgspec.structs.replace(case, is_on=switch is None or switch.is_on, members=members)
     judge_exchange(case, Step.ORDER)
     client = await present_client(ports, caller, case.order.client_phone)
     case = msgspec.structs.replace(case, client=client)

@@ -19,6 +19,7 @@ from ...domain.exchanges.payouts import PartStatus, next_part, payout_parts
 from ...domain.money import Rub
 from ..forgotten import may_be_forgotten
 from ..gateways.gateways import first_open
+from ..gateways.members import reaches
 from ..gateways.watch import watched
 from ..ledger.ledger import post
 from ..operations import engine
@@ -83,11 +84,13 @@ def _remitting(ports: Ports, exchange: Exchange) -> list[RemittanceBank]:
 
 
 async def _open_bank(ports: Ports, exchange: Exchange) -> RemittanceBank:
-    """The first bank that sends money to people and whose gateway is not down, as for payments."""
+    """The first bank that sends money to people, to the client's bank as far as is known, and whose gateway is not
+    down, as for payments."""
     routes = _remitting(ports, exchange)
     if not routes:
         raise NotConfigured(f"no bank of {exchange.mode} mode sends money to people")
-    bank = await first_open(ports, routes, exchange.mode, exchange.account_id)
+    reaching = [bank for bank in routes if await reaches(ports, bank, exchange.client_bank_id or "")]
+    bank = await first_open(ports, reaching or routes, exchange.mode, exchange.account_id)
     if bank is None:
         raise Unavailable("every bank that sends money to people is out of service")
     return bank

@@ -11,6 +11,7 @@ from ....core.usecases.browse.timeline import Moment, read_acts
 from ....core.usecases.gateways.gateways import read_reason, read_status, set_gateway
 from ....ports.bundle import Ports
 from ..columns import Column
+from ..texts import moment
 from .kinds import MODE, Change, ConsoleAct, Doing, Entry, Kind, Wish
 
 _MINUTE = 60
@@ -53,10 +54,15 @@ def _facts(each: KnownGateway) -> list[tuple[str, Any]]:
         ("receivers know", gateway.announced),
         ("health", _health(each)),
         ("last notice", each.last_notice),
+        ("pays to", _pays_to(each)),
         ("place", f"{each.rank} of its mode"),
         ("mode", each.mode),
         ("gateway", each.id),
     ]
+
+
+def _pays_to(each: KnownGateway) -> str | None:
+    return None if each.members is None else f"{len(each.members.banks)} banks, listed {moment(each.members.read_at)}"
 
 
 def _minute(each: Minute) -> Moment:
