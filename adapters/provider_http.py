@@ -178,13 +178,19 @@ class ProviderHttp:
             theirs = parsedate_to_datetime(response.headers.get(hdrs.DATE, ""))
             self.clock_skew = (theirs - self._clock.now()).total_seconds()
 
+    def _context(self) -> ssl.SSLContext | bool:
+        """Without TLS none is made: the system's certificates take 60 ms of CPU to read."""
+        if self._tls is None and not self._base.startswith("https:"):
+            return True
+        return self._tls or _modern_tls()
+
     def _opened(self) -> aiohttp.ClientSession:
         if self._closed:
             raise Unavailable(f"{self.name}: closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
-                    ssl=self._tls or _modern_tls(), limit=_CONNECTIONS, keepalive_timeout=_IDLE_SECONDS
+                    ssl=self._context(), limit=_CONNECTIONS, keepalive_timeout=_IDLE_SECONDS
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=_TIMEOUT,
