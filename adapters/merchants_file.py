@@ -1,0 +1,38 @@
+"""Credentials of several merchants at one provider, from a TOML file
+(docs/adapters.md "Credentials of several merchants")."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ..ports.faults import NotConfigured
+
+_LARGEST = 1024 * 1024
+
+
+def read_merchants(name: str, path: Path, fields: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+    """The tables of the file, each by the id of an account, a shop or a terminal here; each has just these `fields`.
+
+    Raises: NotConfigured, which says where in the file, and quotes nothing of it but an owner's id.
+    """
+    named = f"{name}: the file of merchants"
+    try:
+        with path.open("rb") as file:
+            text = file.read(_LARGEST + 1)
+        tables = tomllib.loads(text.decode())
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotConfigured(f"{named} cannot be read: {type(error).__name__}") from None
+    except tomllib.TOMLDecodeError as error:
+        # Its message may quote a secret: only the place at its end is told.
+        _, at, place = str(error).rpartition("(at ")
+        raise NotConfigured(f"{named} is no TOML{f' (at {place}' if at else ''}") from None
+    if len(text) > _LARGEST:
+        raise NotConfigured(f"{named} is of a megabyte at most")
+    for owner, table in tables.items():
+        if not isinstance(table, dict) or set(table) != set(fields) or not all(map(_is_text, table.values())):
+            raise NotConfigured(f"{named}: [{owner[:64]}] must have the texts {', '.join(fields)}, and nothing else")
+    return tables
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= 1024 and value.isprintable()
