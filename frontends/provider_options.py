@@ -92,6 +92,16 @@ _ROWS: Mapping[str, tuple[Option, ...]] = {
         Option(name="address", read=read_provider_key, meaning="type of a proof of address (UTILITY_BILL)"),
         Option(name="url", read=read_address, meaning="where Sumsub is reached (https://api.sumsub.com)"),
     ),
+    "raiffeisen": (
+        Option(name="merchant_id", read=read_provider_key, meaning="the merchant's id in SBP, as its cabinet says"),
+        Option(name="secret_key", read=read_credential, secret=True, shown=None, meaning="the merchant's secret key"),
+        Option(name="merchants_file", read=read_path, shown=str, meaning="ids of merchants who have their own: TOML"),
+        Option(name="subscriptions", read=read_boolean, meaning="whether the bank has switched subscriptions on"),
+        Option(name="payout_account", read=read_provider_key, meaning="20 digits; none: pays nobody out"),
+        Option(name="payout_secret_key", read=read_credential, secret=True, shown=None, meaning="the key of payouts"),
+        Option(name="banks_file", read=read_path, shown=str, meaning="its aliases of receivers' banks: TOML"),
+        Option(name="url", read=read_address, meaning="in place of https://pay.raif.ru/api"),
+    ),
 }
 
 PROVIDER_OPTIONS: Mapping[str, Option] = {

@@ -88,8 +88,29 @@ def _sumsub(own: "ProviderSettings", tools: Tools) -> KycVerifier:
     )
 
 
+def _raiffeisen(own: "ProviderSettings", tools: Tools) -> Bank:
+    from ..adapters.bank.raiffeisen.adapter import RaiffeisenBank
+    from ..adapters.bank.raiffeisen.api import PRODUCTION
+    from ..adapters.bank.raiffeisen.merchants import Merchants, Pair, PayoutPair, read_pairs
+    from ..adapters.bank.raiffeisen.payouts import read_aliases
+
+    file, aliases, account = own.get("merchants_file"), own.get("banks_file"), own.get("payout_account")
+    has_own = file is None or own.get("merchant_id") is not None or own.get("secret_key") is not None
+    return RaiffeisenBank(
+        tools,
+        merchants=Merchants(
+            Pair(own.need("merchant_id"), own.need("secret_key")) if has_own else None,
+            {} if file is None else read_pairs(file),
+        ),
+        base_url=own.get("url", PRODUCTION),
+        payouts=None if account is None else PayoutPair.of_account(account, own.need("payout_secret_key")),
+        aliases=None if aliases is None else read_aliases(aliases),
+        subscriptions=own.get("subscriptions", False),
+    )
+
+
 SHIPPED: Mapping[str, Mapping[str, Shipped]] = {
-    "bank": {"yookassa": Shipped(make=_yookassa)},
+    "bank": {"yookassa": Shipped(make=_yookassa), "raiffeisen": Shipped(make=_raiffeisen)},
     "rates": {"rapira": Shipped(make=_rapira), "coingecko": Shipped(make=_coingecko)},
     "kyc": {"sumsub": Shipped(make=_sumsub)},
     "chain": {"nodes": Shipped(make=_nodes_chain, extra="chains")},

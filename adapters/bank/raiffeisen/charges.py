@@ -1,0 +1,144 @@
+"""Charges by subscriptions of Raiffeisenbank: orders of ours, paid without the payer."""
+
+from datetime import datetime
+
+from ....ports.bank import Transfer
+from ....ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.mandates import (
+    MANDATE_REVOKED,
+    ChargeRequest,
+    ChargeState,
+    ChargeStatus,
+    MandateStatus,
+)
+from .core import Page
+from .errors import BankRefused
+from .mandates import RaiffeisenMandates, token_of
+from .merchants import NAME, Reference, charge_page
+from .wire import (
+    INFO_MOST,
+    STATEMENT_MOST,
+    ChargeInfo,
+    charge_status,
+    kopecks,
+    mandate_status,
+    number_of,
+    roubles,
+    spelled,
+    with_zone,
+)
+
+_LOOK = 10.0
+"""Seconds: a charge that is declined is not told by a notice."""
+
+
+class RaiffeisenCharges(RaiffeisenMandates):
+    """The part that charges."""
+
+    async def charge(self, request: ChargeRequest) -> ChargeState:
+        """The bank is asked by our number before it is told, and after it said no. A repeat is of the subscription that
+        was charged, whichever it names."""
+        self._need_subscriptions()
+        order = await self._order_of(request)
+        found = await self._charged(order)
+        if found is not None:
+            return await self._charge_state(order, found)
+        mandate = Reference.read(request.reference)
+        if request.amount_kopecks <= 0:
+            raise Refused(f"{NAME}: a charge is of more than nothing", reason="amount")
+        if mandate.kind != "sub" or request.token != token_of(mandate.first):
+            raise Refused(f"{NAME}: no such mandate", reason="not_found")
+        if order.first != mandate.first:
+            raise Refused(f"{NAME}: the operation was sent to another mandate", reason="operation")
+        if await self._is_revoked(mandate):
+            return _revoked(order)
+        await self._notes.start(charge_page(order.second), Page(request.operation, reference=order.text))
+        body = {
+            "order": order.second,
+            "amount": roubles(request.amount_kopecks),
+            "currency": "RUB",
+            "additionalInfo": spelled(request.purpose, INFO_MOST),
+            "paymentDetails": spelled(request.purpose, STATEMENT_MOST),
+        }
+        path = ("sbp", "v1", "subscriptions", mandate.first, "orders")
+        try:
+            return await self._charge_state(
+                order, await self._api.send(self._whose(mandate), ChargeInfo, body, *path), after_write=True
+            )
+        except BankRefused as refusal:
+            return await self._after_refused_charge(order, refusal)
+
+    async def search_charge(self, request: ChargeRequest, since: datetime) -> ChargeState | None:  # noqa: ARG002 - by id
+        self._need_subscriptions()
+        order = await self._order_of(request)
+        found = await self._charged(order)
+        return None if found is None else await self._charge_state(order, found)
+
+    async def find_charge(self, operation: str) -> ChargeState | None:
+        raise NotSupported(f"{NAME}: {operation} is searched by its request")
+
+    async def _order_of(self, request: ChargeRequest) -> Reference:
+        number = number_of(request.operation)
+        page = await self._notes.read(charge_page(number))
+        if page is not None:
+            return Reference.read(page.reference)
+        mandate = Reference.read(request.reference)
+        return Reference("order", mandate.owner, mandate.first, number)
+
+    async def _charged(self, order: Reference) -> ChargeInfo | None:
+        path = ("sbp", "v1", "subscriptions", order.first, "orders", order.second)
+        return await self._api.ask(self._whose(order), ChargeInfo, *path)
+
+    async def _charge_state(self, order: Reference, said: ChargeInfo, *, after_write: bool = False) -> ChargeState:
+        """What the order says; of a paid one when, of a declined one why. Raises: as the questions about that; but
+        after the write itself it stands as under way where they have no answer."""
+        status = charge_status(said.payment_status)
+        try:
+            transfer = await self._charge_transfer(order, said) if status is ChargeStatus.PAID else None
+            failure = await self._why_declined(order) if status is ChargeStatus.FAILED else None
+        except Unavailable:
+            if not after_write:
+                raise
+            status, transfer, failure = ChargeStatus.PROCESSING, None, None
+        return ChargeState(
+            reference=order.text,
+            status=status,
+            failure=failure,
+            transfer=transfer,
+            check_after=_LOOK if status is ChargeStatus.PROCESSING else None,
+        )
+
+    async def _charge_transfer(self, order: Reference, said: ChargeInfo) -> Transfer:
+        """An order does not say when it was paid: its QR does, where that is its own."""
+        amount = kopecks(said.amount)
+        if not amount or amount < 0 or said.currency != "RUB":
+            raise Unavailable(f"{NAME}: a charge is shown without its money")
+        info = await self._payment(self._whose(order), said.qr_id) if said.qr_id else None
+        at = info.transaction_date if info is not None and info.order == order.second else None
+        moment = self._clock.now() if at is None else with_zone(at)
+        return Transfer(id=order.second, amount_kopecks=amount, at=moment)
+
+    async def _why_declined(self, order: Reference) -> str:
+        subscription = await self._subscription(self._whose(order), order.first)
+        is_over = subscription is None or mandate_status(subscription.status) is MandateStatus.ENDED
+        return MANDATE_REVOKED if is_over else "declined_by_bank"
+
+    async def _after_refused_charge(self, order: Reference, refusal: BankRefused) -> ChargeState:
+        """It was a repeat; the payer has unsubscribed; or there is no charge. Raises: OutcomeUnknown where that cannot
+        be told."""
+        try:
+            found = await self._charged(order)
+            if found is not None:
+                return await self._charge_state(order, found)
+            subscription = await self._subscription(self._whose(order), order.first)
+        except Unavailable:
+            raise OutcomeUnknown(f"{NAME}: a charge was refused, and may be a repeat") from None
+        if subscription is None:
+            raise Refused(str(refusal), reason="not_found")
+        if mandate_status(subscription.status) is MandateStatus.ENDED:
+            return _revoked(order)
+        raise refusal
+
+
+def _revoked(order: Reference) -> ChargeState:
+    return ChargeState(reference=order.text, status=ChargeStatus.FAILED, failure=MANDATE_REVOKED)

@@ -1,0 +1,103 @@
+"""What an answer of Raiffeisenbank means, by the code in its body before its HTTP status (docs/providers/raiffeisen.md
+"Errors"). The table is pure; the code alone goes into a fault, never the bank's message."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ....ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable
+from ...provider_http import Answer
+
+ALREADY_PAID = "ERROR.ORDER_NUMBER_ALREADY_REGISTERED"
+WRONG_STATUS = "ERROR.WRONG_QR_STATUS"
+
+_REASONS: Mapping[str, str] = {
+    "ERROR.INVALID_REQUEST": "invalid",
+    "ERROR.INVALID_ORDER": "invalid",
+    "ERROR.QR_EXPIRATION_DATE_NOT_VALID": "lifetime",
+    "ERROR.DYNAMIC_QR_WITHOUT_AMOUNT": "amount",
+    "ERROR.INVALID_PAYMENT_AMOUNT": "amount",
+    "ERROR.INVALID_REFUND_AMOUNT": "amount",
+    "ERROR.REFUND_INSUFFICIENT_FUNDS": "amount",
+    "ERROR.NOT_FOUND": "not_found",
+    "ERROR.REFUND_NOT_FOUND": "not_found",
+    "ORDER_NOT_FOUND": "not_found",
+    "ORDER_HAS_FINAL_STATUS": "state",
+    WRONG_STATUS: "state",
+    ALREADY_PAID: "state",
+    "RECEIPT_VALIDATION_FAILED": "receipt",
+}
+"""Nothing was done, for certain."""
+_NOT_CONFIGURED: Mapping[str, str] = {
+    "ERROR.MERCHANT_NOT_REGISTERED": "it knows no such merchant id",
+    "ERROR.SBP_MERCHANT_ID_IS_MISSING": "it was given no merchant id",
+    "ERROR.ACCOUNT_IS_NOT_REGISTERED": "the account is not registered there",
+}
+_WAITING = ("INSUFFICIENT_FUNDS", "LIMIT")
+"""In the code of a payout that was not carried out: our own money or a receiver's day is at its end. It goes later."""
+_CODE = re.compile(r"[A-Z][A-Z0-9_.]{0,79}\Z")
+
+
+class BankRefused(Refused):
+    """The bank refused, for certain, and named why."""
+
+    def __init__(self, name: str, code: str, reason: str) -> None:
+        super().__init__(f"{name}: refused with {code}", reason=reason)
+        self.code = code
+
+
+class _Coded(msgspec.Struct):
+    code: str | None = None
+
+
+def code_of(answer: Answer) -> str | None:
+    """The code that the answer's body names; None: it names none, or SUCCESS."""
+    try:
+        code = msgspec.json.decode(answer.body, type=_Coded).code
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    return code if code != "SUCCESS" and code is not None and _CODE.match(code) else None
+
+
+def is_good(answer: Answer, code: str | None) -> bool:
+    return code is None and 200 <= answer.status < 300
+
+
+def is_absence(code: str | None) -> bool:
+    """Whether a question was answered by: there is none. A 404 without a code says nothing of what was asked for."""
+    return code is not None and code.endswith("NOT_FOUND") and "MERCHANT" not in code
+
+
+def of_question(answer: Answer, code: str | None) -> Fault:
+    """Why a question was not answered."""
+    return _of_both(answer, code) or Unavailable(f"{answer.name}: no answer to a question ({_shown(answer, code)})")
+
+
+def of_write(answer: Answer, code: str | None, *, payout: bool = False) -> Fault:
+    """What an answer that is not good means to what was to be done."""
+    clear = _of_both(answer, code)
+    if clear is not None:
+        return clear
+    if code is not None and payout and any(word in code for word in _WAITING):
+        return Unavailable(f"{answer.name}: not now ({code})", retry_after=3600)
+    if code is not None and (code in _REASONS or 400 <= answer.status < 500):
+        return BankRefused(answer.name, code, _REASONS.get(code, "unknown"))
+    return OutcomeUnknown(f"{answer.name}: no clear answer ({_shown(answer, code)})")
+
+
+def _of_both(answer: Answer, code: str | None) -> Fault | None:
+    if code is not None and code in _NOT_CONFIGURED:
+        return NotConfigured(f"{answer.name}: {_NOT_CONFIGURED[code]}")
+    if code in _REASONS:
+        return None
+    if answer.status in (401, 403):
+        return NotConfigured(f"{answer.name}: the secret key is not taken")
+    if answer.status == 429:
+        return Unavailable(f"{answer.name}: too many requests", retry_after=answer.retry_after())
+    return None
+
+
+def _shown(answer: Answer, code: str | None) -> Any:
+    return answer.status if code is None else f"{answer.status} {code}"

@@ -1,0 +1,232 @@
+"""What goes over the wire to Raiffeisenbank and comes back: the JSON of its answers, and tables from its words to the
+port's. Pure; which fact is from where, docs/providers/raiffeisen.md "Where the wire facts are from" says."""
+
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal, localcontext
+from typing import Any
+from unicodedata import normalize
+
+import msgspec
+
+from ....ports.bank import InvoiceStatus, RefundStatus
+from ....ports.mandates import ChargeStatus, MandateStatus
+from ....ports.operations import short_operation
+from ....ports.remittances import RemittanceStatus
+
+MOSCOW = timezone(timedelta(hours=3))
+"""Of moments that name no zone; and how the bank writes its own."""
+
+_ORDER = re.compile(r"[A-Za-z0-9_.-]{1,40}\Z")
+_RUB = "RUB"
+
+STATEMENT_MOST = 185
+"""Characters of `paymentDetails` of a payment, and of a subscription's purpose."""
+INFO_MOST = 140
+"""Characters of `additionalInfo`, and of `paymentDetails` of money that leaves."""
+
+_SPELLED = str.maketrans(
+    {"Ё": "Е", "ё": "е", "«": '"', "»": '"', "“": '"', "”": '"', "„": '"', "’": "'", "‘": "'"}
+    | dict.fromkeys("–—−‑", "-")
+    | {"…": "...", "₽": "руб.", "\u00a0": " ", "\t": " ", "\n": " "}
+)
+"""How the bank's alphabet spells what it lacks."""
+
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+class Qr(msgspec.Struct, frozen=True, rename="camel"):
+    """A registered QR."""
+
+    qr_id: str
+    payload: str
+    qr_status: str = ""
+    """Not said by answers of registration of the first version."""
+
+
+class QrState(msgspec.Struct, frozen=True, rename="camel"):
+    """How a registered QR stands."""
+
+    qr_id: str
+    qr_status: str
+    payload: str
+
+
+class PaymentInfo(msgspec.Struct, frozen=True, rename="camel"):
+    """What came by a QR."""
+
+    payment_status: str
+    qr_id: str
+    order: str
+    amount: Decimal | None = None
+    currency: str = _RUB
+    transaction_date: datetime | None = None
+    qr_expiration_date: datetime | None = None
+
+
+class Named(msgspec.Struct, frozen=True):
+    """What an answer names by its id alone."""
+
+    id: str
+
+
+class Order(msgspec.Struct, frozen=True):
+    """An order, looked up by its number."""
+
+    id: str
+    qr: Named
+
+
+class RefundInfo(msgspec.Struct, frozen=True, rename="camel"):
+    refund_status: str
+    amount: Decimal
+
+
+class SubscriptionQr(msgspec.Struct, frozen=True):
+    id: str
+    payload: str
+
+
+class Subscription(msgspec.Struct, frozen=True):
+    id: str
+    status: str
+    qr: SubscriptionQr
+
+
+class ChargeInfo(msgspec.Struct, frozen=True, rename="camel"):
+    """A payment of a subscription."""
+
+    order: str
+    payment_status: str
+    amount: Decimal
+    qr_id: str | None = None
+    currency: str = _RUB
+
+
+class PayoutStatus(msgspec.Struct, frozen=True, rename="camel"):
+    value: str
+    decline_reason: str | None = None
+
+
+class PayoutParams(msgspec.Struct, frozen=True, rename="camel"):
+    phone: str
+    bank_alias: str
+
+    def __repr__(self) -> str:
+        return "<receiver of a payout>"
+
+
+class Payout(msgspec.Struct, frozen=True, rename="camel"):
+    id: str
+    amount: Decimal
+    payout_params: PayoutParams
+    status: PayoutStatus
+
+
+class PayoutBank(msgspec.Struct, frozen=True):
+    alias: str
+    name: str
+
+
+_QR_STATUSES: Mapping[str, InvoiceStatus] = {
+    "NEW": InvoiceStatus.OPEN,
+    "INACTIVE": InvoiceStatus.OPEN,
+    "IN_PROGRESS": InvoiceStatus.PROCESSING,
+    "PAID": InvoiceStatus.PROCESSING,  # its money is about to be shown
+    "EXPIRED": InvoiceStatus.EXPIRED,
+    "CANCELLED": InvoiceStatus.CANCELLED,
+}
+_OVER = (InvoiceStatus.EXPIRED, InvoiceStatus.CANCELLED)
+
+_REFUNDS: Mapping[str, RefundStatus] = {"COMPLETED": RefundStatus.DONE, "DECLINED": RefundStatus.FAILED}
+_CHARGES: Mapping[str, ChargeStatus] = {"SUCCESS": ChargeStatus.PAID, "DECLINED": ChargeStatus.FAILED}
+_PAYOUTS: Mapping[str, RemittanceStatus] = {"COMPLETED": RemittanceStatus.DONE, "DECLINED": RemittanceStatus.FAILED}
+_MANDATES: Mapping[str, MandateStatus] = {
+    "INACTIVE": MandateStatus.OPEN,
+    "SUBSCRIBED": MandateStatus.ACTIVE,
+    "UNSUBSCRIBED": MandateStatus.ENDED,
+}
+
+
+def settled_by_payment(payment_status: str) -> InvoiceStatus | None:
+    """What the payment alone says of an invoice; None: its QR has to be asked. A payment that was declined may be
+    tried again as long as the QR can be paid."""
+    if payment_status == "SUCCESS":
+        return InvoiceStatus.PAID
+    return None if payment_status in ("NO_INFO", "DECLINED") else InvoiceStatus.PROCESSING
+
+
+def settled_by_qr(payment_status: str, qr_status: str) -> InvoiceStatus:
+    """What payment and QR say of an invoice that no money came for."""
+    status = _QR_STATUSES.get(qr_status, InvoiceStatus.PROCESSING)
+    return InvoiceStatus.FAILED if payment_status == "DECLINED" and status in _OVER else status
+
+
+def refund_status(said: str) -> RefundStatus:
+    """What is not known is under way."""
+    return _REFUNDS.get(said, RefundStatus.PROCESSING)
+
+
+def charge_status(said: str) -> ChargeStatus:
+    """What is not known is under way."""
+    return _CHARGES.get(said, ChargeStatus.PROCESSING)
+
+
+def payout_status(said: str) -> RemittanceStatus:
+    """What is not known is under way."""
+    return _PAYOUTS.get(said, RemittanceStatus.PROCESSING)
+
+
+def mandate_status(said: str) -> MandateStatus:
+    """What is not known is open: it cannot be charged."""
+    return _MANDATES.get(said, MandateStatus.OPEN)
+
+
+def encoded(body: Mapping[str, Any]) -> bytes:
+    """The JSON of a request, amounts as numbers with two digits; what is None is left out."""
+    return _encoder.encode({name: value for name, value in body.items() if value is not None})
+
+
+def roubles(kopecks: int) -> Decimal:
+    return Decimal(kopecks).scaleb(-2)
+
+
+def kopecks(amount: Decimal) -> int | None:
+    """None: it is no amount of whole kopecks."""
+    if not amount.is_finite() or not -20 <= amount.adjusted() <= 15:
+        return None
+    with localcontext(prec=40):
+        exact = amount.scaleb(2)
+        return int(exact) if exact == exact.to_integral_value() else None
+
+
+def wire_moment(moment: datetime) -> str:
+    """As the bank wants it: seconds, with an offset. What is less than a second is rounded up."""
+    local = moment.astimezone(MOSCOW)
+    whole = local.replace(microsecond=0)
+    return (whole if whole == local else whole + timedelta(seconds=1)).isoformat()
+
+
+def with_zone(moment: datetime) -> datetime:
+    """The bank's moments are Moscow's where they name no zone."""
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=MOSCOW)
+
+
+def number_of(operation: str) -> str:
+    """The number that the bank knows an order or a refund of ours by: the operation id, or a digest of one that the
+    bank does not take as it is."""
+    return operation if _ORDER.match(operation) else short_operation(operation)
+
+
+def spelled(text: str, most: int) -> str | None:
+    """The text in the bank's alphabet (ASCII, Russian letters without Ё, №), cut; None: nothing is left of it."""
+    kept = "".join(
+        letter if _is_allowed(letter) else "".join(filter(_is_allowed, normalize("NFKD", letter)))
+        for letter in text.translate(_SPELLED)
+    )
+    return " ".join(kept.split())[:most].rstrip() or None
+
+
+def _is_allowed(letter: str) -> bool:
+    return " " <= letter <= "~" or "А" <= letter <= "я" or letter == "№"

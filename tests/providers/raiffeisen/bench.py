@@ -1,0 +1,110 @@
+"""The adapter over the fake of Raiffeisenbank, and a hand on both."""
+
+from datetime import timedelta
+from typing import cast
+
+import cambist
+from cambist.adapters.bank.raiffeisen.adapter import RaiffeisenBank
+from cambist.adapters.bank.raiffeisen.merchants import NAME, Merchants, Pair, PayoutPair
+from cambist.adapters.bank.raiffeisen.wire import number_of
+from cambist.adapters.ids import SeededIds
+from cambist.adapters.storage.memory.memory import MemoryStorage
+from cambist.conformance import BankBench
+from cambist.ports import Clock, FileStore, InboundNotice, Invoice, ProviderNote, short_operation
+from cambist.testing import ProviderFault, ProviderRequest
+from tests.providers.raiffeisen.fake import Raiffeisen
+from tests.providers.raiffeisen.fake_rules import ACCOUNT, MERCHANT, PAYOUT_SECRET, SECRET
+
+
+def new_tools(clock: Clock) -> cambist.Tools:
+    """An empty storage in memory."""
+    return cambist.Tools(
+        storage=MemoryStorage(clock),
+        clock=clock,
+        ids=SeededIds(),
+        base_url="https://pay.merchant.example",
+        mode="live",
+        files=cast("FileStore", None),  # no bank reads any
+    )
+
+
+def adapter(tools: cambist.Tools, books: Raiffeisen) -> RaiffeisenBank:
+    """An adapter that can do everything, for one merchant."""
+    return RaiffeisenBank(
+        tools,
+        merchants=Merchants(Pair(MERCHANT, SECRET), {}),
+        base_url=f"{books.url}/api",
+        payouts=PayoutPair(ACCOUNT, PAYOUT_SECRET),
+        subscriptions=True,
+    )
+
+
+def arrived(posted: tuple[bytes, dict[str, str]]) -> InboundNotice:
+    """What was posted, as it reaches the adapter."""
+    body, headers = posted
+    lower = {name.lower(): value for name, value in headers.items()}
+    return InboundNotice(headers=lower, body=body, query={}, address="193.28.44.23")
+
+
+class RaiffeisenBench(BankBench):
+    """The bank tells no reason of a decline, no refusal of a subscription, and no mandate that is lost for a while."""
+
+    secrets = (SECRET, PAYOUT_SECRET)
+    bank_id = "bank100000000007"
+    asks_to_revoke = False
+
+    def __init__(self, tools: cambist.Tools, books: Raiffeisen) -> None:
+        self.tools = tools
+        self.provider = self.books = books
+        self.banks: list[RaiffeisenBank] = []
+        self.bank = self.another()
+
+    def another(self) -> RaiffeisenBank:
+        self.banks.append(adapter(self.tools, self.books))
+        return self.banks[-1]
+
+    async def lose_next_answer(self, *, done: bool) -> None:
+        """Our HTTP client sends a DELETE once more by itself where it finds no answer: that one is lost, too."""
+        await super().lose_next_answer(done=done)
+        lost = ProviderFault.LOST_AFTER if done else ProviderFault.LOST_BEFORE
+        self.books.next(lost, matching=self._is_sent_again)
+
+    def _is_sent_again(self, request: ProviderRequest) -> bool:
+        before = [(each.method, each.path) for each in self.books.requests][:-1]
+        return request.method == "DELETE" and before[-1:] == [(request.method, request.path)]
+
+    async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:
+        qr = self.books.qrs[invoice.reference.split("/")[2]]
+        assert qr["amount"] * 100 == kopecks, "a dynamic QR is paid with what it says"
+        self.books.pay(qr["qrId"])
+
+    async def notice(self, operation: str) -> InboundNotice:
+        return arrived(self.books.notice(number_of(operation)))
+
+    async def forget(self) -> None:
+        async with self.tools.storage.unit() as unit:
+            for note in await unit[ProviderNote].find(provider=NAME):
+                unit[ProviderNote].remove(note)
+            await unit.commit()
+
+    async def pass_time(self, span: timedelta) -> None:
+        """The bank keeps its numbers for ever."""
+
+    async def finish_refunds(self) -> None:
+        self.books.finish()
+
+    async def fail_next_refund(self) -> None:
+        self.books.next_refund = "DECLINED"
+
+    async def confirm(self, operation: str) -> None:
+        self.books.subscribe(short_operation(operation))
+
+    async def finish_charges(self) -> None:
+        self.books.finish()
+
+    async def finish_remittances(self) -> None:
+        self.books.finish()
+
+    async def remitted(self) -> int:
+        ended = [each for each in self.books.payouts.values() if each["end"]["value"] != "DECLINED"]
+        return sum(int(each["amount"] * 100) for each in ended)
