@@ -24,6 +24,7 @@ _PEPPER = re.compile(r"(?:[0-9a-fA-F]{2}){32,128}\Z")
 _PROVIDER_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
 _SECRET = re.compile(r"[!-~]{1,1024}\Z")
 _COUNTRY = re.compile(r"[A-Z]{3}\Z")
+_EXTENDED_KEY = re.compile(r"[a-z]p(?:ub|rv)[1-9A-HJ-NP-Za-km-z]{90,120}\Z")
 _HOST = re.compile(r"[A-Za-z0-9._:-]{1,255}\Z")
 _POSTGRES = ("postgresql", "postgres", "postgresql+asyncpg")
 _REDIS = ("redis", "rediss", "unix")
@@ -208,6 +209,13 @@ def read_country(raw: Any) -> str:
     """A country by ISO 3166-1 alpha-3."""
     if not _COUNTRY.match(read_text(raw)):
         raise ValueError("must be a country in three capital letters, such as RUS")
+    return str(raw)
+
+
+def read_extended_key(raw: Any) -> str:
+    """The adapter says whether it is the right one."""
+    if not _EXTENDED_KEY.match(read_text(raw)):
+        raise ValueError("must be an extended public key: xpub and some hundred letters and digits")
     return str(raw)
 
 

@@ -14,6 +14,7 @@ from .option_readers import (
     read_choice,
     read_country,
     read_credential,
+    read_extended_key,
     read_label,
     read_nodes,
     read_path,
@@ -49,7 +50,7 @@ _ROWS: Mapping[str, tuple[Option, ...]] = {
     "deposit": (
         Option(
             name="xpub_tron",
-            read=read_provider_key,
+            read=read_extended_key,
             secret=True,
             shown=None,
             meaning="the xpub of the wallet's account on TRON (m/44'/195'/0'), to whose addresses clients send USDT",

@@ -178,11 +178,12 @@ async def exchange_terminal(house: TestHouse, account_id: str, kind: str = "exch
 
 @asynccontextmanager
 async def open_exchange(**settings: Any) -> AsyncIterator[Exchange]:
-    """A house in memory with such a merchant."""
+    """A house in memory with such a merchant, and a simulated chain, unless the settings name another."""
     async with open_test_house(**settings) as house:
         script = ChainScript()
-        chain = SimulatedChain(house.ports.storage, house.clock, script=script)
-        house.ports = msgspec.structs.replace(house.ports, chain=chain)
+        if "chain" not in settings:
+            chain = SimulatedChain(house.ports.storage, house.clock, script=script)
+            house.ports = msgspec.structs.replace(house.ports, chain=chain)
         method_id = await exchange_terminal(house, house.account.account_id)
         await run_due(house.ports)
         yield Exchange(house, Merchant(house.account, method_id), script)

@@ -17,7 +17,7 @@ STRANGE = "0x00000000000000000000000000000000000fa1ce"
 _PAYER = "0x00000000000000000000000000000000000ba7c4"
 _RICH = 1 << 200
 _START = datetime(2026, 8, 8, 12, tzinfo=UTC)
-_GAS = hex(3_000_000)
+_GAS = hex(25_000_000)
 _PACE = 6
 """Seconds from block to block, and for the watchers more than they take a look for the present."""
 SOMEBODY = bytes.fromhex("00112233445566778899aabbccddeeff00112233")
@@ -29,9 +29,13 @@ Move = tuple[bytes, int]
 class ChainWorld:
     """The nodes, and the clock that goes on with their blocks."""
 
-    def __init__(self, nodes: Mapping[Network, Anvil]) -> None:
+    def __init__(self, nodes: Mapping[Network, Anvil], start: datetime) -> None:
         self.nodes = nodes
-        self.clock = VirtualClock(_START)
+        self.clock = VirtualClock(start)
+
+    def join(self, clock: VirtualClock) -> None:
+        """Go on by this clock."""
+        self.clock = clock
 
     def renewed(self) -> "ChainWorld":
         """The same for another test: a clock that nobody waits by, and a new block everywhere."""
@@ -89,14 +93,16 @@ def furnish(node: Anvil, chain: Chain) -> None:
 
 
 @contextmanager
-def chain_world(folder: Path, networks: Sequence[Network] = tuple(Network)) -> Iterator[ChainWorld]:
-    """A world of these networks; nothing of it is left behind."""
+def chain_world(
+    folder: Path, networks: Sequence[Network] = tuple(Network), start: datetime = _START
+) -> Iterator[ChainWorld]:
+    """A world of these networks at this moment; nothing of it is left behind."""
     with ExitStack() as stack:
         nodes = {}
         for network in networks:
             chain = CHAINS[network]
-            nodes[network] = stack.enter_context(anvil(chain.chain_id, folder, int(_START.timestamp()) - 1000))
+            nodes[network] = stack.enter_context(anvil(chain.chain_id, folder, int(start.timestamp()) - 1000))
             furnish(nodes[network], chain)
-        world = ChainWorld(nodes)
+        world = ChainWorld(nodes, start)
         world._mine(4)
         yield world

@@ -175,7 +175,8 @@ class TestReading:
             "vault_key": f"2:{KEY},1:{OTHER_KEY}",
             "vault_pepper": PEPPER,
             **{name: f"{name}-hunter2" for name, option in PROVIDER_OPTIONS.items() if option.secret},
-            **{f"{network}_nodes": "https://hunter2@node.example" for network in ("tron", "evm", "bsc")},
+            **{f"{network}_nodes": "https://hunter2@node.example/jsonrpc" for network in ("tron", "evm", "bsc")},
+            "deposit_xpub_tron": f"xpub{'hunter2' * 15}",
         }
         assert set(values) == {name for name, option in ALL_OPTIONS.items() if option.secret}
         for name, value in values.items():

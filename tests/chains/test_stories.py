@@ -1,0 +1,171 @@
+"""Whole houses on real nodes, wired by their settings: an exchange through a block that is taken back and a node that
+starts again, and delivery proofs on each network, as a merchant sees them over HTTP."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.deposits.nodes import NodesDeposits
+from cambist.adapters.nodes.networks import CHAINS
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.kyc.clients import Client, KycStatus
+from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.kyc.gate import client_id
+from cambist.core.usecases.sealed import client_phone_place
+from cambist.ports.chain import Network
+from tests.chains.benches import KEY, XPUB
+from tests.chains.fronts import Front, TronFront
+from tests.chains.world import SOMEBODY, ChainWorld, chain_world
+from tests.houses import TestHouse, open_test_house
+from tests.proof_kit import CREDIT, open_exchange
+
+TRON = Network.TRON
+PHONE = "+79001234567"
+USDT = 10**8
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[ChainWorld]:
+    """Of the time of houses."""
+    with chain_world(tmp_path, [TRON], VirtualClock().now()) as made:
+        yield made
+
+
+class Exchanging:
+    """A house of live mode whose deposits are on a real node, and a client who is known."""
+
+    def __init__(self, house: TestHouse, world: ChainWorld) -> None:
+        self.house, self.world = house, world
+
+    async def post(self, amount: str) -> dict[str, Any]:
+        body = {"amount_usdt": amount, "client_phone": PHONE, "client_bank_id": "bank100000000004"}
+        headers = self.house.headers("live", Idempotency_Key=str(uuid4()))
+        response = await self.house.http.post("/api/v1/exchanges", json=body, headers=headers)
+        assert response.status_code == 201, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    async def status(self, exchange_id: str) -> str:
+        response = await self.house.get(f"/exchanges/{exchange_id}", mode="live")
+        return str(response.json()["status"])
+
+    def send(self, made: dict[str, Any], usdt: int) -> str:
+        """The client's transaction, not in a block yet."""
+        payload = CHAINS[TRON].spelling.read(made["crypto_deposit_address"])
+        return self.world.pay(TRON, (payload, usdt * USDT))
+
+    async def work(self, seconds: int, *, mining: bool = True) -> None:
+        """Time passes, blocks are made, and what is due is done."""
+        for _ in range(seconds // 6):
+            await self.world.mine() if mining else await self.house.clock.advance(6)
+            await run_due(self.house.ports)
+
+
+@pytest.fixture
+async def exchanging(world: ChainWorld) -> AsyncIterator[Exchanging]:
+    async with TronFront(world.nodes[TRON], key=KEY) as front:
+        providers = {"tron_nodes": (front.address,), "deposit_xpub_tron": XPUB}
+        async with open_test_house(deposits="tron", providers=providers) as house:
+            world.join(house.clock)
+            await set_settings(house.ports, house.account.account_id, {"exchange": "true"})
+            await add_client(house)
+            yield Exchanging(house, world)
+
+
+async def add_client(house: TestHouse) -> None:
+    record_id, now = str(uuid4()), house.clock.now()
+    async with house.ports.storage.unit() as unit:
+        unit[Client].add(
+            Client(
+                id=record_id,
+                account_id=house.account.account_id,
+                mode=Mode.LIVE,
+                phone=house.ports.vault.seal(PHONE.encode(), client_phone_place(record_id)),
+                phone_digest=client_id(house.ports, house.account.account_id, Mode.LIVE, PHONE),
+                kyc=KycStatus.VERIFIED,
+                created_at=now,
+                updated_at=now,
+                verified_at=now,
+            )
+        )
+        await unit.commit()
+
+
+async def test_an_exchange_in_two_parts_through_a_reorg_and_a_node_that_starts_again(exchanging: Exchanging) -> None:
+    """At the end the house holds the books against the objects."""
+    world = exchanging.world
+    made = await exchanging.post("100")
+    assert made["crypto_deposit_address"] == "TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6", "the wallet's first"
+    tx_hash = exchanging.send(made, 40)
+    await exchanging.work(12)
+    assert await exchanging.status(made["id"]) == "awaiting_usdt", "it is in a block, and not final"
+    raw = world.nodes[TRON].ask("eth_getRawTransactionByHash", f"0x{tx_hash}")
+    await world.take_back(TRON, 2)
+    await exchanging.work(60)
+    assert await exchanging.status(made["id"]) == "awaiting_usdt", "its block was taken back"
+    world.nodes[TRON].ask("eth_sendRawTransaction", raw)
+    await exchanging.work(30)
+    assert await exchanging.status(made["id"]) == "partial"
+    exchanging.send(made, 60)
+    await world.mine()
+    world.nodes[TRON].stop()
+    await exchanging.work(60, mining=False)
+    assert await exchanging.status(made["id"]) == "partial"
+    world.nodes[TRON].start()
+    await exchanging.work(90)
+    assert await exchanging.status(made["id"]) == "completed"
+    [told] = [body for body in exchanging.house.postman.bodies if body.get("exchange_id") == made["id"]]
+    assert (told["status"], told["amount_usdt_received"]) == ("completed", "100.00000000")
+
+
+async def test_without_a_node_no_exchange_expires_and_none_is_made(exchanging: Exchanging) -> None:
+    """Only what was seen may expire one: the client may have paid in time."""
+    made = await exchanging.post("100")
+    exchanging.send(made, 100)
+    await exchanging.world.mine()
+    exchanging.world.nodes[TRON].stop()
+    await exchanging.work(1200, mining=False)
+    assert await exchanging.status(made["id"]) == "awaiting_usdt"
+    headers = exchanging.house.headers("live", Idempotency_Key=str(uuid4()))
+    body = {"amount_usdt": "100", "client_phone": PHONE, "client_bank_id": "bank100000000004"}
+    refused = await exchanging.house.http.post("/api/v1/exchanges", json=body, headers=headers)
+    assert refused.json()["error"]["code"] in ("EXCHANGE_IN_PROGRESS", "PROVIDER_UNAVAILABLE")
+    exchanging.world.nodes[TRON].start()
+    await exchanging.work(120)
+    assert await exchanging.status(made["id"]) == "completed", "it was paid in time"
+
+
+async def test_addresses_outlive_the_process(exchanging: Exchanging) -> None:
+    first = await exchanging.post("100")
+    watcher = exchanging.house.ports.deposits.of_mode("live")
+    assert isinstance(watcher, NodesDeposits)
+    assert watcher.name == "tron"
+    assert await watcher.address(first["id"]) == first["crypto_deposit_address"]
+
+
+@pytest.mark.parametrize(("named", "network"), [("TRC20", TRON), ("ERC20", Network.ETHEREUM), ("BEP20", Network.BSC)])
+async def test_a_delivery_proof_is_confirmed(tmp_path: Path, named: str, network: Network) -> None:
+    """When it is final, and not before."""
+    setting = {TRON: "tron_nodes", Network.ETHEREUM: "evm_nodes", Network.BSC: "bsc_nodes"}[network]
+    async with AsyncExitStack() as stack:
+        world = stack.enter_context(chain_world(tmp_path, [network], VirtualClock().now()))
+        kind = TronFront if network is TRON else Front
+        front = await stack.enter_async_context(kind(world.nodes[network], key=KEY))
+        exchange = await stack.enter_async_context(open_exchange(chain="nodes", providers={setting: (front.address,)}))
+        world.join(exchange.house.clock)
+        payment_id = await exchange.settled()
+        tx_hash = world.pay(network, (SOMEBODY, CREDIT.units))
+        await world.mine()
+        await exchange.submit(payment_id, tx_hash, named)
+        await exchange.house.work()
+        assert (await exchange.status(payment_id))[0] != "confirmed"
+        for _ in range(40):
+            await world.mine()
+            await run_due(exchange.house.ports)
+        assert await exchange.status(payment_id) == ("confirmed", None)
