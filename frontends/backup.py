@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -19,14 +20,17 @@ from ..core.domain.errors import Refusal
 from ..core.domain.installation import Because
 from ..core.usecases.chains import present_head
 from ..core.usecases.holding import hold
+from ..core.usecases.installation.backups import note_backup
 from ..core.usecases.ledger.check import LedgerReport, verify_ledger
 from ..core.usecases.operators.reseal import SealReport, inspect_seals
-from ..ports.faults import Refused, Unavailable
+from ..ports.faults import Refused, Unavailable, Unreadable
 from .compose import open_house, system_clock
 from .maintenance import close_sqlite_log, copy_database, database_facts, dump_postgres, is_postgres
 from .settings import Settings
 
 DATABASE, DUMP, UPLOADS, MANIFEST = "cambist.db", "cambist.dump", "uploads", "backup.json"
+log = logging.getLogger("cambist.backup")
+
 _UPLOAD = re.compile(r"[0-9a-f]{64}\Z")
 
 Progress = Callable[[str], None]
@@ -108,7 +112,18 @@ async def back_up(settings: Settings, target: Path, progress: Progress) -> Backu
         shutil.rmtree(draft, ignore_errors=True)
         raise
     sync(target.parent)
+    if made.is_sound:
+        await _noted(settings, began)
     return made
+
+
+async def _noted(settings: Settings, began: datetime) -> None:
+    """A backup that cannot be noted is one all the same; it alarms."""
+    try:
+        async with open_house(settings, patient=True) as house:
+            await note_backup(house.ports, began)
+    except (Unavailable, Unreadable) as fault:
+        log.warning("the backup could not be noted in the database: %s", fault)
 
 
 async def _verified(settings: Settings, database: Path, as_of: datetime) -> tuple[LedgerReport, SealReport]:

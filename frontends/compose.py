@@ -136,6 +136,7 @@ async def open_house(
             queue=queue,
             vault=vault,
             urls=urls,
+            alarms=providers.alarms(),
             four_eyes=FourEyes(
                 acts=frozenset(settings.four_eyes),
                 refund_above=settings.four_eyes_refund_above.kopecks,

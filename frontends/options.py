@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from ..core.domain.operators.pending_acts import Guarded
+from .alarm_readers import read_quiet_hours
 from .operator import Names
 from .option_readers import (
     masked_url,
@@ -118,6 +119,28 @@ _ROWS = (
     Option(name="payouts", read=reads_name("payouts"), meaning="who sends USDT, in live mode"),
     Option(name="notifier", read=reads_name("notifier"), meaning="who posts webhooks"),
     Option(name="files", read=reads_name("files"), meaning="where uploaded documents lie; local: in data_dir"),
+    Option(
+        name="alarms",
+        read=reads_names("alarms"),
+        shown=list,
+        meaning="by which channels operators are told of trouble; none: nobody is",
+    ),
+    Option(
+        name="alarm_quiet_hours",
+        read=read_quiet_hours,
+        shown=lambda quiet: None if quiet is None else str(quiet),
+        meaning="when only what is urgent is told: 22:00-08:00+03:00; none: never",
+    ),
+    Option(
+        name="alarm_digest_minutes",
+        read=read_integer(0, 1440),
+        meaning="how long what is not urgent is gathered after a message",
+    ),
+    Option(
+        name="alarm_backup_hours",
+        read=read_integer(0, 8760),
+        meaning="how old the last backup may be until it alarms; 0: nobody watches",
+    ),
     Option(
         name="allow_live_simulators",
         read=read_boolean,

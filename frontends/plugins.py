@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
+from ..ports.alarms import Alarms
 from ..ports.bank import Bank
 from ..ports.chain import ChainWatcher
 from ..ports.deposits import DepositWatcher
@@ -68,6 +69,7 @@ KINDS: Mapping[str, Kind] = {
     "payouts": Kind(group="cambist.payouts", port=UsdtSender, built_in=("simulator",), settings=("payouts",)),
     "notifier": Kind(group="cambist.notifiers", port=Notifier, built_in=("http",), settings=("notifier",)),
     "files": Kind(group="cambist.files", port=FileStore, built_in=("local",), settings=("files",)),
+    "alarms": Kind(group="cambist.alarms", port=Alarms, built_in=(), settings=("alarms",)),
     "storage": Kind(
         group="cambist.storages",
         port=Storage,

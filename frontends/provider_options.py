@@ -8,6 +8,7 @@ from typing import Any
 from ..core.domain.masked import Masked
 from ..ports.faults import NotConfigured
 from ..ports.receipts import ReceiptNeed
+from .alarm_options import ALARM_ROWS
 from .option_readers import (
     read_address,
     read_boolean,
@@ -35,6 +36,7 @@ def _nodes(network: str) -> Option:
 
 
 _ROWS: Mapping[str, tuple[Option, ...]] = {
+    **ALARM_ROWS,
     "coingecko": (
         Option(
             name="key",

@@ -18,6 +18,7 @@ from ..adapters.rates.simulator import SimulatedRates
 from ..adapters.script import Script
 from ..core.domain.accounts.accounts import Mode
 from ..core.domain.tron import tron_address
+from ..ports.alarms import AlarmChannels, Alarms
 from ..ports.bank import Bank, BankCapabilities, BankRoutes
 from ..ports.chain import ChainWatcher
 from ..ports.clock import Clock
@@ -83,6 +84,8 @@ class Adapters(msgspec.Struct, frozen=True, kw_only=True):
     notifier: Notifier | None = None
     files: FileStore | None = None
     """What merchants' front ends upload."""
+    alarms: Sequence[Alarms] | None = None
+    """By which operators are told of trouble."""
     storage: OpenStorage | None = None
 
 
@@ -271,6 +274,24 @@ class Providers:
             "notifier", self._adapters.notifier, lambda: self._kept(http_notifier(self._clock, loopback=loopback))
         )
         return cast("Notifier", made)
+
+    def alarms(self) -> AlarmChannels:
+        """Raises: PluginError."""
+        given, settings = self._adapters.alarms, self._settings
+        if given is None:
+            found = [self._kept(made("alarms", name, self._tools, settings.providers)) for name in settings.alarms]
+        else:
+            found = [checked("alarms", each, "the alarm channel that was given") for each in given]
+        channels: dict[str, Alarms] = {each.name: each for each in found}
+        if len(channels) < len(found) or any("/" in name for name in channels):
+            raise PluginError("alarm channels need names of their own, without a slash: what was told is kept by them")
+        hours = settings.alarm_backup_hours
+        return AlarmChannels(
+            channels=channels,
+            quiet=settings.alarm_quiet_hours,
+            gathering=timedelta(minutes=settings.alarm_digest_minutes),
+            backup_age=timedelta(hours=hours) if hours else None,
+        )
 
     def _one(self, kind: str, given: Any, built_in: Callable[[], Any], tools: FileTools | None = None) -> Any:
         """What was given, else what the setting of the kind's own name says."""

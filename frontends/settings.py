@@ -18,6 +18,7 @@ from ..core.domain.masked import Masked
 from ..core.domain.money import Rub
 from ..core.domain.operators.pending_acts import Guarded
 from ..core.domain.shapes import nearest
+from ..ports.alarms import QuietHours
 from .operator import VARIABLE as OPERATOR
 from .option_readers import VaultKey, masked_url, read_networks
 from .options import OPTIONS, Option
@@ -93,6 +94,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     payouts: str = "simulator"
     notifier: str = "http"
     files: str = "local"
+    alarms: tuple[str, ...] = ()
+    alarm_quiet_hours: QuietHours | None = None
+    alarm_digest_minutes: int = 15
+    alarm_backup_hours: int = 30
     allow_live_simulators: bool | None = None
     """Whether live mode may work on simulators, which move no money and which payers command; None: where all three
     addresses are this machine's own. Without it nothing simulated is wired in live mode."""

@@ -13,6 +13,7 @@ from ..ports.kyc import KycVerifier
 from ..ports.rates import RateSource
 from ..ports.receipts import ReceiptNeed
 from ..ports.tools import FileTools, Tools
+from .alarm_makers import ALARM_MAKERS
 
 if TYPE_CHECKING:
     from .provider_options import ProviderSettings
@@ -119,5 +120,6 @@ SHIPPED: Mapping[str, Mapping[str, Shipped]] = {
     "notifier": {},
     "files": {},
     "storage": {},
+    "alarms": {name: Shipped(make=make, extra=extra) for name, (make, extra) in ALARM_MAKERS.items()},
 }
 """By kind (plugins.py: `KINDS`) and name."""

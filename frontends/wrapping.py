@@ -68,6 +68,7 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
     "kyc": {"register": _W, "find_check": _R, "check_state": _R, "hear": _R, "check": _R},
     "payouts": {"sign": _R, "broadcast": _W, "state": _R, "find": _R, "sent_since": _R, "check": _R},
     "rates": {"quote": _R, "check": _R},
+    "alarms": {"tell": _W, "tell_merchant": _W, "check": _R},
 }
 """By port, what is asked of providers: also what only some adapters can. `address` and `sign` count as reads, because
 the same operation may be asked again whatever became of the first call, and nothing has left until `broadcast`; so does
@@ -147,5 +148,6 @@ def with_providers(ports: Ports, wrap: Wrap) -> Ports:
         deposits=replace(ports.deposits, watchers=each("deposits", ports.deposits.watchers)),
         kyc=wrap("kyc", ports.kyc),
         files=wrap("files", ports.files),
+        alarms=replace(ports.alarms, channels=each("alarms", ports.alarms.channels)),
         rates=replace(ports.rates, sources=sources),
     )

@@ -3,6 +3,10 @@
 Whoever writes an adapter takes the names below from `cambist.ports` (docs/adapters.md); the house takes its rooms.
 """
 
+from .alarms import Alarm as Alarm
+from .alarms import AlarmLine as AlarmLine
+from .alarms import Alarms as Alarms
+from .alarms import TellsMerchants as TellsMerchants
 from .bank import Bank as Bank
 from .bank import BankCapabilities as BankCapabilities
 from .bank import CancellingBank as CancellingBank

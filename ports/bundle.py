@@ -6,6 +6,7 @@ from ipaddress import IPv4Network, IPv6Network
 
 import msgspec
 
+from .alarms import AlarmChannels
 from .bank import BankRoutes
 from .chain import ChainWatcher
 from .clock import Ids, TestTimeClock
@@ -66,6 +67,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     queue: Queue
     vault: Vault
     urls: Urls
+    alarms: AlarmChannels = AlarmChannels()
     four_eyes: FourEyes = FourEyes()
     notice_networks: Mapping[str, tuple[IPv4Network | IPv6Network, ...]] = msgspec.field(default_factory=dict)
     """By name, the adapters that are Notices: where their notices may come from; empty: from anywhere."""

@@ -16,7 +16,7 @@ from .accounts.receipts import PaymentMode, PaymentSubject, TaxSystem, Vat, is_e
 from .errors import FieldFault, Refusal
 from .money import Rub, Usdt
 from .payments.payments import MINIMUM
-from .shapes import nearest
+from .shapes import is_mail_address, nearest
 from .tron import is_tron_address
 from .web_addresses import web_address
 
@@ -86,6 +86,12 @@ def _email(text: str) -> str:
     return text
 
 
+def _mail_address(text: str) -> str:
+    if not is_mail_address(text):
+        raise ValueError("must be an e-mail address in ASCII")
+    return text
+
+
 def _one_of(kind: type[StrEnum]) -> Callable[[str], StrEnum]:
     def read(text: str) -> StrEnum:
         if text not in tuple(kind):
@@ -115,6 +121,12 @@ ACCOUNT_SETTINGS: Mapping[str, Setting] = {
         read=_boolean,
         form=_BOOLEAN,
         meaning="new payments are taken; else 422 PAYMENT_UNAVAILABLE",
+    ),
+    "alarm_email": Setting(
+        read=_mail_address,
+        form="e-mail address",
+        meaning="who is told when the receiver of live mode has been dead for an hour, where e-mail is connected",
+        clearable=True,
     ),
     "amount_rub_max": Setting(
         read=_largest_amount,

@@ -56,6 +56,8 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     held_because: Because | None = None
     as_of: datetime | None = None
     """A moment that the state is not older than, where it is held: what went out from then on may be unknown to it."""
+    backed_up_at: datetime | None = None
+    """As of when the last backup is, as far as one was noted."""
     version: int = 0
 
     @property

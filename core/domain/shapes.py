@@ -11,6 +11,16 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 by HTTP has the latter, but an operator's shell and whoever embeds the service may."""
 
 
+_MAILED = re.compile(
+    r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@(?=.{1,189}\Z)[a-z0-9-]+(?:\.[a-z0-9-]+)*\Z", re.ASCII | re.IGNORECASE
+)
+
+
+def is_mail_address(text: str) -> bool:
+    """Whether mail can be sent there as it is written: ASCII, and nothing that breaks a header."""
+    return _MAILED.match(text) is not None
+
+
 def has_control(text: str) -> bool:
     """Whether a text has characters that are not written but obeyed."""
     return _CONTROL.search(text) is not None

@@ -1,7 +1,8 @@
 """The kinds of durable jobs, a row each: who does it, and what it follows. The handlers (jobs.py) and what is forgotten
 with an object (sandbox/forgetting.py) are made of these rows.
 
-What advances a test clock stands in jobs.py, because it does the others.
+What advances a test clock stands in jobs.py, because it does the others, and so does what tells of trouble, because it
+looks at everything.
 """
 
 from collections.abc import Awaitable, Callable

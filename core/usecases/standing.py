@@ -10,10 +10,11 @@ from ...ports.faults import Conflict
 from ...ports.jobs import Job
 from .ledger.ledger import EXTEND_CHAINS, first_extension
 from .retention import RETAIN, first_retention
+from .schedule import FollowUp
 from .settlement.settlement import DAILY, first_settlement
 from .webhooks.feed import TIDY, first_tidying
 
-STANDING: Mapping[str, Callable[[Ports], Job]] = {
+STANDING: dict[str, Callable[[Ports], Job]] = {
     RETAIN: lambda ports: first_retention(ports.clock.now()),
     TIDY: first_tidying,
     EXTEND_CHAINS: first_extension,
@@ -21,7 +22,19 @@ STANDING: Mapping[str, Callable[[Ports], Job]] = {
 }
 """How each is made when it is not there, by its id."""
 
+TELL_ALARMS = FollowUp("alarm.tell")
+"""Tells one recipient of trouble (alarms/telling.py); those of channels stand, those of merchants come and go."""
+
 log = logging.getLogger("cambist.jobs")
+
+
+def standing_jobs(ports: Ports) -> Mapping[str, Callable[[Ports], Job]]:
+    """All that are to be there in this installation: each alarm channel has one."""
+
+    def telling(channel: str) -> Callable[[Ports], Job]:
+        return lambda ports: TELL_ALARMS.first(channel, ports.clock.now(), ports.clock.now())
+
+    return STANDING | {TELL_ALARMS.id_of(channel): telling(channel) for channel in ports.alarms.channels}
 
 
 async def start_standing(ports: Ports) -> None:
@@ -30,7 +43,7 @@ async def start_standing(ports: Ports) -> None:
     Each by itself: one that cannot be written keeps no other from it. Raises: what the first of those met.
     """
     faults = []
-    for job_id, make in STANDING.items():
+    for job_id, make in standing_jobs(ports).items():
         try:
             await _stand(ports, job_id, make)
         except Exception as fault:  # noqa: BLE001 - raised below
@@ -51,4 +64,4 @@ async def _stand(ports: Ports, job_id: str, make: Callable[[Ports], Job]) -> Non
 async def missing_standing(ports: Ports) -> tuple[str, ...]:
     """The ids of the standing jobs that are not there."""
     async with ports.storage.unit() as unit:
-        return tuple([job_id for job_id in STANDING if await unit[Job].get(job_id) is None])
+        return tuple([job_id for job_id in standing_jobs(ports) if await unit[Job].get(job_id) is None])

@@ -6,20 +6,29 @@ from pathlib import Path
 import click
 import msgspec
 
+from ...core.domain.days import iso
+from ...core.usecases.installation.backups import note_backup
 from .output import Answer, fields, give
-from .session import REFUSED, guarded, loaded_settings
+from .session import REFUSED, guarded, in_house, loaded_settings
 
 
 @click.command()
-@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
+@click.argument("path", metavar="PATH", type=click.Path(path_type=Path), required=False)
+@click.option("--note", is_flag=True, help="Copy nothing: note that a backup was just made by other means.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def backup(*, path: Path, as_json: bool) -> None:
+def backup(*, path: Path | None, note: bool, as_json: bool) -> None:
     """Copy database and uploaded files into the new folder PATH, and check the copy: its pages, the ledger, the seals.
 
     The service may go on. Of Postgres it is a dump by pg_dump. The vault's keys are not copied: keep them apart, for
     who has both can read everything. To restore, `cambist restore`. Exit 1 when there is no backup, or when what it
     holds is not sound. docs/operations.md "Backup and restore".
     """
+
+    if (path is None) is not note:
+        raise click.UsageError("Give PATH, or --note.")
+    if path is None:
+        give(guarded(_noted, as_json=as_json), as_json=as_json)
+        return
 
     def run() -> Answer:
         settings = loaded_settings().settings
@@ -34,3 +43,8 @@ def backup(*, path: Path, as_json: bool) -> None:
     give(answer, as_json=as_json)
     if not answer.document["sound"]:
         raise click.exceptions.Exit(REFUSED)
+
+
+def _noted() -> Answer:
+    at = in_house(lambda ports: note_backup(ports, ports.clock.now()))
+    return Answer(document={"backed_up_at": iso(at)}, text=fields({"backed up at": iso(at)}))

@@ -14,6 +14,7 @@ from ...core.usecases.operators.findings import Finding, Level, failed, ok, warn
 from ...ports.faults import Fault
 from ...ports.vault import VaultError
 from .. import doctor as around
+from ..alarms import judge_alarms
 from ..compose import key_file, open_house
 from ..notices import judge_notices
 from ..settings import SettingsError
@@ -26,7 +27,7 @@ _MARGIN = 5.0
 """Seconds after which one that does not even stop is left behind."""
 
 Told = tuple[str, Finding]
-_SIMULATORS, _NOTICES = "simulators", "notices"
+_SIMULATORS, _NOTICES, _ALARMS = "simulators", "notices", "alarms"
 _LOOKED_AT_FIRST = ("database", "schema", "secrets")
 """What must be well before a house is opened: opening would make files, or bring the schema up."""
 
@@ -88,7 +89,7 @@ async def _checks(examined: around.Examined, limit: float, *, full: bool) -> Asy
     if not missing and own is not None and not own.exists():
         missing = ["secrets"]
     if missing:
-        for name in (*doctor.CHECKS, _SIMULATORS, _NOTICES):
+        for name in (*doctor.CHECKS, _SIMULATORS, _NOTICES, _ALARMS):
             yield name, warning(f"not looked at, because of {missing[0]}", f"see {missing[0]}")
         return
     async for each in _checks_inside(examined, limit, full=full):
@@ -113,6 +114,7 @@ async def _checks_inside(examined: around.Examined, limit: float, *, full: bool)
                 yield name, await _bounded(name, check(ports), limit)
         yield _SIMULATORS, judge_simulators(opened)
         yield _NOTICES, await _bounded(_NOTICES, judge_notices(ports), limit)
+        yield _ALARMS, await _bounded(_ALARMS, judge_alarms(ports), limit)
     finally:
         await _bounded("house", _closed(house.__aexit__(None, None, None)), limit)
 

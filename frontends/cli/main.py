@@ -38,6 +38,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
     },
     "Care": {
         "doctor": "doctor",
+        "alarm": "alarms",
         "gateway": "gateways",
         "provider": "providers",
         "notice": "notices",

@@ -14,6 +14,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from ...ports.alarms import Alarms, TellsMerchants
 from ...ports.bank import Bank, CancellingBank, Invoice, InvoiceKind, InvoiceState, InvoiceStatus, ListingBank, Transfer
 from ...ports.chain import ChainWatcher
 from ...ports.checking import Checkable
@@ -57,6 +58,7 @@ _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
     "kyc": (KycVerifier, Notices, Checkable),
     "payouts": (UsdtSender, FindingSender, ListingSender, Checkable),
     "rates": (RateSource, Checkable),
+    "alarms": (Alarms, TellsMerchants, Checkable),
 }
 """The protocols of each port, in whose methods the annotation of an operation is looked up."""
 

@@ -83,6 +83,7 @@ class Exposition(Collector):
         )
         yield _gauge("settlement_late_seconds", [((each.mode,), each.lateness) for each in signs.settlements])
         yield _gauge("notice_last_seconds", [((name,), _unix(at)) for name, at in signs.notices.items()])
+        yield _gauge("alarm_channel_failing_seconds", [((name,), age) for name, age in signs.alarm_channels.items()])
         yield _one("held", None if signs.held is None else float(signs.held))
         yield _one("unreadable_rows", signs.unreadable)
         yield _one("ledger_faults", signs.ledger_faults)

@@ -25,6 +25,7 @@ _FIELD_NAMES = "|".join(
 )
 _FIELDS = re.compile(rf"(?:{_FIELD_NAMES})\Z", re.IGNORECASE)
 
+_BOT_TOKEN = re.compile(r"(?<![0-9])[0-9]{3,20}:[A-Za-z0-9_-]{20,}")
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 _USER = re.compile(r"(?<=://)[^\s/@\"'<>]+@")
@@ -68,6 +69,7 @@ def masked(text: str) -> str:
     if "_" in text:
         text = _KEY.sub(rf"\1{MASK}", text)
     if ":" in text or "=" in text:
+        text = _BOT_TOKEN.sub(MASK, text)
         text = _FIELD.sub(rf"\1{MASK}", _HEADER.sub(rf"\1{MASK}", text))
     if _DIGITS.search(text):
         text = _NUMBER.sub(_mask_number, text)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ...core.usecases.alarms.channels import channels_failing
 from ...core.usecases.gateways.gateways import ShownGateway
 from ...core.usecases.holding import read_hold
 from ...core.usecases.ledger.watch import ledger_faults
@@ -52,6 +53,8 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     settlements: tuple[SettlementSigns, ...] = ()
     notices: dict[str, datetime] = msgspec.field(default_factory=dict)
     """When each provider's notice was last heard."""
+    alarm_channels: dict[str, float] = msgspec.field(default_factory=dict)
+    """For how many seconds each does not work; 0: it does."""
     held: bool | None = None
     unreadable: int | None = None
     ledger_faults: int | None = None
@@ -98,6 +101,7 @@ class Reader:
             unknown=await told("unknown", lambda: probes.unknown_outcomes(ports)) or (),
             settlements=await told("settlements", lambda: probes.settlements(ports)) or (),
             notices=await told("notices", lambda: last_heard(ports)) or {},
+            alarm_channels=await told("alarms", lambda: channels_failing(ports)) or {},
             held=await told("held", lambda: _is_held(ports)),
             unreadable=await told("unreadable", lambda: count_unreadable(ports)),
             ledger_faults=self._ledger,

@@ -55,8 +55,8 @@ def test_operators_read_of_every_setting() -> None:
 
 
 def test_operators_read_of_every_setting_of_a_shipped_adapter() -> None:
-    """By the name of its variable, in docs/operations.md or the adapter's page."""
-    pages = [ROOT / "docs/operations.md", *(ROOT / "docs/providers").glob("*.md")]
+    """By the name of its variable, in docs/operations.md, docs/alarms.md or the adapter's page."""
+    pages = [ROOT / "docs/operations.md", ROOT / "docs/alarms.md", *(ROOT / "docs/providers").glob("*.md")]
     told = set(re.findall(r"\bCAMBIST_\w+", " ".join(page.read_text("utf-8") for page in pages)))
     untold = [name for name in PROVIDER_OPTIONS if f"CAMBIST_{name.upper()}" not in told]
     assert untold == [], "say on the adapter's page in docs/providers what an operator enters"

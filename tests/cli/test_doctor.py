@@ -75,7 +75,8 @@ class TestDoctor:
         assert (told.status, told.err) == (0, "")
         lines = [line for line in told.out.splitlines() if line and not line.startswith(" ")]
         *checks, summary = lines
-        assert [line.split()[1] for line in checks] == [*around.CHECKS, *inside.CHECKS, "simulators", "notices"]
+        of_a_house = ["simulators", "notices", "alarms"]
+        assert [line.split()[1] for line in checks] == [*around.CHECKS, *inside.CHECKS, *of_a_house]
         assert {line.split()[0] for line in checks} == {"ok", "warning"}
         assert summary.endswith("0 failed")
         document = call("doctor", "--json").document

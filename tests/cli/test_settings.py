@@ -177,6 +177,7 @@ class TestReading:
             **{name: f"{name}-hunter2" for name, option in PROVIDER_OPTIONS.items() if option.secret},
             **{f"{network}_nodes": "https://hunter2@node.example/jsonrpc" for network in ("tron", "evm", "bsc")},
             "deposit_xpub_tron": f"xpub{'hunter2' * 15}",
+            "telegram_token": "123456:AAhunter2hunter2hunter2",
         }
         assert set(values) == {name for name, option in ALL_OPTIONS.items() if option.secret}
         for name, value in values.items():

@@ -108,10 +108,12 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("rates", "quote"): QUOTE,
     ("files", "stat"): StoredFile(key=ASKED, size=7),
     ("files", "remove"): None,
+    ("alarms", "tell"): None,
+    ("alarms", "tell_merchant"): None,
     **{(port, "check"): None for port in OPERATIONS},
 }
 LISTS = ("deposits", "refunds_since", "sent_since", "banks")
-UNSEEN = {"revoke", "cancel_invoice", "broadcast", "check", "stat", "remove"}
+UNSEEN = {"revoke", "cancel_invoice", "broadcast", "check", "stat", "remove", "tell", "tell_merchant"}
 MAY_BE_NONE = UNSEEN | {operation for _, operation in SOUND if operation.startswith(("find", "search"))}
 ALL = list(SOUND)
 

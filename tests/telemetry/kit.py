@@ -15,7 +15,7 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.ids import SeededIds
 from cambist.adapters.script import Script
 from cambist.core.usecases.accounts import accounts
-from cambist.frontends.compose import open_house
+from cambist.frontends.compose import Adapters, open_house
 from cambist.frontends.http.app import create_app
 from cambist.frontends.settings import Settings
 from cambist.frontends.telemetry.exposition import registry_of
@@ -25,6 +25,7 @@ from cambist.frontends.telemetry.telemetry import Telemetry
 from cambist.frontends.telemetry.tracing import Tracing
 from cambist.frontends.worker.loop import Worker
 from cambist.ports.bundle import Ports
+from tests.alarm_kit import Listener
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, Postman
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]
@@ -88,7 +89,13 @@ async def traced_house(tracing: Tracing | None = None, *, access_log: str = "off
     telemetry = Telemetry(clock, tracing)
     settings = Settings(database_url="memory://", base_url="https://pay.example", allow_live_simulators=True)
     async with open_house(
-        settings, clock=clock, ids=SeededIds(), notifier=postman, script=script, telemetry=telemetry
+        settings,
+        clock=clock,
+        ids=SeededIds(),
+        notifier=postman,
+        script=script,
+        telemetry=telemetry,
+        adapters=Adapters(alarms=[Listener()]),
     ) as house:
         account = await accounts.create_account(house.ports, "Merchant")
         wish = {"webhook_url": WEBHOOK_URL, "webhook_secret": WEBHOOK_SECRET}

@@ -10,6 +10,7 @@ from cambist.adapters.script import Ending, Twist
 from cambist.frontends.telemetry.telemetry import Telemetry, outcome_of
 from cambist.frontends.telemetry.traced import TracedNotifier, traced
 from cambist.frontends.wrapping import OPERATIONS
+from cambist.ports.alarms import Alarms, TellsMerchants
 from cambist.ports.bank import Bank, BankSimulator, CancellingBank, InvoiceRequest, ListingBank
 from cambist.ports.chain import ChainSimulator, ChainWatcher
 from cambist.ports.checking import Checkable
@@ -31,6 +32,7 @@ from cambist.ports.searching import (
     SearchesRefunds,
     SearchesRemittances,
 )
+from tests.alarm_kit import Postbox
 from tests.houses import Postman, open_test_house
 from tests.telemetry.kit import traced_house
 
@@ -111,6 +113,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
     "payouts": (UsdtSender, FindingSender, ListingSender, SenderSimulator),
     "files": (FileStore, UploadReceiver, ElsewhereFiles),
     "rates": (RateSource, RateSimulator),
+    "alarms": (Alarms, TellsMerchants),
 }
 """The protocols of each port that the core asks for by isinstance, and those whose calls are counted."""
 
@@ -127,6 +130,7 @@ async def test_a_traced_adapter_can_just_what_it_could(port: str) -> None:
             "files": ports.files,
             "payouts": next(iter(ports.senders.senders.values())),
             "rates": ports.rates.of_mode("test")[0],
+            "alarms": Postbox(),
         }[port]
         seen = traced(Telemetry(ports.clock), port, adapter)
         for ability in (*ABILITIES[port], Checkable):

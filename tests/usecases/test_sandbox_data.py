@@ -180,6 +180,7 @@ def test_every_kind_of_job_follows_an_object_or_ends_by_itself() -> None:
         "webhook.deliver", "webhook.timer", "webhook.release", "webhook.resend", "webhook.retain", "feed.tidy",
         "gateway.hold", "gateway.tell", "ledger.seal", "settlement.daily", "settlement.run", "kyc.upload",
         "settlement.own", "sandbox.clock", "sandbox.dues", "notice.heard", "bank.members",
+        "alarm.tell",
     }  # fmt: skip
     assert set(HANDLERS) <= followed | by_themselves, "a new job: does it follow an object that is forgotten?"
 

@@ -12,6 +12,7 @@ from ....core.domain.accounts.accounts import Account, ApiKey, Shop
 from ....core.domain.accounts.idempotency import IdempotencyKey
 from ....core.domain.accounts.limit_hits import LimitHits
 from ....core.domain.accounts.terminals import Terminal
+from ....core.domain.alarms import AlarmRecipient
 from ....core.domain.chains import ChainHead
 from ....core.domain.exchanges.exchanges import ACTIVE_RULE, DirectionSwitch, Exchange
 from ....core.domain.exchanges.funds import ExchangeTransfer
@@ -245,6 +246,8 @@ CATALOGUE: tuple[Table, ...] = (
     Table(Job, "jobs", indexes=(("due", "id"),), sparse=(("world", "moment", "id"),), sums=("asked",), narrow=True),
     Table(ProviderNote, "provider_notes"),
     Table(Installation, "installations", narrow=True),
+    # A channel has one, and for a while a merchant whose receiver is dead. Pages of JSON: not narrow.
+    Table(AlarmRecipient, "alarm_recipients"),
     # Written by the storage itself, which meets them (asides.py).
     Table(UnreadableRow, "unreadable_rows", indexes=(("found_at", "id"),), narrow=True),
 )

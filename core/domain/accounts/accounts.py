@@ -85,6 +85,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator sets per account. Names are those of `cambist account set`."""
 
     webhook_url: str | None = None
+    alarm_email: str | None = None
+    """Who is told when the receiver of live mode has not answered well for an hour (docs/alarms.md "Merchants")."""
     acceptance: bool = True
     """Off: `422 PAYMENT_UNAVAILABLE` for new payments."""
     auto_return: bool = True

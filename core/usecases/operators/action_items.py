@@ -43,6 +43,7 @@ UNKNOWN_FROM = timedelta(hours=6)
 """From when on nobody asks the bank by itself any more (ARCHITECTURE.md "Three ends")."""
 REFUND_LATE = timedelta(days=1)
 NOT_TAGGED = "not signed: its wallet or amount is not what the vault tagged"
+NOT_FINAL = "is signed, and not final on chain yet"
 NOT_AS_MADE = "not sent: where it goes to, or how much, is not what the vault tagged"
 ALTERED = "not what the vault tagged: reject it"
 SENT_FROM = (
@@ -52,6 +53,8 @@ SENT_FROM = (
     ExchangeStatus.USDT_SENDING,
 )
 PAYOUT_LATE = timedelta(hours=1)
+PAYOUT_STUCK = timedelta(hours=3)
+"""From when it was asked for until the network is final about it, at most."""
 PAYOUT_FAILED_FOR = timedelta(days=7)
 LETTERS_FAILED_FOR = timedelta(days=30)
 LOSS_FOR = timedelta(days=90)
@@ -71,6 +74,10 @@ class ActionItem(msgspec.Struct, frozen=True, kw_only=True):
     """Null for what has no beginning, an alarm: it comes first."""
     account_id: str | None = None
     mode: Mode | None = None
+    urgent: bool = False
+    """It may not wait for the morning."""
+    brief: str = ""
+    """The text without amounts and names, for messages that leave the house; empty: it has none."""
 
 
 class ActionItems(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +88,15 @@ class ActionItems(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _item(
-    kind: str, of: str, row: Owned, text: str, since: datetime | None, *, object_id: str | None = None
+    kind: str,
+    of: str,
+    row: Owned,
+    text: str,
+    since: datetime | None,
+    *,
+    object_id: str | None = None,
+    urgent: bool = False,
+    brief: str = "",
 ) -> ActionItem:
     return ActionItem(
         kind=kind,
@@ -91,6 +106,8 @@ def _item(
         since=since,
         account_id=row.account_id,
         mode=row.mode,
+        urgent=urgent,
+        brief=brief,
     )
 
 
@@ -106,11 +123,16 @@ async def read_action_items(ports: Ports) -> ActionItems:
     found: list[ActionItem] = []
     complete = True
     for finder in FINDERS:
-        async with ports.storage.unit() as unit:
-            some = await finder(ports, unit)
+        some = await found_by(finder, ports)
         complete = complete and len(some) < MOST
         found += some
     return ActionItems(found=sorted(found, key=lambda item: item.since or LONG_AGO), complete=complete)
+
+
+async def found_by(finder: Finder, ports: Ports) -> list[ActionItem]:
+    """What one finder finds now, of each kind at most MOST. Raises: Unavailable; Unreadable."""
+    async with ports.storage.unit() as unit:
+        return await finder(ports, unit)
 
 
 async def _mismatches(_ports: Ports, unit: Unit) -> list[ActionItem]:
@@ -122,6 +144,7 @@ async def _mismatches(_ports: Ports, unit: Unit) -> list[ActionItem]:
             payment,
             f"{payment.amount} RUB asked, {payment.actual_amount or 'unknown'} came",
             payment.created_at,
+            brief="another amount came than was asked for",
         )
         for payment in found
     ]
@@ -155,17 +178,26 @@ async def _losses(ports: Ports, unit: Unit) -> list[ActionItem]:
     found = await _first(unit, ExchangeTransfer, "received_at", resolved_at=None, reason=LOST, received_at=since)
     text = "RUB were taken back once the exchange was over: a loss"
     return [
-        _item("loss", "exchange", row, f"{Rub(row.taken_back)} {text}", row.received_at, object_id=row.exchange_id)
+        _item(
+            "loss",
+            "exchange",
+            row,
+            f"{Rub(row.taken_back)} {text}",
+            row.received_at,
+            object_id=row.exchange_id,
+            brief=text,
+        )
         for row in found
     ]
 
 
 def _of_suspended(row: Suspense | ExchangeTransfer, text: str) -> ActionItem:
-    return _item("suspense", "suspense", row, text, row.received_at)
+    return _item("suspense", "suspense", row, text, row.received_at, brief=f"money in suspense: {row.reason}")
 
 
 def _of_refund(kind: str, refund: Refund, text: str, since: datetime | None = None) -> ActionItem:
-    return _item(kind, "refund", refund, text, since or refund.created_at)
+    told = f"{refund.amount} RUB {text}"
+    return _item(kind, "refund", refund, told, since or refund.created_at, brief=text)
 
 
 async def _refunds(ports: Ports, unit: Unit) -> list[ActionItem]:
@@ -176,12 +208,9 @@ async def _refunds(ports: Ports, unit: Unit) -> list[ActionItem]:
     stuck = await _first(unit, Refund, "created_at", status=RefundStatus.PROCESSING, created_at=late)
     sent = await list_contradicted(unit, MOST)
     return [
-        *(_of_refund("refund", refund, f"{refund.amount} RUB awaits approval") for refund in waiting),
-        *(_of_refund("unknown", refund, f"refund of {refund.amount} RUB: the bank is silent") for refund in stuck),
-        *(
-            _of_refund("refund", refund, f"{refund.amount} RUB failed, but was sent", refund.contradicted_at)
-            for refund in sent
-        ),
+        *(_of_refund("refund", refund, "awaits approval") for refund in waiting),
+        *(_of_refund("unknown", refund, "of a refund: the bank is silent") for refund in stuck),
+        *(_of_refund("refund", refund, "failed, but was sent", refund.contradicted_at) for refund in sent),
     ]
 
 
@@ -209,13 +238,26 @@ async def _payouts(ports: Ports, unit: Unit) -> list[ActionItem]:
     waiting = await _first(
         unit, Withdrawal, "created_at", status=WithdrawalStatus.PENDING, created_at=AtMost(now - PAYOUT_LATE)
     )
+    on_the_way = []
+    for status in (WithdrawalStatus.PROCESSING, WithdrawalStatus.SENT):
+        signed = AtMost(now - PAYOUT_STUCK)
+        on_the_way += await _first(unit, Withdrawal, "created_at", status=status, created_at=signed)
     pending = await _first(unit, Withdrawal, "created_at", status=WithdrawalStatus.PENDING)
     forged = [row for row in pending if not withdrawal_fits(ports.vault, row)]
     told = {row.id for row in forged}
     late = [row for row in waiting if row.id not in told]
+    found = ((NOT_TAGGED, forged), ("failed", failed), (NOT_FINAL, on_the_way), ("cannot be signed yet", late))
     return [
-        _item("payout", "withdrawal", row, f"{row.amount} USDT {what}", row.created_at)
-        for what, rows in ((NOT_TAGGED, forged), ("failed", failed), ("cannot be signed yet", late))
+        _item(
+            "payout",
+            "withdrawal",
+            row,
+            f"{row.amount} USDT {what}",
+            row.created_at,
+            urgent=what == NOT_TAGGED,
+            brief=what,
+        )
+        for what, rows in found
         for row in rows
     ]
 
@@ -226,7 +268,7 @@ async def _exchanges(ports: Ports, unit: Unit) -> list[ActionItem]:
     for status in SENT_FROM:
         some = await unit[Exchange].find(status=status, order="created_at", limit=MOST, readable=True)
         found += [row for row in some if not exchange_fits(ports.vault, row)]
-    return [_item("exchange", "exchange", row, NOT_AS_MADE, row.created_at) for row in found]
+    return [_item("exchange", "exchange", row, NOT_AS_MADE, row.created_at, urgent=True) for row in found]
 
 
 async def _proofs(ports: Ports, unit: Unit) -> list[ActionItem]:
@@ -269,6 +311,7 @@ async def _gateways(ports: Ports, _unit: Unit) -> list[ActionItem]:
             text=f"{shown.status}{'' if shown.reason is None else f': {shown.reason}'}",
             since=shown.since,
             mode=mode,
+            urgent=shown.status is GatewayStatus.DOWN,
         )
         for mode in Mode
         for shown in await list_gateways(ports, mode)
@@ -277,7 +320,8 @@ async def _gateways(ports: Ports, _unit: Unit) -> list[ActionItem]:
 
 
 async def _ledger(ports: Ports, _unit: Unit) -> list[ActionItem]:
-    return [ActionItem(kind="ledger", of="ledger", object_id="", text=fault) for fault in await ledger_faults(ports)]
+    faults = await ledger_faults(ports)
+    return [ActionItem(kind="ledger", of="ledger", object_id="", text=fault, urgent=True) for fault in faults]
 
 
 async def _unreadable(ports: Ports, _unit: Unit) -> list[ActionItem]:
@@ -289,17 +333,20 @@ async def _unreadable(ports: Ports, _unit: Unit) -> list[ActionItem]:
 
 async def _acts(ports: Ports, _unit: Unit) -> list[ActionItem]:
     """What another operator asked for and this one may confirm."""
+    found = [(act, act_fits(ports.vault, act)) for act in await list_acts(ports, limit=MOST)]
     return [
         ActionItem(
             kind="confirm",
             of="act",
             object_id=act.id,
-            text=f"{act.operator} asks for {act.act}" if act_fits(ports.vault, act) else ALTERED,
+            text=f"{act.operator} asks for {act.act}" if fits else ALTERED,
             since=act.created_at,
             account_id=act.account_id,
             mode=act.mode,
+            urgent=not fits,
+            brief=f"{act.act} waits for a second operator" if fits else ALTERED,
         )
-        for act in await list_acts(ports, limit=MOST)
+        for act, fits in found
     ]
 
 
@@ -308,7 +355,7 @@ async def _hold(ports: Ports, _unit: Unit) -> list[ActionItem]:
     if installation is None:
         return []
     text = f"no money is sent: {installation.told}; cambist resume"
-    return [ActionItem(kind="hold", of="installation", object_id="", text=text, mode=Mode.LIVE)]
+    return [ActionItem(kind="hold", of="installation", object_id="", text=text, mode=Mode.LIVE, urgent=True)]
 
 
 FINDERS: tuple[Finder, ...] = (

@@ -69,6 +69,7 @@ def _adapters(ports: Ports, mode: Mode) -> Iterator[tuple[str, Any]]:
     yield from (("kyc", ports.kyc), ("chain", ports.chain))
     if not isinstance(ports.files, UploadReceiver):
         yield "files", ports.files
+    yield from (("alarms", channel) for channel in ports.alarms.channels.values())
 
 
 async def check_provider(ports: Ports, provider: Provider) -> ProviderCheck:

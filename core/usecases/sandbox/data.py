@@ -18,6 +18,7 @@ from ...domain.accounts.accounts import Account, ApiKey, Caller, Mode, Shop
 from ...domain.accounts.idempotency import IdempotencyKey, key_id
 from ...domain.accounts.limit_hits import LimitHits
 from ...domain.accounts.terminals import Terminal
+from ...domain.alarms import AlarmRecipient
 from ...domain.chains import ChainHead
 from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import DirectionSwitch, Exchange
@@ -184,6 +185,7 @@ STAYS: Mapping[type[Any], str] = {
     Upload: "test mode grants none",
     Job: "those of an object go with it; all others end by themselves, or are no account's",
     Installation: "is no account's: it is of the database",
+    AlarmRecipient: "is no account's, or of live mode: test mode alarms nobody",
     UnreadableRow: "tells of what lies elsewhere, or of a job, which ends by itself",
     ProviderNote: "the memory of the banks: without the object it leads to nothing",
 }

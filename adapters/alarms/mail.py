@@ -1,0 +1,183 @@
+"""Alarms by e-mail, over SMTP with TLS. A message keeps its Message-ID when it is sent again, so that mailboxes show it
+once."""
+
+import asyncio
+import logging
+import ssl
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from email.message import EmailMessage
+from email.policy import SMTP as SMTP_POLICY
+from email.utils import format_datetime
+
+import aiosmtplib
+from aiosmtplib import SMTP
+
+from ...ports.alarms import Alarm
+from ...ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable
+from .texts import body_of, plain, subject_of
+
+LONGEST = 20_000
+"""Characters of a message."""
+LIMIT = 18.0
+"""Seconds for a whole message: less than the house gives a call."""
+_QUIT = 2.0
+_PERMANENT = 500
+
+log = logging.getLogger("cambist.alarms")
+
+
+class MailAlarms:
+    """Fills the port Alarms, and TellsMerchants."""
+
+    name = "email"
+    mirrors = False
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        port: int,
+        tls: str,
+        sender: str,
+        recipients: Sequence[str],
+        user: str | None = None,
+        password: str | None = None,
+        context: ssl.SSLContext | None = None,
+        limit: float = LIMIT,
+    ) -> None:
+        """`tls`: `starttls`, `tls` (from the first byte), or `off`. `context`: other than the system's trust.
+
+        Raises: NotConfigured where a password would go out unencrypted.
+        """
+        if tls == "off" and password is not None:
+            raise NotConfigured("e-mail: CAMBIST_EMAIL_TLS=off sends no password")
+        self._host, self._port, self._tls = host, port, tls
+        self._sender, self._recipients = sender, tuple(recipients)
+        self._user, self._password = user, password
+        self._context = context
+        self._limit = limit
+
+    def __repr__(self) -> str:
+        return "<MailAlarms>"
+
+    async def tell(self, alarm: Alarm) -> None:
+        """Send one message to all of them. Raises: as the port."""
+        await self._deliver(alarm, self._recipients)
+
+    async def tell_merchant(self, address: str, alarm: Alarm) -> None:
+        """Send a message to this address alone. Raises: as the port."""
+        await self._deliver(alarm, (address,))
+
+    async def check(self) -> None:
+        """Log in, and go. Raises: NotConfigured; Unavailable."""
+        try:
+            async with asyncio.timeout(self._limit), self._connected():
+                pass
+        except TimeoutError:
+            raise Unavailable(f"e-mail: no answer within {self._limit:g} s") from None
+
+    async def _deliver(self, alarm: Alarm, recipients: Sequence[str]) -> None:
+        message = self._message(alarm, recipients)
+        lost: type[Fault] = Unavailable
+        try:
+            async with asyncio.timeout(self._limit), self._connected() as server:
+                await self._address(server, recipients)
+                # From here on it may have been taken, whatever is heard.
+                lost = OutcomeUnknown
+                await server.data(message)
+        except aiosmtplib.SMTPResponseException as error:
+            raise _refusal("the message", error) from None
+        except (aiosmtplib.SMTPException, OSError, TimeoutError, ValueError) as error:
+            raise lost(f"e-mail: {type(error).__name__}") from None
+
+    async def _address(self, server: SMTP, recipients: Sequence[str]) -> None:
+        """Raises: Refused, Unavailable when nobody can be written to."""
+        try:
+            await server.mail(self._sender)
+        except aiosmtplib.SMTPResponseException as error:
+            raise _refusal("the sender", error) from None
+        refusals = []
+        for recipient in recipients:
+            try:
+                await server.rcpt(recipient)
+            except aiosmtplib.SMTPResponseException as error:
+                refusals.append(_refusal("the recipient", error))
+        if len(refusals) == len(recipients):
+            raise refusals[0]
+        if refusals:
+            log.warning("%d of %d recipients of alarms are not taken: %s", len(refusals), len(recipients), refusals[0])
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[SMTP]:
+        """A session that is encrypted, unless that is off, and logged in. Raises: Unavailable, NotConfigured."""
+        server = SMTP(
+            hostname=self._host,
+            port=self._port,
+            use_tls=self._tls == "tls",
+            start_tls=False,  # asked for below: whether it is offered has to be told apart
+            tls_context=None if self._tls == "off" else self._context or _modern_tls(),
+            # Else the machine's own name is asked for, which may take as long as its resolver likes.
+            local_hostname=self._sender.rpartition("@")[2],
+            timeout=self._limit,
+        )
+        try:
+            try:
+                await server.connect()
+                await server.ehlo()
+                if self._tls == "starttls":
+                    _require(server, "starttls")
+                    await server.starttls()
+                    await server.ehlo()
+                if self._user is not None and self._password is not None:
+                    _require(server, "auth")
+                    await server.login(self._user, self._password)
+            except aiosmtplib.SMTPAuthenticationError as error:
+                fault = NotConfigured if error.code >= _PERMANENT else Unavailable
+                raise fault(f"e-mail: user and password are not taken ({error.code})") from None
+            except (aiosmtplib.SMTPException, OSError, ValueError) as error:
+                raise Unavailable(f"e-mail: no session ({type(error).__name__})") from None
+            yield server
+            await _leave(server)
+        finally:
+            server.close()
+
+    def _message(self, alarm: Alarm, recipients: Sequence[str]) -> bytes:
+        message = EmailMessage(policy=SMTP_POLICY)
+        message["From"] = self._sender
+        message["To"] = ", ".join(recipients)
+        # Our texts are ASCII; of encoded words the library loses a space now and then.
+        message["Subject"] = plain(subject_of(alarm)).encode("ascii", "replace").decode()
+        message["Date"] = format_datetime(alarm.at)
+        message["Message-ID"] = f"<{alarm.id}@{self._sender.rpartition('@')[2]}>"
+        message["Auto-Submitted"] = "auto-generated"
+        if alarm.is_urgent:
+            message["Importance"] = "high"
+        message.set_content(body_of(alarm, LONGEST))
+        return message.as_bytes()
+
+
+def _require(server: SMTP, extension: str) -> None:
+    """Raises: NotConfigured where the server does not offer it."""
+    if not server.supports_extension(extension):
+        raise NotConfigured(f"e-mail: the server offers no {extension.upper()}")
+
+
+async def _leave(server: SMTP) -> None:
+    """The message is taken: how the session ends changes nothing."""
+    try:
+        await server.quit(timeout=_QUIT)
+    except (aiosmtplib.SMTPException, OSError, TimeoutError):
+        log.debug("a session of SMTP ended without a word")
+
+
+def _refusal(what: str, error: aiosmtplib.SMTPResponseException) -> Fault:
+    """What a status of the server's means; its text may quote an address, and stays out."""
+    told = f"e-mail: {what} is not taken ({error.code})"
+    return Refused(told) if error.code >= _PERMANENT else Unavailable(told)
+
+
+def _modern_tls() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context

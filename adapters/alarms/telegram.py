@@ -1,0 +1,107 @@
+"""Alarms to a Telegram chat, by a bot. The token stands in every address, and so in no log and no fault
+(core.telegram.org/bots/api)."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ...ports.alarms import Alarm
+from ...ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
+from ..provider_http import Answer, ProviderHttp
+from .texts import body_of, plain
+
+BASE = "https://api.telegram.org"
+LONGEST = 4096
+"""Characters of a message."""
+_DESCRIPTION = 100
+
+log = logging.getLogger("cambist.alarms")
+
+
+class _Parameters(msgspec.Struct, kw_only=True):
+    retry_after: float | None = None
+    migrate_to_chat_id: int | None = None
+
+
+class _Said(msgspec.Struct, kw_only=True):
+    ok: bool
+    error_code: int = 0
+    description: str = ""
+    parameters: _Parameters = msgspec.field(default_factory=_Parameters)
+
+
+class TelegramAlarms:
+    """Fills the port Alarms."""
+
+    name = "telegram"
+    mirrors = False
+
+    def __init__(self, token: str, chat_id: str, *, base_url: str = BASE, limit: float = 15.0) -> None:
+        """`chat_id`: a number or `@channel`; `base_url` of a proxy, or of a Bot API server of one's own."""
+        self._token = token
+        self._chat = chat_id
+        self._http = ProviderHttp("telegram", base_url, limit=limit)
+
+    def __repr__(self) -> str:
+        return "<TelegramAlarms>"
+
+    async def tell(self, alarm: Alarm) -> None:
+        """Send a message; a silent one makes no sound. Raises: as the port."""
+        text = body_of(alarm, LONGEST)
+        said = await self._send(text, silent=alarm.silent)
+        moved = said.parameters.migrate_to_chat_id
+        if moved is not None and not said.ok:
+            log.warning("the Telegram chat became a supergroup: set CAMBIST_TELEGRAM_CHAT_ID to its new id %d", moved)
+            self._chat = str(moved)
+            said = await self._send(text, silent=alarm.silent)
+        _require(said)
+
+    async def check(self) -> None:
+        """The bot and the chat are there. Raises: NotConfigured; Unavailable."""
+        for method, body in (("getMe", {}), ("getChat", {"chat_id": self._chat})):
+            try:
+                _require(await self._call(method, body, writes=False))
+            except Refused as refused:
+                raise NotConfigured(str(refused)) from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.close()
+
+    async def _send(self, text: str, *, silent: bool) -> _Said:
+        return await self._call(
+            "sendMessage",
+            {
+                "chat_id": self._chat,
+                "text": text,
+                "disable_notification": silent,
+                "link_preview_options": {"is_disabled": True},
+            },
+            writes=True,
+        )
+
+    async def _call(self, method: str, body: Mapping[str, Any], *, writes: bool) -> _Said:
+        answer: Answer = await self._http.call(
+            "POST",
+            f"/bot{self._token}/{method}",
+            writes=writes,
+            body=msgspec.json.encode(body),
+            headers={"Content-Type": "application/json"},
+        )
+        return answer.decoded(_Said)
+
+
+def _require(said: _Said) -> None:
+    """Raises: what an answer that is not ok means."""
+    if said.ok:
+        return
+    told = f"telegram: {said.error_code} {plain(said.description)[:_DESCRIPTION]}"
+    if said.error_code in (401, 404):
+        raise NotConfigured(f"telegram: {said.error_code}: the token is not taken")
+    if said.error_code == 429:
+        raise Unavailable(told, retry_after=said.parameters.retry_after)
+    if said.error_code >= 500:
+        raise OutcomeUnknown(told)
+    raise Refused(told)

@@ -1,0 +1,1 @@
+"""Alarms: what operators, and merchants with a dead receiver, are told of (docs/alarms.md)."""

@@ -1,0 +1,91 @@
+"""How the alarm channels do, and a test of them: for `cambist alarm`, doctor and metrics
+(docs/alarms.md "A channel that does not work")."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from ....ports.alarms import Alarm
+from ....ports.bundle import Ports
+from ....ports.faults import NO_ANSWER
+from ...domain.alarms import AlarmRecipient, Trouble
+from ...domain.errors import Refusal
+from .troubles import look
+
+
+class ShownChannel(msgspec.Struct, frozen=True, kw_only=True):
+    """A channel as it does."""
+
+    name: str
+    told_at: datetime | None
+    """When a message last arrived."""
+    knows: int
+    """Of how many troubles it was told, and not of their end."""
+    failing_since: datetime | None
+    fault: str | None
+
+
+class ShownTrouble(msgspec.Struct, frozen=True, kw_only=True):
+    """A trouble that is there now; `told_by`: the channels that told of it."""
+
+    trouble: Trouble
+    told_by: tuple[str, ...]
+
+
+async def _rows(ports: Ports) -> Mapping[str, AlarmRecipient]:
+    async with ports.storage.unit() as unit:
+        found = [await unit[AlarmRecipient].get(name) or AlarmRecipient(id=name) for name in ports.alarms.channels]
+    return {row.id: row for row in found}
+
+
+async def list_channels(ports: Ports) -> list[ShownChannel]:
+    """The channels that the settings name. Raises: Unavailable."""
+    return [
+        ShownChannel(
+            name=row.id,
+            told_at=row.told_at,
+            knows=len(row.known),
+            failing_since=row.failing_since,
+            fault=row.fault,
+        )
+        for row in (await _rows(ports)).values()
+    ]
+
+
+async def list_troubles(ports: Ports) -> list[ShownTrouble]:
+    """What alarms now, what is urgent first. Raises: Unavailable."""
+    looked, rows = await look(ports), await _rows(ports)
+    told = {name: {each.trouble.id for each in row.known} for name, row in rows.items()}
+    return [
+        ShownTrouble(trouble=each, told_by=tuple(name for name, ids in told.items() if each.id in ids))
+        for each in sorted(looked.troubles, key=lambda each: not each.urgent)
+    ]
+
+
+async def channels_failing(ports: Ports) -> dict[str, float]:
+    """For how many seconds each channel does not work; 0: it does. Raises: Unavailable."""
+    now = ports.clock.now()
+    return {
+        row.id: 0.0 if row.failing_since is None else max(0.0, (now - row.failing_since).total_seconds())
+        for row in (await _rows(ports)).values()
+    }
+
+
+async def try_channels(ports: Ports, channel: str | None = None) -> dict[str, str | None]:
+    """Send a test by every channel, or by one; of each what went wrong, null where it was taken. It is told at once,
+    in quiet hours, too, and nothing of it is kept. Raises: Refusal NOT_FOUND for a channel that is not set.
+    """
+    channels = ports.alarms.channels
+    if channel is not None and channel not in channels:
+        raise Refusal("NOT_FOUND", f"No alarm channel of this name; there are: {', '.join(channels) or 'none'}")
+    alarm = Alarm(id=f"alarm_{ports.ids.uuid()}", at=ports.clock.now(), place=ports.urls.base_url, is_test=True)
+    said: dict[str, str | None] = {}
+    for name in channels if channel is None else (channel,):
+        try:
+            await channels[name].tell(alarm)
+        except NO_ANSWER as fault:
+            said[name] = str(fault)
+        else:
+            said[name] = None
+    return said

@@ -1,0 +1,266 @@
+"""The job that tells one recipient: it looks, keeps what it is about to tell, sends it, and keeps that it arrived
+(docs/alarms.md "When a message comes").
+
+What is to be told is on disk before it leaves, so it is told once, whichever process has the job: after a crash, or
+where nobody knows whether it arrived, the same message goes out again under the same id.
+"""
+
+import logging
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ....ports.alarms import Alarm, AlarmLine, Alarms, TellsMerchants
+from ....ports.bundle import Ports
+from ....ports.faults import NO_ANSWER, OutcomeUnknown, Unavailable
+from ....ports.jobs import Job
+from ....ports.storage import Unit
+from ...domain.accounts.accounts import Account, Mode
+from ...domain.alarms import (
+    SAME_MESSAGE,
+    AlarmRecipient,
+    Known,
+    Looked,
+    Message,
+    Trouble,
+    after,
+    as_it_stands,
+    news,
+    recipient_of,
+)
+from ...domain.webhooks.breaker import Breaker, endpoint_id
+from ..schedule import is_ours, pause_after, set_due
+from ..standing import TELL_ALARMS
+from ..units import retrying
+from .troubles import RECEIVER_DEAD, look
+
+EVERY = timedelta(minutes=1)
+"""Between two looks."""
+UNKNOWN_CHANNEL = timedelta(hours=1)
+"""How often a process looks at the job of a channel that its settings do not name: another's may."""
+SLOWEST = timedelta(minutes=10)
+"""How long a channel that does not work is left alone at most, unless it says so itself."""
+LONGEST_WAIT = timedelta(hours=1)
+
+_FAULT_SHOWN = 200
+
+log = logging.getLogger("cambist.alarms")
+
+
+async def tell_recipient(ports: Ports, job: Job) -> None:
+    """Tell one recipient what is new to him, if there is anything. Raises: Unavailable; Stale."""
+    channel_name, account_id = recipient_of(job.argument)
+    channel = ports.alarms.channels.get(channel_name)
+    if channel is None:
+        await _end(ports, job, None, ports.clock.now() + UNKNOWN_CHANNEL)
+    elif account_id is None:
+        await _tell_operators(ports, job, channel)
+    else:
+        await _tell_merchant(ports, job, channel, account_id)
+
+
+async def _tell_operators(ports: Ports, job: Job, channel: Alarms) -> None:
+    looked = await look(ports)
+    own = f"channel:{channel.name}"
+    looked = msgspec.structs.replace(
+        looked, troubles=tuple(trouble for trouble in looked.troubles if trouble.id != own)
+    )
+    if isinstance(channel, TellsMerchants):
+        await _wake_merchants(ports, channel.name, looked)
+    row = await _prepared(ports, job, looked, of_operators=True, mirrors=channel.mirrors)
+    now = ports.clock.now()
+    if row.sending is None:
+        await _end(ports, job, row, now + EVERY)
+        return
+    alarm = alarm_of(ports, row.sending, _going_on(row, row.sending))
+    await _sent(ports, job, row, channel, alarm, None)
+
+
+async def _tell_merchant(ports: Ports, job: Job, channel: Alarms, account_id: str) -> None:
+    account = await ports.storage.get(Account, account_id)
+    address = None if account is None else account.settings.alarm_email
+    if address is None or not isinstance(channel, TellsMerchants):
+        await _forget(ports, job)
+        return
+    looked = Looked(troubles=await _of_receiver(ports, account_id))
+    row = await _prepared(ports, job, looked, of_operators=False)
+    if row.sending is None:
+        if not row.known and not looked.troubles:
+            await _forget(ports, job)
+        else:
+            await _end(ports, job, row, ports.clock.now() + EVERY)
+        return
+    alarm = msgspec.structs.replace(alarm_of(ports, row.sending, ()), for_merchant=True)
+    await _sent(ports, job, row, channel, alarm, address)
+
+
+async def _of_receiver(ports: Ports, account_id: str) -> tuple[Trouble, ...]:
+    """The merchant's receiver of live mode, when it is dead."""
+    breaker = await ports.storage.get(Breaker, endpoint_id(account_id, Mode.LIVE))
+    opened = None if breaker is None or not breaker.is_open else breaker.opened_at
+    if opened is None or ports.clock.now() - opened < RECEIVER_DEAD:
+        return ()
+    text = f"webhooks of account {account_id}: the receiver of live mode does not answer well"
+    return (Trouble(id="receiver", source="receiver", kind="receiver", text=text, since=opened),)
+
+
+async def _wake_merchants(ports: Ports, channel: str, looked: Looked) -> None:
+    """Have every merchant with a dead receiver told, where he left an address."""
+    dead = {trouble.account_id for trouble in looked.troubles if trouble.kind == "breaker"}
+    for account_id in sorted(filter(None, dead)):
+        account = await ports.storage.get(Account, account_id)
+        if account is None or account.settings.alarm_email is None:
+            continue
+
+        async def work(unit: Unit, argument: str = f"{channel}/{account_id}") -> None:
+            now = ports.clock.now()
+            await TELL_ALARMS.keep(unit, argument, now, now)
+
+        await retrying(ports.storage, work, again_on=("jobs_id",))
+
+
+async def _prepared(
+    ports: Ports, job: Job, looked: Looked, *, of_operators: bool, mirrors: bool = False
+) -> AlarmRecipient:
+    """The recipient's row, with what is to be sent now on disk. A message on its way stays as it is for an hour."""
+    row = await ports.storage.get(AlarmRecipient, job.argument) or AlarmRecipient(id=job.argument)
+    now = ports.clock.now()
+    if row.sending is not None and abs(now - row.sending.at) < SAME_MESSAGE:
+        return row
+    known = as_it_stands(row.known, looked, now)
+    rules = ports.alarms
+    digested = of_operators and not mirrors
+    message = news(
+        known,
+        looked,
+        now,
+        told_at=row.told_at,
+        is_quiet=digested and rules.quiet is not None and rules.quiet.covers(now),
+        gathering=rules.gathering if digested else timedelta(0),
+    )
+    if message is None and mirrors and known:
+        message = Message(id="", at=now)
+    if message is not None:
+        message = msgspec.structs.replace(message, id=f"alarm_{ports.ids.uuid()}")
+    wanted = msgspec.structs.replace(row, known=known, sending=message)
+    if message is None or mirrors:
+        return wanted  # what a mirror hears it hears again in a minute: nothing to keep
+    return await _kept(ports, wanted)
+
+
+async def _kept(ports: Ports, row: AlarmRecipient) -> AlarmRecipient:
+    async with ports.storage.unit() as unit:
+        saved = unit[AlarmRecipient].save(row) if row.version else unit[AlarmRecipient].add(row)
+        await unit.commit()
+    return saved
+
+
+def _going_on(row: AlarmRecipient, message: Message) -> tuple[Known, ...]:
+    told = {trouble.id for trouble in (*message.begun, *message.over)}
+    return tuple(each for each in row.known if each.trouble.id not in told)
+
+
+def alarm_of(ports: Ports, message: Message, going_on: tuple[Known, ...]) -> Alarm:
+    """The message as a channel sends it."""
+    return Alarm(
+        id=message.id,
+        at=message.at,
+        place=ports.urls.base_url,
+        begun=tuple(map(line_of, message.begun)),
+        over=tuple(map(line_of, message.over)),
+        going_on=tuple(line_of(each.trouble) for each in going_on),
+        silent=message.silent,
+    )
+
+
+def line_of(trouble: Trouble) -> AlarmLine:
+    """A trouble as a channel tells it."""
+    return AlarmLine(id=trouble.id, kind=trouble.kind, text=trouble.text, urgent=trouble.urgent, since=trouble.since)
+
+
+async def _sent(
+    ports: Ports, job: Job, row: AlarmRecipient, channel: Alarms, alarm: Alarm, address: str | None
+) -> None:
+    """Send it, and keep what came of it."""
+    message = row.sending
+    if message is None:
+        raise ValueError("nothing to send")
+    try:
+        if address is not None and isinstance(channel, TellsMerchants):
+            await channel.tell_merchant(address, alarm)
+        else:
+            await channel.tell(alarm)
+    except NO_ANSWER as fault:
+        failed, due = _failed(row, fault, ports.clock.now())
+        # A mirror hears all of it anew.
+        kept = msgspec.structs.replace(failed, sending=None) if channel.mirrors else failed
+        await _end(ports, job, kept, due)
+        return
+    now = ports.clock.now()
+    if row.failing_since is not None:
+        log.info("the alarm channel %s works again", channel.name)
+    arrived = msgspec.structs.replace(
+        row,
+        known=after(row.known, message, now),
+        sending=None,
+        told_at=row.told_at if not (message.begun or message.over) else now,
+        failures=0,
+        failing_since=None,
+        fault=None,
+    )
+    await _end(ports, job, arrived, now + EVERY)
+
+
+def _failed(row: AlarmRecipient, fault: Exception, now: datetime) -> tuple[AlarmRecipient, datetime]:
+    """The row of a message that did not arrive, as far as is known, and when it is tried again. What certainly did not
+    arrive is made anew by then: more may have happened."""
+    failures = row.failures + 1
+    if failures == 1:
+        log.warning("the alarm channel of %s does not work: %s", row.id, fault)
+    asked = fault.retry_after if isinstance(fault, Unavailable) else None
+    pause = min(pause_after(failures), SLOWEST)
+    if asked is not None:
+        pause = min(max(timedelta(seconds=min(asked, LONGEST_WAIT.total_seconds())), pause), LONGEST_WAIT)
+    failed = msgspec.structs.replace(
+        row,
+        sending=row.sending if isinstance(fault, OutcomeUnknown) else None,
+        failures=failures,
+        failing_since=row.failing_since or now,
+        fault=str(fault)[:_FAULT_SHOWN],
+    )
+    return failed, now + pause
+
+
+async def _end(ports: Ports, job: Job, row: AlarmRecipient | None, due: datetime) -> None:
+    """Save the row, as far as it changed, and have the job done again at `due`, in one unit. A job that is not ours any
+    more is another's, and so is the row."""
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Job].get(job.id)
+        if present is None or not is_ours(present, job):
+            return
+        set_due(unit, present, due, anew=True)
+        stored = None if row is None else await unit[AlarmRecipient].get(row.id)
+        if row is None or row == stored:
+            return
+        if stored is not None:
+            unit[AlarmRecipient].save(msgspec.structs.replace(row, version=stored.version))
+        elif row != AlarmRecipient(id=row.id):
+            unit[AlarmRecipient].add(row)
+
+    await retrying(ports.storage, work)
+
+
+async def _forget(ports: Ports, job: Job) -> None:
+    """A merchant who need not be told of anything any more."""
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Job].get(job.id)
+        if present is None or not is_ours(present, job):
+            return
+        unit[Job].remove(present)
+        row = await unit[AlarmRecipient].get(job.argument)
+        if row is not None:
+            unit[AlarmRecipient].remove(row)
+
+    await retrying(ports.storage, work)

@@ -1,0 +1,179 @@
+"""What alarms: one look at everything, in bounded reads, each source by itself (docs/alarms.md "What alarms").
+
+Test mode alarms nobody.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
+from functools import partial
+
+from ....ports.bundle import Ports
+from ....ports.faults import Fault, Unavailable
+from ...domain.accounts.accounts import Mode
+from ...domain.alarms import AlarmRecipient, Looked, Trouble
+from ...domain.days import iso
+from ..holding import read_installation
+from ..operators.action_items import FINDERS, ActionItem, Finder, found_by
+from ..operators.health import NO_WORKER
+from ..operators.probes import lateness, settlements
+from ..standing import missing_standing
+
+GATEWAY_HELD = timedelta(minutes=1)
+"""As long as it takes until merchants are told of a gateway, too."""
+RECEIVER_DEAD = timedelta(hours=1)
+SETTLEMENT_LATE = 3600.0
+"""Seconds."""
+CATCHING_UP = timedelta(minutes=5)
+"""For which a process that was just started says nothing of work that is late: it is being done."""
+CHANNEL_DEAD = timedelta(minutes=15)
+
+_AFTER: Mapping[str, timedelta] = {"gateway": GATEWAY_HELD, "breaker": RECEIVER_DEAD}
+"""By kind, for how long it must have been so; all others alarm as they are found."""
+
+_NAMED: Mapping[str, str] = {"breaker": "receiver", "delivery": "webhooks to"}
+
+log = logging.getLogger("cambist.alarms")
+
+Source = Callable[[Ports], Awaitable[list[Trouble]]]
+
+
+async def look(ports: Ports) -> Looked:
+    """What is wrong now, the oldest first. A source that cannot be read is a trouble of its own.
+
+    Raises: Unavailable when the storage does not answer at all.
+    """
+    found: dict[str, Trouble] = {}
+    blind = []
+    for name, source in SOURCES.items():
+        try:
+            some = await source(ports)
+        except Fault as fault:
+            # Its message may name what is private: its kind tells where to look.
+            log.warning("what alarms cannot be looked at: %s: %s", name, fault)
+            blind.append(name)
+            some = [_blind(name, fault)]
+        for trouble in some:
+            found.setdefault(trouble.id, trouble)
+    if len(blind) == len(SOURCES):
+        raise Unavailable("nothing can be looked at")
+    return Looked(troubles=tuple(found.values()), blind=tuple(blind))
+
+
+def _blind(source: str, fault: Fault) -> Trouble:
+    text = f"cannot look at {source}: {type(fault).__name__}; see the log and `cambist doctor`"
+    return Trouble(id=f"look:{source}", source="look", kind="look", text=text)
+
+
+async def _items(ports: Ports, name: str, finder: Finder) -> list[Trouble]:
+    now = ports.clock.now()
+    return [_of_item(name, item) for item in await found_by(finder, ports) if _alarms(item, now)]
+
+
+def _alarms(item: ActionItem, now: datetime) -> bool:
+    if item.mode is Mode.TEST:
+        return False
+    held = _AFTER.get(item.kind)
+    return held is None or (item.since is not None and now - item.since >= held)
+
+
+def _of_item(source: str, item: ActionItem) -> Trouble:
+    named = f"{_NAMED.get(item.kind, item.of)} {item.object_id}".strip()
+    return Trouble(
+        id=":".join(filter(None, (item.kind, item.object_id))),
+        source=source,
+        kind=item.kind,
+        text=f"{named}: {item.brief or item.text}",
+        urgent=item.urgent,
+        since=item.since,
+        account_id=item.account_id,
+    )
+
+
+def _is_catching_up(ports: Ports) -> bool:
+    return timedelta(0) <= ports.clock.now() - ports.started < CATCHING_UP
+
+
+async def _settlement(ports: Ports) -> list[Trouble]:
+    if _is_catching_up(ports):
+        return []
+    now = ports.clock.now()
+    return [
+        Trouble(
+            id=f"settlement:{signs.mode}",
+            source="settlement",
+            kind="settlement",
+            text=f"settlement of {signs.mode} mode: late, or not coming to its end; see the log, and `cambist settle`",
+            urgent=True,
+            since=now - timedelta(seconds=signs.lateness),
+        )
+        for signs in await settlements(ports)
+        if signs.mode is Mode.LIVE and signs.lateness >= SETTLEMENT_LATE
+    ]
+
+
+async def _work(ports: Ports) -> list[Trouble]:
+    if _is_catching_up(ports):
+        return []
+    late = await lateness(ports)
+    missing = await missing_standing(ports)
+    found = [
+        Trouble(
+            id=f"standing:{job_id}",
+            source="work",
+            kind="standing",
+            text=f"standing job {job_id}: not there, and not made; see `cambist doctor`",
+            urgent=True,
+        )
+        for job_id in missing
+    ]
+    if late >= NO_WORKER:
+        since = ports.clock.now() - timedelta(seconds=late)
+        text = "jobs: due for minutes, and no worker takes them; see `cambist doctor`"
+        found.append(Trouble(id="jobs", source="work", kind="jobs", text=text, urgent=True, since=since))
+    return found
+
+
+async def _backup(ports: Ports) -> list[Trouble]:
+    most = ports.alarms.backup_age
+    if most is None:
+        return []
+    installation = await read_installation(ports.storage)
+    last = None if installation is None else installation.backed_up_at
+    if last is not None and ports.clock.now() - last <= most:
+        return []
+    told = "none was ever noted" if last is None else f"the last one is of {iso(last)}"
+    text = f"backup: {told}; `cambist backup`, or `cambist backup --note` after one by other means"
+    return [Trouble(id="backup", source="backup", kind="backup", text=text, since=last)]
+
+
+async def _channels(ports: Ports) -> list[Trouble]:
+    """Of one channel the others tell."""
+    now = ports.clock.now()
+    async with ports.storage.unit() as unit:
+        rows = [await unit[AlarmRecipient].get(name) for name in ports.alarms.channels]
+    return [
+        Trouble(
+            id=f"channel:{row.id}",
+            source="channels",
+            kind="channel",
+            text=f"alarm channel {row.id}: does not work; see `cambist alarm list`",
+            since=row.failing_since,
+        )
+        for row in rows
+        if row is not None and row.failing_since is not None and now - row.failing_since >= CHANNEL_DEAD
+    ]
+
+
+def _name(finder: Finder) -> str:
+    return finder.__name__.strip("_").replace("_", " ")
+
+
+SOURCES: Mapping[str, Source] = {
+    **{_name(finder): partial(_items, name=_name(finder), finder=finder) for finder in FINDERS},
+    "settlement": _settlement,
+    "work": _work,
+    "backup": _backup,
+    "channels": _channels,
+}
+"""Where troubles are looked for, by the name under which a source that cannot be read is told."""

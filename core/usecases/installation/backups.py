@@ -1,0 +1,28 @@
+"""When the last backup was made, as far as anybody said: alarms go by it (docs/alarms.md "Backups")."""
+
+from datetime import datetime
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain.installation import INSTALLATION, Installation
+from ..holding import RACES
+from ..units import retrying
+
+
+async def note_backup(ports: Ports, made_at: datetime) -> datetime:
+    """Note a backup as of this moment; the latest that was noted stays. Raises: Unavailable; Unreadable."""
+
+    async def work(unit: Unit) -> datetime:
+        present = await unit[Installation].get(INSTALLATION)
+        if present is None:
+            fresh = Installation(mark=str(ports.ids.uuid()), marked_at=ports.clock.now(), backed_up_at=made_at)
+            unit[Installation].add(fresh)
+            return made_at
+        latest = max(filter(None, (present.backed_up_at, made_at)))
+        if latest != present.backed_up_at:
+            unit[Installation].save(msgspec.structs.replace(present, backed_up_at=latest))
+        return latest
+
+    return await retrying(ports.storage, work, again_on=RACES)

@@ -1,0 +1,78 @@
+"""`cambist alarm …`"""
+
+from typing import Any
+
+import click
+
+from ...core.domain.days import iso_or_none
+from ...core.usecases.alarms import channels as usecases
+from ...core.usecases.alarms.channels import ShownChannel, ShownTrouble
+from ...ports.bundle import Ports
+from .groups import group
+from .output import Answer, complain, give, table
+from .session import REFUSED, answering, guarded, in_house
+
+
+@group()
+def alarm() -> None:
+    """What operators are told of, and by which channels."""
+
+
+def _trouble_document(shown: ShownTrouble) -> dict[str, Any]:
+    trouble = shown.trouble
+    return {
+        "id": trouble.id,
+        "urgent": trouble.urgent,
+        "since": iso_or_none(trouble.since),
+        "told_by": list(shown.told_by),
+        "text": trouble.text,
+    }
+
+
+def _channel_document(shown: ShownChannel) -> dict[str, Any]:
+    return {
+        "channel": shown.name,
+        "last_told": iso_or_none(shown.told_at),
+        "knows": shown.knows,
+        "failing_since": iso_or_none(shown.failing_since),
+        "fault": shown.fault,
+    }
+
+
+@alarm.command("list")
+@answering
+def list_all() -> Answer:
+    """What alarms now, who was told of it, and how the channels do."""
+
+    async def work(ports: Ports) -> tuple[list[ShownTrouble], list[ShownChannel]]:
+        return await usecases.list_troubles(ports), await usecases.list_channels(ports)
+
+    troubles, channels = in_house(work)
+    document = {
+        "troubles": [_trouble_document(each) for each in troubles],
+        "channels": [_channel_document(each) for each in channels],
+    }
+    parts = [_listed(rows, none) for rows, none in zip(document.values(), ("nothing alarms", _NO_CHANNEL), strict=True)]
+    return Answer(document=document, text="\n\n".join(parts))
+
+
+_NO_CHANNEL = "no alarm channel is set: CAMBIST_ALARMS (docs/alarms.md)"
+
+
+def _listed(rows: list[dict[str, Any]], none: str) -> str:
+    return table(tuple(rows[0]), [tuple(row.values()) for row in rows]) if rows else none
+
+
+@alarm.command("test")
+@click.option("--channel", metavar="NAME", help="By this channel only.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def send_test(*, channel: str | None, as_json: bool) -> None:
+    """Send a test message by every channel. Exit 1 when one of them does not take it, or there is none."""
+    said = guarded(lambda: in_house(lambda ports: usecases.try_channels(ports, channel)), as_json=as_json)
+    if not said:
+        complain("NOT_CONFIGURED", [_NO_CHANNEL], as_json=as_json)
+        raise click.exceptions.Exit(REFUSED)
+    rows = [{"channel": name, "taken": fault is None, "fault": fault} for name, fault in said.items()]
+    give(Answer(document={"data": rows}, text=_listed(rows, "")), as_json=as_json)
+    if any(said.values()):
+        raise click.exceptions.Exit(REFUSED)

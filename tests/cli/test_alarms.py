@@ -1,0 +1,96 @@
+"""`cambist alarm …`, `cambist backup --note`, and what the doctor says of alarms (docs/alarms.md)."""
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Call
+
+
+class Chat(HTTPServer):
+    """Takes a Slack-compatible message at any address."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.posted: list[bytes] = []
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The settings that name it."""
+        return {"CAMBIST_ALARMS": "slack", "CAMBIST_SLACK_URL": f"http://127.0.0.1:{self.server_port}/hunter2"}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Chat
+
+    def do_POST(self) -> None:
+        self.server.posted.append(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def chat() -> Iterator[Chat]:
+    with Chat() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+def test_a_test_is_sent_by_every_channel(call: Call, chat: Chat) -> None:
+    done = call("alarm", "test", "--json", env=chat.env)
+    assert (done.status, done.document["data"]) == (0, [{"channel": "slack", "taken": True, "fault": None}])
+    assert b"This is a test" in chat.posted[0]
+    assert call("alarm", "test", "--channel", "email", env=chat.env).status == 1
+
+
+def test_a_channel_that_does_not_take_it_is_told_without_its_address(call: Call, chat: Chat) -> None:
+    env = {**chat.env, "CAMBIST_SLACK_URL": "http://127.0.0.1:1/hunter2"}
+    done = call("alarm", "test", "--json", env=env)
+    assert done.status == 1
+    assert not done.document["data"][0]["taken"]
+    assert "hunter2" not in done.out + done.err
+
+
+def test_without_a_channel_there_is_nothing_to_test(call: Call) -> None:
+    done = call("alarm", "test", "--json")
+    assert (done.status, done.document["error"]["code"]) == (1, "NOT_CONFIGURED")
+
+
+def test_what_alarms_and_how_the_channels_do_is_listed(call: Call, chat: Chat) -> None:
+    call("gateway", "set", "simulator-live", "down")
+    done = call("alarm", "list", "--json", env=chat.env)
+    assert (done.status, done.err) == (0, "")
+    assert [each["id"] for each in done.document["troubles"]] == ["backup"], "a gateway is told after a minute"
+    assert done.document["channels"] == [
+        {"channel": "slack", "last_told": None, "knows": 0, "failing_since": None, "fault": None}
+    ]
+    assert "no alarm channel is set" in call("alarm", "list").out
+
+
+def test_a_backup_is_noted_by_itself_or_by_word(call: Call, tmp_path: Path) -> None:
+    call("account", "create", "Shop")
+    assert "backup" in call("alarm", "list").out
+    assert call("backup", str(tmp_path / "copy")).status == 0
+    assert call("alarm", "list", "--json").document["troubles"] == []
+    noted = call("backup", "--note", "--json")
+    assert noted.status == 0
+    assert noted.document["backed_up_at"] > "2026"
+    assert call("backup").status == call("backup", str(tmp_path / "x"), "--note").status == 2
+
+
+def test_the_doctor_says_whether_anybody_is_told(call: Call, chat: Chat) -> None:
+    call("account", "create", "Shop")
+    assert "nobody is told of trouble" in call("doctor").out
+    far = {"CAMBIST_BASE_URL": "https://pay.example"}
+    warned = [each for each in call("doctor", "--json", env=far).document["checks"] if each["name"] == "alarms"]
+    assert [each["level"] for each in warned] == ["warning"]
+    assert "trouble is told by: slack" in call("doctor", env=chat.env).out
