@@ -51,6 +51,8 @@ class Books:
         self.things: dict[str, Thing] = {}
         self.owners: dict[str, str] = {}
         self._shelves: dict[tuple[str, str], Shelf] = {}
+        self._made: list[Thing] = []
+        self._by_operation: dict[str, Thing] = {}
         self.declines: list[str] = []
         """Why the next charges fail, in turn."""
         self.charges_wait = False
@@ -59,6 +61,8 @@ class Books:
         self.balance: dict[str, int] = {}
         """Kopecks, by gateway."""
         self.payouts_wait = True
+        self._pending: dict[str, None] = {}
+        """Refunds in processing."""
 
     def shelf(self, kind: str, owner: str) -> Shelf:
         return self._shelves.setdefault((kind, owner), Shelf())
@@ -66,12 +70,20 @@ class Books:
     def _new(self, kind: str, owner: str, prefix: str = "") -> Thing:
         self._count += 1
         made = self.now()
+        made = made.replace(microsecond=made.microsecond // 1000 * 1000)
         number = UUID(int=(int(made.timestamp()) << 96) | (0xF5000_8000 << 48) | self._count)
         thing = {"id": f"{prefix}{number}", "created_at": spelt(made)}
         self.things[thing["id"]] = thing
         self.owners[thing["id"]] = owner
-        self.shelf(kind, owner).add(made.replace(microsecond=made.microsecond // 1000 * 1000), thing)
+        self.shelf(kind, owner).add(made, thing)
+        self._made.append(thing)
         return thing
+
+    def _marked(self, thing: Thing) -> None:
+        """It is found by our operation, too."""
+        operation = thing["metadata"].get("operation")
+        if operation is not None:
+            self._by_operation[operation] = thing
 
     def find(self, owner: str, thing_id: str, kind: str) -> Thing:
         """Raises: Wrong, 404."""
@@ -108,6 +120,7 @@ class Books:
             "_kind": "payment",
             "_left": amount,
         }
+        self._marked(made)
         if "description" in body:
             made["description"] = body["description"]
         if saved is not None:
@@ -199,6 +212,7 @@ class Books:
             "_was_saved": False,
             "_can_be_charged": False,
         }
+        self._marked(made)
         return made
 
     def confirm(self, method_id: str) -> None:
@@ -232,6 +246,9 @@ class Books:
             "metadata": dict(body.get("metadata", {})),
             "_kind": "refund",
         }
+        self._marked(made)
+        self._pending[made["id"]] = None
+        self.shelf(f"refund of {payment['id']}", owner).add(datetime.fromisoformat(made["created_at"]), made)
         if "description" in body:
             made["description"] = body["description"]
         return made
@@ -241,6 +258,7 @@ class Books:
         payment, amount = self.things[refund["payment_id"]], kopecks(refund["amount"], least=1)
         if refund["status"] != "pending":
             return
+        self._pending.pop(refund_id)
         if self.refunds_fail:
             self.refunds_fail -= 1
             payment["_left"] += amount
@@ -262,6 +280,7 @@ class Books:
             "test": False,
             "_kind": "payout",
         }
+        self._marked(made)
         if amount > self.balance[owner]:
             self.cancel(made["id"], "insufficient_funds")
             return made
@@ -276,14 +295,21 @@ class Books:
             payout |= {"status": "succeeded", "succeeded_at": spelt(self.now())}
             self._notify("payout.succeeded", payout)
 
+    def since(self, count: int) -> list[Thing]:
+        """All that was made after so many."""
+        return self._made[count:]
+
+    def pending_refunds(self) -> list[Thing]:
+        """Those that are in processing."""
+        return [self.things[refund_id] for refund_id in self._pending]
+
     def of_kind(self, kind: str) -> list[Thing]:
         """All of them, of every shop."""
         return [thing for thing in self.things.values() if kind_of(thing) == kind]
 
     def of_operation(self, operation: str) -> Thing:
         """The newest object whose metadata name it."""
-        found = [each for each in self.things.values() if each.get("metadata", {}).get("operation") == operation]
-        return found[-1]
+        return self._by_operation[operation]
 
 
 def kind_of(thing: Thing) -> str:

@@ -173,9 +173,10 @@ class YooKassaFake(FakeProvider):
             if not limit.isdigit() or not 1 <= int(limit) <= 100:
                 raise Wrong("limit")
             begin, end = _moment(asked, "created_at.gte"), _moment(asked, "created_at.lt")
+            whose = kind if "payment_id" not in asked else f"{kind} of {asked['payment_id']}"
             found = [
                 thing
-                for thing in self.books.shelf(kind, owner).between(begin, end)
+                for thing in self.books.shelf(whose, owner).between(begin, end)
                 if all(thing.get(name) == asked[name] for name in filters if name in asked)
             ]
             first = _after(found, asked.get("cursor"))
