@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from io import BytesIO
 from functools import cache
 from ipaddress import ip_address
 from typing import TypeVar
@@ -30,6 +31,7 @@ _CONNECT_SECONDS = 5.0
 _IDLE_SECONDS = 15.0
 """Shorter than servers usually keep an idle connection: a write on one that is being closed is an unknown outcome."""
 _CONNECTIONS = 64
+_AT_ONCE = 65_536
 _TIMEOUT = aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS, sock_connect=None, sock_read=None)
 """Of connecting alone, also of waiting for a place: nothing was sent then. The whole exchange has a limit of ours."""
 _WAIT_MAX = 86400.0
@@ -141,7 +143,7 @@ class ProviderHttp:
                 session.request(
                     method,
                     URL(f"{self._base}{path}{asked}", encoded=True),
-                    data=body,
+                    data=_sendable(body),
                     headers={**self._headers, **(headers or {})},
                     allow_redirects=False,
                 ) as response,
@@ -199,6 +201,11 @@ class ProviderHttp:
                 skip_auto_headers=(hdrs.ACCEPT_ENCODING, hdrs.CONTENT_TYPE),
             )
         return self._session
+
+
+def _sendable(body: bytes | None) -> bytes | BytesIO | None:
+    """The same bytes; many of them in the form that is written in parts, so that the event loop is not kept."""
+    return body if body is None or len(body) <= _AT_ONCE else BytesIO(body)
 
 
 def checked_base(name: str, url: str) -> str:

@@ -41,6 +41,20 @@ async def write(http: ProviderHttp) -> Answer:
     return await http.call("POST", "/things", writes=True, body=b'{"phone":"+79991234567"}')
 
 
+class TestARequest:
+    async def test_a_large_body_goes_as_it_is(self) -> None:
+        """Documents of megabytes: in parts, but with their length, because signatures are over these very bytes."""
+        async with FakeProvider(body_limit=4_000_000) as provider:
+            provider.on("POST", "/things", lambda _: ProviderAnswer.of_json({"id": "t-1"}))
+            large = ProviderHttp("desk", provider.url, limit=5)
+            body = bytes(range(256)) * 8_000
+            await large.call("POST", "/things", writes=True, body=body, headers={"Content-Type": "image/png"})
+            [request] = provider.requests
+            assert request.body == body
+            assert (request.headers["content-length"], request.headers["content-type"]) == (f"{len(body)}", "image/png")
+            await large.close()
+
+
 class TestAnAnswer:
     async def test_is_whole_whatever_its_status(self, provider: FakeProvider, http: ProviderHttp) -> None:
         """What a status means is the adapter's to say: some providers refuse by 200, others by 400."""

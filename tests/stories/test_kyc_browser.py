@@ -2,13 +2,11 @@
 (docs/kyc.md "A page that does it")."""
 
 from collections.abc import AsyncIterator
-from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, expect
 
 from cambist.adapters.kyc.simulator import SimulatedVerifier
 from cambist.core.domain.accounts.accounts import Mode
@@ -21,11 +19,9 @@ from cambist.frontends.settings import Settings
 from cambist.ports.kyc import CheckStatus, DocumentState, Verdict
 from tests.kyc_kit import JPEG, PNG
 from tests.patience import HANGS
+from tests.stories.kyc_tab import PHONE, TEXTS, Tab, give, picture
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
-
-PHONE = {"width": 360, "height": 740}
-TEXTS = KYC_TEXTS["en"]
 
 
 class Merchant:
@@ -64,40 +60,6 @@ async def merchant(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Me
         yield merchant
 
 
-class Tab:
-    """A client's tab. It notes every request that leaves the service, and everything the browser complains about."""
-
-    def __init__(self, page: Page, base: str) -> None:
-        self.page = page
-        self.complaints: list[str] = []
-        origin = urlsplit(base)[:2]
-
-        def asked(request: Any) -> None:
-            if urlsplit(request.url)[:2] != origin:
-                self.complaints.append(f"asked for {request.url}")
-
-        def said(message: Any) -> None:
-            if message.type in ("error", "warning"):
-                self.complaints.append(message.text)
-
-        page.on("request", asked)
-        page.on("console", said)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-
-    async def shows(self, face: str, texts: Any = TEXTS) -> None:
-        heading = self.page.get_by_role("heading", level=1)
-        await expect(heading).to_have_text(texts[f"{face}_head"])
-
-    async def fits(self) -> None:
-        """Nothing sticks out to the side at phone width, and what is pressed is large enough for a thumb."""
-        wide = await self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert wide == 0
-        for each in await self.page.locator("button, a.button, input[type=file], input[type=email]").all():
-            box = await each.bounding_box()
-            assert box is not None
-            assert box["height"] >= 44
-
-
 @pytest_asyncio.fixture(loop_scope="module")
 async def tab(browser: Browser, merchant: Merchant) -> AsyncIterator[Tab]:
     context = await browser.new_context(viewport=PHONE, locale="en-US")  # type: ignore[arg-type]  # a plain dict
@@ -106,14 +68,6 @@ async def tab(browser: Browser, merchant: Merchant) -> AsyncIterator[Tab]:
     yield opened
     await context.close()
     assert opened.complaints == []
-
-
-def picture(content: bytes, name: str = "photo.jpg", kind: str = "image/jpeg") -> Any:
-    return {"name": name, "mimeType": kind, "buffer": content}
-
-
-async def give(tab: Tab, field: str, file: Any) -> None:
-    await tab.page.set_input_files(f"input[name={field}_key]", file)
 
 
 async def test_documents_are_uploaded_and_the_page_turns_by_itself(tab: Tab, merchant: Merchant) -> None:
