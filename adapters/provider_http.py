@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from io import BytesIO
 from functools import cache
+from io import BytesIO
 from ipaddress import ip_address
 from typing import TypeVar
 from urllib.parse import quote, urlencode, urlsplit

@@ -119,11 +119,10 @@ class FakeSumsub(FakeProvider):
         if "metadata" not in parts:
             raise Trouble(400, "metadata is missing")
         try:
-            metadata = json.loads(parts["metadata"][1])
+            metadata = json.loads(parts["metadata"])
         except ValueError:
             raise Trouble(400, "metadata is no JSON") from None
-        kind, content = parts.get("content", ("", b""))
-        image = self.world.add_image(request.parts["id"], metadata, kind, content)
+        image = self.world.add_image(request.parts["id"], metadata, parts.get("content", b""))
         answer = ProviderAnswer.of_json(metadata)
         return ProviderAnswer(body=answer.body, headers={**answer.headers, "X-Image-Id": str(image)})
 
@@ -170,7 +169,7 @@ class FakeSumsub(FakeProvider):
         kinds = {"IDENTITY": "PASSPORT", "SELFIE": "SELFIE", "PROOF_OF_RESIDENCE": "UTILITY_BILL"}
         for step in applicant.level.steps:
             metadata = {"idDocType": kinds[step], "country": "RUS"}
-            self.world.add_image(applicant.id, metadata, "image/jpeg", b"\xff\xd8\xff")
+            self.world.add_image(applicant.id, metadata, b"\xff\xd8\xff")
         self.world.begin(applicant.id)
 
     def post(
@@ -205,18 +204,18 @@ def _json(request: ProviderRequest) -> dict[str, Any]:
     return told
 
 
-def _form(request: ProviderRequest) -> Mapping[str, tuple[str, bytes]]:
-    """The parts of a multipart body by their names: type and content. Raises: Trouble 400, 415."""
+def _form(request: ProviderRequest) -> Mapping[str, bytes]:
+    """The parts of a multipart body by their names. Raises: Trouble 400, 415."""
     said = request.headers.get("content-type", "")
     if not said.startswith("multipart/form-data; boundary="):
         raise Trouble(415, "Content-Type must be multipart/form-data with a boundary")
     if not request.body.rstrip(b"\r\n").endswith(f"--{said.partition('boundary=')[2]}--".encode()):
         raise Trouble(400, "The form does not end")
     whole = BytesParser(policy=HTTP).parsebytes(f"Content-Type: {said}\r\n\r\n".encode() + request.body)
-    parts: dict[str, tuple[str, bytes]] = {}
+    parts: dict[str, bytes] = {}
     for part in whole.iter_parts():
         name = part.get_param("name", header="content-disposition")
         content = part.get_payload(decode=True)
         if isinstance(name, str) and isinstance(content, bytes):
-            parts[name] = (part.get_content_type(), content)
+            parts[name] = content
     return parts
