@@ -9,15 +9,22 @@ from ..adapters.deposits.nodes import NodesDeposits
 from ..adapters.deposits.watched import AddressPage
 from ..adapters.nodes.networks import CHAINS
 from ..adapters.nodes.nodes import Nodes
+from ..adapters.payouts.tron.api import TronApi
+from ..adapters.payouts.tron.sender import SUN, TronSender
+from ..adapters.payouts.tron.signer import KeySigner
 from ..ports.chain import Network
 from ..ports.clock import Clock
+from ..ports.faults import NotConfigured
 from ..ports.tools import FileTools, Tools
 from .provider_options import ProviderSettings
 
 SETTINGS = {Network.TRON: "tron", Network.ETHEREUM: "evm", Network.BSC: "bsc"}
 """By network, whose `nodes` are its own (provider_options.py)."""
+PAYOUTS = "tron"
 DEPOSITS = "tron"
-"""The watcher's name, stored with exchanges: never to be changed."""
+"""Names that are stored, with payouts and with exchanges: never to be changed."""
+_FEE_LIMIT = 60
+"""TRX."""
 
 
 def nodes_of(network: Network, own: ProviderSettings, clock: Clock) -> Nodes:
@@ -42,6 +49,21 @@ def deposits_of(own: ProviderSettings, tools: Tools) -> NodesDeposits:
         # Of each wallet its own: after another one is set, its addresses are counted from the first.
         tools.counter(DEPOSITS, f"addresses-{key.fingerprint()}"),
         tools.clock,
+    )
+
+
+def payouts_of(own: ProviderSettings, tools: Tools) -> TronSender:
+    """On TRON. Raises: NotConfigured."""
+    urls = own.get("api") or [each.removesuffix("/jsonrpc") for each in own.need("nodes") if each.endswith("/jsonrpc")]
+    if not urls:
+        raise NotConfigured("set CAMBIST_TRON_API: the nodes of CAMBIST_TRON_NODES have no path /jsonrpc")
+    return TronSender(
+        PAYOUTS,
+        nodes_of(Network.TRON, own, tools.clock),
+        [TronApi(place, url, tools.clock) for place, url in enumerate(urls, 1)],
+        KeySigner(own.need("key")),
+        tools.clock,
+        fee_limit=own.get("fee_limit", _FEE_LIMIT) * SUN,
     )
 
 

@@ -20,6 +20,7 @@ from .plugins import KINDS, PluginError, found
 _DIGITS = re.compile(r"[0-9]{1,9}\Z")
 _NUMBER = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,3})?\Z")
 _VAULT_KEY = re.compile(r"(?:([0-9]{1,3}):)?([0-9a-fA-F]{64})\Z")
+_PRIVATE_KEY = re.compile(r"(?:0x)?[0-9a-fA-F]{64}\Z")
 _PEPPER = re.compile(r"(?:[0-9a-fA-F]{2}){32,128}\Z")
 _PROVIDER_KEY = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
 _SECRET = re.compile(r"[!-~]{1,1024}\Z")
@@ -217,6 +218,13 @@ def read_extended_key(raw: Any) -> str:
     if not _EXTENDED_KEY.match(read_text(raw)):
         raise ValueError("must be an extended public key: xpub and some hundred letters and digits")
     return str(raw)
+
+
+def read_private_key(raw: Any) -> str:
+    """Of a wallet."""
+    if not _PRIVATE_KEY.match(read_text(raw).strip()):
+        raise ValueError("must be 64 hex digits")
+    return str(raw).strip()
 
 
 def read_vault_keys(raw: Any) -> tuple[VaultKey, ...]:

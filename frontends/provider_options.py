@@ -16,9 +16,11 @@ from .option_readers import (
     read_country,
     read_credential,
     read_extended_key,
+    read_integer,
     read_label,
     read_nodes,
     read_path,
+    read_private_key,
     read_provider_key,
     read_rub,
 )
@@ -46,7 +48,28 @@ _ROWS: Mapping[str, tuple[Option, ...]] = {
             meaning="a demo key of CoinGecko; none: asked without one",
         ),
     ),
-    "tron": (_nodes("TRON, each with its path /jsonrpc"),),
+    "tron": (
+        _nodes("TRON, each with its path /jsonrpc"),
+        Option(
+            name="api",
+            read=read_nodes,
+            secret=True,
+            shown=None,
+            meaning="the HTTP interfaces of TRON's nodes, for payouts; none: those of tron_nodes, without /jsonrpc",
+        ),
+        Option(
+            name="key",
+            read=read_private_key,
+            secret=True,
+            shown=None,
+            meaning="the private key of the wallet on TRON that pays out, 64 hex digits; best from tron_key_file",
+        ),
+        Option(
+            name="fee_limit",
+            read=read_integer(1, 15_000),
+            meaning="what the energy of one payout may cost, in TRX; none: 60",
+        ),
+    ),
     "evm": (_nodes("Ethereum"),),
     "bsc": (_nodes("BNB Smart Chain"),),
     "deposit": (

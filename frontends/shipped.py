@@ -10,6 +10,7 @@ from ..ports.bank import Bank
 from ..ports.chain import ChainWatcher
 from ..ports.deposits import DepositWatcher
 from ..ports.kyc import KycVerifier
+from ..ports.payouts import UsdtSender
 from ..ports.rates import RateSource
 from ..ports.receipts import ReceiptNeed
 from ..ports.tools import FileTools, Tools
@@ -110,13 +111,19 @@ def _raiffeisen(own: "ProviderSettings", tools: Tools) -> Bank:
     )
 
 
+def _tron_payouts(own: "ProviderSettings", tools: Tools) -> UsdtSender:
+    from .nodes import payouts_of
+
+    return payouts_of(own, tools)
+
+
 SHIPPED: Mapping[str, Mapping[str, Shipped]] = {
     "bank": {"yookassa": Shipped(make=_yookassa), "raiffeisen": Shipped(make=_raiffeisen)},
     "rates": {"rapira": Shipped(make=_rapira), "coingecko": Shipped(make=_coingecko)},
     "kyc": {"sumsub": Shipped(make=_sumsub)},
     "chain": {"nodes": Shipped(make=_nodes_chain, extra="chains")},
     "deposits": {"tron": Shipped(make=_nodes_deposits, extra="chains")},
-    "payouts": {},
+    "payouts": {"tron": Shipped(make=_tron_payouts, extra="chains")},
     "notifier": {},
     "files": {},
     "storage": {},

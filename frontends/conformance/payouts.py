@@ -172,13 +172,13 @@ class TestMemory:
         found = await self._is_found(payouts_bench, _finding(payouts_bench.restarted()), made)
         assert await payouts_bench.sender.state(found.signed) is TransferState.FINAL, "what was found can be followed"
 
-    @pytest.mark.parametrize("done", [True, False])
     async def test_it_is_found_although_we_forgot_all_of_it(self, payouts_bench: PayoutsBench) -> None:
         made = await signed(payouts_bench)
         await payouts_bench.sender.broadcast(made)
         await payouts_bench.forget()
         await self._is_found(payouts_bench, _finding(payouts_bench.restarted()), made)
 
+    @pytest.mark.parametrize("done", [True, False])
     async def test_after_a_lost_answer_the_network_s_word_counts(self, payouts_bench: PayoutsBench, done: bool) -> None:
         wallet = _finding(payouts_bench.sender)
         made = await signed(payouts_bench)

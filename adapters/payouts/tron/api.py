@@ -1,0 +1,217 @@
+"""What a node of TRON is asked beyond JSON-RPC: to take a transaction, and what one would cost."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from enum import Enum
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+import msgspec
+
+from ....ports.clock import Clock
+from ....ports.faults import Fault, NotConfigured, OutcomeUnknown, Unavailable
+from ...nodes.spelling import TRON
+from ...provider_http import ProviderHttp
+
+T = TypeVar("T")
+
+_KEY = "TRON-PRO-API-KEY"
+_LIMIT = 8.0
+_BUSY = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.FORBIDDEN)
+_REST = 30.0
+"""Seconds for which TronGrid refuses a key that asked too often."""
+_WORDS = 120
+
+
+class Taken(Enum):
+    """What a node's code says of a transaction (docs/providers/chains.md "What a node answers")."""
+
+    YES = "yes"
+    NO = "no"
+    EXPIRED = "expired"
+    LATER = "later"
+    """It was certainly not taken: the node is busy, or our wallet has not enough."""
+
+
+CODES: Mapping[str, Taken] = {
+    "SUCCESS": Taken.YES,
+    "DUP_TRANSACTION_ERROR": Taken.YES,
+    "TRANSACTION_EXPIRATION_ERROR": Taken.EXPIRED,
+    "SIGERROR": Taken.NO,
+    "TOO_BIG_TRANSACTION_ERROR": Taken.NO,
+    "TAPOS_ERROR": Taken.NO,
+    "CONTRACT_VALIDATE_ERROR": Taken.LATER,
+    "CONTRACT_EXE_ERROR": Taken.LATER,
+    "BANDWITH_ERROR": Taken.LATER,
+    "SERVER_BUSY": Taken.LATER,
+    "NO_CONNECTION": Taken.LATER,
+    "NOT_ENOUGH_EFFECTIVE_CONNECTION": Taken.LATER,
+    "BLOCK_UNSOLIDIFIED": Taken.LATER,
+}
+"""Of any other code nobody knows. `BANDWITH` is spelled so."""
+
+
+class Resources(msgspec.Struct, frozen=True, kw_only=True):
+    """What an account may use without paying. A node leaves out what is zero."""
+
+    energy_limit: int = msgspec.field(default=0, name="EnergyLimit")
+    energy_used: int = msgspec.field(default=0, name="EnergyUsed")
+    net_limit: int = msgspec.field(default=0, name="NetLimit")
+    net_used: int = msgspec.field(default=0, name="NetUsed")
+    free_net_limit: int = msgspec.field(default=0, name="freeNetLimit")
+    free_net_used: int = msgspec.field(default=0, name="freeNetUsed")
+
+    @property
+    def energy(self) -> int:
+        return max(0, self.energy_limit - self.energy_used)
+
+    @property
+    def bandwidth(self) -> int:
+        return max(0, self.net_limit - self.net_used, self.free_net_limit - self.free_net_used)
+
+
+class _Ret(msgspec.Struct, frozen=True):
+    ret: str = ""
+
+
+class _Tried(msgspec.Struct, frozen=True):
+    ret: list[_Ret] = []
+
+
+class _Said(msgspec.Struct, frozen=True):
+    result: bool = False
+    code: str = ""
+
+
+class _Trial(msgspec.Struct, frozen=True):
+    result: _Said = _Said()
+    energy_used: int = 0
+    transaction: _Tried = _Tried()
+
+
+class _Parameter(msgspec.Struct, frozen=True):
+    key: str
+    value: int = 0
+
+
+class _Parameters(msgspec.Struct, frozen=True):
+    parameters: list[_Parameter] = msgspec.field(default_factory=list, name="chainParameter")
+
+
+class _Info(msgspec.Struct, frozen=True):
+    id: str | None = None
+
+
+class _Limited(msgspec.Struct, frozen=True):
+    error: str | None = msgspec.field(default=None, name="Error")
+
+
+class TronApi:
+    """One node's HTTP interface."""
+
+    def __init__(self, place: int, url: str, clock: Clock) -> None:
+        """`url`: a key stands before an `@`. Opens nothing yet. Raises: NotConfigured."""
+        key, at, rest = url.partition("://")[2].rpartition("@")
+        headers = {"Content-Type": "application/json", **({_KEY: key.rstrip(":")} if at else {})}
+        self.name = f"tron api {place}"
+        base = f"{url.partition('://')[0]}://{rest}"
+        self._http = ProviderHttp(self.name, base, limit=_LIMIT, headers=headers, clock=clock)
+
+    def __repr__(self) -> str:
+        return f"<TronApi {self.name}>"
+
+    async def broadcast(self, transaction: bytes) -> Taken:
+        """Hand it over. Raises: OutcomeUnknown; Unavailable, NotConfigured: it was certainly not taken."""
+        said = await self._post("/wallet/broadcasthex", {"transaction": transaction.hex()}, _Said, writes=True)
+        if said.result:
+            return Taken.YES
+        if said.code not in CODES:
+            raise OutcomeUnknown(f"{self.name}: {said.code[:_WORDS]!a} says nothing certain")
+        if CODES[said.code] is Taken.LATER:
+            raise Unavailable(f"{self.name} does not take the transaction now: {said.code}")
+        return CODES[said.code]
+
+    async def knows(self, tx_hash: str) -> bool:
+        """Whether the transaction is in any block that the node has. Raises: Unavailable, NotConfigured."""
+        info = await self._post("/wallet/gettransactioninfobyid", {"value": tx_hash}, _Info)
+        return info.id is not None
+
+    async def resources(self, owner: bytes) -> Resources:
+        """Raises: Unavailable, NotConfigured."""
+        return await self._post("/wallet/getaccountresource", _visible(address=TRON.write(owner)), Resources)
+
+    async def energy_of(self, owner: bytes, token: bytes, call: bytes) -> int:
+        """The energy that the call would use now. Raises: Unavailable, also where the contract would not do it;
+        NotConfigured."""
+        body = _visible(
+            owner_address=TRON.write(owner), contract_address=TRON.write(token), data=call.hex(), call_value=0
+        )
+        trial = await self._post("/wallet/triggerconstantcontract", body, _Trial)
+        # An execution that fails shows here alone.
+        if not trial.result.result or any(each.ret == "FAILED" for each in trial.transaction.ret):
+            raise Unavailable(f"{self.name}: the contract of USDT would not do this transfer")
+        return trial.energy_used
+
+    async def energy_price(self) -> int:
+        """Sun for one of energy. Raises: Unavailable, NotConfigured."""
+        found = await self._post("/wallet/getchainparameters", {}, _Parameters)
+        price = next((each.value for each in found.parameters if each.key == "getEnergyFee"), 0)
+        if price <= 0:
+            raise Unavailable(f"{self.name}: no price of energy")
+        return price
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.close()
+
+    async def _post(self, path: str, body: Mapping[str, Any], shape: type[T], *, writes: bool = False) -> T:
+        answer = await self._http.call("POST", path, writes=writes, body=msgspec.json.encode(body))
+        if answer.status in _BUSY:
+            raise Unavailable(f"{self.name} is asked too often", retry_after=answer.retry_after() or _REST)
+        if answer.status == HTTPStatus.UNAUTHORIZED:
+            raise NotConfigured(f"{self.name}: the key in its address is not taken")
+        if answer.status != HTTPStatus.OK:
+            raise (OutcomeUnknown if writes else Unavailable)(f"{self.name}: status {answer.status}")
+        # A node's own limiter answers 200.
+        if answer.decoded(_Limited).error is not None:
+            raise Unavailable(f"{self.name} has too much to do")
+        return answer.decoded(shape)
+
+
+async def handed_over(apis: Sequence[TronApi], transaction: bytes) -> Taken:
+    """Hand it to the first that takes it. What one says no to, another may take: they are asked in turn.
+
+    Raises: OutcomeUnknown where one of them may have taken it; Unavailable, NotConfigured.
+    """
+    said: list[Taken] = []
+    faults: list[Fault] = []
+    for api in apis:
+        try:
+            taken = await api.broadcast(transaction)
+        except (OutcomeUnknown, Unavailable, NotConfigured) as fault:
+            faults.append(fault)
+            continue
+        if taken is Taken.YES:
+            return taken
+        said.append(taken)
+    unknown = next((fault for fault in faults if isinstance(fault, OutcomeUnknown)), None)
+    if unknown is not None:
+        raise unknown
+    if not said:
+        raise faults[0]
+    return Taken.EXPIRED if Taken.EXPIRED in said else Taken.NO
+
+
+async def first_answer(apis: Sequence[TronApi], ask: Callable[[TronApi], Awaitable[T]]) -> T:
+    """What the first says that says anything. Raises: Unavailable, NotConfigured."""
+    last: Fault = NotConfigured("no interface of a node of TRON is set")
+    for api in apis:
+        try:
+            return await ask(api)
+        except (Unavailable, NotConfigured) as fault:
+            last = fault
+    raise last
+
+
+def _visible(**fields: Any) -> dict[str, Any]:
+    """Addresses in it are base58."""
+    return {**fields, "visible": True}

@@ -1,0 +1,60 @@
+"""Who holds the key of the wallet that pays out."""
+
+import re
+from typing import Protocol
+
+from coincurve import PrivateKey, PublicKey
+
+from ....ports.faults import NotConfigured
+from ...nodes.keccak import keccak256
+
+_KEY = re.compile(r"(?:0x)?([0-9a-fA-F]{64})\Z")
+_PAYLOAD = 20
+SIGNATURE = 65
+
+
+class Signer(Protocol):
+    """Signs for one address. A key in a file, or a device that never shows it (docs/providers/chains.md "The key")."""
+
+    @property
+    def payload(self) -> bytes:
+        """The address: its 20 bytes."""
+        ...
+
+    async def sign(self, digest: bytes) -> bytes:
+        """The recoverable signature of these 32 bytes: r, s, and 0 or 1. Raises: Unavailable, NotConfigured."""
+        ...
+
+
+class KeySigner:
+    """Signs with a key in memory. Its repr hides it."""
+
+    def __init__(self, key: str) -> None:
+        """`key`: 64 hex digits. Raises: NotConfigured, without quoting it."""
+        match = _KEY.match(key.strip())
+        try:
+            self._key = PrivateKey(bytes.fromhex(match[1] if match else ""))
+        except ValueError:
+            raise NotConfigured("the wallet's key must be 64 hex digits of a private key") from None
+        self.payload = _payload(self._key.public_key)
+
+    def __repr__(self) -> str:
+        return "<KeySigner>"
+
+    async def sign(self, digest: bytes) -> bytes:
+        return self._key.sign_recoverable(digest, hasher=None)
+
+
+def signer_of(signature: bytes, digest: bytes) -> bytes:
+    """The address that signed. Raises: ValueError for what is no signature."""
+    if len(signature) != SIGNATURE:
+        raise ValueError("a signature has 65 bytes")
+    plain = signature[:-1] + bytes((signature[-1] % 27,))  # some write 27 and 28 for 0 and 1
+    try:
+        return _payload(PublicKey.from_signature_and_message(plain, digest, hasher=None))
+    except Exception as error:  # the library raises its own and plain ones
+        raise ValueError("no signature") from error
+
+
+def _payload(key: PublicKey) -> bytes:
+    return keccak256(key.format(compressed=False)[1:])[-_PAYLOAD:]

@@ -1,0 +1,64 @@
+"""A payout on TRON is paid once, whoever dies when, and whatever the network does with an answer
+(docs/providers/chains.md "Paying out")."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+import pytest
+
+from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
+from cambist.ports.payouts import Senders
+from cambist.testing import ProviderFault
+from tests.chains.test_tron_payouts import RICH, TronBench, is_broadcast
+from tests.chains.tron_network import TronNetwork
+from tests.crash_points import CrashPoint, Killed, fused
+from tests.payout_kit import PAID, Payouts, open_payouts
+
+COMMITS = 6
+"""The payout, its signed transfer, `sent`, and looks; those that follow are alike, until it is final."""
+ROUGH = (ProviderFault.LOST_BEFORE, ProviderFault.LOST_AFTER)
+
+
+async def run_with_crash(commit: int, *, after: bool, faults: Sequence[ProviderFault] = ()) -> tuple[int, int]:
+    """Pay out, die at a commit, and let another process go on. How many commits there were, and broadcasts."""
+    async with open_payouts() as payouts, TronNetwork(payouts.house.clock) as network:
+        network.lively = True
+        for fault in faults:
+            network.next(fault, matching=is_broadcast)
+        bench = TronBench(network)
+        senders = Senders(senders={"tron": bench.sender}, modes={"test": "tron"})
+        whole = payouts.ports = payouts.house.ports = msgspec.structs.replace(payouts.ports, senders=senders)
+        await payouts.credit()
+        commits = CrashPoint(commit, after=after)
+        payouts.house.ports = fused(whole, commits)
+        with suppress(Killed):
+            await payouts.pay_out()
+            await worked(payouts)
+        payouts.house.ports = whole
+        await payouts.pay_out()
+        await worked(payouts)
+        assert RICH - network.usdt[bench.owner] == PAID.units // 100
+        assert {each.status for each in await payouts.every()} == {WithdrawalStatus.COMPLETED}
+        sent = sum(map(is_broadcast, network.requests))
+        await bench.close()
+        return commits.commits, sent
+
+
+async def worked(payouts: Payouts) -> None:
+    """Time passes, until what is sent is final."""
+    for _ in range(30):
+        await payouts.house.work(10)
+
+
+async def test_a_payout_that_nothing_befalls_is_broadcast_once() -> None:
+    commits, sent = await run_with_crash(0, after=False)
+    assert commits > COMMITS
+    assert sent == 1
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("commit", range(1, COMMITS + 1))
+@pytest.mark.parametrize("faults", [(), ROUGH], ids=["calm", "rough"])
+async def test_a_crash_at_any_commit_pays_once(commit: int, after: bool, faults: Sequence[ProviderFault]) -> None:
+    assert (await run_with_crash(commit, after=after, faults=faults))[1] >= 1

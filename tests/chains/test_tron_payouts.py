@@ -1,0 +1,369 @@
+"""USDT paid out on TRON: the shipped contract, and what the network does that a wallet must not misread
+(docs/providers/chains.md "Paying out")."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.nodes.networks import CHAINS
+from cambist.adapters.nodes.nodes import Nodes
+from cambist.adapters.nodes.spelling import TRON
+from cambist.adapters.payouts.tron import protobuf
+from cambist.adapters.payouts.tron.api import CODES, Taken, TronApi
+from cambist.adapters.payouts.tron.sender import LIFETIME, PROOF_AFTER, SUN, TronSender
+from cambist.adapters.payouts.tron.signer import KeySigner, signer_of
+from cambist.adapters.payouts.tron.transaction import Transfer, parted, read, signed, tx_id
+from cambist.frontends.conformance import payouts as of_payouts
+from cambist.frontends.conformance.benches import PayoutsBench
+from cambist.ports import NotConfigured, OutcomeUnknown, Refused, SignedTransfer, TransferState, Unavailable
+from cambist.ports.chain import Network
+from cambist.testing import ProviderAnswer, ProviderFault, ProviderRequest
+from tests.chains.tron_network import PACE, USDT, TronNetwork
+from tests.contracts.storage_kit import START
+
+KEY = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"
+API_KEY = "an-api-key-that-must-not-show"
+UNITS = 250 * 10**8
+RICH = 10**6 * 10**6
+TO = TRON.write(bytes(range(20)))
+
+
+def is_broadcast(request: ProviderRequest) -> bool:
+    return request.path == "/wallet/broadcasthex"
+
+
+class TronBench(PayoutsBench):
+    """A wallet on a network behind one node or several."""
+
+    secrets = (KEY, API_KEY)
+    wrong_addresses = (*PayoutsBench.wrong_addresses, TRON.write(USDT), TRON.write(bytes(20)))
+
+    def __init__(self, *networks: TronNetwork) -> None:
+        self.networks = networks
+        self.network = networks[0]
+        self.owner = KeySigner(KEY).payload
+        for network in networks:
+            network.usdt[self.owner] = RICH
+            network.sun[self.owner] = 10_000 * SUN
+        self.wallets: list[TronSender] = []
+        self.sender = self.wallet = self.restarted()
+        self.wrong_addresses = (*self.wrong_addresses, self.wallet.address)
+
+    def restarted(self) -> TronSender:
+        clock = self.network.clock
+        nodes = Nodes(CHAINS[Network.TRON], [each.node for each in self.networks], clock)
+        apis = [TronApi(place, each.api, clock) for place, each in enumerate(self.networks, 1)]
+        self.wallets.append(TronSender("tron", nodes, apis, KeySigner(KEY), clock, fee_limit=60 * SUN))
+        return self.wallets[-1]
+
+    async def forget(self) -> None:
+        """It notes nothing."""
+
+    async def make_final(self, signed: SignedTransfer) -> None:
+        await self.network.pass_time(25 * PACE)
+
+    async def outlive(self, signed: SignedTransfer) -> None:
+        left = signed.expires_at + PROOF_AFTER - self.network.clock.now()
+        self.network.mine()
+        await self.network.pass_time(left.total_seconds() + 25 * PACE)
+
+    async def moved(self) -> int:
+        await self.network.pass_time(PACE)
+        return (RICH - self.network.usdt[self.owner]) * 100
+
+    async def lose_next_answer(self, *, done: bool) -> None:
+        fault = ProviderFault.LOST_AFTER if done else ProviderFault.LOST_BEFORE
+        self.network.next(fault, matching=is_broadcast)
+
+    async def be_away(self) -> None:
+        self.network.be_away()
+        await self.network.clock.advance(10)
+
+    async def close(self) -> None:
+        for wallet in self.wallets:
+            await wallet.close()
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[TronBench]:
+    async with TronNetwork(VirtualClock(START), API_KEY) as network:
+        made = TronBench(network)
+        yield made
+        await made.close()
+
+
+class TestTheContract:
+    @pytest.fixture
+    def payouts_bench(self, bench: TronBench) -> PayoutsBench:
+        return bench
+
+    class TestSigning(of_payouts.TestSigning): ...
+
+    class TestBroadcast(of_payouts.TestBroadcast): ...
+
+    class TestEnds(of_payouts.TestEnds): ...
+
+    class TestFailures(of_payouts.TestFailures): ...
+
+
+def transfer(**changes: object) -> Transfer:
+    """Of the page on triggersmartcontract in TRON's documentation, whose id is published."""
+    published = Transfer(
+        owner=bytes.fromhex("dd791d6b49e190062d650e6a23c575510d35f2f9"),
+        token=bytes.fromhex("eca9bc828a3005b9a3b909f2cc5c2a54794de05f"),
+        recipient=bytes.fromhex("088a2bfcb1c7271029fd69a66859d55560895884"),
+        amount=100,
+        fee_limit=100_000_000,
+        block=bytes(6) + bytes.fromhex("28c3ce6d340282788569"),
+        expiration=1777447227000,
+        timestamp=1777447168009,
+    )
+    return msgspec.structs.replace(published, **changes)
+
+
+class TestBytes:
+    """What is signed is built here, and is what the network would have built."""
+
+    def test_a_transaction_has_the_published_id(self) -> None:
+        assert tx_id(transfer().raw).hex() == "8c621a0dc9bd4d405b20d0a43143955b9f546f98bbfde1aec295a65b0f925629"
+
+    async def test_a_key_makes_the_published_signature(self) -> None:
+        """Of key 1: coincurve and tronpy give the same."""
+        signer, digest = KeySigner("0x" + "1".rjust(64, "0")), tx_id(transfer().raw)
+        assert TRON.write(signer.payload) == "TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC"
+        signature = await signer.sign(digest)
+        assert signature.hex() == (
+            "e90fecc97c4cc3fb1ea471ddea5d423dcf3593cb47354b3c9a82c85fb78d66ee"
+            "123971f29bb8bd12c1eb7d0b66219b4884e4f5bf4fbc969e0fac62f25457704d01"
+        )
+        assert signer_of(signature, digest) == signer_of(signature[:-1] + b"\x1c", digest) == signer.payload
+
+    @given(
+        st.builds(
+            transfer,
+            owner=st.binary(min_size=20, max_size=20),
+            recipient=st.binary(min_size=20, max_size=20),
+            amount=st.integers(1, 2**64),
+            fee_limit=st.integers(1, 15 * 10**9),
+            block=st.binary(min_size=10, max_size=10).map(lambda part: bytes(6) + part),
+            expiration=st.integers(1, 2**60),
+            timestamp=st.integers(1, 2**60),
+        )
+    )
+    def test_what_is_built_is_read_again(self, made: Transfer) -> None:
+        assert read(made.raw) == made
+        assert parted(signed(made.raw, bytes(range(65)))) == (made.raw, bytes(range(65)))
+
+    @given(st.binary(max_size=400))
+    def test_what_is_no_transfer_is_a_value_error(self, raw: bytes) -> None:
+        for reading in (read, parted, protobuf.decoded):
+            try:
+                reading(raw)
+            except ValueError:
+                continue
+            assert reading is protobuf.decoded or reading(raw)
+
+    @pytest.mark.parametrize(
+        "extra",
+        [
+            {10: b"a memo"},
+            {12: b"script"},
+            {9: b"auth"},
+        ],
+        ids=str,
+    )
+    def test_a_transaction_that_says_more_is_not_read(self, extra: dict[int, bytes]) -> None:
+        more = protobuf.encoded({**protobuf.decoded(transfer().raw), **extra})
+        with pytest.raises(ValueError, match="as we build it"):
+            read(more)
+
+    @pytest.mark.parametrize("key", ["", "hunter2", "0" * 64, "f" * 64, "0x12"])
+    def test_what_is_no_key_is_refused_without_being_quoted(self, key: str) -> None:
+        with pytest.raises(NotConfigured) as caught:
+            KeySigner(key)
+        assert "hunter2" not in str(caught.value)
+
+
+class TestMeans:
+    """What a network charges for a transfer that fails is lost: none is signed that could not go."""
+
+    async def _lacks(self, bench: TronBench, match: str) -> None:
+        with pytest.raises(Unavailable, match=match):
+            await bench.sender.sign("wd_1", TO, UNITS)
+
+    async def test_usdt(self, bench: TronBench) -> None:
+        bench.network.usdt[bench.owner] = 249_999_999
+        await self._lacks(bench, r"lacks USDT: it has 250\.00")
+
+    async def test_trx_for_energy(self, bench: TronBench) -> None:
+        bench.network.sun[bench.owner] = 12 * SUN
+        await self._lacks(bench, r"it has 12\.0 TRX, and a transfer needs 16\.0")
+
+    async def test_staked_energy_counts(self, bench: TronBench) -> None:
+        bench.network.sun[bench.owner] = SUN
+        bench.network.energy[bench.owner] = 160_000
+        assert (await bench.sender.sign("wd_1", TO, UNITS)).blob
+
+    async def test_a_recipient_whom_the_contract_refuses(self, bench: TronBench) -> None:
+        bench.network.blacklisted.add(bytes(range(20)))
+        await self._lacks(bench, "would not do")
+
+    async def test_a_price_above_the_limit(self, bench: TronBench) -> None:
+        dear = TronSender(
+            "tron", bench.wallet._nodes, bench.wallet._apis, KeySigner(KEY), bench.network.clock, fee_limit=SUN
+        )
+        with pytest.raises(Unavailable, match=r"13\.0 TRX, above the limit"):
+            await dear.sign("wd_1", TO, UNITS)
+
+    async def test_the_check_tells_of_an_empty_wallet(self, bench: TronBench) -> None:
+        await bench.wallet.check()
+        bench.network.sun[bench.owner] = 0
+        with pytest.raises(Unavailable, match="neither energy nor TRX"):
+            await bench.wallet.check()
+
+
+class TestWhatANodeAnswers:
+    @pytest.mark.parametrize("code", [*CODES, "OTHER_ERROR", "NEW_ERROR"])
+    async def test_each_code_has_its_end(self, bench: TronBench, code: str) -> None:
+        made = await bench.sender.sign("wd_1", TO, UNITS)
+        bench.network.code = code
+        match CODES.get(code):
+            case Taken.YES:
+                await bench.sender.broadcast(made)
+            case Taken.LATER:
+                with pytest.raises(Unavailable):
+                    await bench.sender.broadcast(made)
+            case Taken.EXPIRED | Taken.NO as end:
+                with pytest.raises(Refused) as refused:
+                    await bench.sender.broadcast(made)
+                assert refused.value.reason == ("expired" if end is Taken.EXPIRED else "invalid")
+            case None:
+                with pytest.raises(OutcomeUnknown):
+                    await bench.sender.broadcast(made)
+
+    async def test_a_limiter_that_answers_200_took_nothing(self, bench: TronBench) -> None:
+        made = await bench.sender.sign("wd_1", TO, UNITS)
+        said = b'{"Error":"class java.lang.IllegalAccessException : lack of computing resources"}'
+        bench.network.next(ProviderAnswer(body=said), matching=is_broadcast, done=False)
+        with pytest.raises(Unavailable):
+            await bench.sender.broadcast(made)
+
+    @pytest.mark.parametrize(
+        ("fault", "end"),
+        [
+            (ProviderFault.SERVER_ERROR, OutcomeUnknown),
+            (ProviderFault.HTML, OutcomeUnknown),
+            (ProviderFault.CUT_IN_BODY, OutcomeUnknown),
+            (ProviderFault.BUSY, Unavailable),
+            (ProviderFault.FORBIDDEN, Unavailable),
+            (ProviderFault.UNAUTHORIZED, NotConfigured),
+        ],
+    )
+    async def test_a_fault_of_the_wire(self, bench: TronBench, fault: ProviderFault, end: type[Exception]) -> None:
+        made = await bench.sender.sign("wd_1", TO, UNITS)
+        bench.network.next(fault, matching=is_broadcast)
+        with pytest.raises(end):
+            await bench.sender.broadcast(made)
+
+
+class TestProof:
+    """FAILED gives the money back: it is told by a final block past the end, and by all who may know better."""
+
+    async def test_the_end_alone_proves_nothing(self, bench: TronBench) -> None:
+        """The final block is a minute behind, and has to be five minutes past the end."""
+        made = await bench.sender.sign("wd_1", TO, UNITS)
+        for seconds in (LIFETIME.total_seconds() + 70, PROOF_AFTER.total_seconds() - 70):
+            await bench.network.pass_time(seconds)
+            assert await bench.sender.state(made) is TransferState.UNSEEN
+        await bench.network.pass_time(200)
+        assert await bench.sender.state(made) is TransferState.FAILED
+
+    async def test_a_network_that_stands_still_proves_nothing(self, bench: TronBench) -> None:
+        """The next block's head may be before the end, and then it takes the transfer however late it comes."""
+        made = await bench.sender.sign("wd_1", TO, UNITS)
+        await bench.sender.broadcast(made)
+        await bench.network.clock.advance(2 * LIFETIME.total_seconds())
+        with pytest.raises(Unavailable, match="does not keep up"):
+            await bench.sender.state(made)
+        bench.network.mine(1)
+        assert await bench.sender.state(made) is TransferState.IN_BLOCK
+
+    async def test_a_transaction_that_one_interface_alone_knows_proves_nothing(self, bench: TronBench) -> None:
+        made = await bench.sender.sign("wd_1", TO, UNITS)
+        await bench.sender.broadcast(made)
+        bench.network.hides.add(made.tx_hash)
+        await bench.outlive(made)
+        with pytest.raises(Unavailable, match="nothing is proven"):
+            await bench.sender.state(made)
+
+    async def test_a_final_transfer_that_ran_out_of_energy_failed(self, bench: TronBench) -> None:
+        """Its fee is burned, and the USDT did not move: it may be signed again."""
+        made = await bench.sender.sign("wd_1", TO, UNITS)
+        await bench.sender.broadcast(made)
+        bench.network.blacklisted.add(bytes(range(20)))
+        bench.network.mine()
+        await bench.network.clock.advance(PACE)
+        assert await bench.sender.state(made) is TransferState.IN_BLOCK
+        await bench.make_final(made)
+        assert await bench.sender.state(made) is TransferState.FAILED
+        assert bench.network.usdt[bench.owner] == RICH
+
+
+class TestSeveralNodes:
+    @pytest.fixture
+    async def two(self) -> AsyncIterator[tuple[TronBench, Sequence[TronNetwork]]]:
+        """Two nodes of one network."""
+        clock = VirtualClock(START)
+        async with TronNetwork(clock) as one, TronNetwork(clock) as other:
+            for shared in ("usdt", "sun", "blocks", "pool", "seen", "receipts"):
+                setattr(other, shared, getattr(one, shared))
+            bench = TronBench(one, other)
+            yield bench, (one, other)
+            await bench.close()
+
+    async def test_what_one_does_not_take_now_the_next_one_takes(
+        self, two: tuple[TronBench, Sequence[TronNetwork]]
+    ) -> None:
+        bench, (one, _) = two
+        made = await bench.sender.sign("wd_1", TO, UNITS)
+        one.code = "SERVER_BUSY"
+        await bench.sender.broadcast(made)
+        assert await bench.moved() == UNITS
+
+    async def test_a_lost_answer_is_settled_by_the_next_one(self, two: tuple[TronBench, Sequence[TronNetwork]]) -> None:
+        """It says that it has the transaction already."""
+        bench, (one, other) = two
+        made = await bench.sender.sign("wd_1", TO, UNITS)
+        one.next(ProviderFault.LOST_AFTER, matching=is_broadcast)
+        await bench.sender.broadcast(made)
+        assert await bench.moved() == UNITS
+        assert any(map(is_broadcast, other.requests))
+
+    async def test_a_no_beside_a_lost_answer_is_unknown(self, two: tuple[TronBench, Sequence[TronNetwork]]) -> None:
+        bench, (one, other) = two
+        made = await bench.sender.sign("wd_1", TO, UNITS)
+        one.next(ProviderFault.LOST_AFTER, matching=is_broadcast)
+        other.code = "TAPOS_ERROR"
+        with pytest.raises(OutcomeUnknown):
+            await bench.sender.broadcast(made)
+
+
+async def test_a_signer_that_signs_something_else_sends_nothing(bench: TronBench) -> None:
+    class Broken(KeySigner):
+        async def sign(self, digest: bytes) -> bytes:
+            return await super().sign(bytes(reversed(digest)))
+
+    sender = TronSender(
+        "tron", bench.wallet._nodes, bench.wallet._apis, Broken(KEY), bench.network.clock, fee_limit=60 * SUN
+    )
+    with pytest.raises(Unavailable, match="signed for another address"):
+        await sender.sign("wd_1", TO, UNITS)
+
+
+def test_it_ends_within_what_the_network_takes() -> None:
+    assert timedelta(hours=24) > LIFETIME
