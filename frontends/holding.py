@@ -14,9 +14,11 @@ from .wrapping import Call, with_providers, wrapped
 SENDS: Mapping[str, frozenset[str]] = {
     "bank": frozenset({"refund", "charge", "remit"}),
     "payouts": frozenset({"sign", "broadcast"}),
+    "deposits": frozenset({"address"}),
 }
 """By port, what moves money out, or a payer's without the payer's doing. What comes in is taken: a payment that a payer
-makes is new, whatever the copy does not know."""
+makes is new, whatever the copy does not know. Not so an address of a wallet that is counted up: the copy would give a
+client one that another was told."""
 
 log = logging.getLogger("cambist.hold")
 
@@ -27,6 +29,7 @@ def held_ports(ports: Ports, kept: Storage) -> Ports:
     live = {
         "bank": frozenset(ports.banks.order.get(Mode.LIVE.value, ())),
         "payouts": frozenset({ports.senders.modes.get(Mode.LIVE.value, "")}),
+        "deposits": frozenset({ports.deposits.modes.get(Mode.LIVE.value, "")}),
     }
 
     def around(name: str, call: Call) -> Call:

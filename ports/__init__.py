@@ -38,8 +38,10 @@ from .checking import Checkable as Checkable
 from .checking import TellsTime as TellsTime
 from .clock import Clock as Clock
 from .clock import Ids as Ids
+from .deposits import CountedWallet as CountedWallet
 from .deposits import Deposit as Deposit
 from .deposits import DepositWatcher as DepositWatcher
+from .deposits import WalletAddress as WalletAddress
 from .faults import Conflict as Conflict
 from .faults import Fault as Fault
 from .faults import Forged as Forged

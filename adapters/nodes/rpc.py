@@ -6,6 +6,7 @@ place in the setting.
 
 import asyncio
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -63,6 +64,17 @@ class _Reply(msgspec.Struct, frozen=True):
     """TRON's limiter speaks no JSON-RPC."""
 
 
+class NodeAddress(msgspec.Struct, frozen=True):
+    """Where a node is, and what it is to be told. Its repr hides the keys."""
+
+    base: str
+    query: Mapping[str, str] | None
+    headers: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return "<NodeAddress>"
+
+
 class Node:
     """A node of a network. Belongs to the event loop that first asks it."""
 
@@ -70,8 +82,11 @@ class Node:
         """`url`: as the setting has it; what stands before an `@` is a key, which goes into a header. Opens nothing
         yet. Raises: NotConfigured for what is no address of a node."""
         self.name = name
-        base, self._query, headers = _address(name, url)
-        self._http = ProviderHttp(name, base, limit=limit, headers={"Content-Type": "application/json", **headers})
+        at = read_address(name, url)
+        self._query = at.query
+        self._http = ProviderHttp(
+            name, at.base, limit=limit, headers={"Content-Type": "application/json", **at.headers}
+        )
         self._clock = clock
         self._places = asyncio.Semaphore(_AT_ONCE)
         self._rests_until = float("-inf")
@@ -160,8 +175,9 @@ def _quotable(said: str) -> str:
     return " ".join("…" if "://" in word else word for word in words)[:_WORDS]
 
 
-def _address(name: str, url: str) -> tuple[str, Mapping[str, str] | None, Mapping[str, str]]:
-    """The base address, its query, and the headers that its key makes."""
+def read_address(name: str, url: str) -> NodeAddress:
+    """What an address of the setting says; `name` begins with the network's. Raises: NotConfigured, which does not
+    quote it."""
     try:
         parts = urlsplit(url)
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
@@ -169,11 +185,10 @@ def _address(name: str, url: str) -> tuple[str, Mapping[str, str] | None, Mappin
     except ValueError:
         raise NotConfigured(f"{name}: its address is none") from None
     base = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-    if not user:
-        return base, query, {}
     header = _KEY_HEADERS.get(name.partition(" ")[0])
+    if not user:
+        return NodeAddress(base, query, {})
     if header is not None:
-        return base, query, {header: user}
-    from base64 import b64encode
-
-    return base, query, {"Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
+        return NodeAddress(base, query, {header: user})
+    basic = b64encode(f"{user}:{password}".encode()).decode()
+    return NodeAddress(base, query, {"Authorization": f"Basic {basic}"})

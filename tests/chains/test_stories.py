@@ -13,12 +13,15 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.deposits.nodes import NodesDeposits
 from cambist.adapters.nodes.networks import CHAINS
 from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.installation import Because
 from cambist.core.domain.kyc.clients import Client, KycStatus
 from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.holding import hold
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.kyc.gate import client_id
 from cambist.core.usecases.sealed import client_phone_place
 from cambist.ports.chain import Network
+from cambist.ports.faults import Held
 from tests.chains.benches import KEY, XPUB
 from tests.chains.fronts import Front, TronFront
 from tests.chains.world import SOMEBODY, ChainWorld, chain_world
@@ -139,6 +142,18 @@ async def test_without_a_node_no_exchange_expires_and_none_is_made(exchanging: E
     exchanging.world.nodes[TRON].start()
     await exchanging.work(120)
     assert await exchanging.status(made["id"]) == "completed", "it was paid in time"
+
+
+async def test_a_held_copy_gives_out_no_address_and_watches_those_it_knows(exchanging: Exchanging) -> None:
+    """It may have forgotten which addresses clients were told."""
+    made = await exchanging.post("100")
+    await hold(exchanging.house.ports, Because.BY_HAND)
+    watcher = exchanging.house.ports.deposits.of_mode("live")
+    with pytest.raises(Held):
+        await watcher.address("exch_another")
+    exchanging.send(made, 40)
+    await exchanging.work(30)
+    assert await exchanging.status(made["id"]) == "partial"
 
 
 async def test_addresses_outlive_the_process(exchanging: Exchanging) -> None:
