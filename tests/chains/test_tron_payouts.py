@@ -18,8 +18,11 @@ from cambist.adapters.payouts.tron.api import CODES, Taken, TronApi
 from cambist.adapters.payouts.tron.sender import LIFETIME, PROOF_AFTER, SUN, TronSender
 from cambist.adapters.payouts.tron.signer import KeySigner, signer_of
 from cambist.adapters.payouts.tron.transaction import Transfer, parted, read, signed, tx_id
+from cambist.frontends.compose import open_house
 from cambist.frontends.conformance import payouts as of_payouts
 from cambist.frontends.conformance.benches import PayoutsBench
+from cambist.frontends.plugins import PluginError
+from cambist.frontends.settings import Settings
 from cambist.ports import NotConfigured, OutcomeUnknown, Refused, SignedTransfer, TransferState, Unavailable
 from cambist.ports.chain import Network
 from cambist.testing import ProviderAnswer, ProviderFault, ProviderRequest
@@ -367,3 +370,34 @@ async def test_a_signer_that_signs_something_else_sends_nothing(bench: TronBench
 
 def test_it_ends_within_what_the_network_takes() -> None:
     assert timedelta(hours=24) > LIFETIME
+
+
+class TestSettings:
+    """By the settings that docs/providers/chains.md tells."""
+
+    async def check(self, network: TronNetwork, **more: object) -> None:
+        given = {"tron_nodes": (network.node,), "tron_key": KEY, **more}
+        settings = Settings(database_url="memory://", payouts="tron", providers=given)
+        async with open_house(settings, clock=network.clock) as house:
+            await house.ports.senders.of_mode("live").check()  # type: ignore[attr-defined]  # it is Checkable
+
+    async def test_the_interfaces_are_those_of_the_nodes_unless_they_are_named(self, bench: TronBench) -> None:
+        await self.check(bench.network)
+        assert "/wallet/getaccountresource" in {each.path for each in bench.network.requests}
+        bench.network.requests.clear()
+        with pytest.raises(Unavailable):
+            await self.check(bench.network, tron_api=("http://127.0.0.1:1",))
+        assert "/wallet/getaccountresource" not in {each.path for each in bench.network.requests}
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            ({}, "set CAMBIST_TRON_NODES"),
+            ({"tron_nodes": ("https://node.example/rpc",)}, "set CAMBIST_TRON_API"),
+            ({"tron_nodes": ("https://node.example/jsonrpc",)}, "set CAMBIST_TRON_KEY"),
+        ],
+    )
+    async def test_what_is_missing_is_named(self, given: dict[str, object], said: str) -> None:
+        with pytest.raises(PluginError, match=said):
+            async with open_house(Settings(database_url="memory://", payouts="tron", providers=given)):
+                pass
