@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import NoReturn, Protocol
 
+import msgspec
 import pytest
 
 from ...adapters.clock import SystemClock
@@ -59,6 +60,12 @@ def check_hidden(hidden: Sequence[str], adapter: object, *told: object) -> None:
         if isinstance(each, Fault):
             texts.append(repr(each.__cause__))
     assert not [1 for text in texts for secret in hidden if secret in text], "a credential or a person's data shows"
+
+
+def forged(notice: InboundNotice, operation: str, other: str) -> InboundNotice:
+    """The notice, about another operation; where its body has no id of ours, with one byte more."""
+    body = notice.body.replace(operation.encode(), other.encode())
+    return msgspec.structs.replace(notice, body=body if body != notice.body else body + b" ")
 
 
 class BankBench:
@@ -116,6 +123,15 @@ class BankBench:
     def is_write(self, request: ProviderRequest) -> bool:
         """Whether this changes anything at the provider; override it where reads are POSTs, too."""
         return is_write(request)
+
+    def forge(self, notice: InboundNotice, operation: str, other: str) -> InboundNotice:
+        """The notice of this operation, changed so that it would be about something else, under the signature that it
+        has. Override it where the body has no id of ours, and not all of the body is signed."""
+        return forged(notice, operation, other)
+
+    async def outlast_lost_calls(self) -> None:
+        """So much time passes that no call whose answer was lost can still arrive. Only an adapter whose provider knows
+        no keys has to wait for it before it repeats anything."""
 
     async def spoil_write(self, fault: ProviderFault, *, retry_after: int | datetime | None = None) -> None:
         """The next writing call meets this fault, and is carried out if `fault.done`."""
@@ -254,6 +270,10 @@ class KycBench:
         Document(purpose=Purpose.DOCUMENT, key="document", content_type="image/png"),
     )
     """A selfie and a document. A verifier that reads them needs keys of files that are there."""
+
+    def forge(self, notice: InboundNotice, operation: str, other: str) -> InboundNotice:
+        """As `BankBench.forge`."""
+        return forged(notice, operation, other)
 
     async def verify(self, operation: str) -> None:
         """The check of this operation ends well."""

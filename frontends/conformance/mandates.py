@@ -118,8 +118,9 @@ class TestBinding:
 
     async def test_a_bank_that_is_away_was_certainly_not_asked(self, bank_bench: BankBench) -> None:
         bank, request = binder(bank_bench), binding(bank_bench)
+        made = await bank.bind(binding(bank_bench, operation=OTHER))
         await bank_bench.be_away()
-        for call in (bank.bind(request), bank.find_binding(BINDING), bank.mandate_state("no-such-reference")):
+        for call in (bank.bind(request), bank.find_binding(BINDING), bank.mandate_state(made.reference)):
             with pytest.raises(Unavailable):
                 await call
 

@@ -81,7 +81,8 @@ async def test_a_broken_rule_fails_its_test(
     async with cambist.open() as service:
         bench = ExampleBench(service.tools(), Provider())
         notice = await bench.notice("pay_conformance_1")
-        told = Told(bench.made, notice, "pay_conformance_1", "pay_conformance_2", signed=True, secrets=bench.secrets)
+        forged = bench.forge(notice, "pay_conformance_1", "pay_conformance_2")
+        told = Told(bench.made, notice, "pay_conformance_1", forged, signed=True, secrets=bench.secrets)
         await getattr(Suite(), rule)(told, **more)
         monkeypatch.setattr(bench.made, "hear", breaker(bench.made.hear))
         with pytest.raises((AssertionError, pytest.fail.Exception, ValueError, RecursionError, KeyError, TypeError)):

@@ -61,6 +61,7 @@ class TestFaults:
         await bank_bench.spoil_write(fault)
         with pytest.raises(OutcomeUnknown):
             await bank_bench.bank.refund(_back(invoice, 60_00))
+        await bank_bench.outlast_lost_calls()
         await bank_bench.bank.refund(_back(invoice, 60_00))
         await _assert_refunded_once(bank_bench.bank, invoice)
 

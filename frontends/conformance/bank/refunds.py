@@ -176,6 +176,7 @@ class TestRefunds:
         await bank_bench.lose_next_answer(done=done)
         with pytest.raises(OutcomeUnknown):
             await bank_bench.bank.refund(_back(invoice, 60_00))
+        await bank_bench.outlast_lost_calls()
         assert (await bank_bench.bank.find_refund(REFUND) is not None) is done
         await bank_bench.bank.refund(_back(invoice, 60_00))
         with pytest.raises(Refused):
