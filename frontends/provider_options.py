@@ -48,6 +48,23 @@ _ROWS: Mapping[str, tuple[Option, ...]] = {
             meaning="a demo key of CoinGecko; none: asked without one",
         ),
     ),
+    "tbank": (
+        Option(name="terminal_key", read=read_provider_key, meaning="the terminal's key, as its cabinet shows it"),
+        Option(name="password", read=read_credential, secret=True, shown=None, meaning="the terminal's password"),
+        Option(
+            name="merchants_file",
+            read=read_path,
+            shown=str,
+            meaning="terminals of merchants who have their own: TOML, of which each table is an owner's",
+        ),
+        Option(name="mandates", read=read_boolean, meaning="whether the terminals may bind accounts and charge them"),
+        Option(
+            name="receipts",
+            read=read_choice(*ReceiptNeed),
+            meaning="whether a cash register is connected, which writes receipts of 54-FZ",
+        ),
+        Option(name="url", read=read_address, meaning="in place of https://securepay.tinkoff.ru"),
+    ),
     "tron": (
         _nodes("TRON, each with its path /jsonrpc"),
         Option(

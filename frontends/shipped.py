@@ -42,6 +42,22 @@ def _rapira(_: "ProviderSettings", tools: FileTools) -> RateSource:
     return RapiraRates(tools.clock)
 
 
+def _tbank(own: "ProviderSettings", tools: Tools) -> Bank:
+    from ..adapters.bank.tbank.adapter import PRODUCTION, TBank
+    from ..adapters.bank.tbank.terminals import Terminal, read_terminals
+
+    file = own.get("merchants_file")
+    has_own = file is None or own.get("terminal_key") is not None or own.get("password") is not None
+    return TBank(
+        tools,
+        terminal=Terminal(key=own.need("terminal_key"), password=own.need("password")) if has_own else None,
+        by_owner=None if file is None else read_terminals(file),
+        base_url=own.get("url", PRODUCTION),
+        mandates=own.get("mandates", False),
+        receipts=ReceiptNeed(own.get("receipts", ReceiptNeed.NONE)),
+    )
+
+
 def _nodes_chain(own: "ProviderSettings", tools: FileTools) -> ChainWatcher:
     from .nodes import chain_of
 
@@ -118,7 +134,11 @@ def _tron_payouts(own: "ProviderSettings", tools: Tools) -> UsdtSender:
 
 
 SHIPPED: Mapping[str, Mapping[str, Shipped]] = {
-    "bank": {"yookassa": Shipped(make=_yookassa), "raiffeisen": Shipped(make=_raiffeisen)},
+    "bank": {
+        "yookassa": Shipped(make=_yookassa),
+        "tbank": Shipped(make=_tbank),
+        "raiffeisen": Shipped(make=_raiffeisen),
+    },
     "rates": {"rapira": Shipped(make=_rapira), "coingecko": Shipped(make=_coingecko)},
     "kyc": {"sumsub": Shipped(make=_sumsub)},
     "chain": {"nodes": Shipped(make=_nodes_chain, extra="chains")},

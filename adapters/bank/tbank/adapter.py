@@ -1,0 +1,203 @@
+"""T-Bank as a bank: payments, refunds and mandates by SBP (docs/providers/tbank.md)."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ....ports.bank import (
+    BankCapabilities,
+    Invoice,
+    InvoiceRequest,
+    InvoiceState,
+    InvoiceStatus,
+    RefundRequest,
+    RefundState,
+)
+from ....ports.faults import NotSupported, Refused
+from ....ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateState
+from ....ports.notices import Heard, InboundNotice
+from ....ports.receipts import ReceiptNeed
+from ....ports.tools import Tools
+from .calls import Calls
+from .charges import Charges
+from .errors import failure_of
+from .mandates import Mandates
+from .notices import NETWORKS, hear
+from .orders import INVOICE, NAME, Order, Orders, deadline, described, invoice
+from .receipts import receipt_fields
+from .references import read_reference
+from .refund_book import Book
+from .refunds import Refunds
+from .terminals import Terminal, Terminals
+
+PRODUCTION = "https://securepay.tinkoff.ru"
+
+_CAN = BankCapabilities(
+    own_lifetime=True,
+    min_kopecks=10_00,
+    max_kopecks=1_000_000_00,
+    sends_notices=True,
+    looks_per_minute=300,
+    repeat_window=timedelta(hours=48),
+)
+"""T-Bank keeps no keys: that nothing is done twice is this adapter's doing, for ever. After the window what has no end
+is an operator's (docs/providers/tbank.md "Refunds")."""
+
+_NOBODY = "00000000-0000-0000-0000-000000000000"
+
+
+class TBank:
+    """Fills ports/bank.py: Bank, ports/mandates.py: MandateBank, and finds everything by what was asked for."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        *,
+        terminal: Terminal | None,
+        by_owner: Mapping[str, Terminal] | None = None,
+        base_url: str = PRODUCTION,
+        mandates: bool = False,
+        receipts: ReceiptNeed = ReceiptNeed.NONE,
+    ) -> None:
+        """`by_owner`: terminals of merchants, by ids of their accounts, shops or terminals here.
+        `mandates`: whether payers may be bound and charged by these terminals. `receipts`: whether a cash register is
+        connected to them; T-Bank takes nothing without a receipt then.
+
+        Raises: NotConfigured.
+        """
+        self._can = msgspec.structs.replace(_CAN, receipts=receipts, mandates=mandates, mandate_charges=mandates)
+        self._terminals = Terminals(terminal, by_owner)
+        self._calls = Calls(base_url, self._terminals, tools.clock)
+        self._orders = Orders(self._calls, tools)
+        self._refunds = Refunds(self._calls, tools.notebook(NAME, Book), tools.clock)
+        self._mandates = Mandates(self._orders, tools)
+        self._charges = Charges(self._orders, self._mandates)
+
+    def __repr__(self) -> str:
+        return f"<TBank, {self._terminals!r}>"
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    @property
+    def capabilities(self) -> BankCapabilities:
+        return self._can
+
+    @property
+    def notice_networks(self) -> tuple[str, ...]:
+        return NETWORKS
+
+    @property
+    def clock_skew(self) -> float | None:
+        return self._calls.http.clock_skew
+
+    async def hear(self, notice: InboundNotice) -> Heard:
+        return await hear(notice, self._terminals, self._orders, self._refunds)
+
+    async def create_invoice(self, request: InvoiceRequest) -> Invoice:
+        if request.amount_kopecks <= 0:
+            raise Refused("tbank: an invoice for nothing", reason="amount")
+        orders, operation = self._orders, request.operation
+        receipt = receipt_fields(request.receipt, request.amount_kopecks)
+        terminal = self._terminals.of_request(request)
+        due, text = deadline(request.expires_at, orders.clock.now())
+        fresh = Order(kind=INVOICE, terminal=terminal.key, kopecks=request.amount_kopecks, expires_at=due)
+        order, is_new = await orders.begin(operation, fresh)
+        if order.kind != INVOICE:
+            raise Refused("tbank: the operation is something else", reason="operation")
+        if order.link is not None:
+            return invoice(order)
+        fields = {"Description": described(request.purpose), "RedirectDueDate": text, **receipt}
+        if request.return_url is not None:
+            fields |= {"SuccessURL": request.return_url, "FailURL": request.return_url}
+        opened = await orders.open(operation, order, fields, may_exist=not is_new)
+        return invoice(await orders.show(operation, opened, writes=True))
+
+    async def search_invoice(self, request: InvoiceRequest, since: datetime) -> Invoice | None:  # noqa: ARG002
+        """T-Bank knows our OrderId for ever, so there is no `since`."""
+        orders, operation = self._orders, request.operation
+        order = await orders.notes.read(operation)
+        if order is not None and (order.link is not None or order.kind != INVOICE):
+            return invoice(order) if order.kind == INVOICE else None
+        terminal = self._terminals.of_request(request) if order is None else self._terminals.of_key(order.terminal)
+        payment = await orders.find(terminal, operation)
+        if payment is None:
+            return None
+        if order is None:
+            fresh = Order(kind=INVOICE, terminal=terminal.key, kopecks=request.amount_kopecks)
+            order, _ = await orders.begin(operation, fresh)
+        order = await orders.change(operation, order, payment_id=payment.id)
+        status, _, _, _ = await orders.status(order.reference())
+        if status is not InvoiceStatus.OPEN:
+            return invoice(order)
+        return invoice(await orders.show(operation, order, writes=False))
+
+    async def invoice_state(self, reference: str) -> InvoiceState:
+        known = read_reference(reference)
+        status, word, order, amount = await self._orders.status(known)
+        if status is InvoiceStatus.PAID:
+            confirmed = amount if word == "CONFIRMED" else None
+            transfer = await self._orders.transfer(known, order, confirmed)
+            return InvoiceState(reference=reference, status=status, transfers=(transfer,))
+        failure = failure_of(await self._orders.error(known, order)) if status is InvoiceStatus.FAILED else None
+        return InvoiceState(reference=reference, status=status, failure=failure)
+
+    async def refund(self, request: RefundRequest) -> RefundState:
+        return await self._refunds.refund(request)
+
+    async def search_refund(self, request: RefundRequest, since: datetime) -> RefundState | None:  # noqa: ARG002
+        """T-Bank shows the payment as it is now, so there is no `since`."""
+        return await self._refunds.search(request)
+
+    async def bind(self, request: BindingRequest) -> Binding:
+        return await self._binding().bind(request)
+
+    async def search_binding(self, request: BindingRequest, since: datetime) -> Binding | None:  # noqa: ARG002
+        return await self._binding().search_binding(request)
+
+    async def mandate_state(self, reference: str) -> MandateState:
+        return await self._binding().mandate_state(reference)
+
+    async def charge(self, request: ChargeRequest) -> ChargeState:
+        return await self._charging().charge(request)
+
+    async def search_charge(self, request: ChargeRequest, since: datetime) -> ChargeState | None:  # noqa: ARG002
+        return await self._charging().search_charge(request)
+
+    async def revoke(self, reference: str) -> None:
+        await self._binding().revoke(reference)
+
+    def _binding(self) -> Mandates:
+        if not self._can.mandates:
+            raise NotSupported("tbank: the terminals bind nobody")
+        return self._mandates
+
+    def _charging(self) -> Charges:
+        if not self._can.mandates:
+            raise NotSupported("tbank: the terminals bind nobody")
+        return self._charges
+
+    async def find_invoice(self, operation: str) -> Invoice | None:
+        raise NotSupported(f"{operation}: {_SEARCHED}")
+
+    async def find_refund(self, operation: str) -> RefundState | None:
+        raise NotSupported(f"{operation}: {_SEARCHED}")
+
+    async def find_binding(self, operation: str) -> Binding | None:
+        raise NotSupported(f"{operation}: {_SEARCHED}")
+
+    async def find_charge(self, operation: str) -> ChargeState | None:
+        raise NotSupported(f"{operation}: {_SEARCHED}")
+
+    async def check(self) -> None:
+        """Ask for an order that nobody made, by each terminal."""
+        for terminal in self._terminals.all():
+            await self._calls.order(terminal, _NOBODY)
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+
+_SEARCHED = "T-Bank finds an operation by what was asked for (ports/searching.py)"

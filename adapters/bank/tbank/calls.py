@@ -1,0 +1,81 @@
+"""One call of T-Bank's interface: signed, sent, and read as far as the three ends need it."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ....ports.clock import Clock
+from ....ports.faults import Fault, NotConfigured, Unavailable
+from ...provider_http import ProviderHttp
+from .errors import HOUR, NOT_FOUND, fault_of
+from .references import Reference
+from .terminals import Terminal, Terminals
+from .tokens import token
+from .wire import OrderPayment, Said
+
+_SECONDS = 15.0
+"""For one exchange: T-Bank asks the payment system while we wait."""
+
+
+class Calls:
+    """All that is asked of T-Bank, by whichever terminal."""
+
+    def __init__(self, base_url: str, terminals: Terminals, clock: Clock) -> None:
+        self.terminals = terminals
+        headers = {"Content-Type": "application/json"}
+        self.http = ProviderHttp("tbank", base_url, limit=_SECONDS, headers=headers, clock=clock)
+
+    async def say(self, terminal: Terminal, method: str, fields: Mapping[str, Any], *, writes: bool) -> Said:
+        """What T-Bank answers, be it a refusal. Raises: Unavailable (also for 429), NotConfigured (401, 403),
+        OutcomeUnknown for a write without an answer that can be read."""
+        signed = {"TerminalKey": terminal.key, **fields}
+        signed["Token"] = token(signed, terminal.password)
+        body = json.dumps(signed, ensure_ascii=False).encode("utf-8", "replace")
+        answer = await self.http.call("POST", f"/v2/{method}", writes=writes, body=body)
+        if answer.status in (401, 403):
+            raise self._not_taken(terminal, "it does not take the terminal and its password")
+        if answer.status == 429:
+            raise Unavailable("tbank: too many requests", retry_after=answer.retry_after())
+        if answer.status != 200:
+            raise answer.unreadable(f"tbank: answered {answer.status}")
+        return answer.decoded(Said)
+
+    async def do(self, terminal: Terminal, method: str, fields: Mapping[str, Any], *, writes: bool) -> Said:
+        """The same, where only a good answer is one. Raises: also Refused."""
+        said = await self.say(terminal, method, fields, writes=writes)
+        if not said.is_done:
+            raise self.fault(terminal, said, writes=writes)
+        return said
+
+    def fault(self, terminal: Terminal, said: Said, *, writes: bool) -> Fault:
+        """What an answer that is not `is_done` amounts to. A merchant's own terminal that is not taken is no reason to
+        keep the others from T-Bank."""
+        fault = fault_of(said, writes=writes)
+        return self._not_taken(terminal, str(fault)) if isinstance(fault, NotConfigured) else fault
+
+    def _not_taken(self, terminal: Terminal, why: str) -> Fault:
+        named = f"terminal {terminal.key}: {why}"
+        if self.terminals.is_own(terminal):
+            return NotConfigured(named)
+        return Unavailable(named, retry_after=HOUR)
+
+    async def order(self, terminal: Terminal, order_id: str) -> list[OrderPayment]:
+        """All payments of an order; none: T-Bank never saw it. Raises: Unavailable, NotConfigured, Refused."""
+        said = await self.say(terminal, "CheckOrder", {"OrderId": order_id}, writes=False)
+        if said.is_done:
+            return said.payments
+        if said.code in NOT_FOUND:
+            return []
+        raise self.fault(terminal, said, writes=False)
+
+    async def state(self, reference: Reference) -> Said:
+        """A payment, by GetState, with its status. Raises: Refused `not_found`; Unavailable; NotConfigured."""
+        terminal = self.terminals.of_key(reference.terminal)
+        said = await self.do(terminal, "GetState", {"PaymentId": reference.payment_id}, writes=False)
+        if said.status is None:
+            raise Unavailable("tbank: a state without its status")
+        return said
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.http.close()

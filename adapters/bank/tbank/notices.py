@@ -1,0 +1,64 @@
+"""What T-Bank posts: believed by its Token, and then a reason to ask (docs/providers/tbank.md "Notices")."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ....ports.bank import Notice
+from ....ports.faults import Forged
+from ....ports.notices import Heard, InboundNotice
+from .orders import Orders
+from .refunds import Refunds
+from .terminals import Terminals
+from .tokens import is_signed
+
+NETWORKS = (
+    "91.194.226.0/23",
+    "91.218.132.0/22",
+    "212.49.24.0/24",
+    "212.233.80.0/22",
+)
+"""As T-Bank publishes them; the four /24 in a row of 91.218 and of 212.233 are one /22 each."""
+
+_OK = b"OK"
+"""Anything else, and T-Bank posts it again each hour."""
+_REFUNDING = frozenset({"REFUNDING", "ASYNC_REFUNDING", "PARTIAL_REFUNDED", "REFUNDED", "CONFIRMED"})
+
+
+async def hear(notice: InboundNotice, terminals: Terminals, orders: Orders, refunds: Refunds) -> Heard:
+    """ports/notices.py: Notices.hear. An order that is not noted is another program's on the same terminal: ours are
+    noted before T-Bank hears of them."""
+    fields = _read(notice.body)
+    terminal = terminals.find(str(fields.get("TerminalKey", "")))
+    if terminal is None or not is_signed(fields, terminal.password):
+        raise Forged("tbank: a notice without a right Token")
+    if fields.get("NotificationType") is not None:
+        named = await orders.whose(f"{terminal.key}/{fields.get('RequestKey', '')}")
+        return _heard([] if named is None else [named])
+    operation = await orders.whose(str(fields.get("OrderId", "")))
+    if operation is None or fields.get("Status") == "RECEIPT":
+        return _heard([])
+    back: list[str] = []
+    if fields.get("Status") in _REFUNDING:
+        back = await refunds.open_of(f"{terminal.key}/{fields.get('PaymentId', '')}")
+    return _heard([operation, *back])
+
+
+def _heard(operations: list[str]) -> Heard:
+    return Heard(notices=tuple(Notice(operation=each) for each in operations), body=_OK)
+
+
+def _read(body: bytes) -> Mapping[str, str]:
+    """The root's scalars, each as it is spelt: the Token is over these very texts. Raises: Forged."""
+    try:
+        raw = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        return {name: text for name, value in raw.items() if (text := _scalar(bytes(value))) is not None}
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise Forged("tbank: it is no notice") from None
+
+
+def _scalar(value: bytes) -> str | None:
+    """A text, or a number or boolean as it is written; None of null, objects and lists, which no Token has."""
+    if value[:1] == b'"':
+        return msgspec.json.decode(value, type=str)
+    return None if value[:1] in (b"{", b"[", b"n") else value.decode()

@@ -1,0 +1,223 @@
+"""Refunds by Cancel: noted before they are sent, one of a payment at a time, and never sent twice
+(docs/providers/tbank.md "Refunds"). What is decided, refund_book.py decides."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from ....ports.bank import InvoiceStatus, RefundRequest, RefundState, RefundStatus
+from ....ports.clock import Clock
+from ....ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable
+from ....ports.notebook import Notebook
+from .calls import Calls
+from .receipts import receipt_fields
+from .references import NO_PAYMENT, Reference, find_reference, read_reference
+from .refund_book import ALL, BUSY, PAID, PART, QUIET, Book, Seen, Stage, begun, ended, found, settled
+from .wire import Said, kopecks_of, status_of
+
+_TRIES = 5
+_LATE = timedelta(minutes=1)
+"""A process that stood still so long between its entry and Cancel sends nothing: others may have gone on since."""
+
+
+class Refunds:
+    """Sends money of payments back."""
+
+    def __init__(self, calls: Calls, books: Notebook[Book], clock: Clock) -> None:
+        self._calls = calls
+        self._books = books
+        self._clock = clock
+        self._turns: dict[str, list[asyncio.Lock]] = {}
+        self._sent: dict[str, float] = {}
+        """When this process sent what had no answer, by a clock that nobody sets."""
+
+    async def refund(self, request: RefundRequest) -> RefundState:
+        """ports/bank.py: Bank.refund. Cancel is sent by whoever wrote its entry into the book, and by nobody else."""
+        reference = read_reference(request.reference)
+        _check_payment(reference, request)
+        async with self._turn(reference.payment):
+            for _ in range(_TRIES):
+                book = await self._book(reference)
+                entry = book.entry(request.operation)
+                if entry is not None and (end := ended(entry)) is not None:
+                    return end
+                seen = await self._look(reference, book)
+                now = self._now(book)
+                after = settled(book, seen, now)
+                if after.entry(request.operation) is not None:
+                    after, state = found(after, request, seen, now)
+                    if state is not None and await self._keep(reference, book, after):
+                        return state
+                    continue
+                receipt = receipt_fields(request.receipt, request.amount_kopecks)
+                after = begun(after, request, seen, self._clock.now())
+                if await self._keep(reference, book, after):
+                    return await self._send(reference, request, after, receipt)
+        raise Unavailable("tbank: too many refunds of one payment at once")
+
+    async def search(self, request: RefundRequest) -> RefundState | None:
+        """ports/searching.py: SearchesRefunds. None is a proof that nothing went back for it, nor will."""
+        reference = find_reference(request.reference)
+        if reference is None or reference.payment_id == NO_PAYMENT:
+            return None
+        async with self._turn(reference.payment):
+            for _ in range(_TRIES):
+                book = await self._book(reference)
+                entry = book.entry(request.operation)
+                if entry is not None and (end := ended(entry)) is not None:
+                    return end
+                try:
+                    seen = await self._look(reference, book)
+                except Refused:
+                    return None  # there is no payment that money could have gone back of
+                now = self._now(book)
+                after, state = found(settled(book, seen, now), request, seen, now)
+                if await self._keep(reference, book, after):
+                    return state
+        raise Unavailable("tbank: too many refunds of one payment at once")
+
+    async def open_of(self, payment: str) -> list[str]:
+        """The operations of refunds under way of a payment, for its notices."""
+        book = await self._books.read(_key(payment))
+        return [] if book is None else [each.operation for each in book.entries if each.is_open]
+
+    def _now(self, book: Book) -> datetime:
+        """The time by which what is open is judged: a clock that was set forward makes nothing older that this process
+        sent."""
+        now, entry = self._clock.now(), book.open
+        since = None if entry is None else self._sent.get(entry.operation)
+        if entry is not None and since is not None:
+            now = min(now, entry.sent_at + timedelta(seconds=self._clock.monotonic() - since))
+        return now
+
+    def _note_sending(self, operation: str) -> None:
+        now = self._clock.monotonic()
+        self._sent = {each: at for each, at in self._sent.items() if now - at < QUIET.total_seconds()}
+        self._sent[operation] = now
+
+    async def _send(
+        self, reference: Reference, request: RefundRequest, book: Book, receipt: Mapping[str, Any]
+    ) -> RefundState:
+        """Raises: as `refund`."""
+        entry = book.entry(request.operation)
+        if entry is None or self._clock.now() - entry.sent_at > _LATE:
+            raise Unavailable("tbank: too late to send the refund")
+        self._note_sending(request.operation)
+        terminal = self._calls.terminals.of_key(reference.terminal)
+        fields = {"PaymentId": reference.payment_id, "Amount": request.amount_kopecks, **receipt}
+        try:
+            said = await self._calls.say(terminal, "Cancel", fields, writes=True)
+            fault = None if said.is_done else self._calls.fault(terminal, said, writes=True)
+        except (Unavailable, NotConfigured) as never:
+            said, fault = None, never
+        if fault is not None:
+            if not isinstance(fault, OutcomeUnknown):
+                await self._note_nothing(reference, request, fault, is_limit=said is not None)
+            raise fault
+        stage = Stage.DONE if said is not None and said.status in (PART, ALL) else Stage.TAKEN
+
+        def taken(book: Book) -> Book:
+            entry = book.entry(request.operation)
+            return book if entry is None else book.put(msgspec.structs.replace(entry, stage=stage))
+
+        with suppress(Unavailable):  # the next look sees it at T-Bank
+            await self._books.change(_key(reference.payment), taken)
+        done = stage is Stage.DONE
+        return RefundState(status=RefundStatus.DONE if done else RefundStatus.PROCESSING)
+
+    async def _note_nothing(
+        self, reference: Reference, request: RefundRequest, fault: Fault, *, is_limit: bool
+    ) -> None:
+        """It was certainly not done. Where that cannot be written down, the next looks find it out."""
+        wait = fault.retry_after if is_limit and isinstance(fault, Unavailable) else None
+        until = None if wait is None else self._clock.now() + timedelta(seconds=wait)
+        with suppress(Unavailable):
+            await self._books.change(
+                _key(reference.payment),
+                lambda book: msgspec.structs.replace(book.drop(request.operation), closed_until=until),
+            )
+
+    async def _look(self, reference: Reference, book: Book) -> Seen:
+        """What T-Bank shows of the payment. One of which money went back is paid, whatever is shown since.
+
+        Raises: Refused `not_found`, `not_paid`; Unavailable; NotConfigured.
+        """
+        try:
+            said = await self._calls.state(reference)
+            _check_paid(said)
+        except Refused:
+            if book.entries:
+                raise Unavailable("tbank: a payment of which money went back is not shown any more") from None
+            raise
+        terminal = self._calls.terminals.of_key(reference.terminal)
+        back = await self._calls.say(terminal, "GetQrState", {"PaymentId": reference.payment_id}, writes=False)
+        told = back if back.is_done else None
+        return Seen(
+            status=said.status or "",
+            kopecks=kopecks_of(said.amount),
+            last=None if told is None else kopecks_of(told.amount),
+            code=None if told is None else told.qr_cancel_code or None,
+        )
+
+    async def _book(self, reference: Reference) -> Book:
+        return await self._books.read(_key(reference.payment)) or Book(paid=reference.kopecks)
+
+    async def _keep(self, reference: Reference, before: Book, after: Book) -> bool:
+        """Write the book down, unless somebody else wrote in it since it was read; False then."""
+        key = _key(reference.payment)
+        if before == after:
+            return True
+        if before == Book(paid=reference.kopecks):
+            present, is_new = await self._books.start(key, after)
+            if is_new:
+                return True
+            if present != before:
+                return False
+        won = False
+
+        def turn(book: Book) -> Book:
+            nonlocal won
+            won = book == before
+            return after if won else book
+
+        await self._books.change(key, turn)
+        return won
+
+    @asynccontextmanager
+    async def _turn(self, payment: str) -> AsyncIterator[None]:
+        """One at a time of each payment in this process; of several processes the book keeps out all but one."""
+        waiting = self._turns.setdefault(payment, [asyncio.Lock()])
+        lock = waiting[0]
+        waiting.append(lock)
+        try:
+            async with lock:
+                yield
+        finally:
+            waiting.pop()
+            if len(waiting) == 1:
+                self._turns.pop(payment, None)
+
+
+def _check_payment(reference: Reference, request: RefundRequest) -> None:
+    """Raises: Refused where the reference has no payment, or another transfer is meant than the one that there is."""
+    if reference.payment_id == NO_PAYMENT:
+        raise Refused("tbank: nobody paid it", reason="not_paid")
+    if request.transfer is not None and request.transfer != reference.payment_id:
+        raise Refused("tbank: the payment has no such transfer", reason="not_found")
+
+
+def _check_paid(said: Said) -> None:
+    """Raises: Refused `not_paid`; Unavailable where it may be paid."""
+    if said.status in (PAID, PART, ALL, *BUSY):
+        return
+    if status_of(said.status) in (InvoiceStatus.PAID, InvoiceStatus.PROCESSING):
+        raise Unavailable("tbank: nobody can tell yet whether it is paid")
+    raise Refused("tbank: nobody paid it", reason="not_paid")
+
+
+def _key(payment: str) -> str:
+    return f"refunds/{payment}"

@@ -1,0 +1,32 @@
+"""T-Bank's `Token`: the digest that stands in for a signature, of requests and of notices
+(docs/providers/tbank.md "Where the facts are from")."""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+
+Scalar = str | int | bool
+
+
+def token(fields: Mapping[str, object], password: str) -> str:
+    """The SHA-256, in hex, of the values of the root's scalars and of the password, in the order of their names.
+    Objects, lists, what is None, and a Token that is there already, are left out."""
+    texts = {name: _text(value) for name, value in fields.items() if isinstance(value, Scalar)}
+    texts |= {"Password": password}
+    texts.pop("Token", None)
+    return hashlib.sha256("".join(texts[name] for name in sorted(texts)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def is_signed(fields: Mapping[str, object], password: str) -> bool:
+    """Whether the Token among the fields is the right one. Compared in constant time."""
+    told = fields.get("Token")
+    if not isinstance(told, str):
+        return False
+    expected = token(fields, password).encode()
+    return hmac.compare_digest(expected, told.lower().encode("utf-8", "surrogatepass"))
+
+
+def _text(value: Scalar) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
