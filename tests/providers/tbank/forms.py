@@ -1,0 +1,114 @@
+"""The forms of T-Bank's requests: what each method takes, of which type and length. What does not fit is refused."""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from cambist.testing import ProviderRequest
+from tests.providers.tbank.books import No
+
+Body = dict[str, Any]
+SHAPES: Mapping[str, Mapping[str, tuple[type | tuple[type, ...], bool, int]]] = {
+    "Init": {
+        "Amount": (int, True, 10),
+        "OrderId": (str, True, 36),
+        "Description": (str, False, 140),
+        "CustomerKey": (str, False, 36),
+        "Recurrent": (str, False, 1),
+        "SuccessURL": (str, False, 2048),
+        "FailURL": (str, False, 2048),
+        "NotificationURL": (str, False, 2048),
+        "RedirectDueDate": (str, False, 25),
+        "DATA": (dict, False, 20),
+        "Receipt": (dict, False, 100),
+        "PayType": (str, False, 1),
+    },
+    "GetQr": {"PaymentId": ((int, str), True, 20), "DataType": (str, False, 7), "BankId": (str, False, 64)},
+    "GetState": {"PaymentId": (str, True, 20)},
+    "CheckOrder": {"OrderId": (str, True, 36)},
+    "Cancel": {
+        "PaymentId": (str, True, 20),
+        "Amount": (int, False, 10),
+        "Receipt": (dict, False, 100),
+        "QrMemberId": (str, False, 20),
+    },
+    "GetQrState": {"PaymentId": (str, True, 20)},
+    "AddAccountQr": {
+        "Description": (str, True, 140),
+        "DataType": (str, False, 7),
+        "BankId": (str, False, 64),
+        "RedirectDueDate": (str, False, 25),
+    },
+    "GetAddAccountQrState": {"RequestKey": (int, True, 20)},
+    "ChargeQr": {"PaymentId": (str, True, 20), "AccountToken": (str, True, 64)},
+    "SbpPayTest": {
+        "PaymentId": (str, True, 20),
+        "IsRejected": (bool, False, 5),
+        "IsDeadlineExpired": (bool, False, 5),
+    },
+}
+"""Of each method: what it takes besides TerminalKey and Token, of which type, whether it is required, how long."""
+
+
+def read_body(request: ProviderRequest) -> Body:
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        raise No("1", "Content-Type")
+    try:
+        body = json.loads(request.body)
+    except ValueError:
+        raise No("1", "JSON") from None
+    if not isinstance(body, dict):
+        raise No("1", "JSON")
+    return body
+
+
+def check(method: str, given: Body) -> None:
+    shape = SHAPES[method]
+    if unknown := given.keys() - shape.keys():
+        raise No("1", ", ".join(sorted(unknown)))
+    for name, (kind, required, longest) in shape.items():
+        value = given.get(name)
+        if value is None:
+            if required:
+                raise No("201", name)
+            continue
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise No("1", name)
+        if len(value if isinstance(value, str | dict) else str(value)) > longest or value == "":
+            raise No("212", name)
+    for key, value in given.get("DATA", {}).items():
+        if not isinstance(value, str) or len(key) > 20 or len(value) > 100:
+            raise No("209", key)
+
+
+def check_receipt(receipt: Body, amount: int | None) -> None:
+    """Raises: No where T-Bank would refuse it."""
+    if receipt.keys() - {"Items", "Taxation", "Email", "Phone", "FfdVersion", "Payments"} or not receipt.get("Items"):
+        raise No("308", "Receipt")
+    if receipt.get("Taxation") not in ("osn", "usn_income", "usn_income_outcome", "esn", "patent"):
+        raise No("308", "Taxation")
+    if not any(isinstance(receipt.get(name), str) and 0 < len(receipt[name]) <= 64 for name in ("Email", "Phone")):
+        raise No("308", "Email, Phone")
+    for item in receipt["Items"]:
+        if item.keys() != {"Name", "Price", "Quantity", "Amount", "Tax", "PaymentMethod", "PaymentObject"}:
+            raise No("308", "Items")
+        if not 0 < len(item["Name"]) <= 128 or item["Price"] * item["Quantity"] != item["Amount"]:
+            raise No("308", "Items.Amount")
+        if not re.fullmatch(r"none|vat(0|5|7|10|20|22|105|107|110|120|122)", item["Tax"]):
+            raise No("308", "Items.Tax")
+    if amount is not None and sum(item["Amount"] for item in receipt["Items"]) != amount:
+        raise No("334", "Суммы в чеке и в платеже не совпадают.")
+
+
+def due_of(text: str | None, now: datetime) -> datetime:
+    if text is None:
+        return now + timedelta(days=1)
+    try:
+        due = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S%z")
+    except ValueError:
+        raise No("12", "RedirectDueDate") from None
+    if not timedelta(minutes=1) <= due - now <= timedelta(days=90):
+        raise No("3017")
+    return due
