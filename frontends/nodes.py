@@ -35,6 +35,8 @@ def nodes_of(network: Network, own: ProviderSettings, clock: Clock) -> Nodes:
 def chain_of(own: ProviderSettings, tools: FileTools) -> NodesChain:
     """For the networks whose nodes are set. Raises: NotConfigured for none."""
     there = [network for network, name in SETTINGS.items() if own.beside(name).get("nodes")]
+    if not there:
+        raise NotConfigured(f"set {', '.join(f'CAMBIST_{name.upper()}_NODES' for name in SETTINGS.values())}, or some")
     return NodesChain({network: nodes_of(network, own, tools.clock) for network in there})
 
 

@@ -41,6 +41,7 @@ from .clock import Ids as Ids
 from .deposits import CountedWallet as CountedWallet
 from .deposits import Deposit as Deposit
 from .deposits import DepositWatcher as DepositWatcher
+from .deposits import LateDeposits as LateDeposits
 from .deposits import WalletAddress as WalletAddress
 from .faults import Conflict as Conflict
 from .faults import Fault as Fault

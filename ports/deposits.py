@@ -5,7 +5,7 @@ one. Faults of every call: Unavailable (nothing was read, nothing was begun), No
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -51,6 +51,17 @@ class DepositWatcher(Protocol):
         what moved something to this address. An answer may name a deposit twice, in any order, and one that was not
         final may be gone: all that is the caller's to live with.
         """
+        ...
+
+
+@runtime_checkable
+class LateDeposits(DepositWatcher, Protocol):
+    """A watcher of a real network: what is in a block is seen some seconds later."""
+
+    @property
+    def lag(self) -> timedelta:
+        """So long after its block was made a deposit is seen, where nothing is wrong. An answer of nothing says that
+        nothing came until so long ago."""
         ...
 
 

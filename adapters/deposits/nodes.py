@@ -4,6 +4,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from datetime import timedelta
 
 from ...ports.chain import Network
 from ...ports.clock import Clock
@@ -20,6 +21,8 @@ from .watched import AddressPage, WatchedAddress
 
 FRESH = 5.0
 """Seconds that a look is taken for the present: whoever asks again meanwhile gets it."""
+LAG = timedelta(seconds=30)
+"""From a block until a look has it: nodes hear of it, and the look is some seconds old."""
 _ACTIVE = 60.0
 """Seconds after it was asked about that an address is read with the others."""
 _WATCHED_MOST = 100_000
@@ -34,7 +37,7 @@ log = logging.getLogger("cambist.providers")
 
 
 class NodesDeposits:
-    """Fills the ports DepositWatcher and CountedWallet."""
+    """Fills the ports DepositWatcher, LateDeposits and CountedWallet."""
 
     def __init__(
         self,
@@ -68,6 +71,10 @@ class NodesDeposits:
     @property
     def network(self) -> Network:
         return self._nodes.chain.network
+
+    @property
+    def lag(self) -> timedelta:
+        return LAG
 
     def __repr__(self) -> str:
         return f"<NodesDeposits {self._name}>"

@@ -3,6 +3,7 @@ starts again, and delivery proofs on each network, as a merchant sees them over 
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -142,6 +143,29 @@ async def test_without_a_node_no_exchange_expires_and_none_is_made(exchanging: E
     exchanging.world.nodes[TRON].start()
     await exchanging.work(120)
     assert await exchanging.status(made["id"]) == "completed", "it was paid in time"
+
+
+async def test_who_pays_in_the_last_seconds_has_paid_in_time(exchanging: Exchanging) -> None:
+    """The look at the very end cannot have seen the block yet."""
+    house, node = exchanging.house, exchanging.world.nodes[TRON]
+    made = await exchanging.post("100")
+    end = datetime.fromisoformat(made["expires_at"])
+    await exchanging.work(round((end - house.clock.now()).total_seconds()) - 12)
+    exchanging.send(made, 100)
+    await house.clock.advance_to(end)
+    await run_due(house.ports)
+    assert await exchanging.status(made["id"]) == "awaiting_usdt"
+    node.ask("evm_setNextBlockTimestamp", int(end.timestamp()) - 2)
+    node.ask("evm_mine")
+    await exchanging.work(120)
+    assert await exchanging.status(made["id"]) == "completed"
+
+
+async def test_who_pays_nothing_loses_nothing_but_a_minute(exchanging: Exchanging) -> None:
+    made = await exchanging.post("100")
+    end = datetime.fromisoformat(made["expires_at"])
+    await exchanging.work(round((end - exchanging.house.clock.now()).total_seconds()) + 72)
+    assert await exchanging.status(made["id"]) == "expired"
 
 
 async def test_a_held_copy_gives_out_no_address_and_watches_those_it_knows(exchanging: Exchanging) -> None:

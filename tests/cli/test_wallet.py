@@ -107,3 +107,9 @@ def test_a_private_key_is_refused_and_not_quoted(call: Call, env: Mapping[str, s
     assert done.status == 1
     assert "private key, which must not lie on a server" in done.err
     assert private not in done.out + done.err
+
+
+def test_a_chain_without_nodes_stops_the_start(call: Call) -> None:
+    done = call("account", "list", env={"CAMBIST_CHAIN": "nodes"})
+    assert done.status == 1
+    assert "set CAMBIST_TRON_NODES, CAMBIST_EVM_NODES, CAMBIST_BSC_NODES, or some" in done.err

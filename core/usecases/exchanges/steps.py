@@ -3,11 +3,13 @@ them (docs/exchanges.md "How it ends", "Rules"; docs/webhooks.md "Events")."""
 
 import logging
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Literal
 
 import msgspec
 
 from ....ports.bundle import Ports
+from ....ports.deposits import LateDeposits
 from ....ports.faults import Stale
 from ....ports.storage import Between, Unit
 from ...domain.days import iso
@@ -110,7 +112,7 @@ async def enter_funds(ports: Ports, unit: Unit, exchange: Exchange, seen: Sequen
             return await move(ports, unit, less, _T.TAKEN_BACK)
         return unit[Exchange].save(less)
     judge = judge_deposits if exchange.takes_usdt else judge_payments
-    decision = judge(exchange, seen, now, {transfer.id for transfer in known})
+    decision = judge(exchange, seen, now - _lag(ports, exchange), {transfer.id for transfer in known})
     for transfer in decision.transfers:
         unit[ExchangeTransfer].add(transfer)
         post(unit, money_received(exchange, transfer, now))
@@ -123,6 +125,12 @@ async def enter_funds(ports: Ports, unit: Unit, exchange: Exchange, seen: Sequen
             unit[ExchangeTransfer].save(transfer)
         post(unit, entry)
     return await move(ports, unit, after, decision.trigger)
+
+
+def _lag(ports: Ports, exchange: Exchange) -> timedelta:
+    """How long ago it was until when all that came was seen: by then an exchange expires, and not by the clock."""
+    watcher = ports.deposits.watchers.get(exchange.watcher or "") if exchange.takes_usdt else None
+    return watcher.lag if isinstance(watcher, LateDeposits) else timedelta(0)
 
 
 async def move(
