@@ -7,6 +7,7 @@ from cambist.adapters.clock import VirtualClock as VirtualClock
 from cambist.frontends.conformance.benches import BankBench as BankBench
 from cambist.frontends.conformance.benches import ChainBench as ChainBench
 from cambist.frontends.conformance.benches import DepositsBench as DepositsBench
+from cambist.frontends.conformance.benches import FilesBench as FilesBench
 from cambist.frontends.conformance.benches import KycBench as KycBench
 from cambist.frontends.conformance.benches import NotifierBench as NotifierBench
 from cambist.frontends.conformance.benches import PayoutsBench as PayoutsBench

@@ -7,73 +7,29 @@ skipped, and the run says so. Make a fresh bench for every test, with nothing in
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import NoReturn, Protocol
 
-import msgspec
-import pytest
-
-from ...adapters.clock import SystemClock
 from ...core.domain.tron import tron_address
 from ...ports.bank import Bank, Invoice, InvoiceRequest
 from ...ports.chain import ChainWatcher, Network, TokenMove, TransactionState
-from ...ports.clock import Clock
 from ...ports.deposits import DepositWatcher
-from ...ports.faults import Fault
 from ...ports.files import FileStore
 from ...ports.kyc import Document, KycVerifier, Purpose
 from ...ports.notices import InboundNotice
 from ...ports.notifier import Notifier
 from ...ports.payouts import SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
-from ..fake_provider.faults import ProviderFault
-from ..fake_provider.provider import FakeProvider, HeldCall, ProviderRequest, is_read, is_write
 from . import uploads
+from .hidden import check_hidden as check_hidden
+from .hidden import check_name as check_name
+from .hidden import unplayed
 from .receipts import receipted
 from .searching import searched
+from .trouble import ProviderBench
 
 
-def _unplayed(what: str) -> NoReturn:
-    pytest.skip(f"this bench does not play: {what}")
-
-
-class Named(Protocol):
-    """What every adapter but a notifier and a storage has."""
-
-    @property
-    def name(self) -> str: ...
-
-
-def check_name(adapter: Named) -> None:
-    """It is stored with what the adapter does, and begins the ids of its notes."""
-    name = adapter.name
-    assert name == adapter.name, "the name changes: objects that are stored with it would not be found again"
-    assert 0 < len(name) <= 64, "the name cannot be stored: 1 to 64 characters"
-    assert ":" not in name, "the name has a colon, which ends it in the ids of notes"
-    assert name.isprintable(), "the name has characters that nobody can read"
-
-
-def check_hidden(hidden: Sequence[str], adapter: object, *told: object) -> None:
-    """None of these shows in the adapter's repr, nor in what it raised or gave."""
-    texts = [repr(adapter), str(adapter)]
-    for each in told:
-        texts += [str(each), repr(each)]
-        if isinstance(each, Fault):
-            texts.append(repr(each.__cause__))
-    assert not [1 for text in texts for secret in hidden if secret in text], "a credential or a person's data shows"
-
-
-def forged(notice: InboundNotice, operation: str, other: str) -> InboundNotice:
-    """The notice, about another operation; where its body has no id of ours, with one byte more."""
-    body = notice.body.replace(operation.encode(), other.encode())
-    return msgspec.structs.replace(notice, body=body if body != notice.body else body + b" ")
-
-
-class BankBench:
+class BankBench(ProviderBench):
     """A bank that is tried, with what payers do to it. Fixture `bank_bench`."""
 
-    secrets: tuple[str, ...] = ()
-    """Credentials that it was made with: none may show."""
-    clock: Clock = SystemClock()
     LIFETIME = timedelta(minutes=15)
     phone = "+79990000001"
     """Of a person who may be sent money at this bank."""
@@ -85,8 +41,10 @@ class BankBench:
     """What its provider posts is signed, so that the adapter itself tells forged ones."""
     asks_to_revoke = True
     """The provider ends a mandate when it is told to; else the adapter remembers it."""
-    provider: FakeProvider | None = None
-    """The provider that the adapter speaks to, where it is such a fake: it plays all that goes wrong on the wire."""
+
+    binds_in_one_call = charges_in_one_call = remits_in_one_call = True
+    """One writing call of the provider is a whole binding, charge, remittance; else what was done halfway may be found,
+    or not."""
 
     @property
     def bank(self) -> Bank:
@@ -114,133 +72,83 @@ class BankBench:
 
     async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:
         """A payer pays so much for the invoice of this operation."""
-        _unplayed("a payer")
+        unplayed("a payer")
 
     async def notice(self, operation: str) -> InboundNotice:
         """What the provider posts when something happened to this operation, as it arrives."""
-        _unplayed("notices")
-
-    def is_write(self, request: ProviderRequest) -> bool:
-        """Whether this changes anything at the provider; override it where reads are POSTs, too."""
-        return is_write(request)
-
-    def forge(self, notice: InboundNotice, operation: str, other: str) -> InboundNotice:
-        """The notice of this operation, changed so that it would be about something else, under the signature that it
-        has. Override it where the body has no id of ours, and not all of the body is signed."""
-        return forged(notice, operation, other)
-
-    async def outlast_lost_calls(self) -> None:
-        """So much time passes that no call whose answer was lost can still arrive. Only an adapter whose provider knows
-        no keys has to wait for it before it repeats anything."""
-
-    async def spoil_write(self, fault: ProviderFault, *, retry_after: int | datetime | None = None) -> None:
-        """The next writing call meets this fault, and is carried out if `fault.done`."""
-        self._fake("faults of writing calls").next(fault, matching=self.is_write, retry_after=retry_after)
-
-    async def spoil_reads(self, fault: ProviderFault) -> None:
-        """All reading calls meet this fault, until `recover`."""
-        provider = self._fake("faults of reading calls")
-        provider.next(fault, matching=lambda request: not self.is_write(request), always=True)
-
-    async def recover(self) -> None:
-        """No call meets a fault any more."""
-        self._fake("faults that end").recover()
-
-    async def hold_next_write(self, *, done: bool) -> HeldCall:
-        """The next writing call gets no answer before it is released; it is carried out before (`done`) or after it."""
-        return self._fake("answers that are slow").hold_next(matching=self.is_write, done=done)
+        unplayed("notices")
 
     def another(self) -> Bank:
         """Another adapter of the same name, over the same storage, as the next process has it."""
-        _unplayed("a second process")
-
-    def _fake(self, what: str) -> FakeProvider:
-        if self.provider is None:
-            _unplayed(what)
-        return self.provider
-
-    async def lose_next_answer(self, *, done: bool) -> None:
-        """The next writing call gets no answer; `done`: the bank has carried it out all the same."""
-        lost = ProviderFault.LOST_AFTER if done else ProviderFault.LOST_BEFORE
-        self._fake("answers that are lost").next(lost, matching=self.is_write)
-
-    async def be_away(self) -> None:
-        """No connection to the bank can be made from now on."""
-        self._fake("a bank that is away").be_away()
-
-    async def refuse_credentials(self) -> None:
-        """The bank does not take the adapter's credentials from now on."""
-        self._fake("credentials that are refused").next(ProviderFault.UNAUTHORIZED, always=True)
+        unplayed("a second process")
 
     async def forget(self) -> None:
         """What the adapter has noted in our storage is lost, as where a database was restored from an older backup; the
         provider forgets nothing."""
-        _unplayed("notes that are lost")
+        unplayed("notes that are lost")
 
     async def pass_time(self, span: timedelta) -> None:
         """So much time passes at the provider: keys that it does not keep for ever are forgotten there."""
-        _unplayed("the provider's clock")
+        unplayed("the provider's clock")
 
     async def finish_refunds(self) -> None:
         """Whatever refund is in processing comes to a good end."""
 
     async def fail_next_refund(self) -> None:
         """The next refund fails at the bank, or at the payer's, for good, after it was taken."""
-        _unplayed("a refund that fails")
+        unplayed("a refund that fails")
 
     async def confirm(self, operation: str) -> None:
         """The payer confirms the binding of this operation, and its first charge comes, where it has one."""
-        _unplayed("a payer who confirms a binding")
+        unplayed("a payer who confirms a binding")
 
     async def refuse(self, operation: str) -> None:
         """The payer refuses the binding of this operation."""
-        _unplayed("a payer who refuses a binding")
+        unplayed("a payer who refuses a binding")
 
     async def lose_mandate(self, operation: str) -> None:
         """The payer's bank no longer accepts the token of this binding operation."""
-        _unplayed("a mandate that is lost")
+        unplayed("a mandate that is lost")
 
     async def restore_mandate(self, operation: str) -> None:
         """It accepts the token again."""
-        _unplayed("a mandate that is valid again")
+        unplayed("a mandate that is valid again")
 
     async def finish_charges(self) -> None:
         """Whatever charge is in processing is paid."""
 
     async def fail_next_charge(self) -> None:
         """The next charge of any mandate fails at the payer's bank for want of money."""
-        _unplayed("a charge that fails")
+        unplayed("a charge that fails")
 
     async def finish_remittances(self) -> None:
         """Whatever remittance is in processing is done."""
 
     async def remitted(self) -> int:
         """How many kopecks the bank has sent, or is about to send, to people."""
-        _unplayed("what people got")
+        unplayed("what people got")
 
 
-class RatesBench:
+class RatesBench(ProviderBench):
     """A source of rates that is tried. Fixture `rates_bench`."""
 
     source: RateSource
-    secrets: tuple[str, ...] = ()
-    clock: Clock = SystemClock()
 
     async def say(self, rate: str) -> None:
         """The market says so from now on: RUB for 1 USDT, as its text has it."""
-        _unplayed("a market")
+        unplayed("a market")
 
     async def be_silent(self) -> None:
         """The market does not answer, or answers with a failure, from now on."""
-        _unplayed("a market that is silent")
+        unplayed("a market that is silent")
 
     async def say_nonsense(self, text: str) -> None:
         """Where the rate should stand, the market's answer has this text from now on: JSON, but no rate."""
-        _unplayed("a market that talks nonsense")
+        unplayed("a market that talks nonsense")
 
     async def refuse_key(self) -> None:
         """The market does not take the credentials from now on."""
-        _unplayed("a market that refuses credentials")
+        unplayed("a market that refuses credentials")
 
     def is_now(self, moment: datetime) -> bool:
         """Whether a quote of this moment is of now."""
@@ -251,13 +159,14 @@ class RatesBench:
         return quoted == Decimal(rate)
 
 
-class KycBench:
+class KycBench(ProviderBench):
     """A verifier that is tried, with the people it checks. Fixture `kyc_bench`."""
 
     verifier: KycVerifier
-    secrets: tuple[str, ...] = ()
     takes_documents = True
     """It checks people by documents that were uploaded."""
+    registers_in_one_call = True
+    """A check begins by one writing call; else one may be begun halfway."""
     takes_forms = True
     """It checks people by a form of its own (the redirect flow)."""
     phone = "+79001234567"
@@ -271,40 +180,31 @@ class KycBench:
     )
     """A selfie and a document. A verifier that reads them needs keys of files that are there."""
 
-    def forge(self, notice: InboundNotice, operation: str, other: str) -> InboundNotice:
-        """As `BankBench.forge`."""
-        return forged(notice, operation, other)
+    def another(self) -> KycVerifier:
+        """Another adapter of the same name, over the same storage, as the next process has it."""
+        unplayed("a second process")
 
     async def verify(self, operation: str) -> None:
         """The check of this operation ends well."""
-        _unplayed("a person who is verified")
+        unplayed("a person who is verified")
 
     async def fail(self, operation: str) -> None:
         """The check of this operation ends badly."""
-        _unplayed("a person who is refused")
+        unplayed("a person who is refused")
 
     async def notice(self, operation: str) -> InboundNotice:
         """What the verifier posts when something happened to the check of this operation, as it arrives."""
-        _unplayed("notices")
-
-    async def lose_next_answer(self, *, done: bool) -> None:
-        """The next registration gets no answer; `done`: the verifier has begun the check all the same."""
-        _unplayed("answers that are lost")
+        unplayed("notices")
 
     async def be_silent(self) -> None:
         """The verifier is reached and does not answer reads from now on."""
-        _unplayed("a verifier that is silent")
-
-    async def be_away(self) -> None:
-        """No connection to the verifier can be made from now on."""
-        _unplayed("a verifier that is away")
+        unplayed("a verifier that is silent")
 
 
-class ChainBench:
+class ChainBench(ProviderBench):
     """A chain watcher that is tried, with what is on the chains. Fixture `chain_bench`."""
 
     watcher: ChainWatcher
-    secrets: tuple[str, ...] = ()
     networks: tuple[Network, ...] = tuple(Network)
     """Those that it is wired for."""
 
@@ -312,42 +212,32 @@ class ChainBench:
         self, network: Network, tx_hash: str, state: TransactionState, moves: Sequence[TokenMove] = ()
     ) -> None:
         """The transaction stands so on the network from now on, and moves this."""
-        _unplayed("transactions on a chain")
-
-    async def be_away(self) -> None:
-        """No node of a network can be reached from now on."""
-        _unplayed("a chain that is away")
+        unplayed("transactions on a chain")
 
 
-class DepositsBench:
+class DepositsBench(ProviderBench):
     """A watcher of deposits that is tried, with those who send USDT. Fixture `deposits_bench`."""
 
     watcher: DepositWatcher
-    secrets: tuple[str, ...] = ()
 
     def restarted(self) -> DepositWatcher:
         """The watcher as another process would make it."""
-        _unplayed("a restart")
+        unplayed("a restart")
 
     async def send(self, address: str, *units: int, genuine: bool = True, final: bool = True) -> str:
         """One transaction moves these units to the address, and its hash is returned. Not `genuine`: another token that
         is named USDT. Not `final`: its block may still be taken back."""
-        _unplayed("people who send USDT")
+        unplayed("people who send USDT")
 
     async def drop(self, address: str, tx_hash: str) -> None:
         """The block that this transaction stands in is taken back."""
-        _unplayed("blocks that are taken back")
-
-    async def be_away(self) -> None:
-        """No node of the network can be reached from now on."""
-        _unplayed("a chain that is away")
+        unplayed("blocks that are taken back")
 
 
-class PayoutsBench:
+class PayoutsBench(ProviderBench):
     """A wallet that is tried, with the network it pays on. Fixture `payouts_bench`."""
 
     sender: UsdtSender
-    secrets: tuple[str, ...] = ()
     address = tron_address(bytes(range(20)))
     """Somebody's, on the wallet's network."""
     wrong_addresses: tuple[str, ...] = ("", "T" + "0" * 33, "0x" + "a" * 40)
@@ -355,32 +245,24 @@ class PayoutsBench:
 
     def restarted(self) -> UsdtSender:
         """The wallet as another process would make it."""
-        _unplayed("a restart")
+        unplayed("a restart")
 
     async def forget(self) -> None:
         """What the wallet has noted in our storage is lost, as where a database was restored from an older backup; the
         network forgets nothing, nor do books of the wallet's own."""
-        _unplayed("notes that are lost")
+        unplayed("notes that are lost")
 
     async def make_final(self, signed: SignedTransfer) -> None:
         """The block that this transfer stands in becomes final."""
-        _unplayed("blocks that become final")
+        unplayed("blocks that become final")
 
     async def outlive(self, signed: SignedTransfer) -> None:
         """Time passes until a final block is past `expires_at` of this transfer."""
-        _unplayed("time that passes")
+        unplayed("time that passes")
 
     async def moved(self) -> int:
         """How many units the network has moved out of the wallet, whether final or not."""
-        _unplayed("the wallet's balance")
-
-    async def lose_next_answer(self, *, done: bool) -> None:
-        """The next broadcast gets no answer; `done`: the network has the transfer all the same."""
-        _unplayed("answers that are lost")
-
-    async def be_away(self) -> None:
-        """No node of the network can be reached from now on."""
-        _unplayed("a network that is away")
+        unplayed("the wallet's balance")
 
 
 class NotifierBench:
@@ -392,26 +274,22 @@ class NotifierBench:
 
     async def received(self) -> list[bytes]:
         """The bodies that arrived, in order."""
-        _unplayed("a receiver")
+        unplayed("a receiver")
 
     async def answer(self, status: int) -> None:
         """The receiver answers so from now on. For notifiers of another kind: what stands for a good answer (200) and a
         bad one (500)."""
-        _unplayed("answers of a receiver")
+        unplayed("answers of a receiver")
 
     async def be_away(self) -> None:
         """Nobody can be reached from now on."""
-        _unplayed("a receiver that is away")
+        unplayed("a receiver that is away")
 
 
-class FilesBench:
+class FilesBench(ProviderBench):
     """A store of documents that is tried, with browsers that upload to it. Fixture `files_bench`."""
 
     files: FileStore
-    secrets: tuple[str, ...] = ()
-    clock: Clock = SystemClock()
-    provider: FakeProvider | None = None
-    """The server that the adapter speaks to, where it is such a fake."""
     keeps_the_first = True
     """A second upload to the same key is refused."""
     minds_the_type = True
@@ -429,25 +307,4 @@ class FilesBench:
 
     async def pass_time(self, span: timedelta) -> None:
         """So much time passes for the store."""
-        _unplayed("the store's clock")
-
-    def spoil(self, fault: ProviderFault) -> None:
-        """All reading calls of the adapter meet this fault, until `recover`."""
-        self._fake("faults of reading calls").next(fault, matching=is_read, always=True)
-
-    def recover(self) -> None:
-        """No call meets a fault any more."""
-        self._fake("faults that end").recover()
-
-    async def be_away(self) -> None:
-        """The store cannot be reached from now on."""
-        self._fake("a store that is away").be_away()
-
-    async def refuse_credentials(self) -> None:
-        """The store does not take the adapter's credentials from now on."""
-        self._fake("credentials that are refused").next(ProviderFault.FORBIDDEN, always=True)
-
-    def _fake(self, what: str) -> FakeProvider:
-        if self.provider is None:
-            _unplayed(what)
-        return self.provider
+        unplayed("the store's clock")

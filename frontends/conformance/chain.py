@@ -5,6 +5,7 @@ import pytest
 from ...ports.chain import Final, InBlock, Network, NotFound, Reverted, TokenMove, TransactionState
 from ...ports.faults import Fault, NotConfigured, NotSupported, Unavailable
 from .benches import ChainBench, check_hidden
+from .trouble import Reading, ReadRules
 
 HASH = "0123456789abcdef" * 4
 OTHER = "f" * 64
@@ -111,3 +112,14 @@ class TestFailures:
         with pytest.raises(Fault) as raised:
             await chain_bench.watcher.lookup(chain_bench.networks[0], HASH)
         check_hidden(chain_bench.secrets, chain_bench.watcher, raised.value)
+
+
+class TestChainAtFaults(ReadRules):
+    """Transactions by a node that fails."""
+
+    @pytest.fixture
+    async def read(self, chain_bench: ChainBench) -> Reading:
+        network, watcher = chain_bench.networks[0], chain_bench.watcher
+        await chain_bench.show(network, HASH, TransactionState.FINAL, [TokenMove(5_00)])
+        reads = (lambda: watcher.lookup(network, HASH), lambda: watcher.lookup(network, OTHER))
+        return Reading(bench=chain_bench, adapter=watcher, reads=reads)

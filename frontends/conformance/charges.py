@@ -2,6 +2,7 @@
 BankBench; a bank that does not charge is tried for saying so."""
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from .bank.kit import last_repeat
 from .benches import BankBench, check_hidden
 from .mandates import OTHER, binder, binding, bound, has_debited
 from .operation_ids import binding_id, operation_id
+from .trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 
 CHARGE = operation_id("pay", 7)
 
@@ -224,3 +226,54 @@ class TestWhatItSays:
             await bank.charge(debit(mandate, 0, operation_id("pay", 8)))
         assert mandate.token
         check_hidden((mandate.token,), bank, debit(mandate), await charge_of(bank_bench), refused.value)
+
+
+async def _charging(bench: BankBench) -> Work:
+    bank, mandate = charger(bench), await bound(bench)
+    request = debit(mandate)
+
+    async def is_there() -> bool:
+        return await bank.find_charge(CHARGE) is not None
+
+    async def once() -> None:
+        await has_debited(bench, (await charge_of(bench)).reference, 250_00)
+
+    def beside() -> Awaitable[ChargeState]:
+        other = bench.beside()
+        assert isinstance(other, MandateBank)
+        return other.charge(request)
+
+    return Work(
+        bench=bench,
+        adapter=bank,
+        write=lambda: bank.charge(request),
+        is_there=is_there,
+        once=once,
+        beside=beside,
+        hidden=(mandate.token or "",) if mandate.token else (),
+        in_one_call=bench.charges_in_one_call,
+    )
+
+
+class _OfCharges:
+    @pytest.fixture
+    async def work(self, bank_bench: BankBench) -> Work:
+        return await _charging(bank_bench)
+
+
+class TestChargesAtFaults(_OfCharges, WriteRules, ReadRules):
+    """Charges at a provider that fails."""
+
+    @pytest.fixture
+    async def read(self, bank_bench: BankBench) -> Reading:
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        await bank.charge(debit(mandate))
+        return Reading(bench=bank_bench, adapter=bank, reads=(lambda: bank.find_charge(CHARGE),))
+
+
+class TestCancelledCharges(_OfCharges, CancelRules):
+    """Charges whose caller goes away."""
+
+
+class TestTwoCharge(_OfCharges, TwoProcessRules):
+    """Two processes make one debit."""

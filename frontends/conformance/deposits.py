@@ -11,6 +11,7 @@ from ...ports.chain import Network
 from ...ports.deposits import Deposit, DepositWatcher
 from ...ports.faults import Fault, Unavailable
 from .benches import DepositsBench, check_hidden, check_name
+from .trouble import Reading, ReadRules
 
 OPERATION = "exch_conformance_1"
 OTHER = "exch_conformance_2"
@@ -127,3 +128,14 @@ class TestFailures:
 
 def _named(deposit: Deposit) -> tuple[str, int, int]:
     return (deposit.tx_hash, deposit.index, deposit.units)
+
+
+class TestDepositsAtFaults(ReadRules):
+    """Deposits by a node that fails."""
+
+    @pytest.fixture
+    async def read(self, deposits_bench: DepositsBench) -> Reading:
+        watcher = deposits_bench.watcher
+        address = await watcher.address(OPERATION)
+        await deposits_bench.send(address, UNITS)
+        return Reading(bench=deposits_bench, adapter=watcher, reads=(lambda: watcher.deposits(address),))

@@ -164,18 +164,18 @@ class TestFailures:
     @pytest.mark.parametrize("fault", BROKEN_READS)
     async def test_a_read_that_fails_is_no_absence(self, files_bench: FilesBench, fault: ProviderFault) -> None:
         await stored(files_bench)
-        files_bench.spoil(fault)
+        await files_bench.spoil_reads(fault)
         for key in (KEY, OTHER):
             with pytest.raises(Unavailable):
                 await files_bench.files.stat(key)
             with pytest.raises(Unavailable):
                 await content_of(files_bench, key)
-        files_bench.recover()
+        await files_bench.recover()
         assert await files_bench.files.stat(KEY) is not None
 
     async def test_half_a_file_is_not_taken_for_all_of_it(self, files_bench: FilesBench) -> None:
         await stored(files_bench)
-        files_bench.spoil(ProviderFault.CUT_IN_BODY)
+        await files_bench.spoil_reads(ProviderFault.CUT_IN_BODY)
         with pytest.raises(Unavailable):
             await content_of(files_bench)
 

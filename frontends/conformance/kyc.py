@@ -10,6 +10,7 @@ from ...ports.kyc import Check, CheckRequest, CheckStatus, KycVerifier, NoAnswer
 from .benches import KycBench, check_hidden, check_name
 from .hearing import NoticeRules, Told, told
 from .operation_ids import check_id
+from .trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 
 OPERATION = check_id(1)
 OTHER = check_id(2)
@@ -199,3 +200,47 @@ class TestWhatItSays:
                 await call
             told.append(raised.value)
         check_hidden((*kyc_bench.secrets, kyc_bench.phone, kyc_bench.email), kyc_bench.verifier, *told)
+
+
+class _OfChecks:
+    @pytest.fixture
+    async def work(self, kyc_bench: KycBench) -> Work:
+        verifier, request = kyc_bench.verifier, either(kyc_bench)
+
+        async def is_there() -> bool:
+            return await verifier.find_check(OPERATION) is not None
+
+        async def once() -> None:
+            found = await verifier.find_check(OPERATION)
+            assert found is not None
+            assert (await verifier.register(request)).reference == found.reference
+
+        return Work(
+            bench=kyc_bench,
+            adapter=verifier,
+            write=lambda: verifier.register(request),
+            is_there=is_there,
+            once=once,
+            beside=lambda: kyc_bench.another().register(request),
+            hidden=(kyc_bench.phone, kyc_bench.email),
+            in_one_call=kyc_bench.registers_in_one_call,
+        )
+
+
+class TestChecksAtFaults(_OfChecks, WriteRules, ReadRules):
+    """Checks at a provider that fails."""
+
+    @pytest.fixture
+    async def read(self, kyc_bench: KycBench) -> Reading:
+        verifier = kyc_bench.verifier
+        begun = await verifier.register(either(kyc_bench))
+        reads = (lambda: verifier.check_state(begun.reference), lambda: verifier.find_check(OTHER))
+        return Reading(bench=kyc_bench, adapter=verifier, reads=reads)
+
+
+class TestCancelledChecks(_OfChecks, CancelRules):
+    """Checks whose caller goes away."""
+
+
+class TestTwoCheck(_OfChecks, TwoProcessRules):
+    """Two processes begin one check."""

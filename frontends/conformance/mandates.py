@@ -2,6 +2,7 @@
 BankBench; a bank without mandates is skipped. What it does with charges is in charges.py."""
 
 import asyncio
+from collections.abc import Awaitable
 
 import pytest
 
@@ -10,6 +11,7 @@ from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.mandates import Binding, BindingRequest, ChargeRequest, MandateBank, MandateState, MandateStatus
 from .benches import BankBench, check_hidden
 from .operation_ids import binding_id, operation_id
+from .trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 
 BINDING = binding_id(1)
 OTHER = binding_id(2)
@@ -241,3 +243,54 @@ class TestWhatItSays:
 def _same(one: Binding, other: Binding) -> bool:
     """`check_after` runs down."""
     return (one.reference, one.link, one.payload) == (other.reference, other.link, other.payload)
+
+
+async def _binding(bench: BankBench) -> Work:
+    bank, request = binder(bench), binding(bench)
+
+    async def is_there() -> bool:
+        return await bank.find_binding(BINDING) is not None
+
+    async def once() -> None:
+        found = await bank.find_binding(BINDING)
+        assert found is not None
+        assert (await bank.bind(request)).reference == found.reference
+
+    def beside() -> Awaitable[Binding]:
+        other = bench.beside()
+        assert isinstance(other, MandateBank)
+        return other.bind(request)
+
+    return Work(
+        bench=bench,
+        adapter=bank,
+        write=lambda: bank.bind(request),
+        is_there=is_there,
+        once=once,
+        beside=beside,
+        in_one_call=bench.binds_in_one_call,
+    )
+
+
+class _OfBindings:
+    @pytest.fixture
+    async def work(self, bank_bench: BankBench) -> Work:
+        return await _binding(bank_bench)
+
+
+class TestBindingAtFaults(_OfBindings, WriteRules, ReadRules):
+    """Bindings at a provider that fails."""
+
+    @pytest.fixture
+    async def read(self, bank_bench: BankBench) -> Reading:
+        bank, state = binder(bank_bench), await bound(bank_bench)
+        reads = (lambda: bank.mandate_state(state.reference), lambda: bank.find_binding(BINDING))
+        return Reading(bench=bank_bench, adapter=bank, reads=reads)
+
+
+class TestCancelledBinding(_OfBindings, CancelRules):
+    """Bindings whose caller goes away."""
+
+
+class TestTwoBind(_OfBindings, TwoProcessRules):
+    """Two processes make one binding."""

@@ -11,6 +11,7 @@ import pytest
 from ...ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from ...ports.payouts import FindingSender, ListingSender, SentTransfer, SignedTransfer, TransferState, UsdtSender
 from .benches import PayoutsBench, check_hidden, check_name
+from .trouble import Ask, CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 
 OPERATION = "wd_conformance_1"
 _LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -272,3 +273,44 @@ class TestFailures:
         with pytest.raises(Fault) as raised:
             await sender.broadcast(wrong)
         check_hidden((*payouts_bench.secrets, repr(made.blob)), sender, raised.value, made)
+
+
+class _OfTransfers:
+    @pytest.fixture
+    async def work(self, payouts_bench: PayoutsBench) -> Work:
+        made = await signed(payouts_bench)
+
+        async def is_there() -> bool:
+            return await payouts_bench.moved() == UNITS
+
+        async def once() -> None:
+            assert await payouts_bench.moved() == UNITS
+
+        return Work(
+            bench=payouts_bench,
+            adapter=payouts_bench.sender,
+            write=lambda: payouts_bench.sender.broadcast(made),
+            is_there=is_there,
+            once=once,
+            beside=lambda: payouts_bench.restarted().broadcast(made),
+        )
+
+
+class TestPayoutsAtFaults(_OfTransfers, WriteRules, ReadRules):
+    """Transfers by a node that fails."""
+
+    @pytest.fixture
+    async def read(self, payouts_bench: PayoutsBench) -> Reading:
+        made, sender = await signed(payouts_bench), payouts_bench.sender
+        reads: tuple[Ask, ...] = (lambda: sender.state(made),)
+        if isinstance(sender, FindingSender):
+            reads = (*reads, lambda: sender.find(OPERATION))
+        return Reading(bench=payouts_bench, adapter=sender, reads=reads)
+
+
+class TestCancelledPayouts(_OfTransfers, CancelRules):
+    """Transfers whose caller goes away."""
+
+
+class TestTwoPayOut(_OfTransfers, TwoProcessRules):
+    """Two processes send one transfer."""

@@ -7,6 +7,7 @@ import pytest
 
 from ...ports.faults import Fault, NotConfigured, Unavailable
 from .benches import RatesBench, check_hidden, check_name
+from .trouble import Reading, ReadRules
 
 LONG = "92.123456789012345678901234567890123456"
 """More digits than a float or the usual decimal context has."""
@@ -75,3 +76,12 @@ class TestWhatItSays:
         with pytest.raises(Fault) as raised:
             await rates_bench.source.quote()
         check_hidden(rates_bench.secrets, rates_bench.source, raised.value)
+
+
+class TestRatesAtFaults(ReadRules):
+    """Rates of a market that fails."""
+
+    @pytest.fixture
+    async def read(self, rates_bench: RatesBench) -> Reading:
+        await rates_bench.say("92.5")
+        return Reading(bench=rates_bench, adapter=rates_bench.source, reads=(rates_bench.source.quote,))

@@ -2,6 +2,7 @@
 `bank_bench`, a BankBench; a bank that does not remit is skipped."""
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from ...ports.remittances import RemittanceBank, RemittanceRequest, RemittanceSt
 from .bank.kit import DAY, last_repeat
 from .benches import BankBench, check_hidden
 from .operation_ids import part_id
+from .trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 
 OPERATION = part_id()
 AMOUNT = 1000_00
@@ -177,3 +179,54 @@ class TestWhatItSays:
             pytest.skip("the bank remits, or has no such methods")
         with pytest.raises(NotSupported):
             await bank.remit(to(bank_bench))
+
+
+async def _remitting(bench: BankBench) -> Work:
+    bank, request = remitter(bench), to(bench)
+
+    async def is_there() -> bool:
+        return await bank.find_remittance(OPERATION) is not None
+
+    async def once() -> None:
+        assert (await ended(bench)).status is RemittanceStatus.DONE
+        assert await bench.remitted() == AMOUNT
+
+    def beside() -> Awaitable[RemittanceState]:
+        other = bench.beside()
+        assert isinstance(other, RemittanceBank)
+        return other.remit(request)
+
+    return Work(
+        bench=bench,
+        adapter=bank,
+        write=lambda: bank.remit(request),
+        is_there=is_there,
+        once=once,
+        beside=beside,
+        hidden=(bench.phone.lstrip("+"),),
+        in_one_call=bench.remits_in_one_call,
+    )
+
+
+class _OfRemittances:
+    @pytest.fixture
+    async def work(self, bank_bench: BankBench) -> Work:
+        return await _remitting(bank_bench)
+
+
+class TestRemittancesAtFaults(_OfRemittances, WriteRules, ReadRules):
+    """Money to people at a provider that fails."""
+
+    @pytest.fixture
+    async def read(self, bank_bench: BankBench) -> Reading:
+        bank = remitter(bank_bench)
+        await bank.remit(to(bank_bench))
+        return Reading(bench=bank_bench, adapter=bank, reads=(lambda: bank.find_remittance(OPERATION),))
+
+
+class TestCancelledRemittances(_OfRemittances, CancelRules):
+    """Money to people whose caller goes away."""
+
+
+class TestTwoRemit(_OfRemittances, TwoProcessRules):
+    """Two processes send one sum."""

@@ -1,14 +1,16 @@
 """An adapter that takes its provider's faults wrongly fails the shipped test of that rule
-(frontends/conformance/bank/faults.py)."""
+(frontends/conformance/trouble.py, bank/faults.py)."""
 
 import logging
 from collections.abc import Awaitable, Callable
+from inspect import signature
 from typing import Any
 
 import msgspec
 import pytest
 
 import cambist
+from cambist.frontends.conformance import trouble
 from cambist.frontends.conformance.bank import faults as suite
 from cambist.ports import Fault, OutcomeUnknown, Unavailable
 from cambist.testing import ProviderFault
@@ -70,28 +72,48 @@ def brittle(call: Call) -> Call:
     return broken
 
 
-_CANCELLED = suite.TestCancelledCalls
+async def _subject(of: Any, rule: Call, bench: ExampleBench) -> Any:
+    """What the rule gets: the bench, or what the fixture of its suite makes of it."""
+    if of is None:
+        return bench
+    fixture = of.read if "read" in signature(rule).parameters else of.work
+    return await fixture.__wrapped__(None, bench)
+
+
 _CUT = {"fault": ProviderFault.CUT_IN_BODY}
+_UNCLEAR = trouble.WriteRules.test_a_write_without_a_clear_answer_is_unknown_and_once
+_BUSY = trouble.WriteRules.test_a_limit_of_the_provider_was_certainly_not_executed
+_HIDDEN = trouble.WriteRules.test_no_credential_shows_in_faults_and_logs
+_READS = trouble.ReadRules
+_CANCELLED = trouble.CancelRules.test_a_call_that_was_cancelled_is_done_once
+_TOGETHER = trouble.TwoProcessRules.test_both_at_once_do_it_once
+_ABSENCE = _READS.test_a_read_that_fails_is_unavailable_and_no_absence
+_LIMITED = _READS.test_a_limit_on_reads_says_nothing_about_what_is_read
+_HIDDEN_READ = _READS.test_no_credential_shows_in_faults_and_logs_of_reads
+_EXACT = suite.TestExtremes.test_an_amount_is_told_to_the_kopeck
 
 
 @pytest.mark.parametrize(
-    ("breaker", "method", "rule", "more"),
+    ("breaker", "method", "of", "rule", "more"),
     [
-        (not_done, "create_invoice", suite.TestFaults.test_a_write_without_a_clear_answer_is_unknown_and_once, _CUT),
-        (not_done, "refund", suite.TestFaults.test_a_refund_without_a_clear_answer_is_unknown_and_goes_once, _CUT),
-        (absent, "find_invoice", suite.TestFaults.test_a_read_that_fails_is_unavailable_and_no_absence, _CUT),
-        (hurried, "create_invoice", suite.TestFaults.test_a_limit_of_the_provider_was_certainly_not_executed, {}),
-        (logged, "create_invoice", suite.TestFaults.test_no_credential_shows_in_faults_and_logs, _CUT),
-        (fresh, "create_invoice", _CANCELLED.test_an_invoice_is_found_and_a_repeat_is_the_same, {"done": True}),
-        (fresh, "refund", _CANCELLED.test_a_refund_is_found_and_goes_once, {"done": False}),
-        (fresh, "refund", suite.TestTwoOfOneName.test_both_at_once_send_one_refund, {}),
-        (narrow, "invoice_state", suite.TestExtremes.test_an_amount_is_told_to_the_kopeck, {"kopecks": 2**31 + 1}),
-        (brittle, "close", suite.TestClosed.test_it_is_closed_twice_and_then_has_faults_alone, {}),
+        (not_done, "create_invoice", suite.TestFaults, _UNCLEAR, _CUT),
+        (not_done, "refund", suite.TestRefundsAtFaults, _UNCLEAR, _CUT),
+        (absent, "find_invoice", suite.TestFaults, _ABSENCE, _CUT),
+        (absent, "find_refund", suite.TestRefundsAtFaults, _LIMITED, {}),
+        (hurried, "create_invoice", suite.TestFaults, _BUSY, {}),
+        (logged, "create_invoice", suite.TestFaults, _HIDDEN, _CUT),
+        (logged, "find_invoice", suite.TestFaults, _HIDDEN_READ, _CUT),
+        (fresh, "create_invoice", suite.TestCancelledCalls, _CANCELLED, {"done": True}),
+        (fresh, "refund", suite.TestCancelledRefunds, _CANCELLED, {"done": False}),
+        (fresh, "refund", suite.TestTwoRefund, _TOGETHER, {}),
+        (narrow, "invoice_state", None, _EXACT, {"kopecks": 2**31 + 1}),
+        (brittle, "close", None, suite.TestClosed.test_it_is_closed_twice_and_then_has_faults_alone, {}),
     ],
 )  # fmt: skip
 async def test_a_broken_rule_fails_its_test(
     breaker: Callable[[Call], Call],
     method: str,
+    of: Any,
     rule: Call,
     more: dict[str, object],
     monkeypatch: pytest.MonkeyPatch,
@@ -105,9 +127,9 @@ async def test_a_broken_rule_fails_its_test(
             if is_broken:
                 monkeypatch.setattr(bench.made, method, breaker(getattr(bench.made, method)))
                 with pytest.raises((AssertionError, Fault, pytest.fail.Exception)):
-                    await rule(None, bench, **given)
+                    await rule(None, await _subject(of, rule, bench), **given)
             else:
-                await rule(None, bench, **given)
+                await rule(None, await _subject(of, rule, bench), **given)
             await close()
             for bank in bench.banks[1:]:
                 await bank.close()

@@ -1,18 +1,14 @@
 """A bank whose provider fails, whose caller goes away, and which is not the only one of its name (docs/adapters.md
 "When the provider fails")."""
 
-import asyncio
-import logging
-from datetime import timedelta
-
 import msgspec
 import pytest
 
 from ....ports.bank import Bank, Invoice, InvoiceStatus, RefundRequest
-from ....ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable
-from ...fake_provider.faults import UNCLEAR, ProviderFault
+from ....ports.faults import Fault, Refused, Unavailable
 from ..benches import BankBench, check_hidden
 from ..operation_ids import operation_id
+from ..trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 from .kit import OPERATION, OTHER, REFUND, state_of
 
 
@@ -36,154 +32,100 @@ async def _assert_refunded_once(bank: Bank, invoice: Invoice) -> None:
     await bank.refund(_back(invoice, 40_00, operation_id("ref", 3)))
 
 
-class TestFaults:
-    """What an answer means is told by three ends, and nothing is done twice or lost by it."""
+async def _invoices(bench: BankBench) -> Work:
+    bank, request = bench.bank, bench.request(OPERATION)
 
-    @pytest.mark.parametrize("fault", UNCLEAR)
-    async def test_a_write_without_a_clear_answer_is_unknown_and_once(
-        self, bank_bench: BankBench, fault: ProviderFault
-    ) -> None:
-        """Half an answer, a 5xx, a redirect, what cannot be read: none says that nothing was done."""
-        await bank_bench.spoil_write(fault)
-        with pytest.raises(OutcomeUnknown):
-            await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
-        assert (await bank_bench.bank.find_invoice(OPERATION) is not None) is fault.done
-        made = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
-        found = await bank_bench.bank.find_invoice(OPERATION)
+    async def once() -> None:
+        found = await bank.find_invoice(OPERATION)
         assert found is not None
-        assert found.reference == made.reference
+        assert (await bank.create_invoice(request)).reference == found.reference
 
-    @pytest.mark.parametrize("fault", UNCLEAR)
-    async def test_a_refund_without_a_clear_answer_is_unknown_and_goes_once(
-        self, bank_bench: BankBench, fault: ProviderFault
-    ) -> None:
-        invoice = await _paid(bank_bench)
-        await bank_bench.spoil_write(fault)
-        with pytest.raises(OutcomeUnknown):
-            await bank_bench.bank.refund(_back(invoice, 60_00))
-        await bank_bench.outlast_lost_calls()
-        await bank_bench.bank.refund(_back(invoice, 60_00))
-        await _assert_refunded_once(bank_bench.bank, invoice)
+    async def is_there() -> bool:
+        return await bank.find_invoice(OPERATION) is not None
 
-    @pytest.mark.parametrize("fault", UNCLEAR)
-    async def test_a_read_that_fails_is_unavailable_and_no_absence(
-        self, bank_bench: BankBench, fault: ProviderFault
-    ) -> None:
-        invoice = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
-        await bank_bench.spoil_reads(fault)
-        with pytest.raises(Unavailable):
-            await bank_bench.bank.invoice_state(invoice.reference)
-        with pytest.raises(Unavailable):
-            await bank_bench.bank.find_invoice(OTHER)
-        await bank_bench.recover()
-        assert (await bank_bench.bank.invoice_state(invoice.reference)).status is InvoiceStatus.OPEN
-
-    async def test_a_limit_of_the_provider_was_certainly_not_executed(self, bank_bench: BankBench) -> None:
-        """429: and when to come back, where the provider says it in seconds."""
-        await bank_bench.spoil_write(ProviderFault.BUSY, retry_after=7)
-        with pytest.raises(Unavailable) as busy:
-            await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
-        assert busy.value.retry_after == 7
-        assert await bank_bench.bank.find_invoice(OPERATION) is None
-
-    async def test_a_limit_that_ends_at_a_moment_is_one_too(self, bank_bench: BankBench) -> None:
-        """The date may be passed over; taken for a number it may not be."""
-        await bank_bench.spoil_write(ProviderFault.BUSY, retry_after=bank_bench.clock.now() + timedelta(minutes=2))
-        with pytest.raises(Unavailable) as busy:
-            await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
-        assert busy.value.retry_after is None or 0 <= busy.value.retry_after <= 120
-
-    async def test_a_limit_on_reads_says_nothing_about_what_is_read(self, bank_bench: BankBench) -> None:
-        invoice = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
-        await bank_bench.spoil_reads(ProviderFault.BUSY)
-        with pytest.raises(Unavailable):
-            await bank_bench.bank.invoice_state(invoice.reference)
-        with pytest.raises(Unavailable):
-            await bank_bench.bank.find_invoice(OTHER)
-
-    @pytest.mark.parametrize("fault", [ProviderFault.UNAUTHORIZED, ProviderFault.FORBIDDEN])
-    async def test_credentials_that_are_refused_once_refuse_one_call(
-        self, bank_bench: BankBench, fault: ProviderFault
-    ) -> None:
-        """In the middle of life: the next call is as good as before."""
-        await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
-        await bank_bench.spoil_write(fault)
-        with pytest.raises(NotConfigured):
-            await bank_bench.bank.create_invoice(bank_bench.request(OTHER))
-        assert await bank_bench.bank.find_invoice(OTHER) is None
-        await bank_bench.bank.create_invoice(bank_bench.request(OTHER))
-
-    @pytest.mark.parametrize("fault", [*UNCLEAR, ProviderFault.BUSY, ProviderFault.UNAUTHORIZED])
-    async def test_no_credential_shows_in_faults_and_logs(
-        self, bank_bench: BankBench, fault: ProviderFault, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        """Of any logger that Python has, at any level: what a client's library logs of the adapter's calls, too."""
-        caplog.set_level(logging.DEBUG)
-        await bank_bench.spoil_write(fault)
-        with pytest.raises(Fault) as raised:
-            await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
-        await bank_bench.spoil_reads(fault)
-        with pytest.raises(Fault) as unread:
-            await bank_bench.bank.find_invoice(OTHER)
-        check_hidden(bank_bench.secrets, bank_bench.bank, raised.value, unread.value, caplog.text)
+    return Work(
+        bench=bench,
+        adapter=bank,
+        write=lambda: bank.create_invoice(request),
+        is_there=is_there,
+        once=once,
+        beside=lambda: bench.beside().create_invoice(request),
+    )
 
 
-class TestCancelledCalls:
-    """A call that takes too long is cancelled, wherever it stands (docs/adapters.md "A bank: three ends")."""
+async def _refunds(bench: BankBench) -> Work:
+    bank, invoice = bench.bank, await _paid(bench)
 
-    @pytest.mark.parametrize("done", [True, False])
-    async def test_an_invoice_is_found_and_a_repeat_is_the_same(self, bank_bench: BankBench, done: bool) -> None:
-        """Whether the provider carried it out before the caller went away, or does so after it."""
-        held = await bank_bench.hold_next_write(done=done)
-        call = asyncio.ensure_future(bank_bench.bank.create_invoice(bank_bench.request(OPERATION)))
-        await held.arrived()
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-        await held.release()
-        found = await bank_bench.bank.find_invoice(OPERATION)
-        assert found is not None, "it was made, and is not found"
-        again = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
-        assert again.reference == found.reference
+    async def is_there() -> bool:
+        return await bank.find_refund(REFUND) is not None
 
-    @pytest.mark.parametrize("done", [True, False])
-    async def test_a_refund_is_found_and_goes_once(self, bank_bench: BankBench, done: bool) -> None:
-        invoice = await _paid(bank_bench)
-        held = await bank_bench.hold_next_write(done=done)
-        call = asyncio.ensure_future(bank_bench.bank.refund(_back(invoice, 60_00)))
-        await held.arrived()
-        call.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await call
-        await held.release()
-        assert await bank_bench.bank.find_refund(REFUND) is not None
-        await bank_bench.bank.refund(_back(invoice, 60_00))
-        await _assert_refunded_once(bank_bench.bank, invoice)
+    return Work(
+        bench=bench,
+        adapter=bank,
+        write=lambda: bank.refund(_back(invoice, 60_00)),
+        is_there=is_there,
+        once=lambda: _assert_refunded_once(bank, invoice),
+        beside=lambda: bench.beside().refund(_back(invoice, 60_00)),
+        outlasts=True,
+    )
 
 
-class TestTwoOfOneName:
-    """Several processes have an adapter each, of one name, over one storage and one provider."""
+class _OfInvoices:
+    @pytest.fixture
+    async def work(self, bank_bench: BankBench) -> Work:
+        return await _invoices(bank_bench)
 
-    async def test_what_one_made_the_other_finds_and_repeats(self, bank_bench: BankBench) -> None:
+
+class _OfRefunds:
+    @pytest.fixture
+    async def work(self, bank_bench: BankBench) -> Work:
+        return await _refunds(bank_bench)
+
+
+class TestFaults(_OfInvoices, WriteRules, ReadRules):
+    """Invoices at a provider that fails."""
+
+    @pytest.fixture
+    async def read(self, bank_bench: BankBench) -> Reading:
+        bank = bank_bench.bank
+        invoice = await bank.create_invoice(bank_bench.request(OPERATION))
+        reads = (lambda: bank.invoice_state(invoice.reference), lambda: bank.find_invoice(OTHER))
+        return Reading(bench=bank_bench, adapter=bank, reads=reads)
+
+
+class TestRefundsAtFaults(_OfRefunds, WriteRules, ReadRules):
+    """Refunds at a provider that fails."""
+
+    @pytest.fixture
+    async def read(self, bank_bench: BankBench) -> Reading:
+        bank, invoice = bank_bench.bank, await _paid(bank_bench)
+        await bank.refund(_back(invoice, 60_00))
+        return Reading(bench=bank_bench, adapter=bank, reads=(lambda: bank.find_refund(REFUND),))
+
+
+class TestCancelledCalls(_OfInvoices, CancelRules):
+    """Invoices whose caller goes away."""
+
+
+class TestCancelledRefunds(_OfRefunds, CancelRules):
+    """Refunds whose caller goes away."""
+
+
+class TestTwoOfOneName(_OfInvoices, TwoProcessRules):
+    """Two processes make one invoice."""
+
+    async def test_what_one_made_the_other_finds(self, bank_bench: BankBench) -> None:
         other = bank_bench.beside()
         made = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
         found = await other.find_invoice(OPERATION)
         assert found is not None
         assert found.reference == made.reference
-        assert (await other.create_invoice(bank_bench.request(OPERATION))).reference == made.reference
         await bank_bench.pay(OPERATION, made, 100_00)
         assert (await other.invoice_state(made.reference)).status is InvoiceStatus.PAID
 
-    async def test_both_at_once_make_one_invoice(self, bank_bench: BankBench) -> None:
-        both = (bank_bench.bank, bank_bench.beside())
-        made = await asyncio.gather(*(bank.create_invoice(bank_bench.request(OPERATION)) for bank in both * 3))
-        assert len({invoice.reference for invoice in made}) == 1
 
-    async def test_both_at_once_send_one_refund(self, bank_bench: BankBench) -> None:
-        invoice = await _paid(bank_bench)
-        both = (bank_bench.bank, bank_bench.beside())
-        await asyncio.gather(*(bank.refund(_back(invoice, 60_00)) for bank in both * 3))
-        await _assert_refunded_once(bank_bench.bank, invoice)
+class TestTwoRefund(_OfRefunds, TwoProcessRules):
+    """Two processes send one refund."""
 
 
 class TestExtremes:
