@@ -22,6 +22,7 @@ class MarketBench(RatesBench):
     def __init__(self, market: FakeProvider, kind: str) -> None:
         self.provider, self.clock = market, VirtualClock()
         self.rate = Decimal(0)
+        self.made: RapiraRates | CoinGeckoRates
         if kind == "rapira":
             self.source = self.made = RapiraRates(self.clock, base=market.url, limit=3.0)
             market.on("GET", "/open/market/rates", self._rapira)

@@ -54,7 +54,7 @@ class SumsubBench(KycBench):
     secrets = (TOKEN, SECRET, NOTICE_SECRET)
 
     def __init__(self, fake: FakeSumsub, clock: VirtualClock, **rules: Any) -> None:
-        self.fake, self.clock = fake, clock
+        self.fake, self.clock, self.virtual = fake, clock, clock
         self.storage = MemoryStorage(clock)
         self.files = Files({"selfie": JPEG, "document": PNG, "address": b"%PDF-1.7\n"})
         self._rules = SumsubRules(**{"level": LEVEL, **rules})

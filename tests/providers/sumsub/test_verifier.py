@@ -118,7 +118,7 @@ async def test_the_form_s_address_is_made_anew_before_it_ends_and_not_at_every_l
     for _ in range(3):
         assert (await bench.verifier.check_state(begun.reference)).form_url == begun.form_url
     assert bench.asked("POST", "/websdkLink") == 1
-    await bench.clock.advance(FORM_TIME.total_seconds() / 2)
+    await bench.virtual.advance(FORM_TIME.total_seconds() / 2)
     renewed = await bench.verifier.check_state(begun.reference)
     assert renewed.form_url not in (None, begun.form_url)
     assert renewed.reference == begun.reference
@@ -237,7 +237,7 @@ async def test_beyond_its_limits_nothing_is_done_and_it_says_for_how_long(bench:
     assert busy.value.retry_after == 5.0
     assert not isinstance(busy.value, NoAnswer)
     await bench.verifier.register(bench.request(redirect=True))  # writes are counted apart
-    await bench.clock.advance(5.0)
+    await bench.virtual.advance(5.0)
     await bench.verifier.find_check(OPERATION)
 
 
