@@ -268,7 +268,7 @@ class TestChargesAtFaults(_OfCharges, WriteRules, ReadRules):
     async def read(self, bank_bench: BankBench) -> Reading:
         bank, mandate = charger(bank_bench), await bound(bank_bench)
         await bank.charge(debit(mandate))
-        return Reading(bench=bank_bench, adapter=bank, reads=(lambda: bank.find_charge(CHARGE),))
+        return Reading(bench=bank_bench, adapter=bank, finds=(lambda: bank.find_charge(CHARGE),))
 
 
 class TestCancelledCharges(_OfCharges, CancelRules):

@@ -284,8 +284,8 @@ class TestBindingAtFaults(_OfBindings, WriteRules, ReadRules):
     @pytest.fixture
     async def read(self, bank_bench: BankBench) -> Reading:
         bank, state = binder(bank_bench), await bound(bank_bench)
-        reads = (lambda: bank.mandate_state(state.reference), lambda: bank.find_binding(BINDING))
-        return Reading(bench=bank_bench, adapter=bank, reads=reads)
+        reads, finds = (lambda: bank.mandate_state(state.reference),), (lambda: bank.find_binding(BINDING),)
+        return Reading(bench=bank_bench, adapter=bank, reads=reads, finds=finds)
 
 
 class TestCancelledBinding(_OfBindings, CancelRules):

@@ -221,7 +221,7 @@ class TestRemittancesAtFaults(_OfRemittances, WriteRules, ReadRules):
     async def read(self, bank_bench: BankBench) -> Reading:
         bank = remitter(bank_bench)
         await bank.remit(to(bank_bench))
-        return Reading(bench=bank_bench, adapter=bank, reads=(lambda: bank.find_remittance(OPERATION),))
+        return Reading(bench=bank_bench, adapter=bank, finds=(lambda: bank.find_remittance(OPERATION),))
 
 
 class TestCancelledRemittances(_OfRemittances, CancelRules):

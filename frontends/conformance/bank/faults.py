@@ -100,7 +100,7 @@ class TestRefundsAtFaults(_OfRefunds, WriteRules, ReadRules):
     async def read(self, bank_bench: BankBench) -> Reading:
         bank, invoice = bank_bench.bank, await _paid(bank_bench)
         await bank.refund(_back(invoice, 60_00))
-        return Reading(bench=bank_bench, adapter=bank, reads=(lambda: bank.find_refund(REFUND),))
+        return Reading(bench=bank_bench, adapter=bank, finds=(lambda: bank.find_refund(REFUND),))
 
 
 class TestCancelledCalls(_OfInvoices, CancelRules):
