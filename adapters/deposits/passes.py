@@ -2,6 +2,7 @@
 hundreds of addresses, and not by how often somebody looks (docs/providers/chains.md "Deposits")."""
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -14,7 +15,7 @@ from ...ports.deposits import Deposit
 from ...ports.faults import NO_ANSWER, Unavailable
 from ..nodes.logs import SPAN, LogSearch
 from ..nodes.nodes import Nodes, View
-from ..nodes.records import FoundLog, plain_hash, topic_of, transfers
+from ..nodes.records import FoundLog, Receipt, plain_hash, topic_of, transfers
 from .watched import WatchedAddress
 
 K = TypeVar("K")
@@ -27,6 +28,9 @@ _SPANS = 40
 """Questions of one pass about the same addresses: what is further behind goes on at the next."""
 _REMEMBERED = 4096
 """Transactions, and blocks, that need not be asked for again while they are not on a page."""
+
+
+log = logging.getLogger("cambist.providers")
 
 
 class StillReading(Unavailable):
@@ -74,14 +78,16 @@ class Passes:
             each.seen_at = now
 
     async def _read_blocks(self, view: View, part: Sequence[WatchedAddress]) -> None:
+        for each in part:
+            await self._prove(view, each)
         by_topic = {topic_of(each.payload): each for each in part}
         by_address = {each.address: each for each in part}
         pending: dict[str, list[Deposit]] = {}
         read, settled = 0, min(view.final, view.latest - self._nodes.chain.reread)
         async for end, logs in self._search.spans(view, part[0].since + 1, view.latest, list(by_topic)):
-            for log in _of_each_transaction(logs):
-                is_final = log.height <= view.final
-                for deposit, recipient in await self._deposits(view, log, is_final=is_final):
+            for event in _of_each_transaction(logs):
+                is_final = event.height <= view.final
+                for deposit, recipient in await self._deposits(view, event, is_final=is_final):
                     to = by_address.get(recipient)
                     if to is not None and is_final:
                         to.add(deposit)
@@ -95,43 +101,48 @@ class Passes:
         for each in part:
             each.pending = tuple(pending.get(each.address, ()))
 
-    async def _deposits(self, view: View, log: FoundLog, *, is_final: bool) -> list[tuple[Deposit, str]]:
-        """All that the transaction moved, and to whom; the receipt says it, and the log only that there is one."""
-        tx_hash = plain_hash(log.transaction_hash)
-        moved = await self._moved_by(view, log, tx_hash, is_final=is_final)
+    async def _prove(self, view: View, watched: WatchedAddress) -> None:
+        """Ask the network for what the page says came."""
+        for tx_hash in watched.claimed:
+            receipt = await self._nodes.receipt(view, tx_hash)
+            is_final = receipt is not None and receipt.height <= view.final
+            moved = None if receipt is None else await self._moved_in(view, receipt, is_final=is_final)
+            if moved is None or not is_final:
+                log.error("%s: the network knows nothing of %s, which is kept as final", watched.address, tx_hash)
+                continue
+            for each in moved.transfers:
+                if each.recipient == watched.address:
+                    watched.add(_deposit(tx_hash, each, moved.at, is_final=True))
+        watched.claimed = frozenset()
+
+    async def _deposits(self, view: View, event: FoundLog, *, is_final: bool) -> list[tuple[Deposit, str]]:
+        """All that the transaction moved, and to whom; the receipt says it, and the event only that there is one.
+        Nothing where it left its block meanwhile."""
+        tx_hash, block_hash = plain_hash(event.transaction_hash), event.block_hash.lower()
+        moved = self._moved.get((tx_hash, block_hash, is_final))
+        if moved is None:
+            receipt = await self._nodes.receipt(view, tx_hash)
+            if receipt is not None and receipt.block_hash == block_hash:
+                moved = await self._moved_in(view, receipt, is_final=is_final)
+        if moved is None and is_final:
+            raise Unavailable(f"{self._nodes.chain.network}: a node is not at one with itself about a final block")
         if moved is None:
             return []
-        return [
-            (
-                Deposit(tx_hash=tx_hash, index=each.index, units=each.units, at=moved.at, is_final=is_final),
-                each.recipient,
-            )
-            for each in moved.transfers
-        ]
+        return [(_deposit(tx_hash, each, moved.at, is_final=is_final), each.recipient) for each in moved.transfers]
 
-    async def _moved_by(self, view: View, log: FoundLog, tx_hash: str, *, is_final: bool) -> _Moved | None:
-        """None where it left its block meanwhile. Raises: Unavailable, NotConfigured."""
-        key = (tx_hash, log.block_hash.lower(), is_final)
-        known = self._moved.get(key)
-        if known is not None:
-            return known
-        receipt = await self._nodes.receipt(view, tx_hash)
-        at = None
-        if receipt is not None and receipt.block_hash == log.block_hash.lower() and not receipt.is_reverted:
-            at = await self._moment(view, log)
-        if receipt is None or at is None:
-            if is_final:
-                raise Unavailable(f"{self._nodes.chain.network}: a node is not at one with itself about a final block")
+    async def _moved_in(self, view: View, receipt: Receipt, *, is_final: bool) -> _Moved | None:
+        """None of one that was reverted, or whose block is another by now."""
+        at = None if receipt.is_reverted else await self._moment(view, receipt.height, receipt.block_hash)
+        if at is None:
             return None
         moved = _Moved(transfers(self._nodes.chain, receipt.logs), at)
-        _remember(self._moved, key, moved)
+        _remember(self._moved, (plain_hash(receipt.transaction_hash), receipt.block_hash, is_final), moved)
         return moved
 
-    async def _moment(self, view: View, log: FoundLog) -> datetime | None:
+    async def _moment(self, view: View, height: int, block_hash: str) -> datetime | None:
         """When the block was made; None when another stands in its place."""
-        block_hash = log.block_hash.lower()
         if block_hash not in self._moments:
-            block = await self._nodes.block(view, log.height)
+            block = await self._nodes.block(view, height)
             if block.hash.lower() != block_hash:
                 return None
             _remember(self._moments, block_hash, block.at)
@@ -150,7 +161,11 @@ def _parts(watched: Sequence[WatchedAddress], span: int) -> Iterator[Sequence[Wa
 
 
 def _of_each_transaction(logs: Sequence[FoundLog]) -> list[FoundLog]:
-    return list({(log.transaction_hash, log.block_hash): log for log in logs}.values())
+    return list({(event.transaction_hash, event.block_hash): event for event in logs}.values())
+
+
+def _deposit(tx_hash: str, moved: UsdtTransfer, at: datetime, *, is_final: bool) -> Deposit:
+    return Deposit(tx_hash=tx_hash, index=moved.index, units=moved.units, at=at, is_final=is_final)
 
 
 def _fail(watched: Sequence[WatchedAddress], fault: Exception, now: float) -> None:

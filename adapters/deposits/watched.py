@@ -20,13 +20,19 @@ class AddressPage(msgspec.Struct, frozen=True, kw_only=True):
 class WatchedAddress:
     """An address that is asked about."""
 
-    __slots__ = ("address", "asked_at", "failed_at", "fault", "found", "kept", "payload", "pending", "seen_at", "since")
+    __slots__ = (
+        *("address", "asked_at", "claimed", "failed_at", "fault", "found", "kept", "payload", "pending", "seen_at"),
+        "since",
+    )
 
     def __init__(self, address: str, payload: bytes, page: AddressPage) -> None:
         self.address = address
         self.payload = payload
         self.since = page.since
-        self.found = page.found
+        self.claimed = frozenset(each.tx_hash for each in page.found)
+        """Transactions that the page says brought something. The network is asked for them once more: who can write
+        to the database is not to make money."""
+        self.found: tuple[Deposit, ...] = ()
         self.kept = (page.since, len(page.found))
         """How the page stands."""
         self.pending: tuple[Deposit, ...] = ()

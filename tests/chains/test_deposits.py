@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from cambist.adapters.chain.nodes import NodesChain
@@ -320,6 +321,38 @@ class TestWallet:
         for address in (following.address, "T" + "1" * 33, ""):
             with pytest.raises(Unavailable):
                 await bench.watcher.deposits(address)
+
+
+class TestPages:
+    """What is kept of an address, as a process finds it that starts."""
+
+    async def test_what_is_kept_is_asked_for_once_more(self, bench: NodesDepositsBench, front: Front) -> None:
+        address = await bench.watcher.address("exch_1")
+        await bench.send(address, 5_00)
+        await bench.watcher.deposits(address)
+        again = bench.restarted()
+        front.calls.clear()
+        for _ in range(2):
+            await bench.world.mine()
+            assert told(await again.deposits(address)) == [(5_00, True)]
+        assert front.calls["eth_getTransactionReceipt"] == 1
+
+    async def test_a_page_that_somebody_wrote_makes_no_money(
+        self, bench: NodesDepositsBench, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Who can write to the database could have RUB paid for nothing."""
+        address = await bench.watcher.address("exch_1")
+        other = await bench.watcher.address("exch_2")
+        elsewhere = await bench.send(other, 9_00)
+        at = bench.world.clock.now()
+        forged = tuple(
+            Deposit(tx_hash=tx_hash, index=0, units=5_00, at=at, is_final=True) for tx_hash in ("ab" * 32, elsewhere)
+        )
+        watcher = bench.restarted()
+        await watcher._pages.change(address, lambda page: msgspec.structs.replace(page, found=forged))
+        await bench.world.mine()
+        assert list(await watcher.deposits(address)) == []
+        assert f"the network knows nothing of {'ab' * 32}" in caplog.text
 
 
 async def test_two_processes_keep_one_page(bench: NodesDepositsBench) -> None:
