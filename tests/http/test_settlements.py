@@ -248,12 +248,14 @@ async def test_a_refund_that_fails_after_the_settlement_is_a_correction_of_the_n
     first = await settle(open_)
     await open_.simulate(refund_id, "failed")
     assert (await get(open_, "/balance"))["pending_rub"] == "40.00"
+    await set_shop(open_.ports, (await get(open_, f"/payments/{payment_id}"))["shop_id"], {"markup": "0.5"})
     await say(open_, "93.00")
     await open_.house.clock.advance(60)
     second = await settle(open_)
     [line] = await items(open_, second)
     assert (line["kind"], line["payment_id"], line["amount_rub"]) == ("correction", payment_id, "40.00")
     assert (second["payments"], second["amount_rub"], second["rate_market"]) == (0, "40.00", "93.00")
+    assert second["credit_usdt"] == "0.41720430", "40.00 at 93 and the 3 % of its payment, whatever the shop's is now"
     sums_up(second, [line])
     sums_up(first, await items(open_, first))
     payment = await get(open_, f"/payments/{payment_id}")

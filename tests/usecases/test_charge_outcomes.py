@@ -9,6 +9,7 @@ import pytest
 
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
+from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.subscriptions.moves import cancelled, mandate_lost, mandate_restored
 from cambist.core.domain.subscriptions.periods import Interval
 from cambist.ports.faults import NotConfigured
@@ -143,3 +144,12 @@ class TestUnknown:
         await charges.charge(due)
         [job] = await jobs(charges, "charge.watch")
         assert job.due == charges.clock.now() + timedelta(seconds=1)
+
+
+async def test_bindings_and_charges_keep_the_markup_that_they_were_accepted_at(charges: ChargeHouse, due: str) -> None:
+    """They are settled by it, as every payment is (docs/settlement.md "How much")."""
+    charge = await charges.charged(due)
+    found = {each.id: each for each in await everything(charges.ports, Payment)}
+    assert {each.markup for each in found.values()} == {"0.03"}
+    assert {each.binding is None for each in found.values()} == {True, False}
+    assert charge in found

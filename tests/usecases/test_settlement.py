@@ -4,12 +4,13 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.payments.payments import Payment
-from cambist.core.domain.settlement.settlement import Settlement, SettlementBatch
+from cambist.core.domain.settlement.settlement import Settlement, SettlementBatch, SettlementItem
 from cambist.core.usecases.accounts import shops
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.ledger.balance import read_balance
@@ -104,6 +105,25 @@ async def test_one_market_rate_for_all_and_the_markup_of_each_shop(house: TestHo
     assert statement.rate_market == "80"
     assert str((await payment(house, first)).amount_usdt) == "1.21250000"
     assert str((await payment(house, second)).amount_usdt) == "1.23750000"
+
+
+async def test_a_payment_is_settled_by_the_markup_that_it_was_accepted_at(house: TestHouse) -> None:
+    """What a shop's payments cost is agreed before they are taken (docs/settlement.md "How much")."""
+    shop = await shops.create_shop(house.ports, house.account.account_id, "Further", "0.03")
+    before = await paid(house, shop_id=shop.id)
+    await shops.set_shop(house.ports, shop.id, {"markup": "0.2"})
+    after = await paid(house, shop_id=shop.id)
+    old = await paid(house, shop_id=shop.id)
+    async with house.ports.storage.unit() as unit:
+        unit[Payment].save(msgspec.structs.replace(await payment(house, old), markup=None))
+        await unit.commit()
+    await say(house, rate=Decimal(80))
+    await settle_own(house.ports, await caller(house))
+    worth = [str((await payment(house, each)).amount_usdt) for each in (before, after, old)]
+    assert worth == ["1.21250000", "1.00000000", "1.00000000"], "one from before markups were kept: the shop's"
+    lines = {each.payment_id: each.markup for each in await everything(house.ports, SettlementItem)}
+    assert lines == {before: "0.03", after: "0.2", old: "0.2"}
+    await check_books(house.ports)
 
 
 async def test_without_a_rate_nothing_starts_and_it_is_tried_again_every_minute(house: TestHouse) -> None:

@@ -156,6 +156,9 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     description: str | None = None
     method_id: str | None = None
     """The terminal it goes by."""
+    markup: str | None = None
+    """The shop's, when it was accepted: the settlement takes this one. None, of one from before: as the shop's stands
+    then."""
     ttl_minutes: int | None = None
     """The lifetime that the merchant wished, where its terminal lets it: it counts at banks that can do it, too."""
     metadata: dict[str, Any] | None = None

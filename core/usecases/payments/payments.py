@@ -102,6 +102,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
         method_id=None if terminal is None else terminal.id,
         private=None if private is None else ports.vault.seal(private, private_place(payment_id)),
         payer_contact=contact_mask(order),
+        markup=None if case.shop is None else case.shop.markup,
         receipt=terms,
     )
 

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts.accounts import Caller, Mode
+from ...domain.accounts.accounts import Caller, Mode, Shop
 from ...domain.accounts.receipts import ReceiptTerms
 from ...domain.days import iso
 from ...domain.errors import Refusal
@@ -25,7 +25,7 @@ from ..webhooks.outbox import announce_of
 from .tallies import add_payment
 
 
-def new_recurring_payment(
+async def new_recurring_payment(
     ports: Ports,
     unit: Unit,
     subscription: Subscription,
@@ -46,6 +46,7 @@ def new_recurring_payment(
     Money that comes is taken for it until `expires_at`, and 6 hours after its creation at least
     (docs/payments.md "Money that cannot count"); a charge that may stay in doubt for long therefore gets a far one.
     """
+    shop = await unit[Shop].get(subscription.shop_id)
     return add_payment(
         unit,
         Payment(
@@ -64,6 +65,7 @@ def new_recurring_payment(
             binding=binding,
             description=subscription.description,
             method_id=subscription.method_id,
+            markup=None if shop is None else shop.markup,
             key_id=key_id,
             bank=bank,
             receipt=receipt,

@@ -39,6 +39,7 @@ class _Settled(msgspec.Struct, frozen=True, kw_only=True):
     """Of the ledger's entry."""
     payment_id: str
     shop_id: str
+    markup: str
     lines: Sequence[Line]
     amount: Rub
     """What refunds left."""
@@ -59,8 +60,8 @@ async def settle_chunk(ports: Ports, run: Run) -> bool:
         await hold_on(ports, unit, run.job)
         statement = await open_statement(ports, unit, run)
         settled = await _settle_payments(ports, unit, run, statement, payments)
-        settled += [_settle_correction(unit, run, statement, correction) for correction in corrections]
-        _write_lines(unit, run, statement, settled)
+        settled += [await _settle_correction(unit, run, statement, correction) for correction in corrections]
+        _write_lines(unit, statement, settled)
         post(unit, *(_entry(ports, run, each) for each in settled if each.amount.kopecks))
         _add_up(unit, run, statement, settled)
         return payments[-1].created_at if payments else True
@@ -83,7 +84,7 @@ async def _settle_payments(
     settled: list[_Settled] = []
     moves: list[tuple[Payment, Payment]] = []
     for payment in payments:
-        paid, terms = payment.actual_amount or Rub(0), run.terms[payment.shop_id]
+        paid, (markup, terms) = payment.actual_amount or Rub(0), run.accepted_at(payment, payment.shop_id)
         taken = await _taken(unit, payment) if payment.refund_taken > Rub(0) else []
         left = paid - payment.refund_taken
         worth = terms.worth(left)
@@ -97,6 +98,7 @@ async def _settle_payments(
                 object_id=payment.id,
                 payment_id=payment.id,
                 shop_id=payment.shop_id,
+                markup=markup,
                 lines=lines_of(payment.id, paid, taken, terms),
                 amount=left,
                 worth=worth,
@@ -113,8 +115,9 @@ async def _taken(unit: Unit, payment: Payment) -> list[tuple[str, Rub]]:
     return [(refund.id, refund.taken_rub) for refund in held if refund.taken_rub is not None]
 
 
-def _settle_correction(unit: Unit, run: Run, statement: Settlement, correction: Correction) -> _Settled:
-    worth = run.terms[correction.shop_id].worth(correction.amount)
+async def _settle_correction(unit: Unit, run: Run, statement: Settlement, correction: Correction) -> _Settled:
+    markup, terms = run.accepted_at(await unit[Payment].get(correction.payment_id), correction.shop_id)
+    worth = terms.worth(correction.amount)
     line = Line(
         kind=ItemKind.CORRECTION,
         object_id=correction.id,
@@ -127,15 +130,15 @@ def _settle_correction(unit: Unit, run: Run, statement: Settlement, correction: 
         object_id=correction.id,
         payment_id=correction.payment_id,
         shop_id=correction.shop_id,
+        markup=markup,
         lines=[line],
         amount=correction.amount,
         worth=worth,
     )
 
 
-def _write_lines(unit: Unit, run: Run, statement: Settlement, settled: Sequence[_Settled]) -> None:
+def _write_lines(unit: Unit, statement: Settlement, settled: Sequence[_Settled]) -> None:
     for each in settled:
-        markup = run.shops[each.shop_id].markup or "0"
         for line in each.lines:
             unit[SettlementItem].add(
                 SettlementItem(
@@ -145,7 +148,7 @@ def _write_lines(unit: Unit, run: Run, statement: Settlement, settled: Sequence[
                     shop_id=each.shop_id,
                     kind=line.kind,
                     amount=line.amount,
-                    markup=markup,
+                    markup=each.markup,
                     fee=line.fee,
                     credit=line.credit,
                 )

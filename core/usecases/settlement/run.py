@@ -46,6 +46,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     shops: Mapping[str, Shop]
     terms: Mapping[str, Terms]
     """Of each shop that has a markup. Payments of others, and of a shop made since, wait for a later run."""
+    by_markup: dict[str, Terms]
+    """Of each markup that the run has met."""
     progress: Progress
 
     @classmethod
@@ -53,10 +55,18 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         """Read what every chunk needs."""
         found = ports.storage.scan(Shop, account_id=account.id)
         shops = {shop.id: shop async for part in found for shop in part}
-        terms = {
-            shop.id: terms_of(batch.rate_market, shop.markup) for shop in shops.values() if shop.markup is not None
-        }
-        return cls(batch=batch, job=job, account=account, shops=shops, terms=terms, progress=Progress())
+        markups = {shop.id: shop.markup for shop in shops.values() if shop.markup is not None}
+        met = {markup: terms_of(batch.rate_market, markup) for markup in markups.values()}
+        terms = {shop_id: met[markup] for shop_id, markup in markups.items()}
+        return cls(batch=batch, job=job, account=account, shops=shops, terms=terms, by_markup=met, progress=Progress())
+
+    def accepted_at(self, payment: Payment | None, shop_id: str) -> tuple[str, Terms]:
+        """The markup of a payment, and its terms: of one from before markups were kept, its shop's."""
+        markup = (None if payment is None else payment.markup) or self.shops[shop_id].markup or "0"
+        terms = self.by_markup.get(markup)
+        if terms is None:
+            terms = self.by_markup[markup] = terms_of(self.batch.rate_market, markup)
+        return markup, terms
 
     async def statement(self, unit: Unit) -> Settlement | None:
         """The merchant's statement of this batch, where it has one yet."""

@@ -110,7 +110,7 @@ async def begin(ports: Ports, unit: Unit, subscription: Subscription, picked: Pi
         and subscription.first_payment_id is None
     )
     payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())
-    new_recurring_payment(
+    await new_recurring_payment(
         ports,
         unit,
         subscription,

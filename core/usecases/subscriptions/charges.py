@@ -119,7 +119,7 @@ async def _take(ports: Ports, caller: Caller, subscription_id: str, order: Charg
         if isinstance(verdict, Refusal):
             taken = verdict
         elif isinstance(verdict, MayCharge):
-            payment, after = _record(ports, unit, case, after, verdict, lock(payment_id), terms)
+            payment, after = await _record(ports, unit, case, after, verdict, lock(payment_id), terms)
             taken = _Taken(payment=payment, subscription=after, is_new=True)
         else:
             taken = _Taken(payment=await _answering(unit, verdict, lock), subscription=after, is_new=False)
@@ -132,7 +132,7 @@ async def _take(ports: Ports, caller: Caller, subscription_id: str, order: Charg
     return taken
 
 
-def _record(
+async def _record(
     ports: Ports,
     unit: Unit,
     case: ChargeCase,
@@ -143,7 +143,7 @@ def _record(
 ) -> tuple[Payment, Subscription]:
     """The attempt, before the bank is asked: key, payment, watch, and the subscription that counts it."""
     unit[IdempotencyKey].add(key)
-    payment = new_recurring_payment(
+    payment = await new_recurring_payment(
         ports,
         unit,
         subscription,

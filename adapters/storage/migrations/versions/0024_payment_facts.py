@@ -1,5 +1,6 @@
-"""Of payments: what their receipts say, what a bank says of their money beside its amount (its fee, the payer's bank,
-the number in SBP), and where the bank's link leads, if not to SBP. In one step: SQLite writes the table anew."""
+"""Of payments: the markup they were accepted at, what their receipts say, what a bank says of their money beside its
+amount (its fee, the payer's bank, the number in SBP), and where the bank's link leads, if not to SBP. In one step:
+SQLite writes the table anew."""
 
 from typing import Literal
 
@@ -15,6 +16,7 @@ TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
 # Each after the column before it.
 COLUMNS = (
+    ("method_id", "markup", TEXT),
     ("payer_name", "receipt", sa.Text()),
     ("bank_link", "link_kind", TEXT),
     ("transfer_id", "provider_fee", sa.BigInteger()),
