@@ -2,6 +2,7 @@
 may be. Registering a second QR for an order that nobody paid gives a second QR; a refund's, payout's or subscription's
 number counts once; a declined charge is tried again when its order is sent again."""
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -61,7 +62,7 @@ class Raiffeisen(FakePeople):
     def pay(self, qr_id: str) -> None:
         """A payer scans the QR and pays what it says."""
         qr = self.qrs[qr_id]
-        assert self._status(qr) == "NEW", f"nobody can pay a QR that is {self._status(qr)}"
+        assert self.shown(qr) == "NEW", f"nobody can pay a QR that is {self.shown(qr)}"
         self._number += 1
         qr |= {"status": "PAID", "payment": "SUCCESS", "transaction": self._number, "at": self._moment()}
 
@@ -75,18 +76,6 @@ class Raiffeisen(FakePeople):
         if paying and self.qrs[subscription["qr"]["id"]]["amount"] is not None:
             self.pay(subscription["qr"]["id"])
         subscription["status"] = "SUBSCRIBED"
-
-    def finish(self) -> None:
-        """Whatever is under way comes to its end."""
-        for refund in self.refunds.values():
-            if refund["refundStatus"] == "IN_PROGRESS":
-                refund["refundStatus"] = refund["end"]
-        for charge in self.charges.values():
-            if charge["paymentStatus"] == "IN_PROGRESS":
-                charge["paymentStatus"] = self.qrs[charge["qrId"]]["payment"] = charge["end"]
-        for payout in self.payouts.values():
-            if payout["status"]["value"] == "IN_PROGRESS":
-                payout["status"] = payout["end"]
 
     def notice(self, order: str, amount: str | None = None) -> tuple[bytes, dict[str, str]]:
         """Body and headers of what it posts about the payment of this order; `amount`: as it is spelt."""
@@ -123,6 +112,11 @@ class Raiffeisen(FakePeople):
         }
         signed = f"{amount}|{number}|COMPLETED|{at}"
         return posted({"event": "payout", "payout": payout}, amount, signed, PAYOUT_SECRET)
+
+    def subscription_notice(self, number: str) -> tuple[bytes, dict[str, str]]:
+        """What it posts about this subscription: nothing signs it."""
+        told = {"event": "subscription", "subscription": self.subscriptions[number]}
+        return json.dumps(told).encode(), {"Content-Type": "application/json"}
 
     async def post(self, address: str, body: bytes, headers: Mapping[str, str]) -> int:
         """Post a notice to the address that was entered in its cabinet."""
@@ -196,16 +190,16 @@ class Raiffeisen(FakePeople):
             raise Rejected("ERROR.QR_EXPIRATION_DATE_NOT_VALID")
         return expires
 
-    def _status(self, qr: Mapping[str, Any]) -> str:
+    def shown(self, qr: Mapping[str, Any]) -> str:
         return "EXPIRED" if qr["status"] == "NEW" and qr["expires"] <= self.now() else str(qr["status"])
 
     def _qr(self, parts: Mapping[str, str], _: Any) -> dict[str, Any]:
         qr = found_in(self.qrs, parts["id"])
-        return {**shown_qr(qr), "qrStatus": self._status(qr), "qrExpirationDate": spelt_moment(qr["expires"])}
+        return {**shown_qr(qr), "qrStatus": self.shown(qr), "qrExpirationDate": spelt_moment(qr["expires"])}
 
     def _cancel(self, parts: Mapping[str, str], _: Any) -> None:
         qr = found_in(self.qrs, parts["id"])
-        if self._status(qr) != "NEW":
+        if self.shown(qr) != "NEW":
             raise Rejected("ERROR.WRONG_QR_STATUS")
         qr["status"] = "CANCELLED"
 
@@ -231,7 +225,7 @@ class Raiffeisen(FakePeople):
         qr = next(iter(asked), None)
         if qr is None or not self.knows_orders:
             raise Rejected("ORDER_NOT_FOUND", 404)
-        status = {"value": self._status(qr), "date": qr["created"]}
+        status = {"value": self.shown(qr), "date": qr["created"]}
         return {"id": qr["order"], "amount": qr["amount"], "status": status, "qr": {"id": qr["qrId"]}}
 
     def _refund(self, _: Any, body: dict[str, Any]) -> dict[str, Any]:
@@ -248,6 +242,7 @@ class Raiffeisen(FakePeople):
             raise Rejected("ERROR.REFUND_INSUFFICIENT_FUNDS")
         end, self.next_refund = self.next_refund or "COMPLETED", ""
         self.refunds[number] = {"amount": amount, "order": order, "refundStatus": "IN_PROGRESS", "end": end}
+        self._hurry()
         return self._show_refund({"id": number}, None)
 
     def _came(self, order: str) -> Decimal:

@@ -37,6 +37,8 @@ class FakeBooks(FakeProvider):
         self.payouts: dict[str, dict[str, Any]] = {}
         self.next_refund = self.next_charge = self.next_payout = ""
         """How the next one ends, where not well."""
+        self.is_swift = False
+        """Refunds, charges and payouts are over when they are answered."""
         self._number = 0
         self.merchants = {MERCHANT: SECRET}
 
@@ -63,6 +65,22 @@ class FakeBooks(FakeProvider):
         }
         self.qrs[qr_id] = qr
         return qr
+
+    def finish(self) -> None:
+        """Whatever is under way comes to its end."""
+        for refund in self.refunds.values():
+            if refund["refundStatus"] == "IN_PROGRESS":
+                refund["refundStatus"] = refund["end"]
+        for charge in self.charges.values():
+            if charge["paymentStatus"] == "IN_PROGRESS":
+                charge["paymentStatus"] = self.qrs[charge["qrId"]]["payment"] = charge["end"]
+        for payout in self.payouts.values():
+            if payout["status"]["value"] == "IN_PROGRESS":
+                payout["status"] = payout["end"]
+
+    def _hurry(self) -> None:
+        if self.is_swift:
+            self.finish()
 
     def _moment(self) -> str:
         return self.now().astimezone(MOSCOW).isoformat(timespec="microseconds")
@@ -118,6 +136,7 @@ class FakePeople(FakeBooks):
             "sbpMerchantId": MERCHANT,
             "end": end,
         }
+        self._hurry()
         return self._show_charge({"order": order}, None)
 
     def _show_charge(self, parts: Mapping[str, str], _: Any) -> dict[str, Any]:
@@ -145,6 +164,7 @@ class FakePeople(FakeBooks):
         end = {"value": "DECLINED", "declineReason": reason} if reason else {"value": "COMPLETED"}
         status = {"value": "IN_PROGRESS", "date": at}
         self.payouts[number] = {**body, "createDate": at, "status": status, "end": {**end, "date": at}}
+        self._hurry()
         return self._show_payout({"id": number}, None)
 
     def _show_payout(self, parts: Mapping[str, str], _: Any) -> dict[str, Any]:

@@ -135,8 +135,7 @@ class TestOthers:
         )
         expected = Heard(notices=(Notice(operation=operation),))
         assert await bank.hear(arrived(bench.books.notice(f"1-{number}"))) == expected
-        told = {"event": "subscription", "subscription": {**bench.books.subscriptions[number], "status": "SUBSCRIBED"}}
-        assert await bank.hear(arrived((json.dumps(told).encode(), {}))) == expected
+        assert await bank.hear(arrived(bench.books.subscription_notice(number))) == expected
 
     @pytest.mark.parametrize(
         "told",

@@ -1,0 +1,137 @@
+"""A whole house in live mode whose bank is Raiffeisenbank, named by settings, under a virtual clock: what merchants are
+told, what is charged a month later, and what becomes of a QR that nobody pays."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.notice_addresses import list_addresses
+from cambist.frontends.notices import begin_hearing
+from cambist.frontends.settings import Settings
+from tests.houses import TestHouse, open_test_house
+from tests.providers.raiffeisen.fake import Raiffeisen
+from tests.providers.raiffeisen.fake_rules import MERCHANT, SECRET
+
+MONTH = 32 * 86_400
+
+
+@dataclass
+class Shop:
+    house: TestHouse
+    bank: Raiffeisen
+    notices: str
+
+    async def ask(self, method: str, path: str, **body: Any) -> Any:
+        headers = self.house.headers("live", Idempotency_Key=str(uuid4()))
+        answer = await self.house.http.request(method, f"/api/v1{path}", json=body or None, headers=headers)
+        assert answer.status_code < 300, answer.text
+        return answer.json()
+
+    async def tell(self, posted: tuple[bytes, dict[str, str]]) -> int:
+        """The bank posts this from its own network."""
+        body, headers = posted
+        transport = self.house.http._transport
+        assert isinstance(transport, httpx.ASGITransport)
+        theirs = httpx.ASGITransport(transport.app, client=("193.28.44.23", 4711))
+        async with httpx.AsyncClient(transport=theirs, base_url="https://pay.example") as http:
+            answered = (await http.post(self.notices, content=body, headers=headers)).status_code
+        await self.house.work()
+        return answered
+
+    def told(self, object_id: str) -> list[str]:
+        """The statuses of an object that the merchant's server was told, in their order."""
+        bodies = [each for each in self.house.postman.bodies if object_id in each.values()]
+        return [each["status"] for each in bodies if "status" in each]
+
+
+@asynccontextmanager
+async def open_shop(**settings: Any) -> AsyncIterator[Shop]:
+    async with Raiffeisen() as bank:
+        bank.is_swift = True
+        own = {
+            "raiffeisen_merchant_id": MERCHANT,
+            "raiffeisen_secret_key": SECRET,
+            "raiffeisen_url": f"{bank.url}/api",
+            "raiffeisen_subscriptions": True,
+        }
+        wanted = {"banks": ("raiffeisen",), **settings}
+        async with open_test_house(**wanted, providers=own) as house:
+            bank.now = house.clock.now
+            await begin_hearing(Settings(database_url="memory://", base_url="https://pay.example"), house.ports)
+            [shown] = await list_addresses(house.ports)
+            wish = {"refunds": "true", "refund_approval": "auto", "recurring": "true"}
+            await accounts.set_settings(house.ports, house.account.account_id, wish)
+            yield Shop(house, bank, urlsplit(shown.address or "").path)
+
+
+@pytest.fixture
+async def shop() -> AsyncIterator[Shop]:
+    async with open_shop() as made:
+        yield made
+
+
+async def test_a_payment_is_told_paid_and_refunded(shop: Shop) -> None:
+    payment = await shop.ask("POST", "/payments", amount_rub="490.00")
+    [qr] = shop.bank.qrs.values()
+    shop.bank.pay(qr["qrId"])
+    body, headers = shop.bank.notice(payment["id"])
+    assert await shop.tell((body.replace(b"490", b"491"), headers)) == 403
+    assert await shop.tell((body, headers)) == 200
+    assert shop.told(payment["id"]) == ["paid"]
+    refund = await shop.ask("POST", "/refunds", payment_id=payment["id"], amount_rub="90.00")
+    await shop.house.work(60)
+    assert (await shop.ask("GET", f"/refunds/{refund['id']}"))["status"] == "completed"
+    assert [str(each["amount"]) for each in shop.bank.refunds.values()] == ["90.00"]
+    shop.house.check_signatures()
+
+
+async def test_one_that_nobody_pays_expires_with_its_qr(shop: Shop) -> None:
+    """For the calls that docs/providers/raiffeisen.md tells."""
+    payment = await shop.ask("POST", "/payments", amount_rub="490.00", ttl_minutes=15)
+    await shop.house.work(8 * 3600)
+    assert shop.told(payment["id"]) == ["expired"]
+    [qr] = shop.bank.qrs.values()
+    assert shop.bank.shown(qr) == "EXPIRED"
+    assert len(shop.bank.requests) == 9
+
+
+async def test_a_notice_that_is_lost_is_made_up_for_at_the_deadline(shop: Shop) -> None:
+    payment = await shop.ask("POST", "/payments", amount_rub="490.00")
+    [qr] = shop.bank.qrs.values()
+    shop.bank.pay(qr["qrId"])
+    await shop.house.work(3600)
+    assert shop.told(payment["id"]) == ["paid"]
+
+
+async def test_with_the_bank_away_the_next_takes_over() -> None:
+    async with open_shop(banks=("raiffeisen", "simulator")) as two:
+        two.bank.be_away()
+        payment = await two.ask("POST", "/payments", amount_rub="490.00")
+        assert payment["status"] == "pending"
+        assert not two.bank.qrs
+
+
+async def test_a_mandate_is_charged_a_month_later(shop: Shop) -> None:
+    made = await shop.ask("POST", "/subscriptions", amount_rub="300.00", interval="month", description="Coffee club")
+    page = await shop.house.http.get(urlsplit(made["binding_url"]).path)
+    assert page.status_code == 200
+    [number] = shop.bank.subscriptions
+    shop.bank.subscribe(number)
+    assert await shop.tell(shop.bank.notice(f"1-{number}")) == 200
+    path = f"/subscriptions/{made['id']}"
+    assert (await shop.ask("GET", path))["status"] == "active"
+    await shop.house.work(MONTH)
+    charge = await shop.ask("POST", f"{path}/charges", amount_rub="300.00")
+    await shop.house.work(60)
+    assert (await shop.ask("GET", f"/payments/{charge['id']}"))["status"] == "paid"
+    assert [str(each["amount"]) for each in shop.bank.charges.values()] == ["300.00"]
+    shop.bank.subscriptions[number]["status"] = "UNSUBSCRIBED"
+    await shop.house.work(MONTH)
+    assert (await shop.ask("GET", path))["status"] != "active"
