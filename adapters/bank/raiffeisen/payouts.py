@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.members import MemberBank
 from ....ports.operations import tiny_operation
 from ....ports.remittances import RemittanceRequest, RemittanceState, RemittanceStatus
 from .core import Page, RaiffeisenCore
 from .errors import BankRefused
 from .merchants import NAME, PayoutPair
-from .wire import Payout, kopecks, payout_status, roubles
+from .wire import Payout, PayoutBank, kopecks, payout_status, roubles
 
 PAYOUT_MOST = 600_000_00
 """Kopecks of one payout: SBP's bound."""
@@ -68,6 +69,13 @@ class RaiffeisenPayouts(RaiffeisenCore):
     async def find_remittance(self, operation: str) -> RemittanceState | None:
         found = await self._paid_out(self._paying(), tiny_operation(operation))
         return None if found is None else _state(found)
+
+    async def banks(self) -> list[MemberBank]:
+        """Those that the bank pays to, and whose alias is known here."""
+        told = await self._api.ask(self._paying(), list[PayoutBank], "payout", "v1", "sbp", "banks")
+        names = {each.alias: each.name for each in told or ()}
+        known = {**_KNOWN, **self._aliases}
+        return [MemberBank(id=bank_id, name=names[alias]) for bank_id, alias in known.items() if alias in names]
 
     def _paying(self) -> PayoutPair:
         if self._payouts is None:

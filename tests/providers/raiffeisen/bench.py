@@ -87,6 +87,9 @@ class RaiffeisenBench(BankBench):
                 unit[ProviderNote].remove(note)
             await unit.commit()
 
+    async def skew(self, span: timedelta) -> None:
+        self.books.now = lambda: self.clock.now() + span
+
     async def pass_time(self, span: timedelta) -> None:
         """The bank keeps its numbers for ever."""
 

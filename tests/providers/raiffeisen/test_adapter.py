@@ -342,6 +342,12 @@ class TestPayouts:
             payouts=PayoutPair(ACCOUNT, PAYOUT_SECRET),
             aliases={"bank100000000111": "VTB"},
         )
+        assert [(each.id, each.name) for each in await knowing.banks()] == [
+            ("bank100000000004", "Тинькофф"),
+            ("bank100000000005", "ВТБ"),
+            ("bank100000000007", "Райффайзенбанк"),
+            ("bank100000000111", "ВТБ"),
+        ]
         await knowing.remit(request)
         assert sent(bench)["payoutParams"]["bankAlias"] == "VTB"
         await knowing.close()
