@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from .bank import Bank, Notice, Transfer
+from .bank import Bank, InvoiceKind, Notice, Transfer
 from .receipts import Receipt
 
 
@@ -43,7 +43,9 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True):
     link: str | None
     """Where the payer confirms. None: not issued (`BankCapabilities.mandate_links_later`)."""
     payload: str | None
-    """What the QR says; there when the link is."""
+    """What the QR says, where the link's `kind` has one; there when the link is."""
+    kind: InvoiceKind = InvoiceKind.QR
+    """Where the link leads."""
     check_after: float | None = None
     """Seconds after which asking for the state is worthwhile, for providers that send no notice."""
 
@@ -76,6 +78,8 @@ class MandateState(msgspec.Struct, frozen=True, kw_only=True):
     status: MandateStatus
     link: str | None = None
     payload: str | None = None
+    kind: InvoiceKind = InvoiceKind.QR
+    """Of the link, as `Binding` has them."""
     token: str | None = None
     """What the mandate is charged by, from ACTIVE on: a secret."""
     overdue: bool = False

@@ -76,7 +76,7 @@ class TestBinding:
         assert (state.status, state.token, state.transfers) == (MandateStatus.OPEN, None, ())
         if not bank.capabilities.mandate_links_later:
             assert made.link, "there is no link, and the bank does not say that it comes later"
-            assert (state.link, state.payload) == (made.link, made.payload)
+            assert (state.link, state.payload, state.kind) == (made.link, made.payload, made.kind)
 
     async def test_a_repeat_is_the_same_operation(self, bank_bench: BankBench) -> None:
         bank = binder(bank_bench)

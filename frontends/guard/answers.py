@@ -21,7 +21,7 @@ from ...ports.checking import Checkable
 from ...ports.deposits import DepositWatcher
 from ...ports.files import FileStore, StoredFile
 from ...ports.kyc import Check, DocumentState, KycVerifier
-from ...ports.mandates import ChargeState, ChargeStatus, MandateBank, MandateState
+from ...ports.mandates import Binding, ChargeState, ChargeStatus, MandateBank, MandateState
 from ...ports.members import BankListing
 from ...ports.notices import Heard, Notices
 from ...ports.payouts import FindingSender, ListingSender, SignedTransfer, UsdtSender
@@ -207,7 +207,14 @@ def _invoice_state(state: InvoiceState, path: str) -> None:
     _named_once(state.transfers, f"{path}.transfers")
 
 
+def _binding(binding: Binding, path: str) -> None:
+    if binding.payload is not None and binding.kind is not InvoiceKind.QR:
+        raise Nonsense(f"{path}.payload: is there, although it is {binding.kind}")
+
+
 def _mandate_state(state: MandateState, path: str) -> None:
+    if state.payload is not None and state.kind is not InvoiceKind.QR:
+        raise Nonsense(f"{path}.payload: is there, although it is {state.kind}")
     _named_once(state.transfers, f"{path}.transfers")
 
 
@@ -237,6 +244,7 @@ def _heard(heard: Heard, path: str) -> None:
 _RULES: Mapping[type, Callable[[Any, str], None]] = {
     Invoice: _invoice,
     InvoiceState: _invoice_state,
+    Binding: _binding,
     MandateState: _mandate_state,
     ChargeState: _charge_state,
     Heard: _heard,

@@ -14,8 +14,8 @@ from ...domain.accounts.accounts import Account, Mode, Shop
 from ...domain.errors import Refusal
 from ...domain.money import Rub
 from ...domain.payer.binding_window import BindingFace, binding_face, returns_by_itself
-from ...domain.payer.window import web_link
-from ...domain.payments.payments import BindingCharge, FailureReason, Payment
+from ...domain.payer.window import bank_link, web_link
+from ...domain.payments.payments import BindingCharge, FailureReason, LinkKind, Payment
 from ...domain.subscriptions.periods import Interval
 from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at
 from ..gateways.polling import hurry_look
@@ -56,6 +56,7 @@ class BindingView(msgspec.Struct, frozen=True, kw_only=True):
     """The QR that is shown, or would be, takes the first charge; else it is the symbolic one."""
     qr_payload: str | None
     bank_link: str | None
+    link_kind: LinkKind | None
     return_url: str | None
     auto_return: bool
     test_mode: bool
@@ -103,7 +104,8 @@ async def binding_view(ports: Ports, subscription_id: str) -> BindingView | None
         description=subscription.description,
         takes_money=takes_money,
         qr_payload=payment.qr_payload if waits and payment is not None else None,
-        bank_link=web_link(payment.bank_link) if waits and payment is not None else None,
+        bank_link=bank_link(payment) if waits and payment is not None else None,
+        link_kind=payment.link_kind if waits and payment is not None else None,
         return_url=web_link(subscription.success_url),
         auto_return=returns_by_itself(standing.face, payment, now),
         test_mode=subscription.mode is Mode.TEST,

@@ -240,8 +240,13 @@ def _of_invoice(present: Payment, asked: Payment, invoice: Invoice) -> dict[str,
         "bank_reference": invoice.reference,
         "qr_payload": invoice.payload,
         "bank_link": invoice.link,
-        "link_kind": None if invoice.kind is InvoiceKind.QR else LinkKind(invoice.kind.value),
+        "link_kind": link_kind(invoice.kind),
     }
+
+
+def link_kind(kind: InvoiceKind) -> LinkKind | None:
+    """Where a bank's link leads, as payments have it."""
+    return None if kind is InvoiceKind.QR else LinkKind(kind.value)
 
 
 async def _outcome_unknown(ports: Ports, payment: Payment) -> Payment:

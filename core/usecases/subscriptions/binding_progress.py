@@ -5,6 +5,7 @@ effect in one unit: payment, money, events, subscription.
 """
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,7 +14,7 @@ from ....ports.faults import NO_ANSWER, Unavailable
 from ....ports.jobs import Job
 from ....ports.mandates import MandateState
 from ....ports.storage import Unit
-from ...domain.payments.payments import BindingCharge, Payment, PaymentStatus, PaymentTrigger
+from ...domain.payments.payments import BindingCharge, LinkKind, Payment, PaymentStatus, PaymentTrigger
 from ...domain.payments.reports import Decision
 from ...domain.subscriptions.binding_reports import (
     TOOK_MONEY,
@@ -31,6 +32,7 @@ from ..gateways.polling import Looked, next_late_poll, next_poll, turned_away
 from ..gateways.watch import watched
 from ..operations.repeating import may_repeat
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
+from ..payments.opening import link_kind
 from ..payments.recurring import any_subscription, bound_by, save_subscription
 from ..schedule import reschedule
 from ..sealed import mandate_place
@@ -53,6 +55,16 @@ ADVANCED_LOOKS = timedelta(days=1)
 """The same where a sandbox clock is advanced over it (simulated.py)."""
 
 _OVER = (PaymentStatus.EXPIRED, PaymentStatus.CANCELLED, PaymentStatus.FAILED)
+
+
+class Link(NamedTuple):
+    """What a bank says of a binding's link beside where it is."""
+
+    payload: str | None = None
+    kind: LinkKind | None = None
+
+
+NO_LINK = Link()
 
 
 def read_state(state: MandateState) -> BindingReport:
@@ -88,11 +100,12 @@ async def _ask(ports: Ports, payment: Payment) -> MandateState:
 
 
 async def _take(ports: Ports, payment: Payment, state: MandateState) -> Payment:
-    return await conclude(ports, payment, read_state(state), payload=state.payload, token=state.token) or payment
+    link = Link(state.payload, link_kind(state.kind))
+    return await conclude(ports, payment, read_state(state), link=link, token=state.token) or payment
 
 
 async def conclude(
-    ports: Ports, asked: Payment, report: BindingReport, *, payload: str | None = None, token: str | None = None
+    ports: Ports, asked: Payment, report: BindingReport, *, link: Link = NO_LINK, token: str | None = None
 ) -> Payment | None:
     """Let a report take effect, each move of the subscription in one unit. It may come late, twice, or from a notice
     and our own question at once. Returns the payment as it then stands, None when there is none."""
@@ -103,7 +116,7 @@ async def conclude(
         if found is None or before is None:
             return found
         now = ports.clock.now()
-        payment = _with_link(found, report, payload)
+        payment = _with_link(found, report, link)
         decision = decide_binding(payment, before, report, now)
         if decision.trigger is PaymentTrigger.PAID:
             payment = _paid(payment, before, decision, now)
@@ -130,10 +143,11 @@ async def conclude(
     return await moved() if report.standing is MandateStanding.LOST else concluded
 
 
-def _with_link(payment: Payment, report: BindingReport, payload: str | None) -> Payment:
-    if payment.qr_payload is not None or (payload is None and report.link is None):
+def _with_link(payment: Payment, report: BindingReport, link: Link) -> Payment:
+    is_known = payment.qr_payload is not None or (payment.bank_link is not None and link.payload is None)
+    if is_known or (link.payload is None and report.link is None):
         return payment
-    return msgspec.structs.replace(payment, qr_payload=payload, bank_link=report.link)
+    return msgspec.structs.replace(payment, qr_payload=link.payload, bank_link=report.link, link_kind=link.kind)
 
 
 def _paid(payment: Payment, subscription: Subscription, decision: Decision, now: datetime) -> Payment:

@@ -37,7 +37,7 @@ from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, next_poll
 from ..gateways.watch import watched
-from ..payments.opening import routeless
+from ..payments.opening import link_kind, outside_limits, routeless
 from ..payments.receipts import purpose_of, receipt_of, receipt_terms, takes_without
 from ..payments.recurring import any_subscription, binding_operation, new_recurring_payment, save_subscription
 from ..payments.tallies import remove_payment
@@ -79,14 +79,19 @@ class Picked(NamedTuple):
 
 
 async def pick_binder(ports: Ports, unit: Unit, subscription: Subscription) -> Picked | None:
-    """Who is asked to bind, None while all are out of service. One that requires receipts is passed over where the
-    account cannot have any, though the binding may take nothing: it could never be charged. Raises: Refusal
-    PAYMENT_ROUTE_UNAVAILABLE when none can."""
+    """Who is asked to bind, None while all are out of service. A bank is passed over that does not take the first
+    charge's amount, and one that requires receipts where the account cannot have any, though the binding may take
+    nothing: it could never be charged. Raises: Refusal PAYMENT_ROUTE_UNAVAILABLE, INVALID_AMOUNT when none can."""
     method_id = subscription.method_id
     terminal = None if method_id is None else await unit[Terminal].get(method_id)
     routes = binders(ports, subscription.mode, terminal)
     if not routes:
         raise routeless(ports, subscription.mode)
+    if _takes_money(subscription):
+        fitting = tuple(bank for bank in routes if bank.capabilities.takes(subscription.amount.kopecks))
+        if not fitting:
+            raise outside_limits(routes)
+        routes = fitting
     settings = (await find_account(unit, subscription.account_id)).settings
     terms = receipt_terms(settings, routes, has_contact=False)
     able = [bank for bank in routes if takes_without(bank, terms)]
@@ -104,11 +109,7 @@ async def begin(ports: Ports, unit: Unit, subscription: Subscription, picked: Pi
     paid = None if first is None else await unit[Payment].get(first)
     if paid is not None and paid.status is PaymentStatus.REFUNDED:
         subscription = msgspec.structs.replace(subscription, first_payment_id=None)
-    takes_money = (
-        subscription.status is SubscriptionStatus.PENDING_BINDING
-        and subscription.binding_charge is BindingCharge.FIRST
-        and subscription.first_payment_id is None
-    )
+    takes_money = _takes_money(subscription)
     payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())
     await new_recurring_payment(
         ports,
@@ -130,6 +131,15 @@ async def begin(ports: Ports, unit: Unit, subscription: Subscription, picked: Pi
         bank=picked.bank.name,
     )
     return binding_begun(subscription, binding, now)
+
+
+def _takes_money(subscription: Subscription) -> bool:
+    """Whether its next binding takes the first charge."""
+    return (
+        subscription.status is SubscriptionStatus.PENDING_BINDING
+        and subscription.binding_charge is BindingCharge.FIRST
+        and subscription.first_payment_id is None
+    )
 
 
 def _life(subscription: Subscription) -> timedelta:
@@ -231,6 +241,7 @@ async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced:
             bank_reference=made.reference,
             qr_payload=made.payload,
             bank_link=made.link,
+            link_kind=None if made.link is None else link_kind(made.kind),
         )
         await follow_outcome(unit, payment, bound)
         return unit[Payment].save(bound)
@@ -265,6 +276,8 @@ async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
         left = None
         if subscription is not None:
             able = [bank for bank in routes[after:] if takes_without(bank, payment.receipt)]
+            if payment.binding is BindingCharge.FIRST:
+                able = [bank for bank in able if bank.capabilities.takes(payment.amount.kopecks)]
             left = await first_open(ports, able, subscription.mode, subscription.account_id)
         if left is not None:
             return unit[Payment].save(msgspec.structs.replace(payment, bank=left.name))

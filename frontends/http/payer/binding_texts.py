@@ -20,6 +20,11 @@ _RU: Mapping[str, str] = {
     "waiting_head": "Подключение подписки",
     "waiting_text": "Наведите камеру телефона на QR-код и подтвердите подписку в приложении своего банка.",
     "waiting_text_phone": "Подтвердите подписку в приложении своего банка.",
+    "waiting_text_page": "Вы перейдёте на страницу банка и подтвердите подписку там. Потом вернитесь сюда: "
+    "страница сама покажет результат.",
+    "waiting_text_deeplink": "Подписку подтверждают в приложении банка на телефоне: если вы за компьютером, "
+    "откройте эту страницу на телефоне.",
+    "bank_page": "Перейти к подтверждению",
     "waiting_text_none": "На QR-коде указан 1 ₽ — так банк оформляет согласие. Этот рубль не спишут.",
     "waiting_status": "Ждём подтверждения",
     "bank_button": "Подтвердить в приложении банка",
@@ -66,6 +71,11 @@ _EN: Mapping[str, str] = {
     "waiting_head": "Confirm your subscription",
     "waiting_text": "Point your phone’s camera at the QR code and confirm the subscription in your bank’s app.",
     "waiting_text_phone": "Confirm the subscription in your bank’s app.",
+    "waiting_text_page": "You go on to a page of the bank and confirm the subscription there. Then come back: "
+    "this page shows the result by itself.",
+    "waiting_text_deeplink": "The subscription is confirmed in your bank’s app on a phone: if you are at a computer, "
+    "open this page on your phone.",
+    "bank_page": "Go on to confirm",
     "waiting_text_none": "The QR code says ₽1: this is how the bank takes your consent. That rouble is not charged.",
     "waiting_status": "Waiting for confirmation",
     "bank_button": "Confirm in your bank’s app",
