@@ -23,10 +23,11 @@ class CheckStatus(StrEnum):
     """Where a check stands."""
 
     FORM = "form"
-    """The person has to fill in the verifier's form (the redirect flow)."""
+    """The person has to fill in the verifier's form (the redirect flow). Never of a check that was VERIFIED once."""
     PROCESSING = "processing"
     VERIFIED = "verified"
     FAILED = "failed"
+    """After VERIFIED, too, where the verifier takes it back: then the core blocks the client."""
 
 
 class DocumentState(StrEnum):

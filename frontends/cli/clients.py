@@ -3,11 +3,13 @@
 from typing import Any
 
 import click
+import msgspec
 
 from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.kyc.clients import Client, client_status
 from ...core.usecases.kyc.clients import every_client, set_blocked
+from ...core.usecases.operators.client_forgetting import forget_client, remains
 from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
@@ -46,6 +48,21 @@ def block(client_id: str) -> Answer:
 def unblock(client_id: str) -> Answer:
     """End a block; the client's verification is as it was."""
     return _answer(in_house(lambda ports: set_blocked(ports, client_id, False)))
+
+
+@client.command("forget")
+@click.argument("client_id", metavar="ID")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@answering
+@reasoned
+def forget(client_id: str, *, yes: bool) -> Answer:
+    """Take away what is kept of a client here, for good: phone, documents, events. Exchanges and payments stay."""
+    if not yes:
+        click.confirm("This cannot be undone. Forget the client?", abort=True, err=True)
+    done = in_house(lambda ports: forget_client(ports, client_id))
+    document = msgspec.structs.asdict(done) | {"checks": list(done.checks)}
+    said = fields({**document, "checks": ", ".join(done.checks) or None})
+    return Answer(document=document, text=f"{said}\n{remains(done)}")
 
 
 def _answer(done: Client) -> Answer:

@@ -107,8 +107,8 @@ class DetailScreen(ConsoleScreen):
         """Read it anew; what stands stays on the screen."""
         record = await self.ask(self._kind.get(self.shared.ports, self._object_id))
         if record is None:
-            if not self.went_wrong() and self.record is None:
-                self.query_one("#fact-lines", Static).update("There is no such object (any more).")
+            if not self.went_wrong():
+                self._empty()
             return
         moments = await self.ask(self._kind.timeline(self.shared.ports, record))
         if moments is None or (self.record, self.moments) == (record, moments):
@@ -120,6 +120,15 @@ class DetailScreen(ConsoleScreen):
         if self._kind.body is not None:
             self.query_one("#body", Static).display = True
             self.query_one("#body", Static).update("\n".join(map(plain, self._kind.body(record).splitlines())))
+        self._tell()
+        self._offer()
+        self.refresh_bindings()
+
+    def _empty(self) -> None:
+        """There is no such object; what was shown of one that was forgotten goes, too."""
+        self.record, self.moments = None, []
+        self.query_one("#fact-lines", Static).update("There is no such object (any more).")
+        self.query_one("#body", Static).update("")
         self._tell()
         self._offer()
         self.refresh_bindings()

@@ -45,6 +45,23 @@ def test_a_client_is_blocked_and_unblocked(call: Call, client: tuple[str, str]) 
     assert client_id in call("client", "block", client_id).out
 
 
+def test_a_client_is_forgotten_once_it_is_said_twice(call: Call, client: tuple[str, str]) -> None:
+    account_id, client_id = client
+    asked = call("client", "forget", client_id)
+    assert asked.status != 0
+    assert "cannot be undone" in asked.err
+    done = answered(call, "client", "forget", client_id, "--yes", "--reason", "asked by letter")
+    assert (done["client_id"], done["account_id"], done["verifier"], done["checks"]) == (
+        client_id,
+        account_id,
+        None,
+        [],
+    )
+    assert answered(call, "client", "list", account_id)["data"] == []
+    again = call("client", "forget", client_id, "--yes", "--json")
+    assert (again.status, again.document["error"]["code"]) == (1, "CLIENT_NOT_FOUND")
+
+
 @pytest.mark.parametrize("command", ["block", "unblock"])
 @pytest.mark.parametrize("client_id", ["nobody", "é", ""])
 def test_a_client_that_is_not_there_is_refused(call: Call, command: str, client_id: str) -> None:

@@ -122,6 +122,8 @@ ROWS = (
     Row("client", "p", ("masked", "your name and reason are kept"), "+79005557788", "client", late=None),
     Row("exchange", "p", ("masked", "your name and reason are kept"), "+7000000000", "exchange", late=None),
     Row("event", "p", ("masked", "your name and reason are kept"), '"client_phone": "+7', "event", late=None),
+    # The last one, for nothing is left of its object.
+    Row("client", "f", ("taken away", "gone"), "Forgotten.", "client", late="There is no client of this id"),
 )  # fmt: skip
 ADDED = (
     Row("account", "n", ("shop", "a new one, enabled"), "is there", "account", late="of this name already",
@@ -216,7 +218,10 @@ async def done(shared: Sitting, row: Row, act: ConsoleAct, given: dict[str, str]
         assert shared.app.clipboard in shared.shown().replace("\n", "")
         assert not any(shared.app.clipboard in msgspec.json.encode(each).decode() for each in [newest])
     await shared.press("escape")
-    if isinstance(shared.front(), DetailScreen):
+    if act.name == "client.forget":
+        assert "There is no such object (any more)." in shared.shown()
+        assert "masked; p shows it" not in shared.shown()
+    elif isinstance(shared.front(), DetailScreen):
         assert f"olga: {act.name}" in [moment.text for moment in shared.front().moments]
 
 

@@ -136,7 +136,8 @@ def test_the_status_of_lists_is_derived(fields: dict[str, Any], expected: Client
 
 def test_the_form_may_move_to_another_address() -> None:
     start = client(form_url="https://a", check_reference="r")
-    assert found(start, finding(_S.REQUIRED, form_url="https://b"), LATER).form_url == "https://b"
+    moved = found(start, finding(_S.REQUIRED, form_url="https://b"), LATER)
+    assert (moved.form_url, moved.updated_at) == ("https://b", NOW), "else a form would be asked for without an end"
     assert found(start, finding(_S.REQUIRED, form_url="https://a"), LATER) == start
 
 

@@ -26,6 +26,7 @@ from cambist.core.usecases.kyc.register import register
 from cambist.core.usecases.kyc.results import FOLLOW, on_notice
 from cambist.core.usecases.kyc.uploads import Grant
 from cambist.core.usecases.notice_intake import HEAR
+from cambist.core.usecases.operators.action_items import REVOKED_FOR, read_action_items
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
@@ -313,10 +314,27 @@ async def test_verified_and_then_refused_is_blocked_once(kyc: KycHouse) -> None:
     assert client.passport_state is DocumentState.FAILED
     assert (await kyc.check())["status"] == "failed"
     assert await kyc.events() == [("verified", "pending")]
+    [shown] = [item for item in (await read_action_items(kyc.ports)).found if item.kind == "client"]
+    assert (shown.object_id, shown.since) == (client.id, client.updated_at)
     # An operator who unblocks is not overruled by the same finding.
     await set_blocked(kyc.ports, client.id, False)
+    assert not [item for item in (await read_action_items(kyc.ports)).found if item.kind == "client"]
     await on_notice(kyc.ports, CheckNotice(operation=operation_of(client)))
     assert (await kyc.client()).blocked is False
+
+
+async def test_who_an_operator_blocks_waits_for_nobody(kyc: KycHouse) -> None:
+    """Only whom the verifier took back is for an operator to look at, and for a month."""
+    await kyc.register()
+    await kyc.decide(CheckStatus.VERIFIED)
+    await set_blocked(kyc.ports, (await kyc.client()).id, True)
+    await kyc.register(await kyc.documents(OTHER))
+    await kyc.decide(CheckStatus.VERIFIED, OTHER)
+    await kyc.decide(CheckStatus.FAILED, OTHER)
+    [shown] = [item for item in (await read_action_items(kyc.ports)).found if item.kind == "client"]
+    assert shown.object_id == (await kyc.client(OTHER)).id
+    await kyc.house.clock.advance(REVOKED_FOR.total_seconds() + 1)
+    assert not [item for item in (await read_action_items(kyc.ports)).found if item.kind == "client"]
 
 
 async def test_the_verifier_decides_while_the_operator_blocks(kyc: KycHouse) -> None:

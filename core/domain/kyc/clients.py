@@ -174,6 +174,11 @@ def operation_of(client: Client) -> str:
     return f"{_OPERATION}{client.id}_{client.checks}"
 
 
+def operations_of(client: Client) -> tuple[str, ...]:
+    """The ids of all the client's checks, the present one last."""
+    return tuple(f"{_OPERATION}{client.id}_{number}" for number in range(1, client.checks + 1))
+
+
 def read_operation(operation: str) -> tuple[str, int] | None:
     """The client's id and the number of the check; None for what is no such operation."""
     head, _, number = operation.rpartition("_")

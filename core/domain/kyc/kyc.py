@@ -208,8 +208,10 @@ def found(client: Client, finding: Finding, now: datetime) -> Client:
     if KYC_MOVES.allows(client.kyc, trigger):
         client = moved_to(client, trigger, now)
     elif client.kyc is not finding.status or client.form_url == finding.form_url:
-        # A form may move to another address without the check moving; all else is no news.
         return client
+    else:
+        # A form may move to another address; the check does not, and is not followed for longer because of it.
+        return msgspec.structs.replace(client, form_url=finding.form_url)
     is_verified, decided = finding.status is KycStatus.VERIFIED, trigger in DECIDED_BY
     return msgspec.structs.replace(
         client,

@@ -168,7 +168,7 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Excha
     else:
         exchange_id = caused_id(ports, case.mode, ids.EXCHANGE, lock.record_id)
         key = lock(exchange_id)
-    digest = ports.vault.fingerprint(f"exchange:{account.id}:{case.mode}:{phone}")
+    digest = active_digest(ports, account.id, case.mode, phone)
     sealed = ports.vault.seal(phone.encode(), exchange_phone_place(exchange_id))
 
     async def work(unit: Unit) -> Exchange:
@@ -197,6 +197,11 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Excha
 
     # The client's other exchange was first, or this key's: reading again tells which.
     return await retrying(ports.storage, work, again_on=(ACTIVE_RULE,))
+
+
+def active_digest(ports: Ports, account_id: str, mode: Mode, phone: str) -> bytes:
+    """By what the exchange is found that the client of this phone has under way, where there is one."""
+    return ports.vault.fingerprint(f"exchange:{account_id}:{mode}:{phone}")
 
 
 async def get_exchange(ports: Ports, caller: Caller, exchange_id: str) -> Exchange:

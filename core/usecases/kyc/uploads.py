@@ -130,6 +130,11 @@ def _unused(upload: Upload) -> str:
     return f"{_prefix(upload.account_id, upload.mode)}:{upload.id}"
 
 
+def _used(upload: Upload) -> str:
+    """The same once a check uses it."""
+    return f"{TIDY_UPLOAD}:{upload.id}"
+
+
 async def missing_files(ports: Ports, order: RegisterOrder) -> set[str]:
     """The fields whose file was not uploaded, or is larger than granted. Raises: Unavailable."""
     missing = set()
@@ -157,9 +162,25 @@ async def use_uploads(unit: Unit, client: Client, order: RegisterOrder, missing:
         if waiting is not None:  # it makes room for another unused one
             unit[Job].remove(waiting)
             due = upload.created_at + UPLOAD_KEPT
-            unit[Job].add(msgspec.structs.replace(waiting, id=f"{TIDY_UPLOAD}:{upload.id}", due=due, version=0))
+            unit[Job].add(msgspec.structs.replace(waiting, id=_used(upload), due=due, version=0))
         documents.append(Document(purpose=_PURPOSES[name], key=key, content_type=upload.content_type))
     return tuple(documents)
+
+
+async def forget_upload(ports: Ports, upload: Upload) -> None:
+    """Take a document away now, with its place and its job. Raises: Unavailable."""
+    await ports.files.remove(upload.id)
+
+    async def work(unit: Unit) -> None:
+        present = await unit[Upload].get(upload.id)
+        if present is not None:
+            unit[Upload].remove(present)
+        for job_id in (_unused(upload), _used(upload)):
+            tidying = await unit[Job].get(job_id)
+            if tidying is not None:
+                unit[Job].remove(tidying)
+
+    await retrying(ports.storage, work)
 
 
 async def tidy_upload(ports: Ports, job: Job) -> None:

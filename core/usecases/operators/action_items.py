@@ -18,6 +18,7 @@ from ...domain.exchanges.exchanges import Exchange, ExchangeStatus
 from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer
 from ...domain.exchanges.reversals import LOST
 from ...domain.gateways.gateways import GatewayStatus
+from ...domain.kyc.clients import Client, KycStatus
 from ...domain.money import Rub
 from ...domain.payments.outcomes import Operation, UnknownOutcome
 from ...domain.payments.payments import Payment, PaymentStatus, Suspense
@@ -57,6 +58,8 @@ PAYOUT_STUCK = timedelta(hours=3)
 """From when it was asked for until the network is final about it, at most."""
 PAYOUT_FAILED_FOR = timedelta(days=7)
 LETTERS_FAILED_FOR = timedelta(days=30)
+REVOKED_FOR = timedelta(days=30)
+"""How long a client is shown whom the verifier takes back."""
 LOSS_FOR = timedelta(days=90)
 """How long RUB that were taken back are shown, from when they had come."""
 
@@ -189,6 +192,14 @@ async def _losses(ports: Ports, unit: Unit) -> list[ActionItem]:
         )
         for row in found
     ]
+
+
+async def _revoked(ports: Ports, unit: Unit) -> list[ActionItem]:
+    """Clients who were verified, and whom the verifier refuses since: they were blocked, which an operator may end."""
+    since = AtLeast(ports.clock.now() - REVOKED_FOR)
+    found = await _first(unit, Client, "created_at", blocked=True, kyc=KycStatus.VERIFIED, level=0, updated_at=since)
+    text = "verified, and refused by the verifier since: blocked"
+    return [_item("client", "client", row, text, row.updated_at, brief=text) for row in found]
 
 
 def _of_suspended(row: Suspense | ExchangeTransfer, text: str) -> ActionItem:
@@ -372,6 +383,7 @@ FINDERS: tuple[Finder, ...] = (
     _unanswered,
     _payouts,
     _exchanges,
+    _revoked,
     _proofs,
     _receivers,
     _gateways,

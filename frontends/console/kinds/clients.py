@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from ....core.domain.kyc.clients import Client, ClientStatus, client_status
+from ....core.domain.kyc.clients import Client, ClientStatus, KycStatus, client_status
 from ....core.usecases.browse.browse import browse
 from ....core.usecases.kyc.clients import set_blocked, stored_as
+from ....core.usecases.operators.client_forgetting import forget_client, remains
 from ....core.usecases.sealed import open_client_phone
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
@@ -58,6 +59,10 @@ async def _unblock(doing: Doing) -> str:
     return f"Not blocked any more: the client is {client_status(done)} as before."
 
 
+async def _forget(doing: Doing) -> str:
+    return f"Forgotten. {remains(await forget_client(doing.ports, doing.record.id))}"
+
+
 CLIENTS = Kind(
     name="client",
     title="Clients",
@@ -99,6 +104,18 @@ CLIENTS = Kind(
                 Change("verification", each.kyc, each.kyc),
             ],
             run=_unblock,
+        ),
+        ConsoleAct(
+            name="client.forget",
+            title="Forget, for good",
+            key="f",
+            allowed=lambda each: not each.blocked and each.kyc not in (KycStatus.REGISTERING, KycStatus.PROCESSING),
+            changes=lambda each: [
+                Change("client", each.id, "gone"),
+                Change("phone, documents, events", "kept", "taken away"),
+                Change("payments and exchanges", "kept", "kept"),
+            ],
+            run=_forget,
         ),
     ),
 )

@@ -1,0 +1,133 @@
+"""An operator forgets a client: what is kept of the person here goes, what the law of money needs stays
+(docs/kyc.md "Forgetting a client").
+
+It goes in units of some hundred rows, the client itself last: who is interrupted does it once more.
+"""
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import OneOf, Unit
+from ...domain.errors import Refusal
+from ...domain.exchanges.exchanges import Exchange
+from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer
+from ...domain.kyc.clients import Client, KycStatus, operations_of
+from ...domain.kyc.kyc import Upload
+from ...domain.webhooks.events import Event
+from ..accounts.accounts import storable
+from ..exchanges.exchanges import active_digest
+from ..kyc.uploads import forget_upload
+from ..sandbox.forgetting import forget_clients, forget_events
+from ..sealed import open_client_phone
+from ..units import retrying
+
+_AT_ONCE = 100
+
+
+class ForgottenClient(msgspec.Struct, frozen=True, kw_only=True):
+    """What went, and what remains elsewhere."""
+
+    client_id: str
+    account_id: str
+    uploads: int
+    events: int
+    verifier: str | None
+    """Who still has what the client handed in; null: nobody was asked."""
+    checks: tuple[str, ...]
+    """By which ids of ours the verifier finds it."""
+
+
+def remains(done: ForgottenClient) -> str:
+    """What an operator has still to do, in words."""
+    if done.verifier is None or not done.checks:
+        return "No verifier was asked about the client."
+    return f"What was handed in remains at {done.verifier}: have it deleted there, under {', '.join(done.checks)}."
+
+
+async def forget_client(ports: Ports, record_id: str) -> ForgottenClient:
+    """Take away a client with uploads, events and jobs. Raises: Refusal CLIENT_NOT_FOUND; INVALID_STATE for one who is
+    blocked, or with a check or money under way; Unavailable."""
+    async with ports.storage.unit() as unit:
+        client = await _idle(ports, unit, record_id)
+    uploads = await _forget_uploads(ports, client)
+    events = await _forget_events(ports, client)
+
+    async def work(unit: Unit) -> Client:
+        present = await _idle(ports, unit, record_id)
+        await forget_clients(ports, unit, [present])
+        return present
+
+    gone = await retrying(ports.storage, work)
+    events += await _forget_events(ports, client)  # of what happened meanwhile
+    return ForgottenClient(
+        client_id=gone.id,
+        account_id=gone.account_id,
+        uploads=uploads,
+        events=events,
+        verifier=gone.verifier,
+        checks=operations_of(gone),
+    )
+
+
+async def _idle(ports: Ports, unit: Unit, record_id: str) -> Client:
+    """The client, with whom nothing is under way. Raises: Refusal."""
+    client = await unit[Client].get(record_id) if storable(record_id) else None
+    if client is None:
+        raise Refusal("CLIENT_NOT_FOUND", "There is no client of this id")
+    if client.blocked:
+        raise Refusal("INVALID_STATE", "The client is blocked, and a stranger is not: end the block first")
+    if client.kyc in (KycStatus.REGISTERING, KycStatus.PROCESSING):
+        raise Refusal("INVALID_STATE", "A check of the client is under way: it has to be decided first")
+    active = active_digest(ports, client.account_id, client.mode, open_client_phone(ports.vault, client))
+    if await unit[Exchange].find(active_slot=active, limit=1, readable=True):
+        raise Refusal("INVALID_STATE", "An exchange of the client is under way")
+    if await _has_suspended(unit, client):
+        raise Refusal("INVALID_STATE", "Money of an exchange of the client is in suspense")
+    return client
+
+
+async def _has_suspended(unit: Unit, client: Client) -> bool:
+    """Whether money that came for an exchange of the client waits to go back. There is little of it at any time."""
+    offset = 0
+    while True:
+        found = await unit[ExchangeTransfer].find(
+            order="received_at",
+            offset=offset,
+            limit=_AT_ONCE,
+            readable=True,
+            resolved_at=None,
+            reason=OneOf(SUSPENDED_FOR),
+            account_id=client.account_id,
+            mode=client.mode,
+        )
+        ids = OneOf(tuple({transfer.exchange_id for transfer in found}))
+        exchanges = await unit[Exchange].find(id=ids, limit=_AT_ONCE, readable=True) if found else []
+        if any(exchange.client_id == client.id for exchange in exchanges):
+            return True
+        if len(found) < _AT_ONCE:
+            return False
+        offset += _AT_ONCE
+
+
+async def _forget_uploads(ports: Ports, client: Client) -> int:
+    """The client's documents: they stay for a day or so, so there are few to look through."""
+    checks, gone = frozenset(operations_of(client)), 0
+    async for batch in ports.storage.scan(Upload, readable=True):
+        for upload in batch:
+            if upload.holder == client.phone_digest or upload.used_by in checks:
+                await forget_upload(ports, upload)
+                gone += 1
+    return gone
+
+
+async def _forget_events(ports: Ports, client: Client) -> int:
+    """What merchants were told of the client; the phone is in it."""
+
+    async def work(unit: Unit) -> int:
+        found = await unit[Event].find(object_id=client.id, limit=_AT_ONCE, readable=True)
+        return await forget_events(ports, unit, found) if found else 0
+
+    gone = 0
+    while some := await retrying(ports.storage, work):
+        gone += some
+    return gone

@@ -1,0 +1,172 @@
+"""An operator forgets a client (docs/kyc.md "Forgetting a client")."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.kyc.clients import Client, operation_of
+from cambist.core.domain.kyc.kyc import Upload
+from cambist.core.domain.operators.audit import Act
+from cambist.core.domain.webhooks.events import Attempt, Delivery, Event
+from cambist.core.usecases.acts.audit import acting, list_audit
+from cambist.core.usecases.kyc.clients import set_blocked
+from cambist.core.usecases.kyc.results import on_notice
+from cambist.core.usecases.operators.client_forgetting import ForgottenClient, forget_client, remains
+from cambist.core.usecases.sealed import open_exchange_phone
+from cambist.ports.jobs import Job
+from cambist.ports.kyc import CheckNotice, CheckStatus
+from tests.exchange_house import ExchangeHouse, open_exchange_house
+from tests.kyc_kit import FORM, OTHER, PHONE, KycHouse, open_kyc_house
+
+
+@pytest.fixture
+async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
+    async with open_kyc_house(tmp_path) as opened:
+        yield opened
+
+
+async def forget(kyc: KycHouse, client: Client) -> ForgottenClient:
+    """As the command line does."""
+    act = Act(operator="olga", name="client.forget", object_id=client.id, reason="asked by letter")
+    return await forget_client(acting(kyc.ports, act), client.id)
+
+
+async def refused(kyc: KycHouse, client: Client) -> tuple[str, str]:
+    with pytest.raises(Refusal) as refusal:
+        await forget(kyc, client)
+    assert await list_audit(kyc.ports, object_id=client.id, limit=9) == []
+    return refusal.value.code, refusal.value.message
+
+
+async def rows(kyc: KycHouse, *kinds: type[Any]) -> str:
+    """All that is stored of these kinds, as text."""
+    found = [each for kind in kinds async for batch in kyc.ports.storage.scan(kind) for each in batch]
+    return " ".join(str(msgspec.structs.asdict(each)) for each in found)
+
+
+async def test_all_that_is_kept_of_the_person_here_goes_and_the_audit_log_tells(kyc: KycHouse) -> None:
+    body = await kyc.documents()
+    await kyc.register(body)
+    await kyc.decide(CheckStatus.FAILED)
+    await kyc.register(await kyc.documents())
+    await kyc.decide(CheckStatus.VERIFIED)
+    stays = await kyc.documents(OTHER)
+    await kyc.register(stays)
+    client, other = await kyc.client(), await kyc.client(OTHER)
+    done = await forget(kyc, client)
+    assert (done.client_id, done.uploads, done.events, done.verifier) == (client.id, 4, 2, "simulator")
+    assert done.checks == (f"kyc_{client.id}_1", f"kyc_{client.id}_2")
+    assert all(check in remains(done) for check in done.checks)
+    left = await rows(kyc, Client, Upload, Event, Delivery, Attempt, Job)
+    for trace in (client.id, PHONE, str(client.phone_digest), body["selfie_key"], body["document_key"]):
+        assert trace not in left
+    for key in (body["selfie_key"], body["document_key"]):
+        assert await kyc.ports.files.stat(key) is None
+    assert other.id in left
+    assert await kyc.ports.files.stat(stays["selfie_key"]) is not None, "another client's"
+    [row] = await list_audit(kyc.ports, object_id=client.id, limit=9)
+    assert (row.act, row.operator, row.reason) == ("client.forget", "olga", "asked by letter")
+    assert PHONE not in str(row)
+
+
+async def test_who_was_forgotten_is_a_stranger(kyc: KycHouse) -> None:
+    await kyc.register()
+    await kyc.decide(CheckStatus.VERIFIED)
+    client = await kyc.client()
+    await forget(kyc, client)
+    assert await on_notice(kyc.ports, CheckNotice(operation=operation_of(client))) is None
+    assert (await kyc.check())["status"] == "required"
+    assert (await kyc.house.get("/exchange-clients", mode="live")).json()["data"] == []
+    await kyc.register()
+    assert (await kyc.client()).id != client.id
+    with pytest.raises(Refusal) as again:
+        await forget_client(kyc.ports, client.id)
+    assert again.value.code == "CLIENT_NOT_FOUND"
+
+
+async def test_while_a_check_is_under_way_nobody_is_forgotten(kyc: KycHouse) -> None:
+    await kyc.register()
+    code, message = await refused(kyc, await kyc.client())
+    assert code == "INVALID_STATE"
+    assert "check" in message
+    await kyc.decide(CheckStatus.FAILED)
+    await forget(kyc, await kyc.client())
+
+
+async def test_a_form_that_nobody_fills_in_keeps_nobody(kyc: KycHouse) -> None:
+    await kyc.set(kyc_flow="redirect")
+    await kyc.register({"phone": PHONE, **FORM})
+    await forget(kyc, await kyc.client())
+    assert (await kyc.check())["status"] == "required"
+
+
+async def test_a_block_is_not_lost_by_forgetting(kyc: KycHouse) -> None:
+    await kyc.register()
+    await kyc.decide(CheckStatus.FAILED)
+    client = await kyc.client()
+    await set_blocked(kyc.ports, client.id, True)
+    code, message = await refused(kyc, client)
+    assert code == "INVALID_STATE"
+    assert "block" in message
+    await set_blocked(kyc.ports, client.id, False)
+    await forget(kyc, client)
+
+
+async def test_a_client_of_test_mode_is_forgotten_too(kyc: KycHouse) -> None:
+    await kyc.post("/sandbox/exchange-clients", {"phone": PHONE, "kyc_status": "verified"}, "test")
+    done = await forget(kyc, await kyc.client(mode=Mode.TEST))
+    assert (done.verifier, done.checks, done.events) == (None, (), 1)
+    assert "No verifier" in remains(done)
+
+
+async def test_interrupted_it_is_done_by_the_next_call(kyc: KycHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client goes last, so that what is left is found again."""
+    await kyc.register()
+    await kyc.decide(CheckStatus.VERIFIED)
+    client = await kyc.client()
+
+    async def breaks(*_: Any) -> int:
+        raise ConnectionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("cambist.core.usecases.operators.client_forgetting.forget_clients", breaks)
+        with pytest.raises(ConnectionError):
+            await forget(kyc, client)
+    await forget(kyc, client)
+    assert client.id not in await rows(kyc, Client, Upload, Event, Delivery, Job)
+
+
+class TestMoneyUnderWay:
+    """A client of test mode with an exchange."""
+
+    @pytest.fixture
+    async def house(self) -> AsyncIterator[ExchangeHouse]:
+        async with open_exchange_house() as opened:
+            body = {"phone": PHONE, "kyc_status": "verified"}
+            made = await opened.act("/sandbox/exchange-clients", body)
+            assert made.status_code == 200, made.text
+            yield opened
+
+    async def test_an_exchange_under_way_keeps_its_client(self, house: ExchangeHouse) -> None:
+        made = await house.made(phone=PHONE)
+        assert made.client_id is not None
+        with pytest.raises(Refusal, match="under way"):
+            await forget_client(house.ports, made.client_id)
+        await house.cancel(made.id)
+        await forget_client(house.ports, made.client_id)
+        kept = await house.exchange(made.id)
+        assert open_exchange_phone(house.ports.vault, kept) == PHONE, "the exchange is a record of money"
+
+    async def test_money_in_suspense_keeps_its_client(self, house: ExchangeHouse) -> None:
+        made = await house.made(phone=PHONE)
+        for amount in ("60", "50"):
+            await house.send(made.id, amount)
+        await house.house.work(15)
+        assert await house.status(made.id) == "completed"
+        with pytest.raises(Refusal, match="suspense"):
+            await forget_client(house.ports, str(made.client_id))
