@@ -87,7 +87,10 @@ async def open_invoice(ports: Ports, exchange: Exchange) -> Exchange | None:
         if invoice is None:
             return await fail(ports, unit, present, failure)
         opened = msgspec.structs.replace(
-            present, invoice_reference=invoice.reference, invoice_payload=invoice.payload or invoice.link
+            present,
+            invoice_reference=invoice.reference,
+            invoice_payload=invoice.payload or invoice.link,
+            expires_at=min(present.expires_at, invoice.expires_at or present.expires_at),
         )
         return await move(ports, unit, opened, ExchangeTrigger.INVOICE_MADE)
 

@@ -9,12 +9,14 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 
+from ....ports.bank import InvoiceState, InvoiceStatus
 from ....ports.bundle import Ports
 from ....ports.faults import NO_ANSWER, NotConfigured, NotSupported
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.exchanges.exchanges import AWAITING, Exchange, ExchangeStatus, operation_exchange
 from ...domain.exchanges.funds import Incoming, deposit_source
+from ..gateways.closing import close_invoice
 from ..gateways.watch import at_bank
 from ..schedule import next_ask, reschedule
 from ..simulated import is_advanced_over, is_advanced_over_on_chain
@@ -121,7 +123,25 @@ async def _open(ports: Ports, exchange: Exchange) -> Exchange | None:
 
 async def look_at_funds(ports: Ports, exchange: Exchange) -> Exchange:
     """See what came, and let it take effect. Raises: Unavailable, NotConfigured; then nothing is decided."""
-    return await take_funds(ports, exchange, await seen_funds(ports, exchange))
+    if exchange.invoice_reference is None:
+        return await take_funds(ports, exchange, await seen_funds(ports, exchange))
+    state = await _invoice_state(ports, exchange)
+    after = await take_funds(ports, exchange, _came(state))
+    if after.is_final and state.status is InvoiceStatus.OPEN:
+        await close_invoice(ports, after, exchange.invoice_reference)
+    return after
+
+
+async def _invoice_state(ports: Ports, exchange: Exchange) -> InvoiceState:
+    async with at_bank(ports, exchange) as bank:
+        return await bank.invoice_state(exchange.invoice_reference or "")
+
+
+def _came(state: InvoiceState) -> Sequence[Incoming]:
+    return [
+        Incoming(source=each.id, amount=each.amount_kopecks, at=each.at, is_taken_back=each.taken_back)
+        for each in state.transfers
+    ]
 
 
 async def seen_funds(ports: Ports, exchange: Exchange) -> Sequence[Incoming]:
@@ -130,12 +150,7 @@ async def seen_funds(ports: Ports, exchange: Exchange) -> Sequence[Incoming]:
     Raises: Unavailable, NotConfigured; what a bank's read raises.
     """
     if exchange.invoice_reference is not None:
-        async with at_bank(ports, exchange) as bank:
-            state = await bank.invoice_state(exchange.invoice_reference)
-        return [
-            Incoming(source=each.id, amount=each.amount_kopecks, at=each.at, is_taken_back=each.taken_back)
-            for each in state.transfers
-        ]
+        return _came(await _invoice_state(ports, exchange))
     if exchange.crypto_deposit_address is None:
         return ()
     watcher = ports.deposits.named(exchange.watcher or "")

@@ -3,11 +3,9 @@
 Notices of the bank come by notices.py.
 """
 
-from contextlib import suppress
 from datetime import datetime, timedelta
-from typing import cast
 
-from ....ports.bank import CancellingBank, InvoiceState, InvoiceStatus
+from ....ports.bank import InvoiceState, InvoiceStatus
 from ....ports.bundle import Ports
 from ....ports.faults import NO_ANSWER, Unavailable
 from ....ports.jobs import Job
@@ -19,6 +17,7 @@ from ...domain.payments.payments import (
     PaymentStatus,
 )
 from ...domain.payments.reports import Report
+from ..gateways.closing import close_invoice
 from ..gateways.polling import Looked, next_late_poll, next_poll, turned_away
 from ..gateways.watch import at_bank
 from ..operations.repeating import may_repeat
@@ -86,19 +85,8 @@ async def _look_or_expire(ports: Ports, payment: Payment) -> tuple[Payment, Look
         return await _expire_if_due(ports, payment), Looked(check_after=wait, is_heard=False)
     after = await apply(ports, payment.id, _report(state)) or payment
     if after.status is _S.EXPIRED and state.status is InvoiceStatus.OPEN:
-        await _close_at_bank(ports, after)
+        await close_invoice(ports, after, after.bank_reference or "")
     return after, Looked(check_after=state.check_after)
-
-
-async def _close_at_bank(ports: Ports, payment: Payment) -> None:
-    """Close the invoice of an expired payment, where its bank can, so that no late money comes. Once: the bank calls it
-    closed from then on. What has no end is heard by the next look, which finds it closed, paid, or open still."""
-    can = ports.banks.capabilities_of(payment.bank)
-    if can is None or not can.cancels_invoices:
-        return
-    with suppress(*NO_ANSWER):
-        async with at_bank(ports, payment) as bank:
-            await cast("CancellingBank", bank).cancel_invoice(payment.bank_reference or "")
 
 
 async def _expire_if_due(ports: Ports, payment: Payment) -> Payment:
