@@ -294,7 +294,9 @@ async def test_404_04_is_an_unknown_outcome_that_its_key_keeps_and_the_backgroun
     await house.work(10)
     found = await only_payment(house)
     assert (found["status"], (await stored(house, found["id"])).bank_reference is None) == ("pending", False)
-    assert (await house.create({"amount_rub": "404.04"}, key=key)).status_code == 502
+    again = await house.create({"amount_rub": "404.04"}, key=key)
+    assert (again.status_code, again.json()) == (502, response.json())
+    assert again.json()["error"]["details"] == {"payment_id": found["id"]}
     await house.simulate(found["id"], outcome="paid")
     assert (await only_payment(house))["status"] == "paid"
 

@@ -1,18 +1,21 @@
 """Terminals as an operator makes them, and what they change about a payment (docs/payments.md "Terminals",
 "Taking one")."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import msgspec
 import pytest
 
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.accounts.terminals import Terminal, TerminalKind, TerminalWish
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ids import canonical_uuid
 from cambist.core.domain.payments.orders import PaymentOrder, contact_mask
 from cambist.core.domain.payments.payments import Payment, PaymentStatus, shown_metadata
 from cambist.core.usecases.accounts import accounts, terminals
+from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities
 from tests.houses import TestHouse, open_test_house
@@ -277,21 +280,25 @@ class TestDirectLink:
 class TestPayerContactMasked:
     """The mask of the payer's phone is only in what is told after payment (docs/payments.md "Taking one")."""
 
-    async def test_it_appears_from_paid_on_in_answers_and_events(self, house: TestHouse) -> None:
+    async def test_it_appears_from_settled_on_in_answers_and_events(self, house: TestHouse) -> None:
         payment = await house.created({"client_phone": PHONE, "metadata": {"a": 1, "payerContactMasked": "mine"}})
         await house.simulate(payment["id"], outcome="processing")
         before = (await house.get(f"/payments/{payment['id']}")).json()
-        after = (await house.simulate(payment["id"], outcome="paid")).json()
+        paid = (await house.simulate(payment["id"], outcome="paid")).json()
+        await settle_now(house.ports, Mode.TEST, cutoff=house.clock.now() + timedelta(days=1))
+        after = (await house.get(f"/payments/{payment['id']}")).json()
         shown = {"a": 1, "payerContactMasked": "***4567"}
-        assert (payment["metadata"], before["metadata"], after["metadata"]) == ({"a": 1}, {"a": 1}, shown)
+        assert [each["metadata"] for each in (payment, before, paid, after)] == [{"a": 1}, {"a": 1}, {"a": 1}, shown]
         assert (await house.get("/payments")).json()["data"][0]["metadata"] == shown
         events = await house.events(payment["id"])
-        assert [event["metadata"] for event in events] == [{"a": 1}, shown]
+        assert [event["metadata"] for event in events] == [{"a": 1}, {"a": 1}, shown]
 
     async def test_it_appears_also_where_the_merchant_sent_no_metadata(self, house: TestHouse) -> None:
         payment = await house.created({"client_phone": PHONE})
         assert payment["metadata"] is None
-        after = (await house.simulate(payment["id"], outcome="paid")).json()
+        await house.simulate(payment["id"], outcome="paid")
+        await settle_now(house.ports, Mode.TEST, cutoff=house.clock.now() + timedelta(days=1))
+        after = (await house.get(f"/payments/{payment['id']}")).json()
         assert after["metadata"] == {"payerContactMasked": "***4567"}
 
     async def test_a_payment_without_a_phone_never_shows_one(self, house: TestHouse) -> None:
@@ -306,7 +313,7 @@ class TestPayerContactMasked:
             stored = await unit[Payment].get(payment["id"])
         assert stored is not None
         shown = shown_metadata(msgspec.structs.replace(stored, status=status)) is not None
-        assert shown == (status in ("paid", "settled", "refunded"))
+        assert shown == (status in ("settled", "refunded"))
         recurring = msgspec.structs.replace(stored, status=status, payment_method="recurring")
         assert shown_metadata(recurring) is None
 

@@ -248,11 +248,12 @@ def shows_payer_name(payment: Payment) -> bool:
 
 
 CONTACT_KEY = "payerContactMasked"
+_AFTER_PAYMENT = frozenset((PaymentStatus.SETTLED, PaymentStatus.REFUNDED))
 
 
 def shown_metadata(payment: Payment) -> dict[str, Any] | None:
-    """The merchant's keys, and from `paid` on the mask of the payer's phone (docs/payments.md "What you get")."""
-    if payment.payer_contact is None or payment.payment_method != "sbp" or payment.status not in _FROM_PAID_ON:
+    """The merchant's keys, and after the payment the mask of the payer's phone (docs/payments.md "What you get")."""
+    if payment.payer_contact is None or payment.payment_method != "sbp" or payment.status not in _AFTER_PAYMENT:
         return payment.metadata
     return {**(payment.metadata or {}), CONTACT_KEY: payment.payer_contact}
 

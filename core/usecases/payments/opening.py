@@ -112,7 +112,7 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
         if left is None:
             raise no_route(away=away or await _passed_one_over(ports, payment))
         if left.opening is Opening.UNKNOWN:
-            raise outcome_unknown()
+            raise outcome_unknown(left)
         if left.bank_reference is not None:
             return left
         payment = left
@@ -260,13 +260,16 @@ async def _outcome_unknown(ports: Ports, payment: Payment) -> Payment:
     if present.opening is OPEN:
         # The bank's notice was quicker than its answer.
         return present
-    raise outcome_unknown()
+    raise outcome_unknown(payment)
 
 
-def outcome_unknown() -> Refusal:
-    """The answer that such a key keeps (docs/concepts.md "Idempotency")."""
+def outcome_unknown(payment: Payment) -> Refusal:
+    """The answer that such a key keeps (docs/concepts.md "Idempotency"). The payment is there, and its events tell when
+    it comes to life."""
     return Refusal(
-        "PROVIDER_ERROR", "The payment's creation ended without a definite result; use a new Idempotency-Key"
+        "PROVIDER_ERROR",
+        "The payment's creation ended without a definite result; use a new Idempotency-Key",
+        details={"payment_id": payment.id},
     )
 
 

@@ -135,7 +135,7 @@ async def _recall(ports: Ports, payment_id: str) -> Payment | None:
 
     payment = await once_made(ports, read, lambda found: found.opening is not ASKING)
     if payment is not None and payment.opening is Opening.UNKNOWN:
-        raise outcome_unknown()
+        raise outcome_unknown(payment)
     return payment
 
 

@@ -213,7 +213,7 @@ _BY_PLACE: Mapping[tuple[str, str], str] = {
     ("ExchangeWish", "amount_usdt"): "USDT to RUB of so much; or `amount_rub`",
     ("ExchangeWish", "client_bank_id"): "Of USDT to RUB; absent: a made-up one",
     ("ExchangeWish", "pending"): "It stays `pending` for ten seconds of the account's clock",
-    ("ErrorDetails", "payment_id"): "The charge that failed",
+    ("ErrorDetails", "payment_id"): "The charge that failed, or the payment of unknown outcome",
     ("Exchange", "status"): "The status; final are `completed`, `failed`, `expired`, `cancelled`",
     ("Gateway", "reason"): "Why it is so",
     ("GatewayPayload", "reason"): "Why it is so",
