@@ -231,6 +231,7 @@ async def _block(node: Node, number: str) -> Block:
     block = await node.ask_for("eth_getBlockByNumber", Block, number, False)
     if block is None:
         raise Unavailable(f"{node.name} lacks block {number}")
+    plain_hash(block.hash)
     if number.startswith("0x") and block.height != int(number, 16):
         raise Unavailable(f"{node.name} answers of another block")
     return block

@@ -28,6 +28,7 @@ _REST = {HTTPStatus.TOO_MANY_REQUESTS: 5.0, HTTPStatus.FORBIDDEN: 30.0}
 """Seconds that a node is left alone when it does not say how long. TronGrid answers 403, and keeps to 30 seconds."""
 _REST_MOST = 60.0
 _NO_ANSWER_REST = 2.0
+"""Seconds; twice as many each time it gives none again: one that hangs must not hold up every look."""
 _TOO_OFTEN = re.compile(
     r"rate.?limit|request rate|too many requests|throttl|capacity|per second|/second|quota|credit|lack of computing",
     re.IGNORECASE,
@@ -90,6 +91,8 @@ class Node:
         self._clock = clock
         self._places = asyncio.Semaphore(_AT_ONCE)
         self._rests_until = float("-inf")
+        self._silent = 0
+        """How many questions in a row had no answer."""
         self._number = 0
 
     def __repr__(self) -> str:
@@ -113,7 +116,7 @@ class Node:
                     "POST", "", writes=False, body=body, query=self._query, answer_max=ANSWER_MAX
                 )
             except Unavailable:
-                self._rest(_NO_ANSWER_REST)
+                self._rest_silent()
                 raise
         return self._result(method, answer, number, shape)
 
@@ -144,18 +147,25 @@ class Node:
             raise NodeRefused(f"{self.name}: {method}: {error.code} {_quotable(error.message)}", error.code)
         if status != HTTPStatus.OK or not bytes(reply.result) or reply.id != number:
             raise self._no_answer(status)
+        self._silent = 0
         try:
             return msgspec.json.decode(reply.result, type=shape)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise Unavailable(f"{self.name}: the answer to {method} is not of the shape known to us") from None
 
     def _no_answer(self, status: int) -> Unavailable:
-        self._rest(_NO_ANSWER_REST)
+        self._rest_silent()
         return Unavailable(f"{self.name}: status {status}, and no answer of JSON-RPC")
 
     def _too_often(self, said: str, seconds: float) -> TooOften:
         self._rest(seconds)
         return TooOften(f"{self.name} is asked too often: {said}", retry_after=min(seconds, _REST_MOST))
+
+    def _rest_silent(self) -> None:
+        if self._rests_until > self._clock.monotonic():
+            return  # of several under way at once that had no answer
+        self._rest(_NO_ANSWER_REST * 2 ** min(self._silent, 5))
+        self._silent += 1
 
     def _rest(self, seconds: float) -> None:
         until = self._clock.monotonic() + min(seconds, _REST_MOST)

@@ -90,8 +90,7 @@ class NodesDepositsBench(DepositsBench):
         self.secrets = (KEY, self._xpub)
         self.storage = MemoryStorage(world.clock)
         self.made: list[NodesDeposits] = []
-        self.watcher: NodesDeposits
-        self.watcher = self.restarted()
+        self.watcher = self.wallet = self.restarted()
 
     def restarted(self, *, span: int = 1000) -> NodesDeposits:
         clock, key = self.world.clock, AccountKey(self._xpub)

@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from cambist.adapters.chain.nodes import NodesChain
-from cambist.adapters.deposits.nodes import FRESH, NodesDeposits
+from cambist.adapters.deposits.nodes import FRESH
 from cambist.adapters.deposits.passes import StillReading
 from cambist.adapters.nodes.networks import CHAINS
 from cambist.adapters.nodes.nodes import Nodes
 from cambist.ports.chain import Final, Network
-from cambist.ports.deposits import CountedWallet, Deposit
+from cambist.ports.deposits import Deposit
 from cambist.ports.faults import Unavailable
 from cambist.testing import ProviderFault
 from tests.chains.benches import NodesDepositsBench
@@ -288,7 +288,7 @@ class TestLies:
 class TestWallet:
     async def test_an_address_that_held_usdt_is_given_to_nobody(self, bench: NodesDepositsBench) -> None:
         """A restored database counts from where it was: what came there since belongs to another exchange."""
-        first, second, third = [each.address for each in await bench.watcher.addresses(0, 3)]
+        first, second, third = [each.address for each in await bench.wallet.addresses(0, 3)]
         await bench.send(first, 5_00)
         await bench.send(second, 5_00)
         assert await bench.watcher.address("exch_1") == third
@@ -297,18 +297,17 @@ class TestWallet:
 
     async def test_numbers_that_are_skipped_are_given_to_nobody(self, bench: NodesDepositsBench) -> None:
         await bench.watcher.address("exch_1")
-        assert await bench.watcher.skip(7) == 7
-        assert await bench.watcher.skip(3) == 7, "it went back"
-        assert await bench.watcher.address("exch_2") == (await bench.watcher.addresses(7, 1))[0].address
+        assert await bench.wallet.skip(7) == 7
+        assert await bench.wallet.skip(3) == 7, "it went back"
+        assert await bench.watcher.address("exch_2") == (await bench.wallet.addresses(7, 1))[0].address
 
     async def test_what_came_is_shown_by_number(self, bench: NodesDepositsBench) -> None:
-        assert isinstance(bench.watcher, CountedWallet)
         for number in range(3):
             await bench.watcher.address(f"exch_{number}")
-        shown = await bench.watcher.addresses(0, 4)
+        shown = await bench.wallet.addresses(0, 4)
         await bench.send(shown[1].address, 5_00, 7_00)
         await bench.watcher.deposits(shown[1].address)
-        after = await bench.watcher.addresses(0, 4)
+        after = await bench.wallet.addresses(0, 4)
         assert [(each.number, each.is_given, each.units) for each in after] == [
             (0, True, 0),
             (1, True, 12_00),
@@ -317,7 +316,7 @@ class TestWallet:
         ]
 
     async def test_an_address_of_nobody_is_not_watched(self, bench: NodesDepositsBench) -> None:
-        [following] = await bench.watcher.addresses(0, 1)
+        [following] = await bench.wallet.addresses(0, 1)
         for address in (following.address, "T" + "1" * 33, ""):
             with pytest.raises(Unavailable):
                 await bench.watcher.deposits(address)
@@ -372,8 +371,7 @@ async def test_two_processes_keep_one_page(bench: NodesDepositsBench) -> None:
 async def test_a_storage_that_fails_keeps_nothing_from_being_told(
     bench: NodesDepositsBench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    address, watcher = await bench.watcher.address("exch_1"), bench.watcher
-    assert isinstance(watcher, NodesDeposits)
+    address, watcher = await bench.watcher.address("exch_1"), bench.wallet
     await bench.send(address, 5_00)
 
     async def away(*_: Any) -> None:

@@ -1,6 +1,7 @@
 """Several nodes of a network are held against one another: one that is away, lags, lies or counts is found out, and
 what it said moves nothing (docs/providers/chains.md "Nodes")."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -154,6 +155,13 @@ class TestSeveral:
         two.one.lie = early
         assert [node.name for node in (await two.nodes.view()).nodes] == ["bsc node 2"]
 
+    async def test_a_hash_that_is_none_is_one_nodes_fault(self, two: Two) -> None:
+        def broken(method: str, params: list[Any], result: Any) -> Any:
+            return {**result, "hash": "0x1"} if method == "eth_getBlockByNumber" else result
+
+        two.one.lie = broken
+        assert [node.name for node in (await two.nodes.view()).nodes] == ["bsc node 2"]
+
 
 class TestChainId:
     async def test_one_of_another_chain_is_never_asked(self, two: Two) -> None:
@@ -270,6 +278,29 @@ class TestNode:
         assert len(front.requests) == 1, "it is asked although it said no"
         await clock.advance(7)
         assert await node.ask("eth_chainId", str) == "0x2b6653dc"
+        await node.close()
+
+    async def test_one_that_gives_no_answer_is_asked_ever_more_seldom(self, front: Front) -> None:
+        """A node that hangs would hold up every look for as long as a question may take."""
+        clock, rests = VirtualClock(), list[float]()
+        node = Node("tron node 1", front.address, clock)
+        front.next(ProviderFault.SERVER_ERROR, always=True)
+        for _ in range(8):
+            with pytest.raises(Unavailable):
+                await node.ask("eth_chainId", str)
+            with pytest.raises(Unavailable) as raised:
+                await node.ask("eth_chainId", str)
+            rests.append(raised.value.retry_after or 0)
+            await clock.advance(rests[-1])
+        assert rests == [2, 4, 8, 16, 32, 60, 60, 60]
+        assert len(front.requests) == 8
+        front.recover()
+        assert await node.ask("eth_chainId", str) == "0x2b6653dc"
+        front.next(ProviderFault.SERVER_ERROR, always=True)
+        await asyncio.gather(*(node.ask("eth_chainId", str) for _ in range(4)), return_exceptions=True)
+        with pytest.raises(Unavailable) as raised:
+            await node.ask("eth_chainId", str)
+        assert raised.value.retry_after == 2, "it answered meanwhile, and four at once are one silence"
         await node.close()
 
     @pytest.mark.parametrize(
