@@ -79,6 +79,8 @@ class Books:
         """Every debit of a charge: PaymentId and kopecks."""
         self.sent_back: list[tuple[str, int]] = []
         """Every refund that money moved for."""
+        self.moved: list[Payment] = []
+        """Whose status changed, each time: T-Bank posts that."""
         self.binds = True
         """Whether the terminal may bind accounts."""
         self._numbers: Iterator[int] = count(3_093_639_567)
@@ -136,9 +138,11 @@ class Books:
         assert payment.status == "FORM_SHOWED", payment.status
         payment.status = "CONFIRMED"
         payment.amount = payment.left = payment.amount if amount is None else amount
+        self.moved.append(payment)
 
     def reject(self, payment: Payment, code: str = "1051") -> None:
         payment.status, payment.error = "REJECTED", code
+        self.moved.append(payment)
 
     def cancel(self, payment: Payment, amount: int | None) -> int:
         """The amount before."""
@@ -173,6 +177,7 @@ class Books:
             self.sent_back.append((payment.id, back))
         gone = payment.left < payment.amount
         payment.status = "REFUNDED" if not payment.left else "PARTIAL_REFUNDED" if gone else "CONFIRMED"
+        self.moved.append(payment)
 
     def charge(self, payment: Payment, token: str) -> None:
         if payment.charged or payment.status != "NEW":
@@ -198,3 +203,4 @@ class Books:
             return
         payment.status = "CONFIRMED"
         self.debited.append((payment.id, payment.amount))
+        self.moved.append(payment)

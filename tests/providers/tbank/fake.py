@@ -12,7 +12,7 @@ from cambist.testing import FakeProvider, ProviderAnswer, ProviderRequest
 from tests.providers.tbank.books import Books, No, Payment
 from tests.providers.tbank.forms import SHAPES, Body, check, check_receipt, due_of, read_body
 
-TERMINAL, PASSWORD = "1690000000000DEMO", "a password that must not show"
+TERMINAL, PASSWORD = "1690000000000DEMO", "a-password-that-must-not-show"
 READS = ("GetState", "CheckOrder", "GetQrState", "GetAddAccountQrState")
 
 _MESSAGES = {

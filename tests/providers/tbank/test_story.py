@@ -1,0 +1,128 @@
+"""A merchant at T-Bank, by its settings, from the first payment to the settlement: a notice is posted, the merchant's
+receiver hears of it, two refunds of one payment go one after another, and a subscription is charged."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.usecases.settlement.settlement import settle_now
+from cambist.core.usecases.subscriptions.binding_opening import open_binding
+from tests.houses import TestHouse
+from tests.providers.tbank.books import Payment
+from tests.providers.tbank.fake import TBankFake
+from tests.providers.tbank.house import Cabinet, open_tbank_house
+
+
+class Story:
+    def __init__(self, house: TestHouse, fake: TBankFake, cabinet: Cabinet) -> None:
+        self.house, self.fake, self.cabinet = house, fake, cabinet
+
+    async def post(self, path: str, body: dict[str, Any], status: int = 201) -> Any:
+        headers = self.house.headers("live", Idempotency_Key=str(uuid4()))
+        answer = await self.house.http.post(f"/api/v1{path}", json=body, headers=headers)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    async def get(self, path: str) -> Any:
+        answer = await self.house.get(path, mode="live")
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def tell(self) -> None:
+        """T-Bank posts what moved, twice."""
+        moved, self.fake.books.moved = self.fake.books.moved, []
+        for payment in moved:
+            for _ in range(2):
+                answer = await self.cabinet.post(self.fake.notice(payment))
+                assert (answer.status_code, answer.text) == (200, "OK")
+        await self.house.work(0)
+
+    async def paid(self, rub: str = "490.00") -> tuple[dict[str, Any], Payment]:
+        made = await self.post("/payments", {"amount_rub": rub, "external_id": "order-1"})
+        there = self.fake.payment(made["id"].removeprefix("pay_"))
+        self.fake.books.pay(there)
+        await self.tell()
+        return await self.get(f"/payments/{made['id']}"), there
+
+    def events(self, name: str) -> list[dict[str, Any]]:
+        bodies = [msgspec.json.decode(webhook.body) for webhook in self.house.postman.webhooks]
+        return [body for body in bodies if body["event"] == name]
+
+
+@pytest.fixture
+async def story() -> AsyncIterator[Story]:
+    async with open_tbank_house() as opened:
+        yield Story(*opened)
+
+
+async def test_a_payment_is_paid_once_t_bank_posts_it(story: Story) -> None:
+    payment, there = await story.paid()
+    assert (payment["status"], payment["actual_amount_rub"]) == ("paid", "490.00")
+    assert there.qr
+    assert [each["status"] for each in story.events("payment.status_changed")] == ["paid"]
+    forged = story.fake.notice(there).replace(b"CONFIRMED", b"REJECTED")
+    assert (await story.cabinet.post(forged)).status_code == 403
+
+
+async def test_two_refunds_at_once_go_one_after_another_and_no_more_than_came(story: Story) -> None:
+    story.fake.books.refunds_later = True
+    payment, there = await story.paid()
+    first = await story.post("/refunds", {"payment_id": payment["id"], "amount_rub": "200.00"})
+    second = await story.post("/refunds", {"payment_id": payment["id"], "amount_rub": "200.00"})
+    await story.post("/refunds", {"payment_id": payment["id"], "amount_rub": "100.00"}, status=400)
+    await story.house.work(60)
+    assert there.refunding == 200_00
+    for _ in range(2):
+        story.fake.books.finish_refund(there)
+        await story.tell()
+        await story.house.work(3600)
+    assert story.fake.books.sent_back == [(there.id, 200_00)] * 2
+    for refund in (first, second):
+        assert (await story.get(f"/refunds/{refund['id']}"))["status"] == "completed"
+    assert [each["amount_rub"] for each in story.events("refund.completed")] == ["200.00"] * 2
+
+
+async def test_a_refund_that_the_payer_s_bank_does_not_take_fails(story: Story) -> None:
+    story.fake.books.refunds_later = True
+    payment, there = await story.paid()
+    refund = await story.post("/refunds", {"payment_id": payment["id"]})
+    await story.house.work(0)
+    story.fake.books.fails_refunds.append("I05043")
+    story.fake.books.finish_refund(there)
+    await story.tell()
+    assert (await story.get(f"/refunds/{refund['id']}"))["status"] == "failed"
+    assert story.fake.books.sent_back == []
+
+
+async def test_a_payer_binds_with_a_first_charge_and_is_charged(story: Story) -> None:
+    plan = {"amount_rub": "300.00", "interval": "day", "description": "Coffee club", "client_phone": "+79990000001"}
+    made = await story.post("/subscriptions", {**plan, "binding_charge": "first"})
+    await open_binding(story.house.ports, made["id"])  # the payer opens the page
+    [there] = [each for each in story.fake.books.payments.values() if each.recurrent]
+    assert there.request_key is not None
+    story.fake.books.pay(there)
+    story.fake.books.confirm(there.request_key)
+    await story.tell()
+    answer = await story.cabinet.post(story.fake.binding_notice(there.request_key))
+    assert answer.text == "OK"
+    await story.house.work(0)
+    assert (await story.get(f"/subscriptions/{made['id']}"))["status"] == "active"
+    await story.house.work(2 * 86_400)
+    charge = await story.post(f"/subscriptions/{made['id']}/charges", {"amount_rub": "300.00", "external_id": "2"})
+    [(_, charged)] = [(each.id, each) for each in story.fake.books.payments.values() if each.charged]
+    story.fake.books.finish_charge(charged)
+    await story.tell()
+    shown = await story.get(f"/payments/{charge.get('payment_id', charge.get('id'))}")
+    assert (shown["status"], shown["payment_method"]) == ("paid", "recurring")
+    assert [kopecks for _, kopecks in story.fake.books.debited] == [300_00]
+
+
+async def test_what_came_is_settled_the_next_day(story: Story) -> None:
+    payment, _ = await story.paid()
+    await story.house.work(34 * 3600)
+    await settle_now(story.house.ports, Mode.LIVE)
+    assert (await story.get(f"/payments/{payment['id']}"))["status"] == "settled"
