@@ -133,6 +133,13 @@ def schemathesis(session: nox.Session) -> None:
 
 
 @nox.session
+def moto(session: nox.Session) -> None:
+    """Clients' documents in a bucket of moto: sixty packages, so not in the suite."""
+    session.install("-e", ".[server]", "boto3", "moto[server]>=5.2", "pytest")
+    session.run("python", "-m", "tests.moto_s3")
+
+
+@nox.session
 def generated_clients(session: nox.Session) -> None:
     """Generators of clients read the OpenAPI document, and lose nothing of it."""
     session.install("-e", ".[http]", "datamodel-code-generator>=0.60", "openapi-python-client>=0.29")

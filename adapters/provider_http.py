@@ -6,11 +6,12 @@ What an answer means (a status, an error's code) is the adapter's to say; no pro
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
+from http import HTTPStatus
 from io import BytesIO
 from ipaddress import ip_address
 from typing import TypeVar
@@ -27,6 +28,9 @@ from ..ports.faults import Fault, NotConfigured, OutcomeUnknown, Unavailable
 T = TypeVar("T")
 
 _ANSWER_MAX = 1024 * 1024
+_PART = 256 * 1024
+_PARTS_SECONDS = 120.0
+"""For which all parts of an answer are waited for."""
 _CONNECT_SECONDS = 5.0
 _IDLE_SECONDS = 15.0
 """Shorter than servers usually keep an idle connection: a write on one that is being closed is an unknown outcome."""
@@ -158,13 +162,54 @@ class ProviderHttp:
         if read is None:
             raise lost(f"{self.name}: the answer is too long")
         self._compare_clocks(response)
+        return self._answer(response, read, lost)
+
+    def _answer(self, response: aiohttp.ClientResponse, body: bytes, unreadable: type[Fault]) -> Answer:
         return Answer(
             status=response.status,
             headers={name.lower(): value for name, value in response.headers.items()},
-            body=read,
-            unreadable=lost,
+            body=body,
+            unreadable=unreadable,
             name=self.name,
         )
+
+    async def parts(
+        self, path: str, *, headers: Mapping[str, str], answer_max: int, judge: Callable[[Answer], None]
+    ) -> AsyncIterator[bytes]:
+        """GET what may be large, in parts of `_PART` bytes at most. `judge` hears of an answer that is not 200, with
+        the beginning of its body, and raises what it means. The time that the caller takes does not count.
+
+        Raises: what `judge` raises; Unavailable for what is no whole answer, is longer than `answer_max` bytes, or
+        comes slower than `_PARTS_SECONDS` allow.
+        """
+        loop, left, length = asyncio.get_running_loop(), _PARTS_SECONDS, 0
+        session = self._opened()
+        url = URL(f"{self._base}{path}", encoded=True)
+        try:
+            async with asyncio.timeout(self._limit):
+                response = await session.get(url, headers={**self._headers, **headers}, allow_redirects=False)
+            async with response:
+                self._compare_clocks(response)
+                if response.status != HTTPStatus.OK:
+                    async with asyncio.timeout(self._limit):
+                        body = await response.content.read(_PART)
+                    judge(self._answer(response, body, Unavailable))
+                    raise Unavailable(f"{self.name}: status {response.status}")
+                while True:
+                    began = loop.time()
+                    async with asyncio.timeout(min(left, self._limit)):
+                        part = await response.content.read(_PART)
+                    left -= loop.time() - began
+                    if not part:
+                        return
+                    length += len(part)
+                    if length > answer_max or left <= 0:
+                        raise Unavailable(f"{self.name}: the answer is too long, or too slow")
+                    yield part
+        except TimeoutError:
+            raise Unavailable(f"{self.name}: no answer within {self._limit:g} s") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise Unavailable(f"{self.name}: {type(error).__name__}") from None
 
     async def close(self) -> None:
         """Close all connections. What is under way ends without an answer; nothing can be sent any more."""

@@ -25,6 +25,7 @@ from .option_readers import (
     read_rub,
 )
 from .options import OPTIONS, Option
+from .s3_readers import read_bucket, read_prefix, read_region
 
 
 def _nodes(network: str) -> Option:
@@ -39,6 +40,24 @@ def _nodes(network: str) -> Option:
 
 _ROWS: Mapping[str, tuple[Option, ...]] = {
     **ALARM_ROWS,
+    "s3": (
+        Option(name="bucket", read=read_bucket, meaning="the bucket of clients' documents"),
+        Option(name="region", read=read_region, meaning="its region; else us-east-1"),
+        Option(name="endpoint", read=read_address, meaning="where it is, if not at Amazon's"),
+        Option(name="access_key", read=read_credential, secret=True, shown=None, meaning="who signs"),
+        Option(name="secret_key", read=read_credential, secret=True, shown=None, meaning="by which it signs"),
+        Option(name="prefix", read=read_prefix, meaning="what keys begin with in the bucket"),
+        Option(
+            name="addressing",
+            read=read_choice("host", "path"),
+            meaning="where the bucket's name stands; else host at Amazon's, path elsewhere",
+        ),
+        Option(
+            name="single_use",
+            read=read_boolean,
+            meaning="an address takes one upload, sent with If-None-Match: *; else false",
+        ),
+    ),
     "coingecko": (
         Option(
             name="key",

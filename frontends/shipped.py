@@ -9,6 +9,7 @@ import msgspec
 from ..ports.bank import Bank
 from ..ports.chain import ChainWatcher
 from ..ports.deposits import DepositWatcher
+from ..ports.files import FileStore
 from ..ports.kyc import KycVerifier
 from ..ports.payouts import UsdtSender
 from ..ports.rates import RateSource
@@ -28,6 +29,26 @@ class Shipped(msgspec.Struct, frozen=True, kw_only=True):
     operators see."""
     extra: str = "http"
     """Of this distribution: what to install where its library is missing."""
+
+
+def _s3(own: "ProviderSettings", tools: FileTools) -> FileStore:
+    from ..adapters.files.s3 import S3Files
+    from ..adapters.files.sigv4 import Credentials
+
+    addressing = own.get("addressing")
+    return S3Files(
+        bucket=own.need("bucket"),
+        credentials=Credentials(
+            access_key=own.need("access_key"),
+            secret_key=own.need("secret_key"),
+            region=own.get("region", "us-east-1"),
+        ),
+        clock=tools.clock,
+        endpoint=own.get("endpoint"),
+        by_path=None if addressing is None else addressing == "path",
+        prefix=own.get("prefix", ""),
+        single_use=own.get("single_use", False),
+    )
 
 
 def _coingecko(own: "ProviderSettings", _: FileTools) -> RateSource:
@@ -145,7 +166,7 @@ SHIPPED: Mapping[str, Mapping[str, Shipped]] = {
     "deposits": {"tron": Shipped(make=_nodes_deposits, extra="chains")},
     "payouts": {"tron": Shipped(make=_tron_payouts, extra="chains")},
     "notifier": {},
-    "files": {},
+    "files": {"s3": Shipped(make=_s3)},
     "storage": {},
     "alarms": {name: Shipped(make=make, extra=extra) for name, (make, extra) in ALARM_MAKERS.items()},
 }

@@ -54,6 +54,7 @@ from .faults import Stale as Stale
 from .faults import Unavailable as Unavailable
 from .files import ElsewhereFiles as ElsewhereFiles
 from .files import FileStore as FileStore
+from .files import HeadedUploads as HeadedUploads
 from .files import StoredFile as StoredFile
 from .jobs import Job as Job
 from .kyc import Check as Check

@@ -53,6 +53,16 @@ class ElsewhereFiles(FileStore, Protocol):
         ...
 
 
+@runtime_checkable
+class HeadedUploads(FileStore, Protocol):
+    """A store whose addresses may be taken with a further header only. Stores that need none are not asked."""
+
+    @property
+    def upload_headers(self) -> Mapping[str, str]:
+        """What a PUT has to send beside `Content-Type`: `{"If-None-Match": "*"}`; empty: nothing."""
+        ...
+
+
 class UploadFault(Fault):
     """An upload that is not taken; `reason` says which of the store's conditions it breaks."""
 

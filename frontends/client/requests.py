@@ -34,6 +34,8 @@ class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     query: Mapping[str, str] = {}
     body: bytes | None = None
     content_type: str = JSON
+    more_headers: Mapping[str, str] = {}
+    """Beside those that every request has."""
     key: str | None = None
     """The Idempotency-Key; None where the call takes none."""
     own_key: bool = False
@@ -54,7 +56,7 @@ class Request(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     @property
     def headers(self) -> dict[str, str]:
         """All but the key pair."""
-        headers = {}
+        headers = dict(self.more_headers)
         if self.body is not None:
             headers["Content-Type"] = self.content_type
         if self.key is not None:

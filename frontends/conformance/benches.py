@@ -298,7 +298,8 @@ class FilesBench(ProviderBench):
     """Of an address' query: what says nothing of the permission, so that it may be anything."""
 
     async def put(self, address: str, content_type: str, content: bytes) -> bool:
-        """A browser PUTs this to the address, as the hosted page does: with this header alone. Whether it was taken."""
+        """A browser PUTs this to the address, as the hosted page does: with this header, and with those of the store's
+        `upload_headers`, where it has such. Whether it was taken."""
         return await uploads.put(self.files, address, content_type, content)
 
     async def break_off(self, address: str, content_type: str, content: bytes) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from urllib.parse import parse_qsl, urlsplit
 
 from ...ports.faults import Refused
-from ...ports.files import FileStore, StoredFile, UploadFault, UploadReceiver
+from ...ports.files import FileStore, HeadedUploads, StoredFile, UploadFault, UploadReceiver
 
 IMAGES: Mapping[str, bytes] = {"selfie": b"\xff\xd8\xff a face", "document": b"\x89PNG\r\n\x1a\n a page"}
 """What a KycBench names by itself."""
@@ -45,12 +45,21 @@ class _GoneError(Exception):
     """The browser's connection ended."""
 
 
-async def put(files: FileStore, address: str, content_type: str, content: bytes, *, breaks_off: bool = False) -> bool:
+async def put(
+    files: FileStore,
+    address: str,
+    content_type: str,
+    content: bytes,
+    *,
+    breaks_off: bool = False,
+) -> bool:
     """PUT this to a granted address as a browser does: to the store's own server, or to it through our front end.
     Whether it was taken; what `breaks_off` in the middle is not."""
     sent = content[: len(content) // 2] if breaks_off else content
     if not isinstance(files, UploadReceiver):
-        return await asyncio.to_thread(_put_elsewhere, address, content_type, sent, len(content))
+        headers = {"Content-Type": content_type, "Content-Length": str(len(content))}
+        headers |= files.upload_headers if isinstance(files, HeadedUploads) else {}
+        return await asyncio.to_thread(_put_elsewhere, address, headers, sent, len(content))
 
     async def parts() -> AsyncIterator[bytes]:
         for start in range(0, len(sent), 65_536):
@@ -68,14 +77,14 @@ async def put(files: FileStore, address: str, content_type: str, content: bytes,
     return True
 
 
-def _put_elsewhere(address: str, content_type: str, sent: bytes, length: int) -> bool:
+def _put_elsewhere(address: str, headers: Mapping[str, str], sent: bytes, length: int) -> bool:
     told = urlsplit(address)
     connect = http.client.HTTPSConnection if told.scheme == "https" else http.client.HTTPConnection
     connection = connect(told.netloc, timeout=10)
     try:
         connection.putrequest("PUT", f"{told.path}?{told.query}")
-        connection.putheader("Content-Type", content_type)
-        connection.putheader("Content-Length", str(length))
+        for name, value in headers.items():
+            connection.putheader(name, value)
         connection.endheaders(sent)
         if len(sent) < length:
             return False

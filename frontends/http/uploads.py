@@ -26,7 +26,7 @@ _CORS: Mapping[str, str] = {"Access-Control-Allow-Origin": "*", "Cache-Control":
 _PREFLIGHT: Mapping[str, str] = {
     **_CORS,
     "Access-Control-Allow-Methods": "PUT",
-    "Access-Control-Allow-Headers": "content-type",
+    "Access-Control-Allow-Headers": "content-type, if-none-match",
     "Access-Control-Max-Age": "600",
 }
 PER_ADDRESS = 4

@@ -27,6 +27,7 @@ from cambist.frontends.client import (
     TransferStatus,
     WithdrawalStatus,
 )
+from cambist.frontends.client.kyc import Kyc, UploadGrant
 from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
 from tests.client.conftest import Merchant, every, now
@@ -210,6 +211,14 @@ async def test_documents_from_check_to_verified(merchant: Merchant) -> None:
     sandbox.clock.advance(seconds=10)
     verified = await now(client.kyc.check(RUSSIAN))
     assert (verified.status, bool(verified.account_number)) == (KycStatus.VERIFIED, True)
+
+
+def test_a_document_goes_to_a_bucket_as_well() -> None:
+    """Which answers with nothing, and may want a header (docs/providers/s3.md "Once")."""
+    grant = UploadGrant(upload_url="https://bucket.example/key?signed", file_key="key")
+    request = Kyc.upload.request(grant, JPEG, "image/jpeg")
+    assert request.headers["If-None-Match"] == "*"
+    assert request.read(b"").status == "uploaded"
 
 
 async def test_terminals_and_delivery_proofs(merchant: Merchant) -> None:

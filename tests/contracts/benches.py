@@ -14,6 +14,8 @@ from cambist.adapters.chain.simulator import SimulatedChain
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.deposits.simulator import SimulatedDeposits
 from cambist.adapters.files.local import LocalFiles
+from cambist.adapters.files.s3 import S3Files
+from cambist.adapters.files.sigv4 import Credentials
 from cambist.adapters.ids import SeededIds
 from cambist.adapters.kyc.simulator import SimulatedVerifier
 from cambist.adapters.notifier.http import HttpNotifier
@@ -52,6 +54,7 @@ from cambist.ports.notes import ProviderNote
 from cambist.ports.payouts import SignedTransfer
 from cambist.ports.remittances import RemittanceRequest, RemittanceState
 from tests.contracts import bank_kit, payouts_kit
+from tests.fake_s3 import ACCESS, BUCKET, REGION, SECRET, FakeS3
 from tests.receivers import Receiver
 
 _TURNS = 4
@@ -346,6 +349,27 @@ class LocalFilesBench(FilesBench):
     async def be_away(self) -> None:
         self.folder.rename(self.folder.with_suffix(".elsewhere"))
         self.folder.touch()
+
+
+class S3Bench(FilesBench):
+    """Files in a bucket, which browsers fill themselves."""
+
+    def __init__(self, bucket: FakeS3, clock: VirtualClock, *, single_use: bool) -> None:
+        self.clock = self.virtual = clock
+        self.provider = bucket
+        self.keeps_the_first = single_use
+        self.secrets = (SECRET,)
+        self.store = self.files = S3Files(
+            bucket=BUCKET,
+            credentials=Credentials(access_key=ACCESS, secret_key=SECRET, region=REGION),
+            clock=clock,
+            endpoint=bucket.url,
+            prefix="kyc/",
+            single_use=single_use,
+        )
+
+    async def pass_time(self, span: timedelta) -> None:
+        await self.virtual.advance(span.total_seconds())
 
 
 class PostedBench(NotifierBench):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cambist.adapters.clock import SystemClock
+from cambist.adapters.clock import SystemClock, VirtualClock
 from cambist.adapters.notifier.http import HttpNotifier
 from cambist.frontends.conformance import chain as of_chains
 from cambist.frontends.conformance import charges as of_charges
@@ -32,6 +32,7 @@ from cambist.ports.receipts import ReceiptNeed
 from tests.contracts.benches import (
     LocalFilesBench,
     PostedBench,
+    S3Bench,
     SearchingBench,
     SimulatedBench,
     SimulatedChainBench,
@@ -39,6 +40,7 @@ from tests.contracts.benches import (
     SimulatedPayoutsBench,
     VerifierBench,
 )
+from tests.fake_s3 import FakeS3
 from tests.receivers import Receiver
 
 
@@ -167,6 +169,23 @@ class TestLocalFiles:
     @pytest.fixture
     def files_bench(self, tmp_path: Path) -> FilesBench:
         return LocalFilesBench(tmp_path / "uploads")
+
+    class TestFiles(of_files.TestFiles): ...
+
+    class TestAddresses(of_files.TestAddresses): ...
+
+    class TestFailures(of_files.TestFailures): ...
+
+
+@pytest.mark.parametrize("files_bench", [False, True], ids=["s3", "s3 of single use"], indirect=True)
+class TestS3Files:
+    @pytest.fixture
+    async def files_bench(self, request: pytest.FixtureRequest) -> AsyncIterator[FilesBench]:
+        clock = VirtualClock()
+        async with FakeS3(clock) as bucket:
+            bench = S3Bench(bucket, clock, single_use=request.param)
+            yield bench
+            await bench.store.close()
 
     class TestFiles(of_files.TestFiles): ...
 

@@ -5,6 +5,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
+from typing import ClassVar
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -71,6 +73,24 @@ async def test_our_front_end_takes_no_upload_and_the_page_may_send_to_the_bucket
     assert (await kyc.house.http.put(f"/uploads/{'0' * 64}?sig=x", content=JPEG)).status_code == 404
     page = await kyc.house.http.get((await kyc.check())["kyc_url"])
     assert "connect-src 'self' https://bucket.example;" in page.headers["Content-Security-Policy"]
+
+
+async def test_the_page_sends_what_the_store_s_addresses_want(kyc: KycHouse, bucket: Bucket, tmp_path: Path) -> None:
+    async def place(house: KycHouse) -> dict[str, str]:
+        session = parse_qs(urlsplit((await house.check())["kyc_url"]).query)["session"][0]
+        body = {"session": session, "content_type": "image/jpeg"}
+        answer = await house.house.http.post("/kyc/upload-url", json=body)
+        headers: dict[str, str] = answer.json()["upload_headers"]
+        return headers
+
+    assert await place(kyc) == {}
+
+    class Headed(Bucket):
+        upload_headers: ClassVar = {"If-None-Match": "*"}
+
+    (tmp_path / "headed").mkdir()
+    async with open_kyc_house(tmp_path / "headed", adapters=Adapters(files=Headed())) as headed:
+        assert await place(headed) == {"If-None-Match": "*"}
 
 
 async def test_a_store_that_fails_or_hangs_is_away_for_now(kyc: KycHouse, bucket: Bucket) -> None:

@@ -24,11 +24,12 @@
     return answer.json();
   };
 
-  const put = (address, file, progress) =>
+  const put = (address, headers, file, progress) =>
     new Promise((done, fail) => {
       const request = new XMLHttpRequest();
       request.open("PUT", address);
       request.setRequestHeader("Content-Type", file.type);
+      for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
       request.upload.addEventListener("progress", (event) => {
         if (event.lengthComputable) progress.value = Math.round((100 * event.loaded) / event.total);
       });
@@ -46,7 +47,7 @@
     const progress = input.closest(".field").querySelector("progress");
     progress.hidden = false;
     const place = await ask(page.dataset.upload, { content_type: file.type });
-    await put(place.upload_url, file, progress);
+    await put(place.upload_url, place.upload_headers, file, progress);
     progress.value = 100;
     kept.set(file, place.file_key);
     return place.file_key;

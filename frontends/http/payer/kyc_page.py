@@ -22,7 +22,7 @@ from ....core.usecases.payer import kyc_page
 from ....core.usecases.payer.kyc_page import KycView
 from ....ports.bundle import Ports
 from ....ports.faults import Fault
-from ....ports.files import ElsewhereFiles
+from ....ports.files import ElsewhereFiles, HeadedUploads
 from ..door.answers import answer
 from ..door.bodies import read_body
 from ..door.errors import on_error
@@ -91,7 +91,10 @@ def kyc_page_router(ports: Ports, limit: PageLimit | None = None) -> Router:
     async def upload_url(request: Asked) -> Response[bytes]:
         call = await _read(request, PageUpload)
         grant = _found(await kyc_page.grant(ports, call.session, call.content_type))
-        return _private(answer({"upload_url": grant.upload_url, "file_key": grant.file_key}).of_framework())
+        files = ports.files
+        headers = dict(files.upload_headers) if isinstance(files, HeadedUploads) else {}
+        place = {"upload_url": grant.upload_url, "file_key": grant.file_key, "upload_headers": headers}
+        return _private(answer(place).of_framework())
 
     @post("/register", status_code=200, include_in_schema=False)
     async def register(request: Asked) -> Response[bytes]:
