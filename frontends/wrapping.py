@@ -65,7 +65,7 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
     "chain": {"lookup": _R, "check": _R},
     "files": {"stat": _R, "remove": _R, "check": _R},
     "deposits": {"address": _R, "deposits": _R, "check": _R},
-    "kyc": {"register": _W, "find_check": _R, "check_state": _R, "hear": _R, "check": _R},
+    "kyc": {"register": _W, "find_check": _R, "search_check": _R, "check_state": _R, "hear": _R, "check": _R},
     "payouts": {"sign": _R, "broadcast": _W, "state": _R, "find": _R, "sent_since": _R, "check": _R},
     "rates": {"quote": _R, "check": _R},
     "alarms": {"tell": _W, "tell_merchant": _W, "check": _R},

@@ -110,6 +110,7 @@ from .remittances import RemittanceState as RemittanceState
 from .remittances import RemittanceStatus as RemittanceStatus
 from .searching import SearchesBindings as SearchesBindings
 from .searching import SearchesCharges as SearchesCharges
+from .searching import SearchesChecks as SearchesChecks
 from .searching import SearchesInvoices as SearchesInvoices
 from .searching import SearchesRefunds as SearchesRefunds
 from .searching import SearchesRemittances as SearchesRemittances

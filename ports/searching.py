@@ -1,14 +1,16 @@
-"""Banks that cannot be asked by the caller's own id, but list what came in a time, with amounts and metadata.
+"""Providers that cannot be asked by the caller's own id, but list what came in a time, with amounts and metadata.
 
-Each protocol stands in for one `find_…`: a bank that fills it is asked by `search_…` instead, and never by the other,
-which may raise NotSupported. It gets what was sent, and a moment before which nothing of this operation was sent, by
-our clock: ask from some minutes earlier on, since the provider's may be behind. All are reads.
+Each protocol stands in for one `find_…`: an adapter that fills it is asked by `search_…` instead, and never by the
+other, which may raise NotSupported. It gets what was sent, and a moment before which nothing of this operation was
+sent, by our clock: ask from some minutes earlier on, since the provider's may be behind. All are reads.
 """
 
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from .bank import Bank, Invoice, InvoiceRequest, RefundRequest, RefundState
+from .faults import Unavailable
+from .kyc import Check, CheckRequest, KycVerifier
 from .mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateBank
 from .remittances import RemittanceRequest, RemittanceState
 
@@ -58,6 +60,15 @@ class SearchesRemittances(Protocol):
         ...
 
 
+@runtime_checkable
+class SearchesChecks(Protocol):
+    """Instead of `KycVerifier.find_check`."""
+
+    async def search_check(self, request: CheckRequest, since: datetime) -> Check | None:
+        """The check that this request began, or None when the verifier never saw it. Raises: as `find_check`."""
+        ...
+
+
 async def find_invoice(bank: Bank, request: InvoiceRequest, since: datetime) -> Invoice | None:
     """The invoice of a request, whichever way the bank finds it."""
     if isinstance(bank, SearchesInvoices):
@@ -77,3 +88,15 @@ async def find_binding(bank: MandateBank, request: BindingRequest, since: dateti
     if isinstance(bank, SearchesBindings):
         return await bank.search_binding(request, since)
     return await bank.find_binding(request.operation)
+
+
+async def find_check(
+    verifier: KycVerifier, operation: str, request: CheckRequest | None, since: datetime
+) -> Check | None:
+    """The check of a request, whichever way the verifier finds it. Raises: as `KycVerifier.find_check`; Unavailable
+    where it would have to be searched for, and what was asked is not known any more (`request` is None)."""
+    if not isinstance(verifier, SearchesChecks):
+        return await verifier.find_check(operation)
+    if request is None:
+        raise Unavailable(f"{verifier.name} finds a check by its request alone, which is gone")
+    return await verifier.search_check(request, since)

@@ -1,23 +1,27 @@
-"""A bank that searches for what it was sent, asked by operation as the suites do it, and searched as the house does it
-(ports/searching.py)."""
+"""An adapter that searches for what it was sent, asked by operation as the suites do it, and searched as the house
+does it (ports/searching.py)."""
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from ...ports.bank import Bank, InvoiceRequest, RefundRequest
+from ...ports.bank import InvoiceRequest, RefundRequest
+from ...ports.kyc import CheckRequest
 from ...ports.mandates import BindingRequest, ChargeRequest
 from ...ports.remittances import RemittanceRequest
 from ...ports.searching import (
     SearchesBindings,
     SearchesCharges,
+    SearchesChecks,
     SearchesInvoices,
     SearchesRefunds,
     SearchesRemittances,
 )
 from ..wrapping import Call, wrapped
+
+A = TypeVar("A")
 
 
 class _Way(msgspec.Struct, frozen=True):
@@ -61,6 +65,12 @@ _WAYS = {
             operation=operation, reference="no-such-reference", token=operation, amount_kopecks=1, purpose="Coffee club"
         ),
     ),
+    "find_check": _Way(
+        SearchesChecks,
+        "register",
+        "search_check",
+        lambda operation, _: CheckRequest(operation=operation, phone="+79990000001", redirect=False),
+    ),
     "find_remittance": _Way(
         SearchesRemittances,
         "remit",
@@ -76,9 +86,9 @@ Sent = dict[tuple[str, str], tuple[Any, datetime]]
 """What was sent and when first, by how it is found and its operation."""
 
 
-def searched(bank: Bank, now: Callable[[], datetime], sent: Sent) -> Bank:
-    """The bank, which is given its own requests and when they were first sent wherever it searches; `sent` keeps them.
-    One that finds by the operation id is returned as it is."""
+def searched(bank: A, now: Callable[[], datetime], sent: Sent) -> A:
+    """The bank or verifier, which is given its own requests and when they were first sent wherever it searches; `sent`
+    keeps them. One that finds by the operation id is returned as it is."""
     ways = {find: way for find, way in _WAYS.items() if isinstance(bank, way.protocol)}
     if not ways:
         return bank

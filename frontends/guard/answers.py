@@ -30,6 +30,7 @@ from ...ports.remittances import RemittanceBank
 from ...ports.searching import (
     SearchesBindings,
     SearchesCharges,
+    SearchesChecks,
     SearchesInvoices,
     SearchesRefunds,
     SearchesRemittances,
@@ -55,7 +56,7 @@ _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
     "chain": (ChainWatcher, Checkable),
     "files": (FileStore, Checkable),
     "deposits": (DepositWatcher, Checkable),
-    "kyc": (KycVerifier, Notices, Checkable),
+    "kyc": (KycVerifier, SearchesChecks, Notices, Checkable),
     "payouts": (UsdtSender, FindingSender, ListingSender, Checkable),
     "rates": (RateSource, Checkable),
     "alarms": (Alarms, TellsMerchants, Checkable),

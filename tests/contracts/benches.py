@@ -48,7 +48,7 @@ from cambist.ports.bank import (
 )
 from cambist.ports.chain import Network, TokenMove, TransactionState
 from cambist.ports.faults import NotSupported
-from cambist.ports.kyc import CheckStatus, Verdict
+from cambist.ports.kyc import Check, CheckRequest, CheckStatus, Verdict
 from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateEvent, MandatePretence
 from cambist.ports.notes import ProviderNote
 from cambist.ports.payouts import SignedTransfer
@@ -236,6 +236,36 @@ class VerifierBench(KycBench):
 
     async def be_away(self) -> None:
         self.simulated.away = True
+
+
+class SearchingVerifier(SimulatedVerifier):
+    """Knows nothing by the caller's ids, and finds what it is told all of."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.asked: dict[str, CheckRequest] = {}
+
+    async def register(self, request: CheckRequest) -> Check:
+        self.asked[request.operation] = request
+        return await super().register(request)
+
+    async def find_check(self, operation: str) -> Check | None:
+        raise AssertionError(f"{operation} cannot be found by its id")
+
+    async def search_check(self, request: CheckRequest, since: datetime) -> Check | None:
+        assert since.utcoffset() is not None
+        found = await super().find_check(request.operation)
+        return found if self.asked.get(request.operation) == request else None
+
+
+class SearchingVerifierBench(VerifierBench):
+    """A simulated verifier that has to search (ports/searching.py)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        clock = VirtualClock()
+        self.simulated = SearchingVerifier("kyc", MemoryStorage(clock), clock, script=self.script)
+        self.verifier = self.simulated
 
 
 class SimulatedChainBench(ChainBench):

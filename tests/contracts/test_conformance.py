@@ -34,6 +34,7 @@ from tests.contracts.benches import (
     PostedBench,
     S3Bench,
     SearchingBench,
+    SearchingVerifierBench,
     SimulatedBench,
     SimulatedChainBench,
     SimulatedDepositsBench,
@@ -163,6 +164,16 @@ class TestSimulatedVerifier:
     class TestFailures(of_verifiers.TestFailures): ...
 
     class TestOfItself(of_verifiers.TestWhatItSays): ...
+
+
+class TestVerifierThatSearches:
+    @pytest.fixture
+    def kyc_bench(self) -> KycBench:
+        return SearchingVerifierBench()
+
+    class TestChecks(of_verifiers.TestChecks): ...
+
+    class TestFailures(of_verifiers.TestFailures): ...
 
 
 class TestLocalFiles:

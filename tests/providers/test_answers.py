@@ -98,6 +98,7 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("deposits", "deposits"): [DEPOSIT, DEPOSIT],
     ("kyc", "register"): CHECK,
     ("kyc", "find_check"): CHECK,
+    ("kyc", "search_check"): CHECK,
     ("kyc", "check_state"): CHECK,
     ("kyc", "hear"): Heard(notices=(CheckNotice(operation="kyc_1"),), status=204),
     ("payouts", "sign"): SIGNED,

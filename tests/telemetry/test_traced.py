@@ -28,6 +28,7 @@ from cambist.ports.remittances import RemittanceBank, RemittanceSimulator
 from cambist.ports.searching import (
     SearchesBindings,
     SearchesCharges,
+    SearchesChecks,
     SearchesInvoices,
     SearchesRefunds,
     SearchesRemittances,
@@ -109,7 +110,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
     ),
     "chain": (ChainWatcher, ChainSimulator),
     "deposits": (DepositWatcher, DepositSimulator),
-    "kyc": (KycVerifier, VerifierSimulator, Notices),
+    "kyc": (KycVerifier, SearchesChecks, VerifierSimulator, Notices),
     "payouts": (UsdtSender, FindingSender, ListingSender, SenderSimulator),
     "files": (FileStore, UploadReceiver, ElsewhereFiles),
     "rates": (RateSource, RateSimulator),

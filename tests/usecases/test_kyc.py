@@ -5,6 +5,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -23,7 +24,7 @@ from cambist.core.usecases.kyc.clients import ClientSimulation, set_blocked, sho
 from cambist.core.usecases.kyc.gate import present_client
 from cambist.core.usecases.kyc.links import hosted_url, open_link
 from cambist.core.usecases.kyc.register import register
-from cambist.core.usecases.kyc.results import FOLLOW, on_notice
+from cambist.core.usecases.kyc.results import FOLLOW, look, on_notice
 from cambist.core.usecases.kyc.uploads import Grant
 from cambist.core.usecases.notice_intake import HEAR
 from cambist.core.usecases.operators.action_items import REVOKED_FOR, read_action_items
@@ -32,6 +33,7 @@ from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus
 from cambist.ports.notes import ProviderNote
+from cambist.ports.searching import find_check
 from tests.crash_points import CrashingStorage, CrashingUnit, CrashPoint, Killed, fused
 from tests.kyc_kit import FORM, OTHER, PHONE, KycHouse, apply, code, open_kyc_house
 from tests.refund_house import RefundHouse
@@ -112,6 +114,35 @@ async def test_a_repeat_after_a_lost_answer_asks_for_the_same_check(kyc: KycHous
     assert (await kyc.register(body)).json() == {"status": "processing"}
     assert await kyc.begun() == 1
     assert (await kyc.client()).checks == 1
+
+
+class Searching:
+    """A verifier that finds what it is told all of."""
+
+    name = "searching"
+
+    def __init__(self) -> None:
+        self.searched: list[tuple[CheckRequest, datetime]] = []
+
+    async def search_check(self, request: CheckRequest, since: datetime) -> Check | None:
+        self.searched.append((request, since))
+        return Check(reference="applicant-7", status=CheckStatus.PROCESSING)
+
+
+async def test_a_verifier_that_searches_is_told_what_it_was_asked_and_since_when(kyc: KycHouse) -> None:
+    begun, stub = kyc.house.clock.now(), Searching()
+    kyc.twist("register", Ending.UNKNOWN_DONE)
+    body = await kyc.documents()
+    assert (await kyc.register(body)).status_code == 502
+    await kyc.house.clock.advance(5)
+    verifier: Any = stub
+    client = await look(msgspec.structs.replace(kyc.ports, kyc=verifier), await kyc.client())
+    assert (client.kyc, client.check_reference) == (KycStatus.PROCESSING, "applicant-7")
+    [(request, since)] = stub.searched
+    assert (request.operation, request.phone, since) == (operation_of(client), body["phone"], begun)
+    assert {document.key for document in request.documents} == {body["selfie_key"], body["document_key"]}
+    with pytest.raises(Unavailable, match="which is gone"):
+        await find_check(verifier, request.operation, None, since)
 
 
 async def test_the_redirect_s_link_is_found_again(kyc: KycHouse) -> None:

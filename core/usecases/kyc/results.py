@@ -10,6 +10,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.faults import NotSupported, Refused
 from ....ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus, KycVerifier
+from ....ports.searching import find_check
 from ....ports.storage import Unit
 from ...domain.days import iso
 from ...domain.kyc.clients import IN_PROGRESS, Client, DocumentState, KycStatus, operation_of, read_operation
@@ -107,10 +108,14 @@ class Checks(Followed[Client, Check | Refused, KycVerifier]):
     def at_provider(self, ports: Ports, _subject: Client, /) -> AbstractAsyncContextManager[KycVerifier]:
         return nullcontext(ports.kyc)
 
-    async def find(self, _ports: Ports, provider: KycVerifier, subject: Client, /) -> Check | None:
+    async def find(self, ports: Ports, provider: KycVerifier, subject: Client, /) -> Check | None:
         if subject.check_reference is not None:
             return await provider.check_state(subject.check_reference)
-        return await provider.find_check(operation_of(subject)) if subject.kyc is KycStatus.REGISTERING else None
+        if subject.kyc is not KycStatus.REGISTERING:
+            return None
+        request = None if subject.request is None else _open_request(ports, subject)
+        # When this check was begun is not kept; it cannot have been before the client was known.
+        return await find_check(provider, operation_of(subject), request, subject.created_at)
 
     def may_send(self, _ports: Ports, subject: Client, /) -> bool:
         return subject.request is not None
