@@ -66,6 +66,7 @@ from .kyc import DocumentState as DocumentState
 from .kyc import KycVerifier as KycVerifier
 from .kyc import NoAnswer as NoAnswer
 from .kyc import Purpose as Purpose
+from .kyc import SandboxVerifier as SandboxVerifier
 from .mandates import Binding as Binding
 from .mandates import BindingRequest as BindingRequest
 from .mandates import ChargeRequest as ChargeRequest

@@ -132,9 +132,11 @@ class KycHouse:
 
 
 @asynccontextmanager
-async def open_kyc_house(folder: Path, *, adapters: Adapters | None = None, **settings: str) -> AsyncIterator[KycHouse]:
+async def open_kyc_house(
+    folder: Path, *, adapters: Adapters | None = None, database_url: str = "memory://", **settings: str
+) -> AsyncIterator[KycHouse]:
     """`settings` are the account's."""
-    async with open_test_house(data_dir=folder, adapters=adapters) as house:
+    async with open_test_house(data_dir=folder, adapters=adapters, database_url=database_url) as house:
         opened = KycHouse(house)
         await opened.set(**{"kyc": "required", **settings})
         yield opened

@@ -298,6 +298,8 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Suspense, "received_at", {"resolved_at": None}),
     (Suspense, "received_at", {"resolved_at": None, "account_id": "a"}),
     (Client, "id", {"phone_digest": b"x"}),
+    (Client, "created_at", {"blocked": True, "kyc": KycStatus.VERIFIED, "level": 0, "updated_at": AtLeast(START)}),
+    (ExchangeTransfer, "received_at", {"resolved_at": None, "reason": OneOf(SUSPENDED_FOR), **OWNER}),
     (Client, "-created_at", {"account_id": "a", "mode": Mode.TEST}),
     (Client, "-created_at", {"account_id": "a", "mode": Mode.TEST, "blocked": True}),
     (Client, "-created_at", {"account_id": "a", "mode": Mode.TEST, "blocked": False, "kyc": KycStatus.VERIFIED}),

@@ -4,10 +4,12 @@ import os
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, async_playwright, expect
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.patience import HANGS
 
@@ -40,3 +42,24 @@ async def browser() -> AsyncIterator[Browser]:
         expect.set_options(timeout=HANGS * 1000)
         yield opened
         await opened.close()
+
+
+class WatchedTab:
+    """A tab that notes every request that leaves the service at `base`, and everything the browser complains about."""
+
+    def __init__(self, page: Page, base: str) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        origin = urlsplit(base)[:2]
+
+        def asked(request: Any) -> None:
+            if urlsplit(request.url)[:2] != origin:
+                self.complaints.append(f"asked for {request.url}")
+
+        def said(message: Any) -> None:
+            if message.type in ("error", "warning"):
+                self.complaints.append(message.text)
+
+        page.on("request", asked)
+        page.on("console", said)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))

@@ -1,35 +1,18 @@
 """A client's tab on the hosted KYC page."""
 
 from typing import Any
-from urllib.parse import urlsplit
 
-from playwright.async_api import Page, expect
+from playwright.async_api import expect
 
 from cambist.frontends.http.payer.kyc_texts import KYC_TEXTS
+from tests.stories.browsers import WatchedTab
 
 PHONE = {"width": 360, "height": 740}
 TEXTS = KYC_TEXTS["en"]
 
 
-class Tab:
-    """A client's tab. It notes every request that leaves the service, and everything the browser complains about."""
-
-    def __init__(self, page: Page, base: str) -> None:
-        self.page = page
-        self.complaints: list[str] = []
-        origin = urlsplit(base)[:2]
-
-        def asked(request: Any) -> None:
-            if urlsplit(request.url)[:2] != origin:
-                self.complaints.append(f"asked for {request.url}")
-
-        def said(message: Any) -> None:
-            if message.type in ("error", "warning"):
-                self.complaints.append(message.text)
-
-        page.on("request", asked)
-        page.on("console", said)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+class Tab(WatchedTab):
+    """A client's tab."""
 
     async def shows(self, face: str, texts: Any = TEXTS) -> None:
         heading = self.page.get_by_role("heading", level=1)

@@ -2,18 +2,18 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, Route, expect
+from playwright.async_api import Browser, Route, expect
 
 from cambist.core.usecases.accounts import accounts, shops
 from cambist.frontends.http.server import Running, running
 from cambist.frontends.settings import Settings
 from tests.patience import HANGS
+from tests.stories.browsers import WatchedTab
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -63,25 +63,8 @@ async def shop() -> AsyncIterator[Shop]:
         yield opened
 
 
-class Tab:
-    """A payer's tab. It notes every request that leaves the service, and everything the browser complains about."""
-
-    def __init__(self, page: Page, base: str) -> None:
-        self.page = page
-        self.complaints: list[str] = []
-        origin = urlsplit(base)[:2]
-
-        def asked(request: Any) -> None:
-            if urlsplit(request.url)[:2] != origin:
-                self.complaints.append(f"asked for {request.url}")
-
-        def said(message: Any) -> None:
-            if message.type in ("error", "warning"):
-                self.complaints.append(message.text)
-
-        page.on("request", asked)
-        page.on("console", said)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+class Tab(WatchedTab):
+    """A payer's tab."""
 
     async def shows(self, text: str) -> None:
         await expect(self.page.get_by_role("heading", level=1)).to_have_text(text)

@@ -22,11 +22,24 @@ from cambist.ports.jobs import Job
 from cambist.ports.kyc import CheckNotice, CheckStatus
 from tests.exchange_house import ExchangeHouse, open_exchange_house
 from tests.kyc_kit import FORM, OTHER, PHONE, KycHouse, open_kyc_house
+from tests.servers import house_url
 
 
 @pytest.fixture
 async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
     async with open_kyc_house(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return house_url(request, request.param, tmp_path)
+
+
+@pytest.fixture
+async def anywhere(url: str, tmp_path: Path) -> AsyncIterator[KycHouse]:
+    """The same on each database."""
+    async with open_kyc_house(tmp_path, database_url=url) as opened:
         yield opened
 
 
@@ -49,7 +62,8 @@ async def rows(kyc: KycHouse, *kinds: type[Any]) -> str:
     return " ".join(str(msgspec.structs.asdict(each)) for each in found)
 
 
-async def test_all_that_is_kept_of_the_person_here_goes_and_the_audit_log_tells(kyc: KycHouse) -> None:
+async def test_all_that_is_kept_of_the_person_here_goes_and_the_audit_log_tells(anywhere: KycHouse) -> None:
+    kyc = anywhere
     body = await kyc.documents()
     await kyc.register(body)
     await kyc.decide(CheckStatus.FAILED)

@@ -22,7 +22,7 @@ SHA256 = "HMAC_SHA256_HEX"
 LEVEL = "basic-kyc-level"
 LEVELS = (
     Level(LEVEL),
-    Level("with-address", ("IDENTITY", "SELFIE", "PROOF_OF_RESIDENCE")),
+    Level("with address & more", ("IDENTITY", "SELFIE", "PROOF_OF_RESIDENCE")),
     Level("basic-kyb-level", (), "company"),
 )
 

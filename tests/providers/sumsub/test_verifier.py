@@ -65,7 +65,7 @@ def test_of_a_complaint_only_what_is_no_person_s_is_told() -> None:
 
 
 async def test_documents_are_handed_in_by_their_types_and_country_and_then_reviewed() -> None:
-    async with open_bench(level="with-address", country="KAZ", document="ID_CARD") as bench:
+    async with open_bench(level="with address & more", country="KAZ", document="ID_CARD") as bench:
         begun = await bench.verifier.register(bench.request(documents=(*bench.documents, ADDRESS)))
         applicant = bench.fake.world.named(OPERATION)
         assert begun.status is S.PROCESSING
