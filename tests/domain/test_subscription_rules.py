@@ -13,7 +13,7 @@ from cambist.core.domain.accounts.terminals import TerminalKind
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import BindingCharge
-from cambist.core.domain.subscriptions.moves import repriced
+from cambist.core.domain.subscriptions.moves import binding_begun, repriced
 from cambist.core.domain.subscriptions.orders import (
     RULES,
     SubscriptionCase,
@@ -23,6 +23,7 @@ from cambist.core.domain.subscriptions.orders import (
 )
 from cambist.core.domain.subscriptions.patches import PATCH_RULES, PatchCase, Prices, SubscriptionPatch, judge_patch
 from cambist.core.domain.subscriptions.periods import COUNT_HIGHEST, Interval
+from cambist.core.domain.subscriptions.subscriptions import Binding
 from tests.domain.subscription_kit import (
     BOUND_AT,
     METHOD_ID,
@@ -203,7 +204,8 @@ class TestNew:
         assert self.new(calendar).scheme is Scheme.CALENDAR
 
 
-PRESENT = subscription(cap_window=Rub(300_00))
+BINDING = Binding(operation="sub_1:1", requested_at=BOUND_AT)
+PRESENT = subscription(cap_window=Rub(300_00), consent=Rub(150_00))
 
 
 def patched(patch: dict[str, Any], **more: Any) -> PatchCase:
@@ -218,8 +220,10 @@ PATCH_ROWS = [
     ("shape", {"amount_rub": "x"}, INVALID),
     ("subscription is found", None, (404, "SUBSCRIPTION_NOT_FOUND")),
     ("state", S.PAUSED, (409, "INVALID_STATE")),
-    ("above zero", {"cap_window_rub": "0"}, AMOUNT),
-    ("within cap", {"amount_rub": "100.01"}, AMOUNT),
+    ("window cap", {"cap_window_rub": "1"}, INVALID),
+    ("above zero", {"cap_amount_rub": "0"}, AMOUNT),
+    ("within cap", {"amount_rub": "160", "cap_amount_rub": "155"}, AMOUNT),
+    ("within consent", {"cap_amount_rub": "150.01"}, AMOUNT),
 ]
 
 
@@ -231,12 +235,12 @@ class TestPatch:
     def test_who_breaks_a_rule_and_all_after_it_is_refused_by_it(self, first: int) -> None:
         """The fields that break a rule are those of its row and of the rows after it; the earlier win."""
         wish: dict[str, Any] = {}
-        present = PRESENT
+        present = msgspec.structs.replace(PRESENT, cap_window=None)
         for _, spoil, _ in reversed(PATCH_ROWS[first:]):
             if isinstance(spoil, dict):
                 wish |= spoil
             elif spoil is not None:
-                present = subscription(S.PAUSED)
+                present = msgspec.structs.replace(present, status=S.PAUSED)
         missing = PATCH_ROWS[first][1] is None
         case = patched(wish, subscription=None if missing else present)
         assert patch_answer(case) == PATCH_ROWS[first][2]
@@ -246,7 +250,13 @@ class TestPatch:
         [
             ({}, INVALID),
             ({"amount_rub": None, "cap_amount_rub": None}, INVALID),
-            ({"amount_rub": "50"}, Prices(amount=Rub(50_00), cap_amount=Rub(100_00), cap_window=Rub(300_00))),
+            ({"amount_rub": "50"}, Prices(amount=Rub(50_00), cap_amount=Rub(50_00), cap_window=Rub(300_00))),
+            (
+                {"amount_rub": "50", "cap_amount_rub": "70"},
+                Prices(amount=Rub(50_00), cap_amount=Rub(70_00), cap_window=Rub(300_00)),
+            ),
+            ({"cap_amount_rub": "150.01"}, AMOUNT),
+            ({"amount_rub": "151", "cap_amount_rub": "151"}, AMOUNT),
             ({"cap_amount_rub": "150"}, Prices(amount=Rub(100_00), cap_amount=Rub(150_00), cap_window=Rub(300_00))),
             ({"cap_window_rub": None}, Prices(amount=Rub(100_00), cap_amount=Rub(100_00), cap_window=None)),
             ({"cap_window_rub": "7"}, Prices(amount=Rub(100_00), cap_amount=Rub(100_00), cap_window=Rub(7_00))),
@@ -267,6 +277,30 @@ class TestPatch:
         """At least one of three (docs/subscriptions.md "Changing and ending"); null removes the window cap; what
         results is compared."""
         assert patch_answer(patched(patch)) == wanted
+
+    @pytest.mark.parametrize(
+        ("changes", "bound"),
+        [
+            ({"consent": Rub(90_00)}, Rub(90_00)),
+            ({"status": S.PENDING_BINDING}, None),
+            ({"status": S.PENDING_BINDING, "binding": BINDING}, Rub(100_00)),
+            ({"status": S.PENDING_BINDING, "binding": BINDING, "consent": Rub(90_00)}, Rub(90_00)),
+            ({}, Rub(100_00)),
+        ],
+        ids=["kept", "not shown yet", "shown and not kept", "shown", "active and not kept"],
+    )
+    def test_what_was_shown_to_the_payer_bounds_the_amounts(self, changes: dict[str, Any], bound: Rub | None) -> None:
+        assert msgspec.structs.replace(subscription(), **changes).price_bound == bound
+
+    def test_the_first_binding_keeps_what_it_shows_and_no_later_one_does(self) -> None:
+        """A cap above the amount is nothing that the payer was shown."""
+        free = msgspec.structs.replace(
+            subscription(S.PENDING_BINDING), binding=None, amount=Rub(80_00), cap_amount=Rub(90_00)
+        )
+        begun = binding_begun(free, BINDING, BOUND_AT)
+        assert (begun.consent, begun.cap_amount) == (Rub(80_00), Rub(80_00))
+        lowered = msgspec.structs.replace(begun, amount=Rub(40_00), cap_amount=Rub(40_00))
+        assert binding_begun(lowered, BINDING, BOUND_AT).consent == Rub(80_00)
 
     @pytest.mark.parametrize("status", S)
     def test_only_active_and_pending_ones_are_changed(self, status: Any) -> None:

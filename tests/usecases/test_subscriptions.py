@@ -94,12 +94,26 @@ async def test_patch_changes_amounts_and_tells_nobody(house: TestHouse) -> None:
     made = await subscribed(house)
     refused = await patch(house, made["id"], {"amount_rub": "500.01"})
     assert refused.json()["error"]["code"] == "INVALID_AMOUNT"
-    changed = await patch(house, made["id"], {"amount_rub": "700", "cap_amount_rub": "900", "cap_window_rub": "1000"})
+    window = await patch(house, made["id"], {"cap_window_rub": "1000"})
+    assert (window.status_code, window.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
+    changed = await patch(house, made["id"], {"amount_rub": "700", "cap_amount_rub": "900"})
     assert changed.status_code == 200
     amounts = {name: changed.json().get(name) for name in ("amount_rub", "cap_amount_rub", "cap_window_rub")}
-    assert amounts == {"amount_rub": "700.00", "cap_amount_rub": "900.00", "cap_window_rub": "1000.00"}
+    assert amounts == {"amount_rub": "700.00", "cap_amount_rub": "900.00", "cap_window_rub": None}
     assert "cap_window_rub" not in (await patch(house, made["id"], {"cap_window_rub": None})).json()
     assert await statuses(house, made["id"]) == []
+
+
+async def test_no_patch_goes_above_what_the_payer_agreed_to(house: TestHouse) -> None:
+    """Terms above the consent need a new subscription (docs/subscriptions.md "Changing and ending")."""
+    made = await bound(house)
+    for above in ({"amount_rub": "500.01", "cap_amount_rub": "500.01"}, {"cap_amount_rub": "500.01"}):
+        refused = await patch(house, made["id"], above)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "INVALID_AMOUNT")
+    lowered = (await patch(house, made["id"], {"amount_rub": "100"})).json()
+    assert (lowered["amount_rub"], lowered["cap_amount_rub"]) == ("100.00", "100.00")
+    back = (await patch(house, made["id"], {"amount_rub": "500", "cap_amount_rub": "500"})).json()
+    assert (back["amount_rub"], back["cap_amount_rub"]) == ("500.00", "500.00")
 
 
 @pytest.mark.parametrize("outcome", ["paused", "cancelled"])

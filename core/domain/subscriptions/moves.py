@@ -50,8 +50,12 @@ def link_issued(subscription: Subscription, url: str, now: datetime) -> Subscrip
 
 
 def binding_begun(subscription: Subscription, binding: Binding, now: datetime) -> Subscription:
-    """The bank is about to be asked for a mandate: the payer opened the link, or the link is to come from the bank."""
-    return changed(subscription, now, binding=binding)
+    """The bank is about to be asked for a mandate: the payer opened the link, or the link is to come from the bank.
+    What is shown to the payer for the first time is what charges are bounded by ever after."""
+    if subscription.price_bound is not None:
+        return changed(subscription, now, binding=binding)
+    shown = subscription.amount
+    return changed(subscription, now, binding=binding, consent=shown, cap_amount=shown)
 
 
 def first_paid(subscription: Subscription, payment_id: str, now: datetime) -> Subscription:

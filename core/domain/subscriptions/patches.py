@@ -46,9 +46,15 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True):
 def _prices(case: PatchCase) -> Prices:
     patch, present = case.patch, case.found
     window = present.cap_window if patch.cap_window_rub is UNSET else patch.cap_window_rub
+    amount = present.amount if patch.amount_rub is None else Rub.parse(patch.amount_rub)
+    cap = present.cap_amount
+    if patch.cap_amount_rub is not None:
+        cap = Rub.parse(patch.cap_amount_rub)
+    elif patch.amount_rub is not None and Rub(0) < amount < cap:
+        cap = amount  # it follows the amount down, and never up
     return Prices(
-        amount=present.amount if patch.amount_rub is None else Rub.parse(patch.amount_rub),
-        cap_amount=present.cap_amount if patch.cap_amount_rub is None else Rub.parse(patch.cap_amount_rub),
+        amount=amount,
+        cap_amount=cap,
         cap_window=Rub.parse(window) if isinstance(window, str) else window,
     )
 
@@ -76,6 +82,11 @@ def _patch_state(case: PatchCase) -> None:
         raise Refusal("INVALID_STATE", f"The subscription is {case.found.status}; its amounts cannot be changed")
 
 
+def _patch_window(case: PatchCase) -> None:
+    if isinstance(case.patch.cap_window_rub, str) and case.found.cap_window is None:
+        raise Refusal("VALIDATION_ERROR", "cap_window_rub: this subscription has none, and none can be set")
+
+
 def _patch_above_zero(case: PatchCase) -> None:
     prices = _prices(case)
     for name, amount in (
@@ -93,6 +104,14 @@ def _patch_within_cap(case: PatchCase) -> None:
         raise Refusal("INVALID_AMOUNT", f"amount_rub {prices.amount} is above cap_amount_rub {prices.cap_amount}")
 
 
+def _patch_within_consent(case: PatchCase) -> None:
+    bound, prices = case.found.price_bound, _prices(case)
+    if bound is not None and prices.cap_amount > bound:
+        raise Refusal(
+            "INVALID_AMOUNT", f"The payer agreed to {bound}: for more make a new subscription, which the payer confirms"
+        )
+
+
 class PatchRule(msgspec.Struct, frozen=True):
     """One reason to refuse. `check` raises its Refusal; it may rely on the rules before it."""
 
@@ -104,8 +123,10 @@ PATCH_RULES = (
     PatchRule("shape", _patch_shape),
     PatchRule("subscription is found", _patch_finds),
     PatchRule("state", _patch_state),
+    PatchRule("window cap", _patch_window),
     PatchRule("above zero", _patch_above_zero),
     PatchRule("within cap", _patch_within_cap),
+    PatchRule("within consent", _patch_within_consent),
 )
 """The order in which PATCH is refused: the object and its state before the amounts."""
 
