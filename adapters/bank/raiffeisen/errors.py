@@ -37,6 +37,8 @@ _NOT_CONFIGURED: Mapping[str, str] = {
 }
 _WAITING = ("INSUFFICIENT_FUNDS", "LIMIT")
 """In the code of a payout that was not carried out: our own money or a receiver's day is at its end. It goes later."""
+_DENIED = ("ACCESS", "AUTH", "FORBIDDEN", "TOKEN")
+"""In the code of a 401 or 403 that is about the key itself. Payouts answer 403 to a wrong account, too."""
 _CODE = re.compile(r"[A-Z][A-Z0-9_.]{0,79}\Z")
 
 
@@ -90,12 +92,11 @@ def of_write(answer: Answer, code: str | None, *, payout: bool = False) -> Fault
 def _of_both(answer: Answer, code: str | None) -> Fault | None:
     if code is not None and code in _NOT_CONFIGURED:
         return NotConfigured(f"{answer.name}: {_NOT_CONFIGURED[code]}")
-    if code in _REASONS:
-        return None
-    if answer.status in (401, 403):
-        return NotConfigured(f"{answer.name}: the secret key is not taken")
     if answer.status == 429:
         return Unavailable(f"{answer.name}: too many requests", retry_after=answer.retry_after())
+    is_about_key = code is None or any(word in code for word in _DENIED)
+    if answer.status in (401, 403) and is_about_key:
+        return NotConfigured(f"{answer.name}: the secret key is not taken")
     return None
 
 
