@@ -165,7 +165,7 @@ class Raiffeisen(FakePeople):
         if body["qrType"] == "QRDynamic" and "amount" not in body:
             raise Rejected("ERROR.DYNAMIC_QR_WITHOUT_AMOUNT")
         amount = amount_in(body, "ERROR.INVALID_PAYMENT_AMOUNT") if "amount" in body else None
-        if "amount" in body and body.get("currency") != "RUB":
+        if body.get("currency", "RUB") != "RUB":
             raise Rejected("ERROR.INVALID_REQUEST")
         check_texts(body, additionalInfo=140, paymentDetails=185)
         expires = self._expiry(body)
