@@ -173,7 +173,7 @@ async def test_a_client_is_verified_on_the_hosted_page(browser: Browser, world: 
         assert await world.tell(phone) == 200
         await tab.shows("documents")  # another try, with other documents, is another check
         await give(tab, "selfie", picture(JPEG))
-        await give(tab, "document", picture(JPEG))
+        await give(tab, "document", picture(PNG, "b.png", "image/png"))
         await tab.page.click("#kyc-send")
         await tab.shows("processing")
         again = await world.operation(phone)

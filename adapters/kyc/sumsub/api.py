@@ -17,6 +17,9 @@ from .wire import Applicant, Complaint, Levels, Link, Review, Steps
 T = TypeVar("T")
 
 _JSON = "application/json"
+NOT_ASKED_FOR = "not_asked_for"
+_THERE_ALREADY, _NOT_IN_LEVEL = 1000, 1010
+"""`errorCode`s: the image was uploaded before; the level has no step for its type."""
 _WINDOW = 5.0
 """Seconds of a window of its limits (300 reads, 50 writes), which is how long to wait where a 429 does not say."""
 
@@ -79,11 +82,19 @@ class SumsubApi:
         return None if answer.status in (400, 404) else _read_as(answer, shape)
 
     async def add_document(self, reference: str, body: bytes, content_type: str) -> None:
-        """Hand in one document, as `wire.multipart` makes it. Sent again it is another image of the same document.
+        """Hand in one document, as `wire.multipart` makes it. The same image again changes nothing.
 
-        Raises: Refused where it is not taken; OutcomeUnknown, Unavailable, NotConfigured.
+        Raises: Refused where it is not taken, `NOT_ASKED_FOR` where the level has no place for it; OutcomeUnknown,
+        Unavailable, NotConfigured.
         """
-        _done(await self._write("POST", f"/resources/applicants/{_quoted(reference)}/info/idDoc", body, content_type))
+        target = f"/resources/applicants/{_quoted(reference)}/info/idDoc"
+        answer = await self._write("POST", target, body, content_type)
+        code = _complaint(answer).error_code if answer.status >= 400 else None
+        if code == _THERE_ALREADY:
+            return
+        if code == _NOT_IN_LEVEL:
+            raise Refused("sumsub: the level does not ask for this document", reason=NOT_ASKED_FOR)
+        _done(answer)
 
     async def begin(self, reference: str) -> None:
         """Have the applicant reviewed. Raises: Refused where a step is missing; as above."""
@@ -159,11 +170,11 @@ def _read_as(answer: Answer, shape: type[T]) -> T:
         raise NoAnswer(str(fault)) from None
 
 
-def _complaint(answer: Answer) -> str:
+def _complaint(answer: Answer) -> Complaint:
     try:
-        return str(msgspec.json.decode(answer.body, type=Complaint))
+        return msgspec.json.decode(answer.body, type=Complaint)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return "no code"
+        return Complaint()
 
 
 def _quoted(part: str) -> str:

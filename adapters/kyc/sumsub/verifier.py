@@ -1,7 +1,7 @@
 """The port KycVerifier over Sumsub: one operation is one applicant, found again by `externalUserId`
 (docs/providers/sumsub.md)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,7 +16,8 @@ from ....ports.notices import Heard, InboundNotice
 from ....ports.storage import Storage
 from ....ports.tools import Tools
 from ...provider_http import ProviderHttp
-from .api import SumsubApi
+from .api import NOT_ASKED_FOR, SumsubApi
+from .rules import SumsubRules, person_of
 from .signing import is_genuine
 from .wire import DOCUMENTS, FORM, Applicant, NoticeBody, Review, Steps, multipart, status_of
 
@@ -28,7 +29,6 @@ LIMIT = 15.0
 
 FORM_TIME = timedelta(days=1)
 """How long an address of the form opens it; a new one is made once half of that is over."""
-_LEGAL_ENTITY = "legal_entity"
 
 _TELLING = frozenset(
     {
@@ -46,27 +46,6 @@ _TELLING = frozenset(
     }
 )
 """The types of notices after which a check may stand otherwise."""
-
-
-class SumsubRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator decides of checks at Sumsub."""
-
-    level: str
-    """By which people are checked."""
-    company_level: str | None = None
-    """By which legal entities are; None: they are refused."""
-    country: str = "RUS"
-    """Of the documents that merchants' pages upload, in three letters."""
-    document: str = "PASSPORT"
-    """`idDocType` of what proves who the person is."""
-    address: str = "UTILITY_BILL"
-    """Of what proves the address."""
-
-    def kind(self, document: Document) -> str:
-        """`idDocType` of a document."""
-        return {Purpose.SELFIE: "SELFIE", Purpose.DOCUMENT: self.document, Purpose.ADDRESS: self.address}[
-            document.purpose
-        ]
 
 
 class SumsubPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,8 +101,8 @@ class SumsubVerifier:
         Raises: Refused (`incomplete`) where documents or fields are missing, or Sumsub does not take them;
         OutcomeUnknown, Unavailable, NotConfigured.
         """
-        level = self._level(request)
-        made = await self._api.create(request.operation, level, _person(request))
+        level = self._rules.level_of(request)
+        made = await self._api.create(request.operation, level, person_of(request))
         try:
             return await self._go_on(request, level, made)
         except Unavailable as fault:
@@ -150,8 +129,7 @@ class SumsubVerifier:
             for document in request.documents:
                 step = None if there is None else there.of(document.purpose)
                 if step is None or not step.image_ids:
-                    kind, content = self._rules.kind(document), await self._content(document)
-                    await self._api.add_document(reference, *multipart(document, kind, self._rules.country, content))
+                    await self._add(reference, document)
             await self._api.begin(reference)
         except Refused:
             review = await self._api.review(reference)
@@ -159,6 +137,17 @@ class SumsubVerifier:
                 raise
             return review
         return Review(review_status="pending")
+
+    async def _add(self, reference: str, document: Document) -> None:
+        """A proof of address is left out where the level asks for none. Raises: Refused."""
+        kind, content = self._rules.kind(document), await self._content(document)
+        try:
+            await self._api.add_document(reference, *multipart(document, kind, self._rules.country, content))
+        except Refused as fault:
+            if fault.reason != NOT_ASKED_FOR:
+                raise
+            if document.purpose is not Purpose.ADDRESS:
+                raise Refused(str(fault), reason="incomplete") from None
 
     async def _content(self, document: Document) -> bytes:
         content = bytearray()
@@ -255,21 +244,6 @@ class SumsubVerifier:
         """Close the connections."""
         await self._api.close()
 
-    def _level(self, request: CheckRequest) -> str:
-        """Raises: Refused where Sumsub would need more."""
-        purposes = {document.purpose for document in request.documents}
-        if request.redirect:
-            is_whole = request.email is not None and request.user_type is not None
-        else:
-            is_whole = {Purpose.SELFIE, Purpose.DOCUMENT} <= purposes
-        if not is_whole:
-            raise Refused("sumsub: a form needs e-mail and user type, documents a selfie too", reason="incomplete")
-        if request.user_type != _LEGAL_ENTITY:
-            return self._rules.level
-        if self._rules.company_level is None:
-            raise Refused("sumsub: no level for legal entities is set", reason="incomplete")
-        return self._rules.company_level
-
     def _guessed(self, applicant: Applicant) -> SumsubPage:
         return SumsubPage(
             operation=applicant.external_user_id or "",
@@ -284,16 +258,6 @@ def sumsub(
     """The verifier with these credentials; `rules`: of SumsubRules. Raises: NotConfigured."""
     api = SumsubApi(ProviderHttp(NAME, url or URL, limit=LIMIT, clock=tools.clock), token, secret, tools.clock)
     return SumsubVerifier(api, SumsubRules(**rules), notice_secret, tools.storage, tools.clock, tools.files)
-
-
-def _person(request: CheckRequest) -> Mapping[str, Any]:
-    """What is told of the person, beyond the documents."""
-    told: dict[str, Any] = {"phone": request.phone}
-    if request.email is not None:
-        told["email"] = request.email
-    if request.user_type == _LEGAL_ENTITY:
-        told["type"] = "company"
-    return told
 
 
 def _gone(reference: str) -> Check:

@@ -94,7 +94,7 @@ class FakeSumsub(FakeProvider):
             raise Trouble(401, "Request timestamp is too old or from the future")
         said = f"{told['access-ts']}{request.method}{request.target}".encode() + request.body
         if not hmac.compare_digest(told["access-sig"], hmac.new(self._secret.encode(), said, "sha256").hexdigest()):
-            raise Trouble(401, "Request signature mismatch")
+            raise Trouble(401, "Request signature mismatch", 4003, "app-token-signature mismatch")
 
     def _count(self, request: ProviderRequest) -> None:
         """Raises: Trouble 429."""
@@ -167,9 +167,10 @@ class FakeSumsub(FakeProvider):
         applicant = self.world.named(external)
         applicant.status = "init"
         kinds = {"IDENTITY": "PASSPORT", "SELFIE": "SELFIE", "PROOF_OF_RESIDENCE": "UTILITY_BILL"}
+        applicant.result = None
         for step in applicant.level.steps:
             metadata = {"idDocType": kinds[step], "country": "RUS"}
-            self.world.add_image(applicant.id, metadata, b"\xff\xd8\xff")
+            self.world.add_image(applicant.id, metadata, f"%PDF-{step}, try {applicant.reviews}".encode())
         self.world.begin(applicant.id)
 
     def post(

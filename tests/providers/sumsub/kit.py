@@ -9,7 +9,8 @@ import msgspec
 
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.kyc.sumsub.api import SumsubApi
-from cambist.adapters.kyc.sumsub.verifier import SumsubRules, SumsubVerifier
+from cambist.adapters.kyc.sumsub.rules import SumsubRules
+from cambist.adapters.kyc.sumsub.verifier import SumsubVerifier
 from cambist.adapters.provider_http import ProviderHttp
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.frontends.conformance.benches import KycBench

@@ -35,10 +35,11 @@ const [baseURL, appToken, secretKey, external, level, photo] = process.argv.slic
 (async () => {
   const sumsub = sdk({ baseURL, appToken, secretKey });
   const { data: made } = await sumsub.createApplicant(external, level, { phone: "+79001234567" });
-  const image = Buffer.from(photo, "base64");
   const images = [];
-  for (const idDocType of ["PASSPORT", "SELFIE"])
+  for (const idDocType of ["PASSPORT", "SELFIE"]) {
+    const image = Buffer.concat([Buffer.from(photo, "base64"), Buffer.from(idDocType)]);
     images.push((await sumsub.addIdDocument(made.id, { idDocType, country: "RUS" }, image)).data.imageId);
+  }
   const found = (await sumsub.getApplicantByExternalUserId(external)).data.id;
   const steps = Object.keys((await sumsub.getRequiredIdDocsStatus(made.id)).data);
   const status = (await sumsub.getReviewStatus(made.id)).data.reviewStatus;

@@ -1,6 +1,5 @@
 """What is Sumsub's own beyond what every verifier must do (docs/providers/sumsub.md)."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -10,12 +9,12 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.kyc.sumsub.verifier import FORM_TIME
 from cambist.adapters.kyc.sumsub.wire import Complaint, Result, Review, status_of
 from cambist.adapters.storage.memory.memory import MemoryStorage
-from cambist.ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable
+from cambist.ports.faults import Fault, NotConfigured, Refused, Unavailable
 from cambist.ports.kyc import CheckStatus, DocumentState, NoAnswer
 from cambist.ports.notes import ProviderNote
 from cambist.testing import ProviderFault
 from tests.providers.sumsub.fake import FakeSumsub
-from tests.providers.sumsub.kit import ADDRESS, OPERATION, SumsubBench, ending, open_bench
+from tests.providers.sumsub.kit import ADDRESS, OPERATION, SumsubBench, open_bench
 
 S, D = CheckStatus, DocumentState
 
@@ -58,9 +57,7 @@ def test_what_a_review_means(said: Review, flow: str, approved: bool, means: Che
 
 
 def test_of_a_complaint_only_what_is_no_person_s_is_told() -> None:
-    assert str(Complaint(error_code=1002, error_name="empty-document", correlation_id="req-1")) == (
-        "1002 empty-document req-1"
-    )
+    assert str(Complaint(error_code=1003, error_name="empty-file", correlation_id="req-1")) == ("1003 empty-file req-1")
     assert str(Complaint(error_name="Ivan Petrov", correlation_id="+79001234567")) == "no code"
 
 
@@ -124,72 +121,6 @@ async def test_the_form_s_address_is_made_anew_before_it_ends_and_not_at_every_l
     assert renewed.reference == begun.reference
 
 
-FORM_CALLS = ("/applicants", "/websdkLink")
-DOCUMENT_CALLS = ("/applicants", "/idDoc", "/idDoc", "/status/pending")
-LOSSES = [
-    (calls, lost, done)
-    for calls in (FORM_CALLS, DOCUMENT_CALLS)
-    for lost in range(len(calls))
-    for done in (True, False)
-]
-
-
-@pytest.mark.parametrize(("calls", "lost", "done"), LOSSES, ids=lambda value: str(value))
-async def test_whichever_answer_is_lost_a_repeat_goes_on_where_it_stopped(
-    bench: SumsubBench, calls: tuple[str, ...], lost: int, done: bool
-) -> None:
-    """One applicant, one image of each document, one review."""
-    redirect = calls is FORM_CALLS
-    held = [0]
-
-    def matching(request: object) -> bool:
-        if not getattr(request, "path", "").endswith(calls[lost]):
-            return False
-        held[0] += 1
-        return held[0] == calls[: lost + 1].count(calls[lost])
-
-    bench.fake.next(ProviderFault.LOST_AFTER if done else ProviderFault.LOST_BEFORE, matching=matching)
-    request = bench.request(redirect=redirect)
-    with pytest.raises(OutcomeUnknown):
-        await bench.verifier.register(request)
-    other = bench.made()
-    found = await other.find_check(OPERATION)
-    has_begun = done and not redirect and lost == 3
-    assert (found is not None) is (has_begun or (redirect and lost == 1)), "else the rest would never be handed in"
-    again = await other.register(request)
-    assert again.status is (S.FORM if redirect else S.PROCESSING)
-    [applicant] = bench.fake.world.applicants.values()
-    assert sorted(image.kind for image in applicant.images) == ([] if redirect else ["PASSPORT", "SELFIE"])
-    assert applicant.reviews == (0 if redirect else 1)
-
-
-async def test_what_sumsub_does_not_take_is_refused_and_begins_nothing(bench: SumsubBench) -> None:
-    bench.files.content["selfie"] = b"no picture"
-    with pytest.raises(Refused, match="1003 corrupted-document") as refused:
-        await bench.verifier.register(bench.request())
-    assert refused.value.reason == "incomplete"
-    assert await bench.verifier.find_check(OPERATION) is None
-
-
-async def test_a_file_that_is_gone_is_refused(bench: SumsubBench) -> None:
-    del bench.files.content["document"]
-    with pytest.raises(Refused) as refused:
-        await bench.verifier.register(bench.request())
-    assert refused.value.reason == "incomplete"
-
-
-async def test_who_hands_in_at_once_and_comes_second_is_not_refused(bench: SumsubBench) -> None:
-    """The first had it reviewed meanwhile, so Sumsub takes no more images of it."""
-    held = bench.fake.hold_next(matching=ending("/idDoc"), done=False)
-    second = bench.made()
-    slow = asyncio.create_task(bench.verifier.register(bench.request()))
-    await held.arrived()
-    fast = await second.register(bench.request())
-    await held.release()
-    assert await slow == fast
-    assert fast.status is S.PROCESSING
-
-
 async def test_legal_entities_need_a_level_of_their_own() -> None:
     async with open_bench() as bench:
         with pytest.raises(Refused):
@@ -239,14 +170,6 @@ async def test_beyond_its_limits_nothing_is_done_and_it_says_for_how_long(bench:
     await bench.verifier.register(bench.request(redirect=True))  # writes are counted apart
     await bench.virtual.advance(5.0)
     await bench.verifier.find_check(OPERATION)
-
-
-async def test_a_limit_in_the_middle_of_a_registration_is_repeated_from_there(bench: SumsubBench) -> None:
-    bench.fake.next(ProviderFault.BUSY, matching=ending("/idDoc"), retry_after=7)
-    with pytest.raises(OutcomeUnknown):
-        await bench.verifier.register(bench.request())
-    assert (await bench.verifier.register(bench.request())).status is S.PROCESSING
-    assert len(bench.fake.world.named(OPERATION).images) == 2
 
 
 async def test_a_restored_database_finds_its_checks_again(bench: SumsubBench) -> None:

@@ -30,6 +30,7 @@ class Image(msgspec.Struct, frozen=True):
     id: int
     kind: str
     country: str
+    digest: bytes
 
 
 class Applicant(msgspec.Struct, kw_only=True):
@@ -151,20 +152,28 @@ class World:
 
     def add_image(self, reference: str, metadata: Any, content: bytes) -> int:
         applicant = self.of(reference)
+        final = applicant.result is not None and applicant.result.get("reviewRejectType") == "FINAL"
         if applicant.status in UNDER_WAY:
-            raise Trouble(409, "The applicant is being checked")
+            raise Trouble(409, "The applicant is being checked", 1006, "no-upload-verification-in-progress")
+        if final:
+            raise Trouble(409, "The applicant was rejected for good", 1009, "applicant-with-final-reject")
         known = {each for kinds in STEPS.values() for each in kinds}
         if not isinstance(metadata, dict) or metadata.get("idDocType") not in known:
-            raise Trouble(400, "Unknown idDocType", 1000, "bad-metadata")
+            raise Trouble(400, "Unknown idDocType")
         country = metadata.get("country")
         if not isinstance(country, str) or len(country) != 3 or not country.isascii() or not country.isupper():
-            raise Trouble(400, "country must have three letters", 1000, "bad-metadata")
+            raise Trouble(400, "country must have three letters")
+        if metadata["idDocType"] not in {each for step in applicant.level.steps for each in STEPS[step]}:
+            raise Trouble(409, "The level does not ask for it", 1010, "doc-type-not-in-req-docs")
         if not content:
-            raise Trouble(400, "The file is empty", 1002, "empty-document")
+            raise Trouble(400, "The file is empty", 1003, "empty-file")
         if not content.startswith(MAGIC):
-            raise Trouble(400, "The file cannot be read", 1003, "corrupted-document")
+            raise Trouble(400, "The file cannot be read", 1004, "corrupted-file")
+        digest = sha256(content).digest()
+        if any(image.digest == digest for image in applicant.images):
+            raise Trouble(409, "The document was uploaded before", 1000, "duplicate-document")
         self._images += 1
-        applicant.images = [*applicant.images, Image(self._images, metadata["idDocType"], country)]
+        applicant.images = [*applicant.images, Image(self._images, metadata["idDocType"], country, digest)]
         return self._images
 
     def begin(self, reference: str) -> None:
@@ -172,7 +181,7 @@ class World:
         if applicant.status in UNDER_WAY:
             raise Trouble(409, "The applicant is being checked")
         if any(not applicant.images_of(step) for step in applicant.level.steps):
-            raise Trouble(400, "Not all required documents are there", 1006, "missing-documents")
+            raise Trouble(400, "Not all required documents are there")
         applicant.status, applicant.result = "pending", None
         applicant.reviews += 1
 

@@ -1,0 +1,126 @@
+"""A registration of several calls: what is lost, refused, there already, or done by another at once
+(docs/providers/sumsub.md "How a check goes")."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from cambist.ports.faults import OutcomeUnknown, Refused
+from cambist.ports.kyc import CheckStatus
+from cambist.testing import ProviderAnswer, ProviderFault
+from tests.providers.sumsub.kit import ADDRESS, OPERATION, SumsubBench, ending, open_bench
+
+S = CheckStatus
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[SumsubBench]:
+    async with open_bench() as opened:
+        yield opened
+
+
+FORM_CALLS = ("/applicants", "/websdkLink")
+DOCUMENT_CALLS = ("/applicants", "/idDoc", "/idDoc", "/status/pending")
+LOSSES = [
+    (calls, lost, done)
+    for calls in (FORM_CALLS, DOCUMENT_CALLS)
+    for lost in range(len(calls))
+    for done in (True, False)
+]
+
+
+@pytest.mark.parametrize(("calls", "lost", "done"), LOSSES, ids=lambda value: str(value))
+async def test_whichever_answer_is_lost_a_repeat_goes_on_where_it_stopped(
+    bench: SumsubBench, calls: tuple[str, ...], lost: int, done: bool
+) -> None:
+    """One applicant, one image of each document, one review."""
+    redirect = calls is FORM_CALLS
+    held = [0]
+
+    def matching(request: object) -> bool:
+        if not getattr(request, "path", "").endswith(calls[lost]):
+            return False
+        held[0] += 1
+        return held[0] == calls[: lost + 1].count(calls[lost])
+
+    bench.fake.next(ProviderFault.LOST_AFTER if done else ProviderFault.LOST_BEFORE, matching=matching)
+    request = bench.request(redirect=redirect)
+    with pytest.raises(OutcomeUnknown):
+        await bench.verifier.register(request)
+    other = bench.made()
+    found = await other.find_check(OPERATION)
+    has_begun = done and not redirect and lost == 3
+    assert (found is not None) is (has_begun or (redirect and lost == 1)), "else the rest would never be handed in"
+    again = await other.register(request)
+    assert again.status is (S.FORM if redirect else S.PROCESSING)
+    [applicant] = bench.fake.world.applicants.values()
+    assert sorted(image.kind for image in applicant.images) == ([] if redirect else ["PASSPORT", "SELFIE"])
+    assert applicant.reviews == (0 if redirect else 1)
+
+
+async def test_what_sumsub_does_not_take_is_refused_and_begins_nothing(bench: SumsubBench) -> None:
+    bench.files.content["selfie"] = b"no picture"
+    with pytest.raises(Refused, match="1004 corrupted-file") as refused:
+        await bench.verifier.register(bench.request())
+    assert refused.value.reason == "incomplete"
+    assert await bench.verifier.find_check(OPERATION) is None
+
+
+async def test_a_proof_of_address_that_the_level_does_not_ask_for_is_left_out(bench: SumsubBench) -> None:
+    """Merchants' pages offer it to every client; which level there is, is the operator's to say."""
+    begun = await bench.verifier.register(bench.request(documents=(ADDRESS, *bench.documents)))
+    assert begun.status is S.PROCESSING
+    assert [image.kind for image in bench.fake.world.named(OPERATION).images] == ["SELFIE", "PASSPORT"]
+
+
+async def test_a_document_of_a_type_that_the_level_does_not_take_is_refused() -> None:
+    async with open_bench(document="RESIDENCE_PERMIT") as bench:
+        with pytest.raises(Refused):
+            await bench.verifier.register(bench.request())
+
+
+async def test_one_photo_for_both_documents_is_not_enough(bench: SumsubBench) -> None:
+    """Sumsub takes the second for the first, sent again; so does the adapter, and then a step is missing."""
+    bench.files.content["document"] = bench.files.content["selfie"]
+    with pytest.raises(Refused) as refused:
+        await bench.verifier.register(bench.request())
+    assert refused.value.reason == "incomplete"
+
+
+async def test_an_image_that_is_there_and_not_listed_yet_counts_as_handed_in(bench: SumsubBench) -> None:
+    bench.fake.next(ProviderFault.LOST_AFTER, matching=ending("/idDoc"))
+    with pytest.raises(OutcomeUnknown):
+        await bench.verifier.register(bench.request())
+    bench.fake.next(
+        ProviderAnswer.of_json({"IDENTITY": None, "SELFIE": None}), matching=ending("/requiredIdDocsStatus")
+    )
+    assert (await bench.verifier.register(bench.request())).status is S.PROCESSING
+    assert len(bench.fake.world.named(OPERATION).images) == 2
+
+
+async def test_a_file_that_is_gone_is_refused(bench: SumsubBench) -> None:
+    del bench.files.content["document"]
+    with pytest.raises(Refused) as refused:
+        await bench.verifier.register(bench.request())
+    assert refused.value.reason == "incomplete"
+
+
+async def test_who_hands_in_at_once_and_comes_second_is_not_refused(bench: SumsubBench) -> None:
+    """The first had it reviewed meanwhile, so Sumsub takes no more images of it."""
+    held = bench.fake.hold_next(matching=ending("/idDoc"), done=False)
+    second = bench.made()
+    slow = asyncio.create_task(bench.verifier.register(bench.request()))
+    await held.arrived()
+    fast = await second.register(bench.request())
+    await held.release()
+    assert await slow == fast
+    assert fast.status is S.PROCESSING
+
+
+async def test_a_limit_in_the_middle_of_a_registration_is_repeated_from_there(bench: SumsubBench) -> None:
+    bench.fake.next(ProviderFault.BUSY, matching=ending("/idDoc"), retry_after=7)
+    with pytest.raises(OutcomeUnknown):
+        await bench.verifier.register(bench.request())
+    assert (await bench.verifier.register(bench.request())).status is S.PROCESSING
+    assert len(bench.fake.world.named(OPERATION).images) == 2
