@@ -69,8 +69,9 @@ async def test_a_flood_of_genuine_notices_makes_no_more_jobs_than_operations() -
     async with hearing() as world:
         world.bank.__class__ = Gullible
         body = b"\n".join(b"pay_%d" % number for number in range(2 * MOST))
-        answers = await asyncio.gather(*(world.post(body) for _ in range(20)))
-        assert {answer.status_code for answer in answers} == {200}
+        for _ in range(4):  # each has ten seconds of the real clock, at load 16, too
+            answers = await asyncio.gather(*(world.post(body) for _ in range(5)))
+            assert {answer.status_code for answer in answers} == {200}
         assert len(await world.jobs()) == MOST
         assert await world.service.run_due() >= MOST
         assert await world.jobs() == []
