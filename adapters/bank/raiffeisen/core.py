@@ -7,7 +7,7 @@ from ....ports.faults import NotConfigured, Unavailable
 from ....ports.tools import Tools
 from .api import PRODUCTION, RaiffeisenApi
 from .merchants import NAME, Merchants, Pair, PayoutPair, Reference
-from .wire import PaymentInfo, PayoutBank, RefundInfo, kopecks, with_zone
+from .wire import PaymentInfo, PayoutBank, RefundInfo, kopecks, read_moment
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -83,9 +83,10 @@ class RaiffeisenCore:
         notices and all its answers have, and one order is paid once. Raises: Unavailable for money that cannot be
         counted."""
         amount = None if info.amount is None else kopecks(info.amount)
-        if not amount or amount < 0 or info.currency != "RUB" or info.transaction_date is None:
+        if not amount or amount < 0 or info.currency not in (None, "RUB"):
             raise Unavailable(f"{NAME}: a payment is shown without its money")
-        return Transfer(id=info.order, amount_kopecks=amount, at=with_zone(info.transaction_date))
+        at = read_moment(info.transaction_date) or self._clock.now()
+        return Transfer(id=info.order, amount_kopecks=amount, at=at)
 
     async def check(self) -> None:
         """Ask for a refund that nobody made, and for the banks that payouts reach. Raises: NotConfigured, which says

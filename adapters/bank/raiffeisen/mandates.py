@@ -24,10 +24,10 @@ from .wire import (
     Qr,
     Subscription,
     mandate_status,
+    read_moment,
     roubles,
     spelled,
     wire_moment,
-    with_zone,
 )
 
 _GRACE = timedelta(minutes=2)
@@ -163,10 +163,10 @@ class RaiffeisenMandates(RaiffeisenCore):
             return MandateStatus.ENDED if revoked else status
         if revoked and not transfers:
             return MandateStatus.CLOSED
-        ends = None if first is None else first.qr_expiration_date
+        ends = None if first is None else read_moment(first.qr_expiration_date)
         if ends is None or first is None or first.payment_status == "IN_PROGRESS":
             return status
-        if self._clock.now() < with_zone(ends) + _GRACE:
+        if self._clock.now() < ends + _GRACE:
             return status
         return MandateStatus.REFUSED if transfers else MandateStatus.CLOSED
 
