@@ -1,5 +1,7 @@
 """What all parts of the adapter share: calls, credentials, notes, and how a payment is read."""
 
+from datetime import timedelta
+
 import msgspec
 
 from ....ports.bank import Transfer
@@ -8,6 +10,9 @@ from ....ports.tools import Tools
 from .api import PRODUCTION, RaiffeisenApi
 from .merchants import NAME, Merchants, Pair, PayoutPair, Reference
 from .wire import PaymentInfo, PayoutBank, RefundInfo, kopecks, read_moment
+
+GRACE = timedelta(minutes=2)
+"""After a QR's end: what its payer did in time is told by then, however clocks differ."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -77,6 +82,11 @@ class RaiffeisenCore:
 
     async def _payment(self, who: Pair, qr_id: str) -> PaymentInfo | None:
         return await self._api.ask(who, PaymentInfo, "sbp", "v1", "qr", qr_id, "payment-info")
+
+    def _is_over(self, info: PaymentInfo) -> bool:
+        """Whether the QR of this payment has ended for certain."""
+        ends = read_moment(info.qr_expiration_date)
+        return ends is not None and self._clock.now() >= ends + GRACE
 
     def _transfer(self, info: PaymentInfo) -> Transfer:
         """The money of a payment that succeeded. Its id is the order: the one number that the bank's registry, its
