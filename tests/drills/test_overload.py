@@ -23,8 +23,8 @@ from tests.stories.merchant import merchant
 from tests.stories.processes import installation
 
 FULL = os.environ.get("CAMBIST_DRILLS") == "full"
-SECONDS = 60.0 if FULL else 6.0
-MEASURING = 10.0 if FULL else 3.0
+SECONDS = 60.0 if FULL else 4.0
+MEASURING = 10.0 if FULL else 2.0
 MERCHANTS = 2400 if FULL else 400
 TIMES = 5
 CONNECTIONS = 4000
