@@ -160,7 +160,7 @@ class Orders:
         if noted is None:
             shown = await self._shown(reference, order)
             first = Paid(
-                at=self.clock.now(),
+                at=await self._came(order),
                 kopecks=reference.kopecks if confirmed is None else confirmed,
                 sbp_id=None if shown is None else shown.sbp_payment_id,
             )
@@ -168,6 +168,14 @@ class Orders:
         return Transfer(
             id=reference.payment_id, amount_kopecks=noted.kopecks, at=noted.at, sbp_operation_id=noted.sbp_id
         )
+
+    async def _came(self, order: str | None) -> datetime:
+        """When money came that is seen for the first time. T-Bank tells no moment, but it was not after the deadline of
+        its link."""
+        operation = None if order is None else await self.whose(order)
+        noted = None if operation is None else await self.notes.read(operation)
+        now = self.clock.now()
+        return now if noted is None or noted.expires_at is None else min(now, noted.expires_at)
 
     async def error(self, reference: Reference, order: str | None) -> str | None:
         """Why a payment failed: CheckOrder's code."""

@@ -17,6 +17,8 @@ from ....ports.faults import OutcomeUnknown, Refused, Unavailable
 QUIET = timedelta(hours=2)
 """Once nothing is to be seen of a refund for so long after it was sent without an answer, it never arrived. T-Bank ends
 what it has taken within an hour."""
+_LONG = timedelta(hours=1)
+"""After so long a refund under way is asked for ever more seldom."""
 _MOST = 100
 """Refunds of one payment."""
 _SOON = 30.0
@@ -159,17 +161,23 @@ def unexplained(book: Book, seen: Seen) -> int | None:
     return None
 
 
+def is_busy(book: Book, seen: Seen) -> bool:
+    """Whether a refund is under way, so that no other one may begin."""
+    return seen.status in BUSY or book.open is not None
+
+
 def found(book: Book, request: RefundRequest, seen: Seen, now: datetime) -> tuple[Book, RefundState | None]:
-    """How a refund stands, in a book that is `settled`; None: it never arrived, or was refused. One that the book
-    forgot is taken over where all that is unexplained is just its amount.
+    """How a refund stands, in a book that is `settled`; None: it never arrived, or was refused. One that waits for
+    another one of its payment is PROCESSING, and is sent once it is None. One that the book forgot is taken over where
+    all that is unexplained is just its amount.
 
     Raises: Unavailable where that cannot be told; an operator learns it from the cabinet.
     """
     entry = book.entry(request.operation)
     if entry is not None:
         return book, _state(entry, seen, now)
-    if seen.status in BUSY or book.open is not None:
-        raise Unavailable("tbank: another refund of the payment is under way", retry_after=_SOON)
+    if is_busy(book, seen):
+        return book, _waiting(book, seen, now)
     extra = unexplained(book, seen)
     if extra == 0:
         return book, None
@@ -184,7 +192,7 @@ def begun(book: Book, request: RefundRequest, seen: Seen, now: datetime) -> Book
 
     Raises: Refused `amount`; Unavailable where it has to wait; OutcomeUnknown where it may have been sent before.
     """
-    if seen.status in BUSY or book.open is not None:
+    if is_busy(book, seen):
         raise Unavailable("tbank: another refund of the payment is under way", retry_after=_SOON)
     left, extra = seen.left_of(book.paid), unexplained(book, seen)
     if left is None or extra != 0:
@@ -199,12 +207,22 @@ def begun(book: Book, request: RefundRequest, seen: Seen, now: datetime) -> Book
     return book.put(Entry(operation=request.operation, kopecks=request.amount_kopecks, sent_at=now, before=seen))
 
 
+def _waiting(book: Book, seen: Seen, now: datetime) -> RefundState:
+    """Raises: Unavailable where nobody can tell when the other one ends, so that an operator may end this one, too."""
+    other = book.open
+    if other is None or (now >= other.sent_at + QUIET and seen.status not in BUSY):
+        raise Unavailable("tbank: another refund of the payment has no end", retry_after=_SOON)
+    is_new = now < other.sent_at + _LONG
+    return RefundState(status=RefundStatus.PROCESSING, check_after=2 * _SOON if is_new else _LONG.total_seconds())
+
+
 def _state(entry: Entry, seen: Seen, now: datetime) -> RefundState:
     if entry.stage is Stage.TAKEN and seen.status not in BUSY:
         raise Unavailable("tbank: a refund that was taken shows no end")
     if entry.stage is Stage.SENT and now >= entry.sent_at + QUIET:
         raise Unavailable("tbank: what became of a refund without an answer cannot be told")
-    return ended(entry) or RefundState(status=RefundStatus.PROCESSING, check_after=_SOON)
+    wait = _SOON if now < entry.sent_at + _LONG else _LONG.total_seconds()
+    return ended(entry) or RefundState(status=RefundStatus.PROCESSING, check_after=wait)
 
 
 def ended(entry: Entry) -> RefundState | None:

@@ -16,7 +16,7 @@ from ....ports.notebook import Notebook
 from .calls import Calls
 from .receipts import receipt_fields
 from .references import NO_PAYMENT, Reference, find_reference, read_reference
-from .refund_book import ALL, BUSY, PAID, PART, QUIET, Book, Seen, Stage, begun, ended, found, settled
+from .refund_book import ALL, BUSY, PAID, PART, QUIET, Book, Seen, Stage, begun, ended, found, is_busy, settled
 from .wire import Said, kopecks_of, status_of
 
 _TRIES = 5
@@ -48,7 +48,7 @@ class Refunds:
                 seen = await self._look(reference, book)
                 now = self._now(book)
                 after = settled(book, seen, now)
-                if after.entry(request.operation) is not None:
+                if after.entry(request.operation) is not None or is_busy(after, seen):
                     after, state = found(after, request, seen, now)
                     if state is not None and await self._keep(reference, book, after):
                         return state

@@ -200,8 +200,15 @@ class TestBeginning:
 
     @pytest.mark.parametrize("stage", [Stage.SENT, Stage.TAKEN])
     def test_one_at_a_time(self, stage: Stage) -> None:
+        """The next one waits, and says so, until nobody can tell any more when the first one ends."""
+        busy, after = book(entry(30, stage)), seen(PAID)
         with pytest.raises(Unavailable):
-            begun(book(entry(30, stage)), ask(10, "c"), seen(PAID), NOW)
+            begun(busy, ask(10, "c"), after, NOW)
+        _, state = found(busy, ask(10, "c"), after, NOW)
+        assert state is not None
+        assert state.status is RefundStatus.PROCESSING
+        with pytest.raises(Unavailable):
+            found(busy, ask(10, "c"), after, LATER)
 
     def test_a_limit_of_the_payment_system_is_waited_for(self) -> None:
         closed = Book(paid=100, closed_until=LATER)
