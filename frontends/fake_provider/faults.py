@@ -129,9 +129,6 @@ class ProviderFault(Enum):
         """Whether the handler runs, unless the test says otherwise."""
         self.wire = wire
 
-    def __repr__(self) -> str:
-        return str(self)
-
 
 UNCLEAR = tuple(
     fault

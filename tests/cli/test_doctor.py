@@ -36,7 +36,6 @@ from cambist.frontends.maintenance import DatabaseFacts
 from cambist.frontends.settings import Settings, load
 from cambist.ports.registry import Role
 from tests.cli.conftest import Call
-from tests.tables import table
 
 KEY, OTHER, PEPPER = "ab" * 32, "cd" * 32, "ef" * 32
 SECRET = "a-webhook-secret-of-the-tests"
@@ -180,7 +179,7 @@ class TestHanging:
 SAFE = {"database_url": URL, "redis_url": "redis://127.0.0.1/0", "vault_key": KEY, "vault_pepper": PEPPER}
 
 
-@table(
+@pytest.mark.parametrize(
     ("environ", "level", "words"),
     [
         ({}, Level.OK, "none is unsafe"),
@@ -227,7 +226,7 @@ class TestSecretFiles:
         assert (await check_secrets(place({"data_dir": str(tmp_path)}, tmp_path))).level is Level.FAILED
 
 
-@table(
+@pytest.mark.parametrize(
     ("said", "level"),
     [
         ({"fsync": "on", "full_page_writes": "on", "connections": "5", "max_connections": "100"}, Level.OK),
@@ -247,7 +246,7 @@ def test_what_a_database_says_of_itself(said: dict[str, str], level: Level) -> N
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-@table(
+@pytest.mark.parametrize(
     ("apart", "policy", "level"),
     [
         (0, "noeviction", Level.OK),

@@ -24,7 +24,6 @@ from cambist.core.domain.subscriptions.charge_decisions import (
 )
 from cambist.core.domain.subscriptions.periods import Interval, calendar_period, window_period
 from tests.domain.subscription_kit import BOUND_AT, DAY, HOUR, TICK, attempts, calendar_attempts, moscow, terms
-from tests.tables import table
 
 
 def state(known: Attempts | None) -> ChargeState:
@@ -48,7 +47,7 @@ USED_UP = msgspec.structs.replace(TOLD, retries_used=4)
 
 
 class TestDecision:
-    @table(
+    @pytest.mark.parametrize(
         ("known", "now", "decision"),
         [
             (None, FIRST.opens_at - TICK, TooEarly(period=FIRST, next_allowed_at=FIRST.opens_at)),
@@ -91,7 +90,7 @@ class TestDecision:
             assert isinstance(decision, MayCharge)
             assert decision.announce is None
 
-    @table(
+    @pytest.mark.parametrize(
         ("known", "due_at"),
         [
             (None, None),
@@ -109,7 +108,7 @@ class TestDecision:
         with pytest.raises(ValueError, match="anchor"):
             decide_charge(terms(), ChargeState(anchor=None, attempts=None), BOUND_AT)
 
-    @table(
+    @pytest.mark.parametrize(
         ("known", "held"),
         [
             (None, False),
@@ -134,7 +133,7 @@ class TestDecision:
 class TestWindow:
     """`charge-window` is computed by the function that guards charges (docs/subscriptions.md "Charging")."""
 
-    @table(
+    @pytest.mark.parametrize(
         ("known", "now", "shown"),
         [
             (None, BOUND_AT, (FIRST.ref, 0, None, False, "CHARGE_BEFORE_WINDOW", FIRST.opens_at)),

@@ -44,7 +44,6 @@ from tests.domain.exchange_kit import (
     sold,
     usdt_amounts,
 )
-from tests.tables import table
 
 P = Purse
 
@@ -153,7 +152,7 @@ class TestEntries:
         with pytest.raises(ValueError, match="nothing"):
             money_returned(exchange(), late, NOW)
 
-    @table(
+    @pytest.mark.parametrize(
         ("it", "wanted"),
         [
             (exchange(S.PENDING), {}),

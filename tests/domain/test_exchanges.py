@@ -24,7 +24,6 @@ from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Usdt
 from tests.domain.exchange_kit import END, ID, NOW, R2U, U2R, S, exchange, rub_exchange
 from tests.moves import trigger_to
-from tests.tables import table
 
 T = ExchangeTrigger
 FULL = 100 * 10**8
@@ -109,7 +108,7 @@ class TestStates:
         assert "phone" not in shown
         assert "blob" not in shown
 
-    @table(
+    @pytest.mark.parametrize(
         ("it", "shown"),
         [
             (exchange(amount_usdt_received=Usdt(5)), None),
@@ -126,7 +125,7 @@ class TestStates:
         received = shown_received(it)
         assert shown == (None if received is None else str(received))
 
-    @table(
+    @pytest.mark.parametrize(
         ("operation", "found"),
         [(ID, ID), (f"{ID}/1", ID), (f"{ID}/12", ID), (f"{ID}/x", None), ("pay_1", None), ("exch_1", None), ("", None)],
     )

@@ -20,7 +20,6 @@ from cambist.core.domain.subscriptions.periods import (
     window_period,
 )
 from tests.domain.subscription_kit import MSK, TICK, moscow, terms
-from tests.tables import table
 
 ALL_TERMS = [terms(interval, count) for interval in Interval for count in range(1, COUNT_HIGHEST[interval] + 1)]
 HARD_DAYS = [
@@ -88,7 +87,7 @@ class TestWindow:
         first, second = (window_period(terms, anchor, number).ref for number in sorted(two))
         assert first < second
 
-    @table(
+    @pytest.mark.parametrize(
         ("anchor", "number", "ref", "opens_at"),
         [
             (moscow(2026, 1, 31), 0, "a20260131-month1", moscow(2026, 1, 31)),
@@ -107,7 +106,7 @@ class TestWindow:
         period = window_period(terms(), anchor, number)
         assert (period.ref, period.opens_at) == (ref, opens_at)
 
-    @table(
+    @pytest.mark.parametrize(
         ("terms", "ref"),
         [
             (terms(Interval.DAY, 3), "a20260203-day3"),
@@ -143,7 +142,7 @@ class TestCalendar:
         assert calendar_period(Interval.WEEK, now).ref == utc.strftime("%G-W%V")
         assert calendar_period(Interval.MONTH, now).ref == utc.strftime("%Y-%m")
 
-    @table(
+    @pytest.mark.parametrize(
         ("now", "refs"),
         [
             (datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC), ("2026-12-31", "2026-W53", "2026-12")),
@@ -162,7 +161,7 @@ class TestCalendar:
         assert current_period(terms(Interval.MONTH, count, Scheme.CALENDAR), now) == wanted
 
 
-@table(
+@pytest.mark.parametrize(
     ("interval", "count", "attempts", "hours"),
     [
         (Interval.DAY, 1, 2, 3),

@@ -36,7 +36,6 @@ from tests.domain.subscription_kit import (
     subscription,
 )
 from tests.moves import trigger_to
-from tests.tables import table
 
 NOW = BOUND_AT + 2 * DAY
 NEW = Mandate(bank="bank", reference="binding-2", token=b"u")
@@ -71,7 +70,7 @@ ALLOWED = {
 
 
 class TestTable:
-    @table(("before", "after"), list(product(S, S)), ids=lambda status: str(status))
+    @pytest.mark.parametrize(("before", "after"), list(product(S, S)), ids=lambda status: str(status))
     def test_the_moves_are_those_of_the_contract(self, before: SubscriptionStatus, after: SubscriptionStatus) -> None:
         if (before, after) in ALLOWED:
             assert SUBSCRIPTION_MOVES.move(before, trigger_to(SUBSCRIPTION_MOVES, before, after)) is after
@@ -84,7 +83,7 @@ class TestTable:
 
 
 class TestHappenings:
-    @table(
+    @pytest.mark.parametrize(
         ("change", "moves"),
         [
             (bind, {S.PENDING_BINDING: S.ACTIVE, S.PAUSED: S.ACTIVE}),
@@ -100,7 +99,7 @@ class TestHappenings:
         ],
         ids=["bound", "lost", "restored", "consent ended", "closed", "binding timed out", "pause timed out"],
     )
-    @table("status", S)
+    @pytest.mark.parametrize("status", S)
     def test_what_a_bank_or_the_time_does_to_a_status(
         self, change: Change, moves: dict[SubscriptionStatus, SubscriptionStatus], status: SubscriptionStatus
     ) -> None:
@@ -112,7 +111,7 @@ class TestHappenings:
         again = change(after)
         assert (again.status, again.sequence) == (after.status, after.sequence)
 
-    @table("status", S)
+    @pytest.mark.parametrize("status", S)
     def test_cancelling(self, status: SubscriptionStatus) -> None:
         """Cancelling twice is a 409; the bank's side follows (docs/subscriptions.md "Changing and ending")."""
         before = subscription(status, past_due=status is S.ACTIVE)
@@ -130,7 +129,7 @@ class TestHappenings:
         assert opened.sequence == 0
         assert subscription_moves.cancelled(opened, NOW).revoke_pending is True
 
-    @table("status", S)
+    @pytest.mark.parametrize("status", S)
     def test_overdue_is_a_flag_of_active_ones_and_told_when_it_changes(self, status: SubscriptionStatus) -> None:
         """It stays active with `past_due`, told with equal statuses
         (docs/subscriptions.md "When the mandate is lost")."""
@@ -161,7 +160,7 @@ class TestLink:
         late = subscription(status, **WAITING)
         assert subscription_moves.link_issued(late, LINK, NOW) == late
 
-    @table(
+    @pytest.mark.parametrize(
         ("fields", "ends_at", "becomes"),
         [
             ({"binding_url": None, "binding_url_pending": True}, CREATED + HOUR, S.CANCELLED),
@@ -191,7 +190,7 @@ class TestLink:
         ended = subscription_moves.pause_timed_out(paused, BOUND_AT + 90 * DAY)
         assert (ended.status, ended.rebind_required, ended.revoke_pending) == (S.EXPIRED, False, True)
 
-    @table("status", S)
+    @pytest.mark.parametrize("status", S)
     def test_binding_anew_is_for_those_that_lost_their_mandate(self, status: SubscriptionStatus) -> None:
         before = subscription(status)
         if status is not S.PAUSED:
@@ -250,7 +249,7 @@ class TestBinding:
         assert (active.mandate_reference, active.past_due, active.sequence) == ("binding-2", False, 1)
 
 
-@table(
+@pytest.mark.parametrize(
     ("phone", "mask"),
     [("+70000001234", "***1234"), ("8 (000) 000-12-34", "***1234"), ("12345", "***2345"), ("1234", "***"), ("", "***")],
 )

@@ -10,7 +10,6 @@ import pytest
 from cambist.adapters.provider_http import Answer, ProviderHttp, checked_base
 from cambist.ports import NotConfigured, OutcomeUnknown, Unavailable
 from cambist.testing import FakeProvider, ProviderAnswer, ProviderFault
-from tests.tables import table
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
@@ -73,14 +72,14 @@ class TestAnAnswer:
         assert {each.headers["authorization"] for each in (asked, sent)} == {"Bearer hunter2"}
         assert "accept-encoding" not in asked.headers or asked.headers["accept-encoding"] == "identity"
 
-    @table("body", [b"", b"[]", b"{}", b'{"id": 1}', b"[" * 100_000, b"\xff", b'{"id": "t'])
+    @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"id": 1}', b"[" * 100_000, b"\xff", b'{"id": "t'])
     def test_of_another_shape_is_the_end_that_the_call_had(self, body: bytes) -> None:
         for fault in (OutcomeUnknown, Unavailable):
             answer = Answer(status=200, headers={}, body=body, unreadable=fault, name="desk")
             with pytest.raises(fault):
                 answer.decoded(Shown)
 
-    @table(
+    @pytest.mark.parametrize(
         ("said", "seconds"),
         [
             ("7", 7.0),
@@ -157,7 +156,7 @@ class TestNoAnswer:
 
 
 class TestAnAddress:
-    @table(
+    @pytest.mark.parametrize(
         "url",
         [
             "https://api.desk.example/v3",
@@ -170,7 +169,7 @@ class TestAnAddress:
     def test_is_of_tls_or_of_this_machine(self, url: str) -> None:
         assert checked_base("desk", url) == url.rstrip("/")
 
-    @table(
+    @pytest.mark.parametrize(
         "url",
         [
             "http://api.desk.example",

@@ -35,7 +35,6 @@ from cambist.ports.searching import (
 )
 from tests.alarm_kit import Postbox
 from tests.houses import Postman, open_test_house
-from tests.tables import table
 from tests.telemetry.kit import traced_house
 
 
@@ -53,7 +52,7 @@ async def test_a_bank_s_three_ends_are_told_apart(ending: Ending, outcome: str) 
         assert house.telemetry.counters.calls.read() == [((*bank, outcome), 1)]
 
 
-@table(
+@pytest.mark.parametrize(
     ("fault", "outcome"),
     [
         (Refused("no"), "refused"),
@@ -71,7 +70,7 @@ def test_every_fault_has_one_word(fault: BaseException, outcome: str) -> None:
     assert outcome_of(fault) == outcome
 
 
-@table(
+@pytest.mark.parametrize(
     ("result", "outcome"),
     [
         (DeliveryResult(answer=Answer.RESPONDED, status=204), "2xx"),
@@ -120,7 +119,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
 """The protocols of each port that the core asks for by isinstance, and those whose calls are counted."""
 
 
-@table("port", OPERATIONS)
+@pytest.mark.parametrize("port", OPERATIONS)
 async def test_a_traced_adapter_can_just_what_it_could(port: str) -> None:
     async with open_test_house() as plain:
         ports = plain.ports

@@ -4,6 +4,7 @@ allowed in which status, and OrderIds that are there once. What goes wrong on th
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -42,6 +43,8 @@ class TBankFake(FakeProvider):
         self.passwords = dict(passwords or {TERMINAL: PASSWORD})
         self.numbers_as_text = False
         """Some ids that the OpenAPI calls numbers are texts: what the client `tbank` wants."""
+        self.calls: Counter[str] = Counter()
+        """By method, of those that were carried out."""
         self.wants_receipts = False
         """A cash register is connected."""
         for method in SHAPES:
@@ -87,6 +90,7 @@ class TBankFake(FakeProvider):
 
     def _method(self, method: str, handler: Callable[[str, Body], Body]) -> Callable[[ProviderRequest], ProviderAnswer]:
         def answer(request: ProviderRequest) -> ProviderAnswer:
+            self.calls[method] += 1
             terminal = ""
             try:
                 body = read_body(request)
