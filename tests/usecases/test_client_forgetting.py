@@ -112,6 +112,16 @@ async def test_while_a_check_is_under_way_nobody_is_forgotten(kyc: KycHouse) -> 
     await forget(kyc, await kyc.client())
 
 
+async def test_a_check_at_a_verifier_that_is_not_set_any_more_keeps_nobody(kyc: KycHouse) -> None:
+    """Nobody is left who could decide it."""
+    await kyc.register()
+    client = await kyc.client()
+    async with kyc.ports.storage.unit() as unit:
+        unit[Client].save(msgspec.structs.replace(client, verifier="former"))
+        await unit.commit()
+    assert (await forget(kyc, client)).verifier == "former"
+
+
 async def test_a_form_that_nobody_fills_in_keeps_nobody(kyc: KycHouse) -> None:
     await kyc.set(kyc_flow="redirect")
     await kyc.register({"phone": PHONE, **FORM})

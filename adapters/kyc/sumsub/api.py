@@ -94,11 +94,12 @@ class SumsubApi:
             return
         if code == _NOT_IN_LEVEL:
             raise Refused("sumsub: the level does not ask for this document", reason=NOT_ASKED_FOR)
-        _done(answer)
+        _done(answer).decoded(dict)
 
     async def begin(self, reference: str) -> None:
         """Have the applicant reviewed. Raises: Refused where a step is missing; as above."""
-        _done(await self._write("POST", f"/resources/applicants/{_quoted(reference)}/status/pending"))
+        answer = await self._write("POST", f"/resources/applicants/{_quoted(reference)}/status/pending")
+        _done(answer).decoded(dict)  # a page of a proxy's is no word of Sumsub's
 
     async def link(self, operation: str, level: str, seconds: int) -> str:
         """An address of the form for the applicant of this operation. Each call makes another, and changes nothing.

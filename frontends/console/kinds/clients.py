@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ....core.domain.kyc.clients import Client, ClientStatus, KycStatus, client_status
+from ....core.domain.kyc.clients import Client, ClientStatus, client_status
 from ....core.usecases.browse.browse import browse
 from ....core.usecases.kyc.clients import set_blocked, stored_as
 from ....core.usecases.operators.client_forgetting import forget_client, remains
@@ -109,7 +109,7 @@ CLIENTS = Kind(
             name="client.forget",
             title="Forget, for good",
             key="f",
-            allowed=lambda each: not each.blocked and each.kyc not in (KycStatus.REGISTERING, KycStatus.PROCESSING),
+            allowed=lambda each: not each.blocked,
             changes=lambda each: [
                 Change("client", each.id, "gone"),
                 Change("phone, documents, events", "kept", "taken away"),

@@ -59,6 +59,15 @@ async def test_whichever_answer_is_lost_a_repeat_goes_on_where_it_stopped(
     assert applicant.reviews == (0 if redirect else 1)
 
 
+@pytest.mark.parametrize("call", ["/applicants", "/idDoc", "/status/pending"])
+async def test_a_page_of_a_proxy_s_is_no_word_of_sumsub_s(bench: SumsubBench, call: str) -> None:
+    bench.fake.next(ProviderFault.HTML, matching=ending(call), done=False)
+    with pytest.raises(OutcomeUnknown):
+        await bench.verifier.register(bench.request())
+    assert await bench.verifier.find_check(OPERATION) is None
+    assert (await bench.verifier.register(bench.request())).status is S.PROCESSING
+
+
 async def test_what_sumsub_does_not_take_is_refused_and_begins_nothing(bench: SumsubBench) -> None:
     bench.files.content["selfie"] = b"no picture"
     with pytest.raises(Refused, match="1004 corrupted-file") as refused:

@@ -1,0 +1,50 @@
+"""A pair of Sumsub's sandbox in live mode: whoever has it decides who is verified
+(docs/providers/sumsub.md "From the contract to the first verified client")."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cambist.frontends.compose import open_house
+from cambist.frontends.settings import Settings
+from cambist.frontends.simulators import judge_simulators
+from cambist.ports.faults import NotConfigured
+from tests.providers.sumsub.fake import LEVEL, NOTICE_SECRET, SECRET
+from tests.providers.sumsub.kit import OPERATION
+
+
+def settings(folder: Path, token: str, **more: Any) -> Settings:
+    providers = {
+        "sumsub_token": token,
+        "sumsub_secret": SECRET,
+        "sumsub_notice_secret": NOTICE_SECRET,
+        "sumsub_level": LEVEL,
+        "sumsub_url": "http://127.0.0.1:1",
+    }
+    given: dict[str, Any] = {
+        "database_url": "memory://",
+        "data_dir": folder,
+        "base_url": "https://pay.example",
+        "kyc": "sumsub",
+    }
+    return Settings(**given, providers=providers, **more)
+
+
+async def test_live_mode_has_no_sandbox_unless_it_may_have_simulators(tmp_path: Path) -> None:
+    async with open_house(settings(tmp_path, "sbx:token", allow_live_simulators=False)) as house:
+        with pytest.raises(NotConfigured, match="sandbox"):
+            await house.ports.kyc.find_check(OPERATION)
+        assert "kyc: sumsub, a sandbox" in judge_simulators(house).message
+
+
+async def test_where_it_may_it_says_so(tmp_path: Path) -> None:
+    async with open_house(settings(tmp_path, "sbx:token", allow_live_simulators=True)) as house:
+        assert house.ports.kyc.name == "sumsub"
+        assert "no real money moves" in judge_simulators(house).message
+        assert "kyc: sumsub, a sandbox" in house.live_simulators
+
+
+async def test_a_production_pair_is_no_simulator(tmp_path: Path) -> None:
+    async with open_house(settings(tmp_path, "prd:token", allow_live_simulators=False)) as house:
+        assert not [each for each in house.live_simulators if each.startswith("kyc")]
