@@ -2,7 +2,7 @@
 (docs/providers/chains.md "Addresses")."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,9 @@ from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.usecases.acts.audit import list_audit
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
+from cambist.ports.chain import Network
 from tests.chains.benches import KEY, XPUB
+from tests.chains.world import ChainWorld, chain_world
 from tests.cli.conftest import Call
 
 FIRST, SECOND = "TWer2Ygk5TEheHp3TPuYeqxmB6SsGZmaL6", "TPjjvMwjPoDC32V2dGDYTkLH4E5LAtBZ6C"
@@ -113,3 +115,28 @@ def test_a_chain_without_nodes_stops_the_start(call: Call) -> None:
     done = call("account", "list", env={"CAMBIST_CHAIN": "nodes"})
     assert done.status == 1
     assert "set CAMBIST_TRON_NODES, CAMBIST_EVM_NODES, CAMBIST_BSC_NODES, or some" in done.err
+
+
+class TestCheck:
+    """`cambist provider check`, against a real node."""
+
+    @pytest.fixture
+    def world(self, tmp_path: Path) -> Iterator[ChainWorld]:
+        with chain_world(tmp_path, [Network.TRON]) as made:
+            yield made
+
+    @pytest.fixture
+    def env(self, world: ChainWorld, env: Mapping[str, str]) -> Mapping[str, str]:
+        return {**env, "CAMBIST_TRON_NODES": world.nodes[Network.TRON].url}
+
+    def test_nodes_of_the_network_are_taken(self, call: Call, env: Mapping[str, str]) -> None:
+        done = call("provider", "check", "tron", "--json", env=env)
+        assert (done.status, [row["credentials"] for row in done.document["data"]]) == (0, ["taken"])
+
+    def test_one_of_another_network_is_refused(self, call: Call, env: Mapping[str, str]) -> None:
+        """A test network's, or one that stands in the wrong variable."""
+        wrong = {"CAMBIST_CHAIN": "nodes", "CAMBIST_BSC_NODES": env["CAMBIST_TRON_NODES"]}
+        done = call("provider", "check", "chain", "--json", env=wrong)
+        [row] = done.document["data"]
+        assert (done.status, row["credentials"]) == (1, "refused")
+        assert row["fault"] == "bsc node 1 is of chain 728126428: bsc is 56"
