@@ -17,7 +17,7 @@ from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.payments.recurring import binding_operation
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.ports.bank import Notice
-from cambist.ports.faults import NotConfigured, Refused, Unavailable
+from cambist.ports.faults import NO_ANSWER, Refused
 from cambist.ports.mandates import MandateEvent, MandatePretence
 from tests.houses import TestHouse, open_test_house
 from tests.invariants import everything
@@ -71,7 +71,7 @@ async def tell(house: TestHouse, subscription_id: str, event: MandateEvent, whic
         return
     for notice in notices:
         # A bank that was told to be away loses its notice.
-        with suppress(Unavailable, Refused, NotConfigured):
+        with suppress(*NO_ANSWER):
             await on_notice(house.ports, Notice(operation=notice.operation))
 
 
