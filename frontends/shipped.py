@@ -93,7 +93,7 @@ def _nodes_deposits(own: "ProviderSettings", tools: Tools) -> DepositWatcher:
 
 def _yookassa(own: "ProviderSettings", tools: Tools) -> Bank:
     from ..adapters.bank.yookassa.adapter import BASE, MOST, YooKassaBank
-    from ..adapters.bank.yookassa.shops import Shop, Shops, read_merchants
+    from ..adapters.bank.yookassa.shops import Shop, Shops, read_shops
 
     file, payout, most = own.get("merchants_file"), own.get("payout_id"), own.get("max_rub")
     has_own = file is None or own.get("shop_id") is not None or own.get("secret_key") is not None
@@ -101,7 +101,7 @@ def _yookassa(own: "ProviderSettings", tools: Tools) -> Bank:
         tools,
         Shops(
             Shop(id=own.need("shop_id"), key=own.need("secret_key")) if has_own else None,
-            {} if file is None else read_merchants(file),
+            {} if file is None else read_shops(file),
         ),
         gateway=None if payout is None else Shop(id=payout, key=own.need("payout_key")),
         base_url=own.get("url", BASE),

@@ -1,7 +1,6 @@
 """Whose shop a call is made as: the installation's own, and those of merchants that have one (docs/adapters.md
 "Credentials of several merchants")."""
 
-import tomllib
 from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,8 +11,7 @@ import msgspec
 from ....ports.bank import InvoiceRequest
 from ....ports.faults import NotConfigured, Refused
 from ....ports.mandates import BindingRequest
-
-_FIELDS = {"shop_id", "secret_key"}
+from ...merchants_file import read_merchants
 
 
 class Shop(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,32 +73,7 @@ class Shops:
         return shop, quote(theirs, safe="")
 
 
-def read_merchants(path: Path) -> Mapping[str, Shop]:
-    """Shops by owner, from a file of tables `[acc_…]` with `shop_id` and `secret_key`.
-
-    Raises: NotConfigured, which names the table and quotes nothing of it.
-    """
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise NotConfigured(f"the file of YooKassa's merchants cannot be read: {type(error).__name__}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise NotConfigured(f"the file of YooKassa's merchants is no TOML{_where(error)}") from None
-    shops: dict[str, Shop] = {}
-    for owner, table in tables.items():
-        if "/" in owner or not isinstance(table, dict) or set(table) != _FIELDS or not _are_texts(table):
-            raise NotConfigured(
-                f"the file of YooKassa's merchants: [{owner[:64]}] must have the texts shop_id and secret_key alone"
-            )
-        shops[owner] = Shop(id=table["shop_id"], key=table["secret_key"], owner=owner)
-    return shops
-
-
-def _are_texts(table: Mapping[str, object]) -> bool:
-    return all(isinstance(value, str) and value and value.isascii() and value.isprintable() for value in table.values())
-
-
-def _where(error: tomllib.TOMLDecodeError) -> str:
-    """Where it ends being TOML: its message may quote a secret, so only its last word is told."""
-    _, found, place = str(error).rpartition("(at ")
-    return f" (at {place}" if found else ""
+def read_shops(path: Path) -> Mapping[str, Shop]:
+    """Shops of merchants by owner. Raises: NotConfigured, as `read_merchants` does."""
+    tables = read_merchants("yookassa", path, ("shop_id", "secret_key"))
+    return {owner: Shop(id=told["shop_id"], key=told["secret_key"], owner=owner) for owner, told in tables.items()}

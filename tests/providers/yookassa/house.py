@@ -26,7 +26,7 @@ class Cabinet:
 
     def __init__(self, house: TestHouse, address: str) -> None:
         self.house = house
-        self._path = address.removeprefix(house.ports.urls.base_url)
+        self.path = address.removeprefix(house.ports.urls.base_url)
         transport: Any = house.http._transport
         self._http = httpx.AsyncClient(
             transport=httpx.ASGITransport(transport.app, client=(PEER, 443)), base_url="https://pay.example"
@@ -34,7 +34,7 @@ class Cabinet:
 
     async def post(self, notice: Thing) -> int:
         """One notice, as it is; the status of the answer."""
-        answer = await self._http.post(self._path, content=json.dumps(notice).encode())
+        answer = await self._http.post(self.path, content=json.dumps(notice).encode())
         return answer.status_code
 
     async def close(self) -> None:

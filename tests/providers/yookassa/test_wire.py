@@ -10,7 +10,7 @@ from cambist.adapters.bank.yookassa import wire
 from cambist.adapters.bank.yookassa.bodies import comment, key_of, marks, operation_of
 from cambist.adapters.bank.yookassa.errors import KeyReused, fault_of
 from cambist.adapters.bank.yookassa.receipts import MODES, TAX_SYSTEMS, VATS, receipt_of
-from cambist.adapters.bank.yookassa.shops import Shop, Shops, read_merchants
+from cambist.adapters.bank.yookassa.shops import Shop, Shops, read_shops
 from cambist.adapters.provider_http import Answer
 from cambist.frontends.conformance.operation_ids import suspense_ids
 from cambist.ports import (
@@ -197,35 +197,15 @@ def test_the_nearest_shop_of_a_merchant_is_taken() -> None:
     assert refused.value.reason == "merchant"
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ('[acc_1]\nshop_id = "1"\nsecret_key = "hunter2\n', "line 3"),
-        ('[acc_1]\nshop_id = "1"\n', "[acc_1]"),
-        ('[acc_1]\nshop_id = 1\nsecret_key = "hunter2"\n', "[acc_1]"),
-        ('[acc_1]\nshop_id = "1"\nsecret_key = "hunter2"\nmore = "hunter2"\n', "[acc_1]"),
-        ('acc_1 = "hunter2"\n', "[acc_1]"),
-        ('["acc_1/x"]\nshop_id = "1"\nsecret_key = "hunter2"\n', "[acc_1/x]"),
-    ],
-)
-def test_a_wrong_file_of_merchants_says_where_and_quotes_nothing(tmp_path: Any, text: str, told: str) -> None:
-    path = tmp_path / "merchants.toml"
-    path.write_text(text)
-    with pytest.raises(NotConfigured) as wrong:
-        read_merchants(path)
-    assert told in str(wrong.value)
-    assert "hunter2" not in str(wrong.value)
-
-
 def test_a_file_of_merchants_is_read_and_shows_nothing(tmp_path: Any) -> None:
     path = tmp_path / "merchants.toml"
     path.write_text('[acc_1]\nshop_id = "100501"\nsecret_key = "hunter2"\n')
-    shops = read_merchants(path)
+    shops = read_shops(path)
     assert (shops["acc_1"].id, shops["acc_1"].key, shops["acc_1"].owner) == ("100501", "hunter2", "acc_1")
     assert "hunter2" not in repr(shops)
     assert "100501" not in repr(shops)
     with pytest.raises(NotConfigured, match="cannot be read"):
-        read_merchants(tmp_path / "none.toml")
+        read_shops(tmp_path / "none.toml")
 
 
 def _answer(status: int, error: dict[str, Any] | None) -> Answer:

@@ -1,0 +1,120 @@
+"""A crash at any commit, or at any call of YooKassa, loses nothing and does nothing twice: the story is run once for
+each, killed after it, and continued by a new process (ARCHITECTURE.md "Units and jobs")."""
+
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
+from cambist.core.domain.payments.orders import PaymentOrder
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.refunds.refunds import Refund, RefundOrder
+from cambist.core.usecases.jobs import LEASE
+from cambist.core.usecases.payments.payments import create_payment
+from cambist.core.usecases.refunds.refunds import create_refund
+from cambist.frontends.wrapping import Call, wrapped
+from cambist.ports.bank import BankRoutes
+from cambist.ports.bundle import Ports
+from tests.crash_points import CrashPoint, Killed, fused
+from tests.houses import TestHouse
+from tests.invariants import everything
+
+from .fake import YooKassaFake
+from .house import Cabinet, open_yookassa_house
+
+PAY, BACK = str(UUID(int=7)), str(UUID(int=8))
+CALLS = ("create_invoice", "search_invoice", "invoice_state", "refund", "search_refund")
+POINTS = 23
+"""Commits and calls of the story; a test holds it against what is seen."""
+
+
+def fused_throughout(ports: Ports, fuse: CrashPoint) -> Ports:
+    """The ports of a process that will die at a commit, or at a call of the bank."""
+
+    def around(_name: str, call: Call) -> Call:
+        async def called(*told: Any) -> Any:
+            fuse.commits += 1
+            blown = fuse.commits == fuse.at
+            if blown and not fuse.after:
+                raise Killed
+            said = await call(*told)
+            if blown:
+                raise Killed
+            return said
+
+        return called
+
+    banks = {
+        name: wrapped(bank, CALLS, around) if name == "yookassa" else bank for name, bank in ports.banks.banks.items()
+    }
+    return msgspec.structs.replace(fused(ports, fuse), banks=BankRoutes(banks=banks, order=ports.banks.order))
+
+
+async def story(house: TestHouse, fake: YooKassaFake, cabinet: Cabinet, ports: Ports) -> None:
+    """Create, pay, refund a part; what is there already is not done again by anybody outside."""
+    house.ports = ports
+    async with ports.storage.unit() as unit:
+        account = await unit[Account].get(house.account.account_id)
+    assert account is not None
+    who = Caller(account=account, mode=Mode.LIVE, key_id="a-key")
+    made = await create_payment(ports, who, PAY, lambda: PaymentOrder(amount_rub="100.00"))
+    payment_id = made.resource.id
+    for thing in fake.books.of_kind("payment"):
+        if thing["status"] == "pending":
+            fake.books.pay(thing["id"])
+    await tell(fake, cabinet)
+    await house.work(30)
+    order = RefundOrder(payment_id=payment_id, amount_rub="40.00")
+    await create_refund(ports, who, BACK, lambda: order)
+    await house.work(30)
+    for thing in fake.books.pending_refunds():
+        fake.books.finish_refund(thing["id"])
+    await tell(fake, cabinet)
+    await house.work(30)
+
+
+async def tell(fake: YooKassaFake, cabinet: Cabinet) -> None:
+    told = list(fake.told)
+    fake.told.clear()
+    for notice in told:
+        assert await cabinet.post(notice) == 200
+
+
+async def run_with_crash(at: int, *, after: bool) -> int:
+    """Run the story with a crash at point `at`, recover, finish it, check everything. Returns the points seen."""
+    async with open_yookassa_house() as (house, fake, cabinet):
+        whole, fuse = house.ports, CrashPoint(at, after=after)
+        with suppress(Killed):
+            await story(house, fake, cabinet, fused_throughout(whole, fuse))
+        house.ports = whole
+        # The new process: leases of the dead one end, the watch takes up what was left.
+        await house.work(LEASE + 30)
+        await story(house, fake, cabinet, whole)
+        await house.work(LEASE)
+        await check(house, fake)
+        return fuse.commits
+
+
+async def check(house: TestHouse, fake: YooKassaFake) -> None:
+    [payment] = await everything(house.ports, Payment)
+    [refund] = await everything(house.ports, Refund)
+    assert (payment.status, refund.status) == ("paid", "completed")
+    [paid] = [thing for thing in fake.books.of_kind("payment") if thing["status"] == "succeeded"]
+    assert (paid["metadata"]["operation"], paid["refunded_amount"]["value"]) == (payment.id, "40.00")
+    assert [thing["status"] for thing in fake.books.of_kind("refund")] == ["succeeded"]
+    said = {webhook.headers["X-Webhook-Id"]: msgspec.json.decode(webhook.body) for webhook in house.postman.webhooks}
+    told = sorted((body["event"], body["status"]) for body in said.values())
+    assert told == [("payment.status_changed", "paid"), ("refund.completed", "completed")]
+
+
+async def test_the_story_has_as_many_points_as_are_swept() -> None:
+    assert await run_with_crash(0, after=False) == POINTS
+
+
+@pytest.mark.parametrize("at", range(1, POINTS + 1))
+async def test_a_crash_at_any_point_loses_nothing_and_does_nothing_twice(at: int) -> None:
+    """After each: what lasts is written by these alone, so just before the next is the same."""
+    await run_with_crash(at, after=True)
