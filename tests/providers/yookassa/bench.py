@@ -57,6 +57,9 @@ class YooKassaBench(BankBench):
                 unit[ProviderNote].remove(note)
             await unit.commit()
 
+    async def skew(self, span: timedelta) -> None:
+        self.fake.skew = span
+
     async def pass_time(self, span: timedelta) -> None:
         await self._advance(span)
 
