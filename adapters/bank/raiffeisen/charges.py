@@ -12,7 +12,7 @@ from ....ports.mandates import (
     MandateStatus,
 )
 from .core import Page
-from .errors import BankRefused
+from .errors import ALREADY_PAID, BankRefused
 from .mandates import RaiffeisenMandates, token_of
 from .merchants import NAME, Reference, charge_page
 from .wire import (
@@ -133,6 +133,8 @@ class RaiffeisenCharges(RaiffeisenMandates):
             subscription = await self._subscription(self._whose(order), order.first)
         except Unavailable:
             raise OutcomeUnknown(f"{NAME}: a charge was refused, and may be a repeat") from None
+        if refusal.code == ALREADY_PAID:
+            raise OutcomeUnknown(f"{NAME}: the order is paid, and not by this subscription") from None
         if subscription is None:
             raise Refused(str(refusal), reason="not_found")
         if mandate_status(subscription.status) is MandateStatus.ENDED:

@@ -119,7 +119,8 @@ class FakePeople(FakeBooks):
         check_texts(body, additionalInfo=140, paymentDetails=185)
         if body.get("currency") != "RUB" or subscription["status"] != "SUBSCRIBED":
             raise Rejected("ERROR.INVALID_REQUEST")
-        if order in self.charges and self.charges[order]["paymentStatus"] != "DECLINED":
+        taken = [each for each in self.qrs.values() if (each["order"], each["payment"]) == (order, "SUCCESS")]
+        if taken or self.charges.get(order, {}).get("paymentStatus") == "IN_PROGRESS":
             raise Rejected("ERROR.ORDER_NUMBER_ALREADY_REGISTERED")
         end, self.next_charge = self.next_charge or "SUCCESS", ""
         qr = self._new_qr(order, amount, self.now() + timedelta(days=3), "02")
@@ -135,13 +136,16 @@ class FakePeople(FakeBooks):
             "qrId": qr["qrId"],
             "sbpMerchantId": MERCHANT,
             "end": end,
+            "subscription": parts["id"],
         }
         self._hurry()
-        return self._show_charge({"order": order}, None)
+        return self._show_charge({"id": parts["id"], "order": order}, None)
 
     def _show_charge(self, parts: Mapping[str, str], _: Any) -> dict[str, Any]:
         charge = found_in(self.charges, parts["order"])
-        return {name: value for name, value in charge.items() if name != "end"}
+        if charge["subscription"] != parts["id"]:
+            raise Rejected("ERROR.NOT_FOUND", 404)
+        return {name: value for name, value in charge.items() if name not in ("end", "subscription")}
 
     def _pay_out(self, _: Any, body: dict[str, Any]) -> dict[str, Any]:
         known = {"id", "account", "amount", "currency", "paymentDetails", "payoutMethod", "payoutParams", "extra"}

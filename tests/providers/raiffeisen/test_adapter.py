@@ -287,6 +287,16 @@ class TestSubscriptions:
             await bank.refund(RefundRequest(operation="ref_1", reference=failed.reference, amount_kopecks=1))
         assert refused.value.reason == "not_paid"
 
+    async def test_an_order_that_is_paid_elsewhere_is_unknown(
+        self, bench: RaiffeisenBench, bank: RaiffeisenBank
+    ) -> None:
+        """As by the mandate before a new binding, of which a restored database has forgotten the charge."""
+        bench.books.pay(qr_of(await created(bench, bank)))
+        mandate = await self.bound(bench, bank)
+        with pytest.raises(OutcomeUnknown):
+            await bank.charge(self.charge(mandate))
+        assert not bench.books.charges
+
     async def test_they_are_off_until_the_bank_has_switched_them_on(self, bench: RaiffeisenBench) -> None:
         bank = RaiffeisenBank(bench.tools, merchants=Merchants(Pair(MERCHANT, SECRET), {}), base_url=bench.books.url)
         assert not bank.capabilities.mandates
