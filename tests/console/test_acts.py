@@ -2,26 +2,32 @@
 before and after, a reason, the outcome, the audit row; and a second operator at the same object, who comes too late."""
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
 from textual.widgets import Button
 
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.domain.operators.pending_acts import PendingAct
 from cambist.core.usecases.acts.audit import list_audit
 from cambist.core.usecases.browse.search import kind_of_id
+from cambist.core.usecases.operators.review import list_suspense
+from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.settlement.withdrawals import pay_out_now
 from cambist.frontends.console.act_dialog import ActDialog
 from cambist.frontends.console.catalogue import KINDS, kind_of
 from cambist.frontends.console.context import ConsoleContext
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.kinds.kinds import ConsoleAct
+from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.bundle import FourEyes
 from tests.console.kit import SIZES, Sitting, mismatch, sitting
 from tests.console.seeds import OTHER, PHONE, TRON, everything_there_is
+from tests.exchange_house import ExchangeHouse
 from tests.invariants import everything
 from tests.refund_house import RefundHouse
 
@@ -44,7 +50,7 @@ class Row(msgspec.Struct, frozen=True):
     """What a second operator is told; None: the act is none that a colleague makes impossible."""
     given: dict[str, str] = {}
     before: Callable[[RefundHouse], Awaitable[Any]] | None = None
-    """What comes first."""
+    """What comes first; an id that it returns is that of the object."""
     meanwhile: Callable[[RefundHouse], Awaitable[Any]] | None = None
     """What the service does before the second operator."""
 
@@ -65,6 +71,49 @@ async def bill(refunds: RefundHouse) -> None:
 async def told(refunds: RefundHouse) -> None:
     """All webhooks are delivered."""
     await refunds.house.work()
+
+
+LOST = Twist(ending=Ending.UNKNOWN_NOT_DONE)
+
+
+async def forget(refunds: RefundHouse) -> None:
+    """The bank has forgotten what was just sent, and whose answer was lost."""
+    bank = refunds.bank()
+    while hasattr(bank, "_adapter"):
+        bank = bank._adapter
+    bank._capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=timedelta(minutes=1))
+    await refunds.house.clock.advance(120)
+
+
+async def forgotten_refund(refunds: RefundHouse) -> str:
+    await refunds.house.work()
+    refunds.house.script.refund.append(LOST)
+    refund_id = await refunds.apply(await refunds.paid())
+    await refunds.house.work(2)
+    await forget(refunds)
+    return refund_id
+
+
+async def forgotten_return(refunds: RefundHouse) -> str:
+    payment = await refunds.paid()
+    await refunds.house.told(payment, Pretence(status=InvoiceStatus.PAID, amount_kopecks=50_00, again=True))
+    money = next(each for each in await list_suspense(refunds.ports) if each.payment_id == payment)
+    await refunds.house.work()
+    refunds.house.script.refund.append(LOST)
+    await return_suspense(refunds.ports, money.id)
+    await refunds.house.work()
+    await forget(refunds)
+    return money.id
+
+
+async def forgotten_payout(refunds: RefundHouse) -> str:
+    exchanges = ExchangeHouse(refunds.house)
+    made = await exchanges.made(phone="+70000000005")
+    await exchanges.send(made.id)
+    refunds.house.script.remit.append(LOST)
+    await exchanges.look(made.id)
+    await forget(refunds)
+    return made.id
 
 
 ROWS = (
@@ -122,6 +171,13 @@ ROWS = (
     Row("client", "p", ("masked", "your name and reason are kept"), "+79005557788", "client", late=None),
     Row("exchange", "p", ("masked", "your name and reason are kept"), "+7000000000", "exchange", late=None),
     Row("event", "p", ("masked", "your name and reason are kept"), '"client_phone": "+7', "event", late=None),
+    Row("refund", "d", ("knows nothing of it", "is asked once more first", "never goes", "100.00 RUB"),
+        "never goes: the money is where it was", "refund.forgotten", given={"outcome": "failed"},
+        before=forgotten_refund, late=REFUSED),
+    Row("exchange", "d", ("knows nothing of it", "RUB", "it went"), "it went: the money is where it was sent",
+        "exchange.forgotten", given={"outcome": "done"}, before=forgotten_payout, late=REFUSED),
+    Row("suspense", "d", ("knows nothing of it", "50.00 RUB", "it went"), "it went: the money is where it was sent",
+        "suspense.forgotten", given={"outcome": "done"}, before=forgotten_return, late=REFUSED),
 )  # fmt: skip
 ADDED = (
     Row("account", "n", ("shop", "a new one, enabled"), "is there", "account", late="of this name already",
@@ -166,7 +222,9 @@ async def test_every_act_shows_asks_tells_and_is_audited_and_who_comes_too_late_
 async def begin(shared: Sitting, row: Row, there: dict[str, str]) -> None:
     """To the confirmation, by the keys."""
     if row.before is not None:
-        await row.before(shared.refunds)
+        made = await row.before(shared.refunds)
+        if isinstance(made, str):
+            there[row.on] = made
     if row.on == "withdrawal.newest":
         there[row.on] = await fresh_payout(shared)
     kind = kind_of(row.of)

@@ -9,6 +9,7 @@ from ....core.domain import ids
 from ....core.domain.accounts.accounts import Mode
 from ....core.domain.exchanges.exchanges import CANCELLABLE, Direction, Exchange, ExchangeStatus
 from ....core.domain.exchanges.funds import ExchangeTransfer, returnable
+from ....core.domain.exchanges.payouts import PartStatus, next_part
 from ....core.domain.ledger import Currency, Purse
 from ....core.usecases.browse.browse import browse
 from ....core.usecases.browse.timeline import Moment, amount, read_timeline
@@ -17,6 +18,7 @@ from ....core.usecases.exchanges.returns import exchange_money, return_money
 from ....core.usecases.sealed import open_exchange_phone
 from ....ports.bundle import Ports
 from ..columns import Column, when
+from .ending import ending
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Told, Wish
 from .payments import wanted
 from .stakes import left_in, whose
@@ -145,6 +147,21 @@ async def _returning(ports: Ports, shown: _Shown, _given: Mapping[str, str]) -> 
     ]
 
 
+def _operation(shown: _Shown) -> str | None:
+    """The part of its payout that a bank may have now."""
+    part = next_part(shown.exchange.parts)
+    is_sent = (
+        shown.exchange.status is ExchangeStatus.RUB_SENDING and part is not None and part.status is PartStatus.SENT
+    )
+    return part.operation if part is not None and is_sent else None
+
+
+async def _ending(ports: Ports, shown: _Shown, _given: Mapping[str, str]) -> Told:
+    part = next_part(shown.exchange.parts)
+    much = [] if part is None else [("part", f"{part.amount} of {shown.exchange.amount_rub} RUB")]
+    return [*much, *await whose(ports, shown.account_id, shown.exchange.mode)]
+
+
 async def _create(doing: Doing) -> str:
     given = doing.given
     made = await create_rub_usdt(
@@ -212,6 +229,7 @@ EXCHANGES = Kind(
             run=_return,
             tells=_returning,
         ),
+        ending(_operation, _ending),
     ),
     list_acts=(
         ConsoleAct(

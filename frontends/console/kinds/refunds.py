@@ -9,6 +9,7 @@ from ....core.usecases.refunds.contradictions import is_contradicted, settle_con
 from ....core.usecases.refunds.refunds import approve_refund, reject_refund, reverse_refund
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
+from .ending import ending
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish, by_id, story
 from .payments import wanted
 from .stakes import of_record, of_refund
@@ -148,5 +149,6 @@ REFUNDS = Kind(
             run=_settled,
             tells=of_record,
         ),
+        ending(lambda each: each.id if each.status is RefundStatus.PROCESSING else None, of_record),
     ),
 )

@@ -6,9 +6,11 @@ from typing import Any
 import msgspec
 
 from ....core.domain.exchanges.funds import ExchangeTransfer, returnable
+from ....core.domain.exchanges.returns import ReturnStatus
 from ....core.domain.ledger import Currency, Purse, currency_of
 from ....core.domain.operators.pending_acts import Guarded
-from ....core.domain.payments.payments import Suspense
+from ....core.domain.payments.payments import RETURN_ENDED, Suspense
+from ....core.domain.refunds.suspense_returns import return_operation
 from ....core.usecases.accounts.accounts import storable
 from ....core.usecases.browse.suspense import Suspended, browse_suspense, find_suspended
 from ....core.usecases.browse.timeline import Moment, amount, read_timeline
@@ -16,6 +18,7 @@ from ....core.usecases.exchanges.returns import return_money
 from ....core.usecases.refunds.suspense_return import return_suspense
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
+from .ending import ending
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Told, Wish
 from .payments import wanted
 from .stakes import left_in, whose
@@ -79,6 +82,20 @@ def _takes_address(each: Suspended) -> bool:
     return isinstance(each, ExchangeTransfer) and each.currency is Currency.USDT
 
 
+def _operation(each: Suspended) -> str | None:
+    """What a bank may have of it now."""
+    if isinstance(each, Suspense):
+        is_sent = each.sending_since is not None and each.resolved_at is None and each.reason not in RETURN_ENDED
+        return return_operation(each.id, each.attempt) if is_sent else None
+    back = each.sent_back
+    is_at_bank = back is not None and back.status is ReturnStatus.SENDING and each.currency is Currency.RUB
+    return back.operation if back is not None and is_at_bank else None
+
+
+async def _ending(ports: Ports, each: Suspended, _given: Mapping[str, str]) -> Told:
+    return [("suspended", _amount(each)), *await whose(ports, each.account_id, each.mode), ("came for", _of(each))]
+
+
 async def _return(doing: Doing) -> str:
     if isinstance(doing.record, Suspense):
         await return_suspense(doing.ports, doing.record.id)
@@ -133,5 +150,6 @@ SUSPENSE = Kind(
             tells=_returning,
             by_two=lambda *_: Guarded.SUSPENSE,
         ),
+        ending(_operation, _ending),
     ),
 )

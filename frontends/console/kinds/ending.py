@@ -1,0 +1,41 @@
+"""The operator's word on an operation that its bank has forgotten: of a refund, a return, a payout
+(docs/operations.md "What needs a person")."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ....core.usecases.operators.unanswered import OUTCOMES, end_unanswered
+from .kinds import Change, ConsoleAct, Doing, Entry, Tells
+
+_MEANS = {"done": "it went: the money is where it was sent", "failed": "it never goes: the money is where it was"}
+
+
+def ending(operation_of: Callable[[Any], str | None], tells: Tells) -> ConsoleAct:
+    """The act, for records of which `operation_of` names an operation that the bank may have; None: it has none. While
+    the service still brings it to its end, or the bank knows of it, nothing is done."""
+
+    async def run(doing: Doing) -> str:
+        operation, outcome = operation_of(doing.record) or "", doing.given["outcome"]
+        await end_unanswered(doing.ports, operation, outcome)
+        return f"Noted: {_MEANS[outcome]}."
+
+    def changes(record: Any) -> list[Change]:
+        return [
+            Change("operation", operation_of(record) or "-", "over, as the bank's own records show"),
+            Change("the bank", "knows nothing of it", "is asked once more first"),
+        ]
+
+    return ConsoleAct(
+        name="operation.end",
+        title="End as the bank's records show",
+        key="d",
+        allowed=lambda record: operation_of(record) is not None,
+        entries=(Entry(name="outcome", label="The bank's records say", choices=OUTCOMES, default=OUTCOMES[0]),),
+        changes=changes,
+        follows=lambda record, given: [
+            *changes(record),
+            Change("what became of it", "not known", _MEANS.get(given.get("outcome", ""), "-")),
+        ],
+        run=run,
+        tells=tells,
+    )
