@@ -178,6 +178,8 @@ ROWS = (
         "exchange.forgotten", given={"outcome": "done"}, before=forgotten_payout, late=REFUSED),
     Row("suspense", "d", ("knows nothing of it", "50.00 RUB", "it went"), "it went: the money is where it was sent",
         "suspense.forgotten", given={"outcome": "done"}, before=forgotten_return, late=REFUSED),
+    # The last one, for nothing is left of its object.
+    Row("client", "x", ("taken away", "gone"), "Forgotten.", "client", late="There is no client of this id"),
 )  # fmt: skip
 ADDED = (
     Row("account", "n", ("shop", "a new one, enabled"), "is there", "account", late="of this name already",
@@ -275,7 +277,10 @@ async def done(shared: Sitting, row: Row, act: ConsoleAct, given: dict[str, str]
         assert shared.app.clipboard in shared.shown().replace("\n", "")
         assert not any(shared.app.clipboard in msgspec.json.encode(each).decode() for each in [newest])
     await shared.press("escape")
-    if isinstance(shared.front(), DetailScreen):
+    if act.name == "client.forget":
+        assert "There is no such object (any more)." in shared.shown()
+        assert "masked; p shows it" not in shared.shown()
+    elif isinstance(shared.front(), DetailScreen):
         assert f"olga: {act.name}" in [moment.text for moment in shared.front().moments]
 
 

@@ -108,7 +108,7 @@ CLIENTS = Kind(
         ConsoleAct(
             name="client.forget",
             title="Forget, for good",
-            key="f",
+            key="x",
             allowed=lambda each: not each.blocked,
             changes=lambda each: [
                 Change("client", each.id, "gone"),
