@@ -32,7 +32,7 @@ class Charges(Core):
             refused = Note(kind=CHARGE, reference=f"none.{key_of(request.operation)}", failure=MANDATE_REVOKED)
             await self._notes.remember(request.operation, refused)
             return _never_sent(refused)
-        made = await self._calls.write(shop, PAYMENTS, key_of(request.operation), body, Payment)
+        made = await self._saving(self._calls.write(shop, PAYMENTS, key_of(request.operation), body, Payment))
         reference = shop.reference(made.id)
         with suppress(Unavailable):  # it is found without it, by a longer way
             await self._notes.remember(request.operation, Note(kind=CHARGE, reference=reference))

@@ -1,13 +1,19 @@
 """What all parts of the adapter share: whose shops there are, how they are asked, and what is remembered."""
 
+from collections.abc import Awaitable
+from typing import TypeVar
+
 import msgspec
 
 from ....ports.clock import Clock
-from ....ports.faults import NotSupported
+from ....ports.faults import NotSupported, Refused
 from ....ports.notebook import Notebook
 from ....ports.receipts import ReceiptNeed
 from .calls import Calls
+from .errors import Forbidden
 from .shops import Shop, Shops
+
+T = TypeVar("T")
 
 NAME = "yookassa"
 FIRST, METHOD = "first", "method"
@@ -63,6 +69,14 @@ class Core:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._shops!r}>"
+
+    async def _saving(self, made: Awaitable[T]) -> T:
+        """What a call gives that saves a method or charges one. That the shop may not do so is no reason to take the
+        gateway from all payments. Raises: Refused (`forbidden`)."""
+        try:
+            return await made
+        except Forbidden:
+            raise Refused("yookassa: the shop may not save methods and charge them", reason="forbidden") from None
 
     def _check_mandates(self) -> None:
         if not self._mandates:

@@ -41,6 +41,10 @@ class KeyReused(OutcomeUnknown):
     """The key made something else than what was asked for now: an operation of this id is there, and is to be found."""
 
 
+class Forbidden(NotConfigured):
+    """The key is taken, and has no right to this: the shop may save no methods, or take no SBP."""
+
+
 def fault_of(answer: Answer, *, owner: str | None, now: datetime) -> Fault:
     """The end that this answer has. `owner`: the merchant whose credentials were used; None: the installation's, which
     alone take the whole gateway down when they are not taken."""
@@ -48,7 +52,9 @@ def fault_of(answer: Answer, *, owner: str | None, now: datetime) -> Fault:
     if answer.status in (401, 403):
         if owner is not None:
             return Unavailable(f"yookassa: the credentials of {owner} are not taken ({answer.status})")
-        return NotConfigured(f"yookassa takes neither shop nor key, or lacks a permission ({answer.status})")
+        if answer.status == 403 and error is not None:
+            return Forbidden("yookassa: the shop has no right to do this")
+        return NotConfigured(f"yookassa does not take the shop's key ({answer.status})")
     if answer.status == 429:
         return Unavailable("yookassa: too many requests", retry_after=_retry_after(answer, error, now))
     if error is None or not 400 <= answer.status < 500 or answer.status in (408, 409, 425):

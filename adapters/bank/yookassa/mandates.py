@@ -37,13 +37,13 @@ class Mandates(Invoices):
         metadata = marks(BINDING, operation)
         if request.first_charge_kopecks is not None:
             body = self._sbp(request, request.first_charge_kopecks, metadata, save_payment_method=True)
-            return _first(shop, await self._calls.write(shop, PAYMENTS, key_of(operation), body, Payment))
+            return _first(shop, await self._saving(self._calls.write(shop, PAYMENTS, key_of(operation), body, Payment)))
         asked = {
             "type": "sbp",
             "confirmation": confirmation(request.return_url, page=self._page),
             "metadata": metadata,
         }
-        made = await self._calls.write(shop, _METHODS, key_of(operation), asked, SavedMethod)
+        made = await self._saving(self._calls.write(shop, _METHODS, key_of(operation), asked, SavedMethod))
         reference = shop.reference(f"{METHOD}.{made.id}")
         link = (made.confirmation or Confirmation()).link
         with suppress(Unavailable):  # then it is not found, and a repeat makes it again: no money is in it

@@ -1,17 +1,19 @@
 """Payouts to people by SBP: a gateway with a key of its own."""
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
-from ....ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.members import MemberBank
 from ....ports.remittances import RemittanceRequest, RemittanceState
 from .bodies import PAYOUT, key_of, payout
 from .core import Core, Note
 from .errors import KeyReused
 from .shops import Shop
-from .wire import Payout, is_ours_to_mend, remittance_state, roubles
+from .wire import Payout, SbpBanks, is_ours_to_mend, remittance_state, roubles
 
 PAYOUT_MOST = 500_000_00
 _LEAST = 1_00
@@ -23,7 +25,7 @@ _AGAIN = 600.0
 
 
 class Payouts(Core):
-    """Fills the ports RemittanceBank and SearchesRemittances."""
+    """Fills the ports RemittanceBank, SearchesRemittances and BankListing."""
 
     async def remit(self, request: RemittanceRequest) -> RemittanceState:
         """Send the money. A payout that was cancelled for want of ours is over there, so the next try of the operation
@@ -51,6 +53,19 @@ class Payouts(Core):
             if not is_ours_to_mend(found):
                 return remittance_state(found)
         return None
+
+    async def banks(self) -> Sequence[MemberBank]:
+        """The members of SBP, in one call. Raises: NotConfigured without a gateway; Unavailable."""
+        if self._gateway is None:
+            raise NotConfigured("set CAMBIST_YOOKASSA_PAYOUT_ID")
+        listed = await self._calls.find(self._gateway, "/sbp_banks", SbpBanks)
+        if listed is None:
+            raise Unavailable("yookassa lists no banks")
+        return [
+            MemberBank(id=f"bank{each.bank_id.strip()}", name=each.name, bic=each.bic)
+            for each in listed.items
+            if each.bank_id.strip().isdecimal()
+        ]
 
     def _payouts_gateway(self) -> Shop:
         if self._gateway is None:

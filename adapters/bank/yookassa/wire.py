@@ -138,6 +138,7 @@ class Me(msgspec.Struct, frozen=True):
 class SbpBank(msgspec.Struct, frozen=True):
     bank_id: str
     name: str
+    bic: str | None = None
 
 
 class SbpBanks(msgspec.Struct, frozen=True):

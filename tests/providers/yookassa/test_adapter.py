@@ -271,6 +271,25 @@ class TestMandates:
         waiting = await bench.banks[0].charge(charge)
         assert (waiting.status, waiting.check_after) == (ChargeStatus.PROCESSING, 10)
 
+    async def test_a_shop_that_may_save_no_methods_still_takes_payments(
+        self, bench: YooKassaBench, fake: YooKassaFake
+    ) -> None:
+        """A refusal, which lets the next bank bind; the gateway is as good as before."""
+        told = {
+            "type": "error",
+            "id": "1",
+            "code": "forbidden",
+            "description": "This store can't make recurring payments",
+        }
+        for first in (100_00, None):
+            fake.next(ProviderAnswer.of_json(told, 403), matching=is_write)
+            with pytest.raises(Refused) as refused:
+                await bench.banks[0].bind(self.request(bench, first))
+            assert refused.value.reason == "forbidden"
+        fake.next(ProviderAnswer.of_json(told, 403), matching=is_write)
+        with pytest.raises(NotConfigured):
+            await bench.banks[0].create_invoice(bench.request(PAY))
+
     async def test_without_the_setting_nobody_binds(self, fake: YooKassaFake, clock: VirtualClock) -> None:
         bank = bank_of(tools_of(clock), fake, mandates=False)
         assert not bank.capabilities.mandates
@@ -329,6 +348,10 @@ class TestPayouts:
         with pytest.raises(NotSupported):
             await bank.remit(REMIT)
         await bank.close()
+
+    async def test_the_members_of_sbp_are_listed(self, bench: YooKassaBench) -> None:
+        banks = await bench.banks[0].banks()
+        assert ("bank100000000004", "Т-Банк", "044525225") in [(each.id, each.name, each.bic) for each in banks]
 
 
 class TestShops:

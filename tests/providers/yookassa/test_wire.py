@@ -8,7 +8,7 @@ import pytest
 
 from cambist.adapters.bank.yookassa import wire
 from cambist.adapters.bank.yookassa.bodies import comment, key_of, marks, operation_of
-from cambist.adapters.bank.yookassa.errors import KeyReused, fault_of
+from cambist.adapters.bank.yookassa.errors import Forbidden, KeyReused, fault_of
 from cambist.adapters.bank.yookassa.receipts import MODES, TAX_SYSTEMS, VATS, receipt_of
 from cambist.adapters.bank.yookassa.shops import Shop, Shops, read_shops
 from cambist.adapters.provider_http import Answer
@@ -130,7 +130,8 @@ def test_statuses_of_refunds_and_payouts() -> None:
         (400, None, OutcomeUnknown, None),
         (404, None, OutcomeUnknown, None),
         (401, {"code": "invalid_credentials"}, NotConfigured, None),
-        (403, {"code": "forbidden"}, NotConfigured, None),
+        (403, {"code": "forbidden"}, Forbidden, None),
+        (403, None, NotConfigured, None),
         (429, {"code": "too_many_requests", "retry_after": 1800}, Unavailable, None),
         (409, {"code": "invalid_request"}, OutcomeUnknown, None),
         (202, {"code": "processing"}, OutcomeUnknown, None),
