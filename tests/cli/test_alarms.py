@@ -87,6 +87,34 @@ def test_a_backup_is_noted_by_itself_or_by_word(call: Call, tmp_path: Path) -> N
     assert call("backup").status == call("backup", str(tmp_path / "x"), "--note").status == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(
+            ("ALARM_QUIET_HOURS", value)
+            for value in ("22-8", "22:00-22:00", "24:00-08:00", "22:00-08:00 MSK", "22:00-08:00+3")
+        ),
+        *(("ALARM_QUIET_HOURS", value) for value in ("22:00-08:00+15:00", "22:00-08:00+03:60")),
+        *(("ALARMS", value) for value in ("pigeon", "slack,slack", ",")),
+        *(("EMAIL_TO", value) for value in ("ops", "a@b\r\nBcc: c@d", "a@b,<c@d>", "a@б.рф", ",".join(["a@b"] * 51))),
+        ("EMAIL_TLS", "ssl"),
+        *(("TELEGRAM_TOKEN", value) for value in ("hunter2", "123:hunter2", "123456:AA/../hunter2hunter2hunter2")),
+        *(("TELEGRAM_CHAT_ID", value) for value in ("ops", "@o", "1.5", "--1")),
+        ("SLACK_URL", "https://hooks.example/a b"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_told_without_its_value(call: Call, name: str, value: str) -> None:
+    done = call("config", "check", env={f"CAMBIST_{name}": value})
+    assert done.status == 1
+    assert f"CAMBIST_{name}" in done.err
+    assert "hunter2" not in done.err
+
+
+def test_quiet_hours_are_shown_as_they_were_written(call: Call) -> None:
+    shown = call("config", "check", env={"CAMBIST_ALARM_QUIET_HOURS": "22:30-08:00-05:30"}).out
+    assert "22:30-08:00-05:30" in shown
+
+
 def test_the_doctor_says_whether_anybody_is_told(call: Call, chat: Chat) -> None:
     call("account", "create", "Shop")
     assert "nobody is told of trouble" in call("doctor").out

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,8 +24,9 @@ from cambist.core.usecases.gateways.gateways import list_gateways, set_gateway
 from cambist.core.usecases.installation.backups import note_backup
 from cambist.core.usecases.jobs import LEASE, run
 from cambist.core.usecases.standing import TELL_ALARMS, missing_standing, start_standing
-from cambist.frontends.compose import Adapters
+from cambist.frontends.compose import Adapters, open_house
 from cambist.frontends.plugins import PluginError
+from cambist.frontends.settings import load
 from cambist.ports import NotConfigured, OutcomeUnknown, Unavailable
 from cambist.ports.alarms import Alarms, QuietHours
 from cambist.ports.bank import InvoiceStatus, Pretence
@@ -365,6 +367,18 @@ class TestAChannel:
             with pytest.raises(PluginError):
                 async with open_test_house(adapters=Adapters(alarms=[Listener(name) for name in names])):
                     pass
+
+    async def test_may_come_from_a_package(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        described = tmp_path / "theirs-1.0.dist-info"
+        described.mkdir()
+        (described / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+        (described / "entry_points.txt").write_text("[cambist.alarms]\ntheirs = theirs_alarms:make\n")
+        code = "from tests.alarm_kit import Listener\n\n\ndef make(tools):\n    return Listener('theirs-ear')\n"
+        (tmp_path / "theirs_alarms.py").write_text(code)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        settings = load({"CAMBIST_ALARMS": "theirs", "CAMBIST_DATABASE_URL": "memory://"}, {}, tmp_path).settings
+        async with open_house(settings) as house:
+            assert await try_channels(house.ports, None) == {"theirs-ear": None}
 
     async def test_can_be_tried(self) -> None:
         ear, dead = Listener("ear"), Listener("dead")
