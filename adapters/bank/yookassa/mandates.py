@@ -6,6 +6,7 @@ from datetime import datetime
 
 import msgspec
 
+from ....ports.bank import InvoiceKind
 from ....ports.faults import NotSupported, Refused, Unavailable
 from ....ports.mandates import Binding, BindingRequest, MandateState, MandateStatus
 from .bodies import BINDING, confirmation, key_of, marks
@@ -37,7 +38,8 @@ class Mandates(Invoices):
         metadata = marks(BINDING, operation)
         if request.first_charge_kopecks is not None:
             body = self._sbp(request, request.first_charge_kopecks, metadata, save_payment_method=True)
-            return _first(shop, await self._saving(self._calls.write(shop, PAYMENTS, key_of(operation), body, Payment)))
+            write = self._calls.write(shop, PAYMENTS, key_of(operation), body, Payment)
+            return self._first(shop, await self._saving(write))
         asked = {
             "type": "sbp",
             "confirmation": confirmation(request.return_url, page=self._page),
@@ -48,7 +50,7 @@ class Mandates(Invoices):
         link = (made.confirmation or Confirmation()).link
         with suppress(Unavailable):  # then it is not found, and a repeat makes it again: no money is in it
             await self._notes.remember(operation, Note(kind=BINDING, reference=reference, link=link), reference=made.id)
-        return _binding(reference, link)
+        return self._binding(reference, link)
 
     async def find_binding(self, operation: str) -> Binding | None:
         """Raises: NotSupported: it is searched for."""
@@ -59,12 +61,12 @@ class Mandates(Invoices):
         self._check_mandates()
         note = await self._notes.read(request.operation)
         if note is not None and note.kind == BINDING:
-            return _binding(note.reference, note.link)
+            return self._binding(note.reference, note.link)
         if request.first_charge_kopecks is None:
             return None
         shop = self._shops.of_request(request)
         found = await self._calls.search(shop, PAYMENTS, BINDING, request.operation, since, Payment)
-        return _first(shop, found[0]) if found else None
+        return self._first(shop, found[0]) if found else None
 
     async def mandate_state(self, reference: str) -> MandateState:
         """By the payment, the method, and what we noted of both."""
@@ -93,6 +95,17 @@ class Mandates(Invoices):
         await self.mandate_state(reference)
         await self._mark(reference, lambda note: msgspec.structs.replace(note, is_ended=True))
 
+    def _first(self, shop: Shop, made: Payment) -> Binding:
+        return self._binding(shop.reference(f"{FIRST}.{made.id}"), (made.confirmation or Confirmation()).link)
+
+    def _binding(self, reference: str, link: str | None) -> Binding:
+        payload, kind = self._led(link)
+        return Binding(reference=reference, link=link, payload=payload, kind=kind)
+
+    def _led(self, link: str | None) -> tuple[str | None, InvoiceKind]:
+        """What the link's QR says, and where it leads."""
+        return (link, InvoiceKind.QR) if self._page is None else (None, InvoiceKind.PAGE)
+
     async def _mark(self, reference: str, turn: Callable[[Note], Note]) -> None:
         key = mandate_key(reference)
         _, is_new = await self._notes.start(key, turn(Note(kind=BINDING)))
@@ -109,7 +122,8 @@ class Mandates(Invoices):
             return MandateState(reference=reference, status=MandateStatus.REFUSED, failure=failure_of(made))
         if made.status != "succeeded":
             link = (made.confirmation or Confirmation()).link
-            return MandateState(reference=reference, status=MandateStatus.OPEN, link=link, payload=link)
+            payload, kind = self._led(link)
+            return MandateState(reference=reference, status=MandateStatus.OPEN, link=link, payload=payload, kind=kind)
         method, transfers = made.payment_method or Method(), transfers_of(made)
         present = None if method.id is None else await self._calls.find(shop, f"{_METHODS}/{method.id}", SavedMethod)
         if present is not None:
@@ -126,7 +140,8 @@ class Mandates(Invoices):
         if state.status is not MandateStatus.OPEN:
             return state
         link = (present.confirmation or Confirmation()).link
-        return msgspec.structs.replace(state, link=link, payload=link, check_after=_OPEN_CHECK)
+        payload, kind = self._led(link)
+        return msgspec.structs.replace(state, link=link, payload=payload, kind=kind, check_after=_OPEN_CHECK)
 
 
 def _saved(reference: str, method: Method, bound: str, *, was_active: bool) -> MandateState:
@@ -139,11 +154,3 @@ def _saved(reference: str, method: Method, bound: str, *, was_active: bool) -> M
     if method.status == "pending":
         return MandateState(reference=reference, status=MandateStatus.OPEN)
     return MandateState(reference=reference, status=MandateStatus.REFUSED, failure=_REFUSED)
-
-
-def _first(shop: Shop, made: Payment) -> Binding:
-    return _binding(shop.reference(f"{FIRST}.{made.id}"), (made.confirmation or Confirmation()).link)
-
-
-def _binding(reference: str, link: str | None) -> Binding:
-    return Binding(reference=reference, link=link, payload=link)

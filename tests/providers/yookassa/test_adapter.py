@@ -83,6 +83,20 @@ class TestPayments:
         assert fake.books.of_operation(operation_id("pay", 2))["confirmation"]["return_url"] == "https://pay.example"
         await bank.close()
 
+    @pytest.mark.parametrize("first", [None, 100_00])
+    async def test_a_binding_on_a_page_of_theirs_is_no_qr(
+        self, fake: YooKassaFake, clock: VirtualClock, first: int | None
+    ) -> None:
+        bank = bank_of(tools_of(clock), fake, by_page=True)
+        made = await bank.bind(
+            BindingRequest(operation=binding_id(1), first_charge_kopecks=first, purpose="Club", expires_at=clock.now())
+        )
+        state = await bank.mandate_state(made.reference)
+        for told in (made, state):
+            assert (told.kind, told.payload) == (InvoiceKind.PAGE, None)
+            assert told.link
+        await bank.close()
+
     @pytest.mark.parametrize("skew", [-240, 0, 3600], ids=str)
     async def test_it_is_found_whatever_their_clock_says(
         self, bench: YooKassaBench, fake: YooKassaFake, skew: int
