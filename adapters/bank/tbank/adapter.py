@@ -1,5 +1,6 @@
 """T-Bank as a bank: payments, refunds and mandates by SBP (docs/providers/tbank.md)."""
 
+import asyncio
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
@@ -193,8 +194,7 @@ class TBank:
 
     async def check(self) -> None:
         """Ask for an order that nobody made, by each terminal."""
-        for terminal in self._terminals.all():
-            await self._calls.order(terminal, _NOBODY)
+        await asyncio.gather(*(self._calls.order(terminal, _NOBODY) for terminal in self._terminals.all()))
 
     async def close(self) -> None:
         await self._calls.close()

@@ -118,7 +118,10 @@ class Refunds:
             if not isinstance(fault, OutcomeUnknown):
                 await self._note_nothing(reference, request, fault, is_limit=said is not None)
             raise fault
-        stage = Stage.DONE if said is not None and said.status in (PART, ALL) else Stage.TAKEN
+        # After a first part the status says nothing of a second one: the next look does.
+        word = None if said is None else said.status
+        has_ended = word == ALL or (word == PART and entry.before.status == PAID)
+        stage = Stage.DONE if has_ended else Stage.TAKEN
 
         def taken(book: Book) -> Book:
             entry = book.entry(request.operation)
@@ -126,8 +129,7 @@ class Refunds:
 
         with suppress(Unavailable):  # the next look sees it at T-Bank
             await self._books.change(_key(reference.payment), taken)
-        done = stage is Stage.DONE
-        return RefundState(status=RefundStatus.DONE if done else RefundStatus.PROCESSING)
+        return RefundState(status=RefundStatus.DONE if has_ended else RefundStatus.PROCESSING)
 
     async def _note_nothing(
         self, reference: Reference, request: RefundRequest, fault: Fault, *, is_limit: bool

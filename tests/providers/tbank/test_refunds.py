@@ -116,6 +116,17 @@ class TestUnderWay:
         assert gone(bench) == [60_00]
 
 
+class TestParts:
+    async def test_a_second_part_is_done_once_the_payment_shows_it(self, bench: TBankBench, invoice: Invoice) -> None:
+        """Its status was PARTIAL_REFUNDED before, so the answer's says nothing."""
+        assert (await bench.tbank.refund(back(invoice, 30_00))).status is RefundStatus.DONE
+        assert (await bench.tbank.refund(back(invoice, 20_00, B))).status is RefundStatus.PROCESSING
+        assert await look(bench, back(invoice, 20_00, B)) == RefundState(status=RefundStatus.DONE)
+        last = operation_id("ref", 3)
+        assert (await bench.tbank.refund(back(invoice, 50_00, last))).status is RefundStatus.DONE
+        assert gone(bench) == [30_00, 20_00, 50_00]
+
+
 class TestTwoAtOnce:
     async def test_of_two_processes_one_sends(self, bench: TBankBench, invoice: Invoice) -> None:
         """Two different refunds of one payment: the other one waits."""
