@@ -4,7 +4,7 @@ allowed in which status, and OrderIds that are there once. What goes wrong on th
 import hashlib
 import json
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -45,6 +45,8 @@ class TBankFake(FakeProvider):
         """Some ids that the OpenAPI calls numbers are texts: what the client `tbank` wants."""
         self.calls: Counter[str] = Counter()
         """By method, of those that were carried out."""
+        self.exchanged: deque[tuple[str, Body, Body]] = deque(maxlen=100)
+        """Path, request and answer of the last calls that could be read."""
         self.wants_receipts = False
         """A cash register is connected."""
         for method in SHAPES:
@@ -91,7 +93,7 @@ class TBankFake(FakeProvider):
     def _method(self, method: str, handler: Callable[[str, Body], Body]) -> Callable[[ProviderRequest], ProviderAnswer]:
         def answer(request: ProviderRequest) -> ProviderAnswer:
             self.calls[method] += 1
-            terminal = ""
+            terminal, body = "", {}
             try:
                 body = read_body(request)
                 terminal = str(body.get("TerminalKey"))
@@ -104,7 +106,9 @@ class TBankFake(FakeProvider):
             except No as no:
                 message = _MESSAGES.get(no.code, "Неверные параметры.")
                 said = {"Success": False, "ErrorCode": no.code, "Message": message, "Details": no.details}
-            return ProviderAnswer.of_json({"TerminalKey": terminal, "Success": True, "ErrorCode": "0", **said})
+            said = {"TerminalKey": terminal, "Success": True, "ErrorCode": "0", **said}
+            self.exchanged.append((request.path, body, said))
+            return ProviderAnswer.of_json(said)
 
         return answer
 
