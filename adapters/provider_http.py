@@ -132,8 +132,10 @@ class ProviderHttp:
         headers: Mapping[str, str] | None = None,
         answer_max: int = _ANSWER_MAX,
     ) -> Answer:
-        """Ask once. `path` follows the base address as it stands, so ids in it have to be quoted; `query` is quoted
-        here. `writes`: whether the provider may have done something when no answer comes. `answer_max` in bytes.
+        """Ask once; what HTTP calls idempotent (GET, PUT, DELETE) once more where a kept connection was closed.
+
+        `path` follows the base address as it stands, so ids in it have to be quoted; `query` is quoted here. `writes`:
+        whether the provider may have done something when no answer comes. `answer_max` in bytes.
 
         Raises: Unavailable where nothing was sent, and for a read without a whole answer; OutcomeUnknown for a write
         without one.

@@ -129,6 +129,10 @@ class ProviderFault(Enum):
         """Whether the handler runs, unless the test says otherwise."""
         self.wire = wire
 
+    def __repr__(self) -> str:
+        """The name alone: what it does to the wire has another address in every process, and pytest names tests so."""
+        return str(self)
+
 
 UNCLEAR = tuple(
     fault
