@@ -23,6 +23,8 @@ class ExampleBench(BankBench):
     """The adapter over the fake provider."""
 
     secrets = (TOKEN,)
+    ahead = timedelta(0)
+    """Of the provider's clock."""
 
     def __init__(self, tools: cambist.Tools, books: Provider) -> None:
         self.tools = tools
@@ -35,7 +37,7 @@ class ExampleBench(BankBench):
         return self.banks[-1]
 
     async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:  # noqa: ARG002 - the bench's signature
-        self.books.pay(operation, kopecks, self.clock.now().isoformat())
+        self.books.pay(operation, kopecks, (self.clock.now() + self.ahead).isoformat())
 
     async def notice(self, operation: str) -> InboundNotice:
         body, headers = self.books.notice(operation, TOKEN)
@@ -47,6 +49,9 @@ class ExampleBench(BankBench):
             for note in await unit[ProviderNote].find(provider=NAME):
                 unit[ProviderNote].remove(note)
             await unit.commit()
+
+    async def skew(self, span: timedelta) -> None:
+        self.ahead = span
 
     async def pass_time(self, span: timedelta) -> None:
         """This provider keeps its keys for ever."""

@@ -7,10 +7,10 @@ pytest --pyargs cambist.conformance.rates cambist.conformance.kyc \
 import hashlib
 import hmac
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from typing import Any
 
-import httpx
 import msgspec
 import pytest
 from deskadapters.chain import USDT, DeskChain
@@ -21,63 +21,51 @@ from deskadapters.storage import DeskStorage
 import cambist
 from cambist.conformance import KIT_CATALOGUE, ChainBench, KycBench, RatesBench, StoragePlace, Uploads
 from cambist.ports import InboundNotice, Network, TokenMove, TransactionState
+from cambist.testing import FakeProvider, ProviderAnswer, ProviderFault, ProviderRequest
 
 TOKEN = "a-token-that-must-not-show"  # noqa: S105 - of a fake
-
-
-class Fake(httpx.AsyncBaseTransport):
-    """A provider in place of the network: it can be away, be silent, or lose the next answer."""
-
-    away = False
-    silent = False
-    lose: bool | None = None
-    """The next POST gets no answer: True, it is carried out; False, it is not."""
-
-    def __init__(self, answer: Callable[[httpx.Request], httpx.Response]) -> None:
-        self._answer = answer
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if self.away:
-            raise httpx.ConnectError("no route", request=request)
-        lose = None
-        if request.method == "POST":
-            lose, self.lose = self.lose, None
-        if self.silent or lose is False:
-            raise httpx.ReadTimeout("no answer", request=request)
-        await request.aread()
-        answer = self._answer(request)
-        if lose:
-            raise httpx.ReadTimeout("no answer", request=request)
-        return answer
 
 
 class DeskRatesBench(RatesBench):
     secrets = (TOKEN,)
 
-    def __init__(self, tools: cambist.Tools) -> None:
-        self.said = httpx.Response(503)
-        self.source = self.made = DeskRates(tools, "https://desk.example", TOKEN, Fake(lambda _: self.said))
+    def __init__(self, tools: cambist.Tools, provider: FakeProvider) -> None:
+        self.clock = tools.clock
+        self.provider = provider
+        self.said = ProviderAnswer(status=503)
+        provider.on("GET", "/rate", lambda _: self.said)
+        self.source = self.made = DeskRates(tools, provider.url, TOKEN)
 
     async def say(self, rate: str) -> None:
         await self.say_nonsense(rate)
 
     async def say_nonsense(self, text: str) -> None:
-        self.said = httpx.Response(200, text=f'{{"rub_per_usdt": {text}}}')
+        self.said = ProviderAnswer(body=f'{{"rub_per_usdt": {text}}}'.encode())
 
     async def be_silent(self) -> None:
-        self.said = httpx.Response(503)
+        self.said = ProviderAnswer(status=503)
 
     async def refuse_key(self) -> None:
-        self.said = httpx.Response(401)
+        self.said = ProviderAnswer(status=401)
 
 
 class DeskKycBench(KycBench):
     secrets = (TOKEN,)
 
-    def __init__(self, tools: cambist.Tools) -> None:
+    def __init__(self, tools: cambist.Tools, provider: FakeProvider) -> None:
+        self.clock = tools.clock
+        self.provider = provider
         self.checks: dict[str, dict[str, Any]] = {}
-        self.fake = Fake(self._answer)
-        self.verifier = self.made = DeskVerifier(tools, "https://kyc.example", TOKEN, self.fake)
+        provider.on("POST", "/checks", self._begin)
+        provider.on("GET", "/checks/by-key/{key}", lambda request: self._shown(request.parts["key"]))
+        provider.on("GET", "/checks/{id}", lambda request: self._shown(request.parts["id"]))
+        self.tools = tools
+        self.verifiers: list[DeskVerifier] = []
+        self.verifier = self.another()
+
+    def another(self) -> DeskVerifier:
+        self.verifiers.append(DeskVerifier(self.tools, self.provider.url, TOKEN))
+        return self.verifiers[-1]
 
     async def verify(self, operation: str) -> None:
         self.checks[operation]["status"] = "passed"
@@ -90,34 +78,32 @@ class DeskKycBench(KycBench):
         signature = hmac.new(TOKEN.encode(), body, hashlib.sha256).hexdigest()
         return InboundNotice(headers={"x-desk-signature": signature}, body=body, query={}, address="203.0.113.5")
 
-    async def lose_next_answer(self, *, done: bool) -> None:
-        self.fake.lose = done
-
     async def be_silent(self) -> None:
-        self.fake.silent = True
+        self.provider.next(ProviderFault.LOST_AFTER, always=True)
 
-    async def be_away(self) -> None:
-        self.fake.away = True
+    async def skew(self, span: timedelta) -> None:
+        """It tells no moment, and goes by none."""
 
-    def _answer(self, request: httpx.Request) -> httpx.Response:
-        if request.method == "POST":
-            number = len(self.checks) + 1
-            status = "form" if json.loads(request.content)["form"] else "begun"
-            made = {"id": f"check-{number}", "status": status, "form_url": f"https://kyc.example/form/{number}"}
-            return httpx.Response(200, json=self.checks.setdefault(request.headers["Idempotency-Key"], made))
-        last = request.url.path.rpartition("/")[2]
-        found = [check for key, check in self.checks.items() if last in (key, check["id"])]
-        return httpx.Response(200, json=found[0]) if found else httpx.Response(404)
+    def _begin(self, request: ProviderRequest) -> ProviderAnswer:
+        number = len(self.checks) + 1
+        status = "form" if json.loads(request.body)["form"] else "begun"
+        made = {"id": f"check-{number}", "status": status, "form_url": f"https://kyc.example/form/{number}"}
+        return ProviderAnswer.of_json(self.checks.setdefault(request.headers["idempotency-key"], made))
+
+    def _shown(self, name: str) -> ProviderAnswer:
+        found = [check for key, check in self.checks.items() if name in (key, check["id"])]
+        return ProviderAnswer.of_json(found[0]) if found else ProviderAnswer(status=404)
 
 
 class DeskChainBench(ChainBench):
     secrets = (TOKEN,)
     networks = (Network.TRON,)
 
-    def __init__(self) -> None:
+    def __init__(self, provider: FakeProvider) -> None:
+        self.provider = provider
         self.known: dict[str, dict[str, Any]] = {}
-        self.fake = Fake(self._answer)
-        self.watcher = self.made = DeskChain("https://node.example", TOKEN, self.fake)
+        provider.on("GET", "/transactions/{hash}", lambda request: self._shown(request.parts["hash"]))
+        self.watcher = self.made = DeskChain(provider.url, TOKEN)
 
     async def show(
         self,
@@ -137,33 +123,37 @@ class DeskChainBench(ChainBench):
         final, reverted = state is not TransactionState.IN_BLOCK, state is TransactionState.REVERTED
         self.known[tx_hash] = {"final": final, "reverted": reverted, "events": events}
 
-    async def be_away(self) -> None:
-        self.fake.away = True
-
-    def _answer(self, request: httpx.Request) -> httpx.Response:
-        found = self.known.get(request.url.path.rpartition("/")[2])
-        return httpx.Response(404) if found is None else httpx.Response(200, json=found)
+    def _shown(self, tx_hash: str) -> ProviderAnswer:
+        found = self.known.get(tx_hash)
+        return ProviderAnswer(status=404) if found is None else ProviderAnswer.of_json(found)
 
 
 @pytest.fixture
-async def rates_bench() -> AsyncIterator[RatesBench]:
+async def provider() -> AsyncIterator[FakeProvider]:
+    async with FakeProvider() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def rates_bench(provider: FakeProvider) -> AsyncIterator[RatesBench]:
     async with cambist.open() as service:
-        bench = DeskRatesBench(service.tools())
+        bench = DeskRatesBench(service.tools(), provider)
         yield bench
         await bench.made.close()
 
 
 @pytest.fixture
-async def kyc_bench() -> AsyncIterator[KycBench]:
+async def kyc_bench(provider: FakeProvider) -> AsyncIterator[KycBench]:
     async with cambist.open() as service:
-        bench = DeskKycBench(msgspec.structs.replace(service.tools(), files=Uploads()))
+        bench = DeskKycBench(msgspec.structs.replace(service.tools(), files=Uploads()), provider)
         yield bench
-        await bench.made.close()
+        for verifier in bench.verifiers:
+            await verifier.close()
 
 
 @pytest.fixture
-async def chain_bench() -> AsyncIterator[ChainBench]:
-    bench = DeskChainBench()
+async def chain_bench(provider: FakeProvider) -> AsyncIterator[ChainBench]:
+    bench = DeskChainBench(provider)
     yield bench
     await bench.made.close()
 

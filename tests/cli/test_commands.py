@@ -70,6 +70,7 @@ class TestAccount:
         assert ISO.fullmatch(shown["created_at"])
         assert shown["settings"] == {
             "acceptance": True,
+            "alarm_email": None,
             "amount_rub_max": "1000000.00",
             "auto_return": True,
             "direct_links": False,

@@ -2,9 +2,9 @@
 
 import os
 import re
-from typing import Any
 
 import httpx
+import msgspec
 
 import cambist
 from cambist.ports import (
@@ -21,18 +21,34 @@ from cambist.ports import (
     UsdtTransfer,
 )
 
+from .answers import check_taken
+
 USDT = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 """The contract of genuine USDT on TRON: any other token may be named so, too."""
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
 
 
+class _Event(msgspec.Struct):
+    """The node's answers are decoded into what is needed of them: one without it cannot be read."""
+
+    index: int
+    sender: str = msgspec.field(name="from")
+    to: str
+    amount: int
+    contract: str
+
+
+class _Transaction(msgspec.Struct):
+    final: bool
+    reverted: bool
+    events: list[_Event]
+
+
 class DeskChain:
     """Fills cambist.ports.ChainWatcher."""
 
-    def __init__(self, url: str, token: str, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self._http = httpx.AsyncClient(
-            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=10, transport=transport
-        )
+    def __init__(self, url: str, token: str) -> None:
+        self._http = httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=10)
 
     async def lookup(self, network: Network, tx_hash: str) -> Sighting:
         if not _HASH.match(tx_hash):
@@ -42,29 +58,32 @@ class DeskChain:
         found = await self._read(f"/transactions/{tx_hash}")
         if found is None:
             return NotFound()
-        if not found["final"]:
+        if not found.final:
             return InBlock()
-        if found["reverted"]:
+        if found.reverted:
             return Reverted()
         transfers = tuple(
-            UsdtTransfer(index=event["index"], sender=event["from"], recipient=event["to"], units=event["amount"] * 100)
-            for event in found["events"]
-            if event["contract"] == USDT and event["amount"] > 0  # TRON counts with 6 decimals, the port with 8
+            UsdtTransfer(index=event.index, sender=event.sender, recipient=event.to, units=event.amount * 100)
+            for event in found.events
+            if event.contract == USDT and event.amount > 0  # TRON counts with 6 decimals, the port with 8
         )
         return Final(transfers)
 
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def _read(self, path: str) -> Any:
+    async def _read(self, path: str) -> _Transaction | None:
         """A failed read says nothing about the transaction: never NotFound."""
+        if self._http.is_closed:
+            raise Unavailable("the adapter is closed")
         try:
             answer = await self._http.get(path)
+            check_taken(answer)
             if answer.status_code == 404:
                 return None
             answer.raise_for_status()
-            return answer.json()
-        except (httpx.HTTPError, ValueError) as error:
+            return msgspec.json.decode(answer.content, type=_Transaction)
+        except (httpx.HTTPError, ValueError, RecursionError) as error:
             raise Unavailable("the node did not answer") from error
 
 

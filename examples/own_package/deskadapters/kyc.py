@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 import os
-from typing import Any
 
 import httpx
 import msgspec
@@ -26,6 +25,8 @@ from cambist.ports import (
     Unavailable,
 )
 
+from .answers import check_taken
+
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _STATUSES = {"form": CheckStatus.FORM, "passed": CheckStatus.VERIFIED, "refused": CheckStatus.FAILED}
 
@@ -33,6 +34,14 @@ _STATUSES = {"form": CheckStatus.FORM, "passed": CheckStatus.VERIFIED, "refused"
 class _Told(msgspec.Struct):
     key: str
     """The idempotency key of the check that moved: our operation."""
+
+
+class _Said(msgspec.Struct):
+    """The verifier's answers are decoded into what is needed of them: one without it cannot be read."""
+
+    id: str
+    status: str
+    form_url: str
 
 
 class DeskVerifier:
@@ -43,14 +52,10 @@ class DeskVerifier:
     notice_networks = ("203.0.113.0/28",)
     """As the verifier publishes them."""
 
-    def __init__(
-        self, tools: cambist.Tools, url: str, token: str, transport: httpx.AsyncBaseTransport | None = None
-    ) -> None:
+    def __init__(self, tools: cambist.Tools, url: str, token: str) -> None:
         self._files = tools.files
         self._token = token
-        self._http = httpx.AsyncClient(
-            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=10, transport=transport
-        )
+        self._http = httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=10)
 
     async def register(self, request: CheckRequest) -> Check:
         purposes = {document.purpose for document in request.documents}
@@ -61,6 +66,8 @@ class DeskVerifier:
         for document in request.documents:
             content = b"".join([part async for part in self._files.read(document.key)])
             documents[document.purpose] = content.hex()
+        if self._http.is_closed:
+            raise Unavailable("the adapter is closed")
         body = {"phone": request.phone, "email": request.email, "form": request.redirect, "documents": documents}
         try:
             answer = await self._http.post("/checks", json=body, headers={"Idempotency-Key": request.operation})
@@ -68,21 +75,24 @@ class DeskVerifier:
             raise Unavailable("the verifier cannot be reached") from error  # it certainly did not begin
         except httpx.HTTPError as error:
             raise OutcomeUnknown("the verifier gave no answer") from error  # it may have begun
-        if answer.status_code >= 500:
-            raise OutcomeUnknown(f"the verifier answered {answer.status_code}")
-        if answer.status_code >= 400:
+        check_taken(answer)
+        if 400 <= answer.status_code < 500:
             raise Refused(f"the verifier answered {answer.status_code}")
-        return _check(answer.json())
+        if not answer.is_success:
+            raise OutcomeUnknown(f"the verifier answered {answer.status_code}")  # a 5xx, or a redirect to anywhere
+        try:
+            return _check(answer.content)
+        except (ValueError, RecursionError) as error:
+            raise OutcomeUnknown("the verifier's answer cannot be read") from error
 
     async def find_check(self, operation: str) -> Check | None:
-        found = await self._read(f"/checks/by-key/{operation}")
-        return None if found is None else _check(found)
+        return await self._read(f"/checks/by-key/{operation}")
 
     async def check_state(self, reference: str) -> Check:
         found = await self._read(f"/checks/{reference}")
         if found is None:
             raise Refused("the verifier knows no such check", reason="not_found")
-        return _check(found)
+        return found
 
     async def hear(self, notice: InboundNotice) -> Heard:
         expected = hmac.new(self._token.encode(), notice.body, hashlib.sha256).hexdigest()
@@ -98,26 +108,30 @@ class DeskVerifier:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def _read(self, path: str) -> Any:
+    async def _read(self, path: str) -> Check | None:
         """Merchants are told a verifier that is silent (502) from one that cannot be reached (503)."""
+        if self._http.is_closed:
+            raise Unavailable("the adapter is closed")
         try:
             answer = await self._http.get(path)
+            check_taken(answer)
             if answer.status_code == 404:
                 return None
             answer.raise_for_status()
-            return answer.json()
+            return _check(answer.content)
         except _NOT_SENT as error:
             raise Unavailable("the verifier cannot be reached") from error
-        except (httpx.HTTPError, ValueError) as error:
+        except (httpx.HTTPError, ValueError, RecursionError) as error:
             raise NoAnswer("the verifier did not answer a question") from error
 
 
-def _check(said: Any) -> Check:
-    status = _STATUSES.get(said["status"], CheckStatus.PROCESSING)
+def _check(content: bytes) -> Check:
+    said = msgspec.json.decode(content, type=_Said)
+    status = _STATUSES.get(said.status, CheckStatus.PROCESSING)
     return Check(
-        reference=said["id"],
+        reference=said.id,
         status=status,
-        form_url=said["form_url"] if status is CheckStatus.FORM else None,
+        form_url=said.form_url if status is CheckStatus.FORM else None,
         level=1 if status is CheckStatus.VERIFIED else 0,
     )
 

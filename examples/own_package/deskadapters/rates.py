@@ -9,6 +9,8 @@ import httpx
 import cambist
 from cambist.ports import NotConfigured, RateQuote, RateSource, Unavailable
 
+from .answers import check_taken
+
 
 class DeskRates:
     """Fills cambist.ports.RateSource."""
@@ -16,25 +18,21 @@ class DeskRates:
     name = "desk"
     """Stored with every rate that is believed: never change it."""
 
-    def __init__(
-        self, tools: cambist.Tools, url: str, token: str, transport: httpx.AsyncBaseTransport | None = None
-    ) -> None:
+    def __init__(self, tools: cambist.Tools, url: str, token: str) -> None:
         self._clock = tools.clock
-        self._http = httpx.AsyncClient(
-            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=5, transport=transport
-        )
+        self._http = httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=5)
 
     async def quote(self) -> RateQuote:
         """Whatever goes wrong, there is no rate now: Unavailable. Only credentials are the operator's matter."""
         try:
             answer = await self._http.get("/rate")
-            if answer.status_code == 401:
-                raise NotConfigured("the desk does not take DESK_TOKEN")
+            check_taken(answer)
             answer.raise_for_status()
             # Numbers as Decimal: a float would lose digits.
             said = json.loads(answer.text, parse_float=Decimal, parse_int=Decimal)["rub_per_usdt"]
             rate = said if isinstance(said, Decimal) else Decimal(str(said))
-        except (httpx.HTTPError, ValueError, LookupError, TypeError, InvalidOperation) as error:
+        except (httpx.HTTPError, ValueError, LookupError, TypeError, InvalidOperation, RuntimeError) as error:
+            # httpx raises a RuntimeError once it is closed.
             raise Unavailable("the desk gave no rate") from error
         if not rate.is_finite() or rate <= 0:
             raise Unavailable("what the desk says is no rate")
