@@ -104,6 +104,8 @@ class SettlementItem(Record, frozen=True, kw_only=True):
     """One line of a statement; the lines sum to its credit."""
 
     payment_id: str
+    refund_id: str | None
+    """Of refunds and corrections."""
     shop_id: str
     kind: ItemKind
     amount_rub: Decimal

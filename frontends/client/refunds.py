@@ -33,6 +33,9 @@ class Refund(Record, frozen=True, kw_only=True):
     refund_id: str
     payment_id: str
     amount_rub: Decimal
+    amount_usdt: Decimal | None
+    """What it took of the available USDT: of a payment that was settled."""
+    rate_market: Decimal | None
     status: RefundStatus
     pending_reason: PendingReason | None
     external_id: str | None

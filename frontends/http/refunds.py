@@ -27,6 +27,8 @@ class RefundView(msgspec.Struct, frozen=True, kw_only=True):
     refund_id: str
     payment_id: str
     amount_rub: str
+    amount_usdt: str | None
+    rate_market: str | None
     status: str
     pending_reason: str | None
     external_id: str | None
@@ -51,6 +53,8 @@ def refund_view(refund: Refund) -> RefundView:
         refund_id=refund.id,
         payment_id=refund.payment_id,
         amount_rub=str(refund.amount),
+        amount_usdt=None if refund.taken_usdt is None else str(refund.taken_usdt),
+        rate_market=refund.rate_market,
         status=refund.status.value,
         pending_reason=None if refund.pending_reason is None else refund.pending_reason.value,
         external_id=refund.external_id,

@@ -59,6 +59,7 @@ class ItemView(msgspec.Struct, frozen=True, kw_only=True):
     rate_merchant: str
     fee_usdt: str
     credit_usdt: str
+    refund_id: str | None
 
 
 class SettlementsView(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +112,7 @@ def item_views(settlement: Settlement, items: Iterable[SettlementItem]) -> list[
                 rate_merchant=rates[item.markup],
                 fee_usdt=str(item.fee),
                 credit_usdt=str(item.credit),
+                refund_id=item.refund_id,
             )
         )
     return views

@@ -47,6 +47,8 @@ async def test_the_answer_has_exactly_these_fields(refunds: RefundHouse) -> None
                 "refund_id": shown["id"],
                 "payment_id": payment_id,
                 "amount_rub": "40.50",
+                "amount_usdt": None,
+                "rate_market": None,
                 "status": "pending",
                 "pending_reason": None if mode == "test" else "awaiting_approval",
                 "external_id": "order-1",

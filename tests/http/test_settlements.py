@@ -26,7 +26,7 @@ from tests.refund_house import RefundHouse, open_refund_house
 
 DOCUMENT = Document(openapi_document("https://pay.example"))
 NOTHING = "stl_00000000-0000-7000-8000-000000000000"
-COLUMNS = "payment_id,shop_id,kind,amount_rub,rate_market,rate_merchant,fee_usdt,credit_usdt"
+COLUMNS = "payment_id,shop_id,kind,amount_rub,rate_market,rate_merchant,fee_usdt,credit_usdt,refund_id"
 WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 
 
@@ -122,6 +122,7 @@ async def test_an_item_has_these_fields_and_no_others(open_: RefundHouse) -> Non
                 "rate_merchant": "95.36082474226804123711340206",
                 "fee_usdt": "0.03243243",
                 "credit_usdt": "1.04864864",
+                "refund_id": None,
             }
         ],
         "pagination": {"page": 1, "per_page": 20, "total": 1, "total_pages": 1},
@@ -222,8 +223,7 @@ async def test_one_rate_for_all_and_each_shop_s_markup(open_: RefundHouse) -> No
 async def test_refunds_before_settlement_have_a_line_each_and_no_fee_on_them(open_: RefundHouse) -> None:
     """Before settlement a refund lowers what is settled (docs/refunds.md "The money")."""
     payment_id = await open_.paid("100.00")
-    for amount in ("40.00", "10.01"):
-        await open_.apply(payment_id, amount)
+    refunds = [await open_.apply(payment_id, amount) for amount in ("40.00", "10.01")]
     await open_.house.work(2)
     made = await settle(open_)
     lines = await items(open_, made)
@@ -233,6 +233,7 @@ async def test_refunds_before_settlement_have_a_line_each_and_no_fee_on_them(ope
         ("refund", "-10.01"),
     ]
     assert {line["payment_id"] for line in lines} == {payment_id}
+    assert [line["refund_id"] for line in lines] == [None, *refunds]
     assert all(line["fee_usdt"].startswith("-") and line["credit_usdt"].startswith("-") for line in lines[1:])
     sums_up(made, lines)
     # 49.99 RUB at 92.50 and 3 %.
@@ -254,6 +255,7 @@ async def test_a_refund_that_fails_after_the_settlement_is_a_correction_of_the_n
     second = await settle(open_)
     [line] = await items(open_, second)
     assert (line["kind"], line["payment_id"], line["amount_rub"]) == ("correction", payment_id, "40.00")
+    assert line["refund_id"] == refund_id
     assert (second["payments"], second["amount_rub"], second["rate_market"]) == (0, "40.00", "93.00")
     assert second["credit_usdt"] == "0.41720430", "40.00 at 93 and the 3 % of its payment, whatever the shop's is now"
     sums_up(second, [line])
@@ -324,7 +326,8 @@ async def test_the_csv_says_what_the_pages_say(open_: RefundHouse) -> None:
     assert rest.pop() == ""
     assert "\n" not in "".join(rest)
     lines = list(csv.DictReader(io.StringIO(response.text, newline="")))
-    assert lines == await items(open_, made)
+    # A null is an empty cell.
+    assert lines == [{name: value or "" for name, value in line.items()} for line in await items(open_, made)]
     assert len(lines) == 3
     sums_up(made, lines)
 
@@ -469,3 +472,20 @@ async def test_the_withdrawal_of_a_settlement_is_named_in_it(open_: RefundHouse)
     withdrawal = await get(open_, f"/withdrawals/{made['withdrawal_id']}")
     assert withdrawal["settlement_id"] == made["id"]
     await open_.house.work(timedelta(hours=1).total_seconds())
+
+
+async def test_a_refund_says_what_it_took_of_the_available_usdt(open_: RefundHouse) -> None:
+    """So that the balance after it can be explained (docs/refunds.md "The money")."""
+    early, late = await open_.paid("100.00"), await open_.paid("200.00")
+    before = await open_.apply(early, "40.00")
+    await open_.house.work(2)
+    await settle(open_)
+    available = Decimal((await get(open_, "/balance"))["available_usdt"])
+    after = await open_.apply(late, "50.00")
+    assert (await get(open_, f"/refunds/{after}"))["amount_usdt"] is None, "nothing is taken yet"
+    await open_.house.work(2)
+    shown = await get(open_, f"/refunds/{after}")
+    assert (shown["amount_usdt"], shown["rate_market"]) == ("0.54054054", "92.50")
+    assert Decimal((await get(open_, "/balance"))["available_usdt"]) == available - Decimal(shown["amount_usdt"])
+    taken = await get(open_, f"/refunds/{before}")
+    assert (taken["amount_usdt"], taken["rate_market"]) == (None, None)

@@ -117,6 +117,8 @@ class Refund(msgspec.Struct, frozen=True, kw_only=True):
     """What it took, or had taken, from the merchant's pending RUB: of a payment not settled yet."""
     taken_usdt: Usdt | None = None
     """What it took, or had taken, from the merchant's available USDT: of a settled one."""
+    rate_market: str | None = None
+    """The rate that it took them at: that of the payment's settlement."""
     contradicted_at: datetime | None = None
     """When the bank said that it had sent the money after all, of a refund that it had failed: `failed` is final, the
     merchant has the money again, and the payer has it, too. An operator settles that with bank and merchant."""

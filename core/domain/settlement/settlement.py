@@ -112,6 +112,12 @@ class SettlementItem(msgspec.Struct, frozen=True, kw_only=True):
     credit: Usdt
     version: int = 0
 
+    @property
+    def refund_id(self) -> str | None:
+        """The refund that the line is about: of refunds and corrections, as its id has it."""
+        place = self.id.removeprefix(f"{self.settlement_id}:{self.payment_id}:")
+        return None if self.kind is ItemKind.PAYMENT else place.removeprefix("1:")
+
 
 class Correction(msgspec.Struct, frozen=True, kw_only=True):
     """RUB of a payment that is settled already, given back by a refund that failed or was reversed; it waits for the

@@ -26,15 +26,16 @@ async def take(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tu
     kopecks = refund.amount.kopecks
     if payment.settlement_id is None:
         # The payment is paid and not settled, so its RUB are there.
-        refund = msgspec.structs.replace(refund, taken_rub=refund.amount, taken_usdt=None)
+        refund = msgspec.structs.replace(refund, taken_rub=refund.amount, taken_usdt=None, rate_market=None)
         postings = {Purse.PENDING: -kopecks, Purse.REFUNDING: kopecks}
     else:
-        value = await market_value(unit, payment, refund)
+        rate = await market_rate_of(unit, payment)
+        value = at_market(refund.amount, rate)
         account = await unit[Account].get(payment.account_id)
         overdraft = Usdt(0) if account is None else account.settings.refund_overdraft_usdt
         if not await may_take(unit, payment.account_id, payment.mode, value, overdraft=overdraft):
             return None
-        refund = msgspec.structs.replace(refund, taken_rub=None, taken_usdt=value)
+        refund = msgspec.structs.replace(refund, taken_rub=None, taken_usdt=value, rate_market=rate)
         postings = {
             Purse.AVAILABLE: -value.units,
             Purse.CONVERTED_USDT: value.units,
@@ -47,10 +48,15 @@ async def take(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tu
 
 async def market_value(unit: Unit, payment: Payment, refund: Refund) -> Usdt:
     """What a refund of a settled payment takes of the available USDT. Raises: LookupError."""
+    return at_market(refund.amount, await market_rate_of(unit, payment))
+
+
+async def market_rate_of(unit: Unit, payment: Payment) -> str:
+    """The rate that a settled payment was settled at. Raises: LookupError."""
     settlement = await unit[Settlement].get(payment.settlement_id or "")
     if settlement is None:
         raise LookupError(f"{payment.id} is settled, and its statement is gone")
-    return at_market(refund.amount, settlement.rate_market)
+    return settlement.rate_market
 
 
 def paid(ports: Ports, unit: Unit, refund: Refund) -> None:
