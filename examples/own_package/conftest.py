@@ -59,12 +59,12 @@ class DeskKycBench(KycBench):
         provider.on("POST", "/checks", self._begin)
         provider.on("GET", "/checks/by-key/{key}", lambda request: self._shown(request.parts["key"]))
         provider.on("GET", "/checks/{id}", lambda request: self._shown(request.parts["id"]))
-        self.tools = tools
+        self.tools, self.fake = tools, provider
         self.verifiers: list[DeskVerifier] = []
         self.verifier = self.another()
 
     def another(self) -> DeskVerifier:
-        self.verifiers.append(DeskVerifier(self.tools, self.provider.url, TOKEN))
+        self.verifiers.append(DeskVerifier(self.tools, self.fake.url, TOKEN))
         return self.verifiers[-1]
 
     async def verify(self, operation: str) -> None:
@@ -79,7 +79,7 @@ class DeskKycBench(KycBench):
         return InboundNotice(headers={"x-desk-signature": signature}, body=body, query={}, address="203.0.113.5")
 
     async def be_silent(self) -> None:
-        self.provider.next(ProviderFault.LOST_AFTER, always=True)
+        self.fake.next(ProviderFault.LOST_AFTER, always=True)
 
     async def skew(self, span: timedelta) -> None:
         """It tells no moment, and goes by none."""

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -24,14 +25,12 @@ class Chat(HTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Chat
-
     def do_POST(self) -> None:
-        self.server.posted.append(self.rfile.read(int(self.headers["Content-Length"])))
+        cast("Chat", self.server).posted.append(self.rfile.read(int(self.headers["Content-Length"])))
         self.send_response(200)
         self.end_headers()
 
-    def log_message(self, *_: object) -> None:
+    def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - theirs
         """Nothing."""
 
 

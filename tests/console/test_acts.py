@@ -78,7 +78,7 @@ LOST = Twist(ending=Ending.UNKNOWN_NOT_DONE)
 
 async def forget(refunds: RefundHouse) -> None:
     """The bank has forgotten what was just sent, and whose answer was lost."""
-    bank = refunds.bank()
+    bank: Any = refunds.bank()
     while hasattr(bank, "_adapter"):
         bank = bank._adapter
     bank._capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=timedelta(minutes=1))

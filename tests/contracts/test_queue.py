@@ -81,9 +81,9 @@ class Worker:
         await self._queue.wait(self._seconds)
         self.woke = self._clock.monotonic()
 
-    async def wakes(self) -> float | None:
-        """When it returned, in real time within ten seconds."""
-        await asyncio.wait([self.task], timeout=10)
+    async def wakes(self, seconds: float = 10) -> float | None:
+        """When it returned, in real time within so many seconds."""
+        await asyncio.wait([self.task], timeout=seconds)
         return self.woke
 
 
@@ -129,11 +129,16 @@ class TestEveryQueue:
         assert second.woke == 60.0
 
     async def test_kicks_one_after_the_other_all_wake(self, ends: Ends, clock: VirtualClock) -> None:
-        for turn in range(3):
+        """On a busy machine the last kick wakes its waiter before its sender rests, and the next one is sent after that
+        rest: with time going on."""
+        for _ in range(3):
             worker = Worker(ends.near, clock, 60)
             await clock.advance(1)
+            kicked = clock.monotonic()
             await ends.far.kick([job()])
-            assert await worker.wakes() == turn + 1.0
+            if await worker.wakes(1) is None:
+                await clock.advance(1)
+            assert await worker.wakes() in (kicked, kicked + 1)
 
     async def test_a_kick_with_no_jobs_wakes_nobody(self, ends: Ends, clock: VirtualClock) -> None:
         worker = Worker(ends.near, clock, 60)
