@@ -8,7 +8,6 @@ from enum import StrEnum
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict, Stale, Unreadable
 from ...ports.jobs import Job
-from .alarms.telling import tell_recipient
 from .job_kinds import JOB_KINDS, Handler
 from .sandbox.clock import ADVANCE, carry_on
 from .sandbox.clock_dues import STRAIGHTEN, straighten_again
@@ -19,11 +18,18 @@ from .test_clock import leave_to_the_advance, test_clock_of_job
 from .webhooks.outbox import DELIVER
 from .webhooks.results import rest
 
+
+async def _tell_recipient(ports: Ports, job: Job) -> None:
+    from .alarms.telling import tell_recipient  # here: what it looks at is much, and most houses tell nobody
+
+    await tell_recipient(ports, job)
+
+
 HANDLERS: Mapping[str, Handler] = {
     **{row.kind: row.handler for row in JOB_KINDS},
     ADVANCE: lambda ports, job: carry_on(ports, job, do),
     STRAIGHTEN.kind: straighten_again,
-    TELL_ALARMS.kind: tell_recipient,
+    TELL_ALARMS.kind: _tell_recipient,
 }
 
 LEASE = 60.0

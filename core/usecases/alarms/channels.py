@@ -11,7 +11,6 @@ from ....ports.bundle import Ports
 from ....ports.faults import NO_ANSWER
 from ...domain.alarms import AlarmRecipient, Trouble
 from ...domain.errors import Refusal
-from .troubles import look
 
 
 class ShownChannel(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +54,8 @@ async def list_channels(ports: Ports) -> list[ShownChannel]:
 
 async def list_troubles(ports: Ports) -> list[ShownTrouble]:
     """What alarms now, what is urgent first. Raises: Unavailable."""
+    from .troubles import look  # here: metrics, which every process loads, need no more than the rows
+
     looked, rows = await look(ports), await _rows(ports)
     told = {name: {each.trouble.id for each in row.known} for name, row in rows.items()}
     return [
