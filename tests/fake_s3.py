@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote
 
-from cambist.adapters.clock import VirtualClock
+from cambist.ports import Clock
 from cambist.testing import FakeProvider, ProviderAnswer, ProviderRequest
 
 ACCESS, SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
@@ -140,16 +140,28 @@ def _moment(stamp: str) -> datetime:
 class FakeS3(FakeProvider):
     """One bucket, addressed by path."""
 
-    def __init__(self, clock: VirtualClock) -> None:
+    def __init__(self, clock: Clock) -> None:
         super().__init__(body_limit=16 * 1024 * 1024)
         self.files: dict[str, tuple[str, bytes]] = {}
         """By key: type and content."""
         self.ignores_conditions = False
         self.may_list = True
+        self.origin: str | None = None
+        """From which browsers may PUT: the bucket's one CORS rule."""
         self._clock = clock
         for method in ("PUT", "HEAD", "GET", "DELETE"):
             for path in ("/{bucket}/{key}", "/{bucket}/{folder}/{key}"):
                 self.on(method, path, self._answer_to)
+        for path in ("/{bucket}/{key}", "/{bucket}/{folder}/{key}"):
+            self.on("OPTIONS", path, self._preflight)
+
+    def _preflight(self, request: ProviderRequest) -> ProviderAnswer:
+        asked = {name.strip() for name in request.headers.get("access-control-request-headers", "").split(",")}
+        fits = request.headers.get("access-control-request-method") == "PUT"
+        if request.headers.get("origin") != self.origin or not fits or not asked <= {"content-type", "if-none-match"}:
+            return self._refused(request, 403, "AccessForbidden")
+        more = {"Access-Control-Allow-Methods": "PUT", "Access-Control-Allow-Headers": ", ".join(sorted(asked))}
+        return ProviderAnswer(status=200, headers={"Access-Control-Allow-Origin": str(self.origin), **more})
 
     def _answer_to(self, request: ProviderRequest) -> ProviderAnswer:
         try:
@@ -180,7 +192,9 @@ class FakeS3(FakeProvider):
         if condition and key in self.files and not self.ignores_conditions:
             return self._refused(request, 412, "PreconditionFailed")
         self.files[key] = (request.headers.get("content-type", "binary/octet-stream"), request.body)
-        return ProviderAnswer(status=200, headers={"ETag": f'"{hashlib.md5(request.body).hexdigest()}"'})
+        shared = {} if self.origin is None else {"Access-Control-Allow-Origin": self.origin}
+        etag = hashlib.md5(request.body).hexdigest()
+        return ProviderAnswer(status=200, headers={"ETag": f'"{etag}"', **shared})
 
     @staticmethod
     def _refused(request: ProviderRequest, status: int, code: str) -> ProviderAnswer:

@@ -10,7 +10,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widgets import DataTable, Label, Sparkline, Static
 
-from ...core.usecases.operators.action_items import ActionItem, ActionItems, read_action_items
+from ...core.usecases.operators.action_item import ActionItem
+from ...core.usecases.operators.action_items import ActionItems, read_action_items
 from ...core.usecases.operators.dashboard import Dashboard, read_dashboard
 from .asking import background
 from .catalogue import KINDS, kind_of

@@ -13,6 +13,7 @@ import pytest
 from cambist.frontends.http.door.bounded import HEAD, HEADERS
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
+from tests.tables import table
 
 LINE = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
 CHUNKED = b"POST /livez HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -132,7 +133,7 @@ async def test_requests_one_after_another_are_counted_each_for_itself(fed: list[
     assert sum(fed) == 4 * len(one) + len(last)
 
 
-@pytest.mark.parametrize(
+@table(
     "sent",
     [b"\x16\x03\x01\x02\x00", b"NONSENSE\r\n\r\n", b"GET / HTTP/1.1\r\nno colon\r\n\r\n", b"GET / HTTP/9\r\n\r\n"],
 )

@@ -21,6 +21,7 @@ from cambist.frontends.settings import Settings
 from cambist.frontends.simulators import judge_simulators, tell_of_simulators
 from cambist.ports.faults import NotConfigured
 from tests.houses import TestHouse, open_test_house
+from tests.tables import table
 
 PUBLIC = "https://api.example.com"
 ALL = ("banks", "rate_sources", "kyc", "chain", "deposits", "payouts")
@@ -32,7 +33,7 @@ async def house() -> AsyncIterator[TestHouse]:
         yield opened
 
 
-@pytest.mark.parametrize(
+@table(
     ("given", "allowed"),
     [
         ({}, True),

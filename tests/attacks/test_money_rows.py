@@ -12,7 +12,8 @@ from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalSta
 from cambist.core.domain.tron import tron_address
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.ledger.check import verify_ledger
-from cambist.core.usecases.operators.action_items import NOT_TAGGED, read_action_items
+from cambist.core.usecases.operators.action_items import read_action_items
+from cambist.core.usecases.operators.money_items import NOT_TAGGED
 from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now
 from tests.attacks.kit import OWN, Attacker

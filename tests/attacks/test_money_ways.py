@@ -18,7 +18,8 @@ from cambist.core.usecases.acts.decisions import Waits
 from cambist.core.usecases.exchanges.returns import return_money
 from cambist.core.usecases.ledger.adoption import adopt
 from cambist.core.usecases.ledger.check import verify_ledger
-from cambist.core.usecases.operators.action_items import ALTERED, NOT_AS_MADE, read_action_items
+from cambist.core.usecases.operators.action_items import ALTERED, read_action_items
+from cambist.core.usecases.operators.money_items import NOT_AS_MADE
 from cambist.core.usecases.operators.pending_acts import confirm_act, reject_act
 from cambist.ports.bundle import FourEyes, Ports
 from tests.attacks.kit import OWN, Attacker

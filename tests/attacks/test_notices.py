@@ -10,6 +10,7 @@ from cambist.core.domain.notices import MOST
 from cambist.frontends.http.notices import LIMIT
 from cambist.ports import Heard, InboundNotice, Notice
 from tests.notice_kit import TOKEN, Hearing, hearing, watched
+from tests.tables import table
 
 HOSTILE = (
     b"",
@@ -45,7 +46,7 @@ async def test_who_has_the_address_moves_no_money() -> None:
         assert (await world.merchant.balance()).pending.kopecks == 0
 
 
-@pytest.mark.parametrize("body", HOSTILE, ids=lambda body: f"{body[:12]!r}")
+@table("body", HOSTILE, ids=lambda body: f"{body[:12]!r}")
 async def test_no_bytes_are_our_fault_signed_or_not(body: bytes) -> None:
     async with hearing() as world:
         signature = hmac.new(TOKEN.encode(), body, hashlib.sha256).hexdigest()
@@ -56,7 +57,7 @@ async def test_no_bytes_are_our_fault_signed_or_not(body: bytes) -> None:
         assert await world.jobs() == []
 
 
-@pytest.mark.parametrize("name", ["X-Signature", "X-Forwarded-For", "Content-Type", "Host"])
+@table("name", ["X-Signature", "X-Forwarded-For", "Content-Type", "Host"])
 async def test_no_header_is_our_fault(name: str) -> None:
     async with hearing() as world:
         for value in (b"\xff" * 100, b"", b"a" * 5000, b"';--"):
@@ -68,8 +69,9 @@ async def test_a_flood_of_genuine_notices_makes_no_more_jobs_than_operations() -
     async with hearing() as world:
         world.bank.__class__ = Gullible
         body = b"\n".join(b"pay_%d" % number for number in range(2 * MOST))
-        answers = await asyncio.gather(*(world.post(body) for _ in range(20)))
-        assert {answer.status_code for answer in answers} == {200}
+        for _ in range(4):  # each has ten seconds of the real clock, at load 16, too
+            answers = await asyncio.gather(*(world.post(body) for _ in range(5)))
+            assert {answer.status_code for answer in answers} == {200}
         assert len(await world.jobs()) == MOST
         assert await world.service.run_due() >= MOST
         assert await world.jobs() == []
@@ -85,7 +87,7 @@ async def test_a_notice_is_counted_as_one_however_its_path_is_spelt(spelling: st
         assert (await house.http.post(house.address, content=b"{}")).status_code == 429
 
 
-@pytest.mark.parametrize(
+@table(
     ("method", "path"),
     [
         ("POST", "/api/v1/notices/{0}/more"),

@@ -15,6 +15,7 @@ from cambist.core.domain.shapes import check_text
 from cambist.frontends.cli.output import printed
 from cambist.frontends.terminal_texts import escaped, json_text
 from tests.houses import TestHouse
+from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
 OBEYED = [
@@ -40,7 +41,7 @@ def test_json_has_the_same_value_and_nothing_a_terminal_obeys(value: Any) -> Non
         assert indent > 0 or "\n" not in text
 
 
-@pytest.mark.parametrize("text", OBEYED, ids=ascii)
+@table("text", OBEYED, ids=ascii)
 def test_each_is_escaped_in_both_forms(text: str) -> None:
     document = {f"key {text}": [f"Чай {text}"]}
     line = printed(document, indent=-1)
@@ -66,7 +67,7 @@ def test_commands_write_json_by_that_one_function() -> None:
         assert not calls & {"msgspec.json.encode", "msgspec.json.format", "json.dumps", "json.dump"}, path.name
 
 
-@pytest.mark.parametrize("char", CONTROLS, ids=ascii)
+@table("char", CONTROLS, ids=ascii)
 def test_no_short_text_has_a_control_character(char: str) -> None:
     with pytest.raises(Refusal) as refused:
         check_text("external_id", f"a{char}b", 256)

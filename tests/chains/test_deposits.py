@@ -128,6 +128,19 @@ class TestReading:
         await bench.watcher.deposits(address)
         assert front.calls["eth_getLogs"] == 1
 
+    async def test_who_gives_up_waiting_takes_the_answer_from_nobody(
+        self, bench: NodesDepositsBench, front: Front
+    ) -> None:
+        one, other = await given(bench, 2)
+        await bench.send(other, 5_00)
+        held = front.hold_next(matching=lambda request: b"eth_getLogs" in request.body)
+        impatient, patient = [asyncio.create_task(bench.wallet.deposits(address)) for address in (one, other)]
+        await held.arrived()
+        impatient.cancel()
+        await asyncio.wait([impatient])
+        await held.release()
+        assert told(await patient) == [(5_00, True)]
+
     async def test_what_is_read_is_kept(self, bench: NodesDepositsBench, front: Front) -> None:
         """A deposit, and how far it was read: the next process goes on there."""
         address = await bench.watcher.address("exch_1")

@@ -36,6 +36,7 @@ from cambist.frontends.maintenance import DatabaseFacts
 from cambist.frontends.settings import Settings, load
 from cambist.ports.registry import Role
 from tests.cli.conftest import Call
+from tests.tables import table
 
 KEY, OTHER, PEPPER = "ab" * 32, "cd" * 32, "ef" * 32
 SECRET = "a-webhook-secret-of-the-tests"
@@ -179,7 +180,7 @@ class TestHanging:
 SAFE = {"database_url": URL, "redis_url": "redis://127.0.0.1/0", "vault_key": KEY, "vault_pepper": PEPPER}
 
 
-@pytest.mark.parametrize(
+@table(
     ("environ", "level", "words"),
     [
         ({}, Level.OK, "none is unsafe"),
@@ -226,7 +227,7 @@ class TestSecretFiles:
         assert (await check_secrets(place({"data_dir": str(tmp_path)}, tmp_path))).level is Level.FAILED
 
 
-@pytest.mark.parametrize(
+@table(
     ("said", "level"),
     [
         ({"fsync": "on", "full_page_writes": "on", "connections": "5", "max_connections": "100"}, Level.OK),
@@ -246,7 +247,7 @@ def test_what_a_database_says_of_itself(said: dict[str, str], level: Level) -> N
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@table(
     ("apart", "policy", "level"),
     [
         (0, "noeviction", Level.OK),

@@ -4,6 +4,7 @@ import pytest
 
 from cambist.core.usecases.webhooks.dispatcher import WEBHOOKS
 from cambist.frontends.open_files import CONNECTIONS, WANTED, allowed, file_budget, raise_limit
+from tests.tables import table
 
 resource = pytest.importorskip("resource")
 
@@ -57,7 +58,7 @@ def test_where_it_stays_low_it_is_said(
     assert "1000 files open (ulimit -n): 500 webhooks" in caplog.text
 
 
-@pytest.mark.parametrize("files", [64, 300, 1024, 4096, WANTED])
+@table("files", [64, 300, 1024, 4096, WANTED])
 def test_nobody_s_share_is_another_s(files: int) -> None:
     webhooks, connections, of_an_address = file_budget(files)
     spare = files - webhooks - connections

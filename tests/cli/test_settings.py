@@ -9,6 +9,7 @@ import pytest
 from cambist.frontends.option_readers import masked_url
 from cambist.frontends.provider_options import ALL_OPTIONS, PROVIDER_OPTIONS
 from cambist.frontends.settings import Loaded, Settings, SettingsError, for_many_processes, load
+from tests.tables import table
 
 KEY, OTHER_KEY, PEPPER = "ab" * 32, "cd" * 32, "ef" * 32
 URL = "postgresql://cambist:hunter2@db.example:5432/cambist"
@@ -73,7 +74,7 @@ class TestPrecedence:
 
 
 class TestAddresses:
-    @pytest.mark.parametrize(
+    @table(
         ("host", "url"),
         [
             ("127.0.0.1", "http://127.0.0.1:9000"),
@@ -114,12 +115,12 @@ class TestReading:
         assert (settings.port, settings.shutdown_seconds) == (8081, 2.5)
         assert settings.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("::1/128"))
 
-    @pytest.mark.parametrize("text", ["10.0.0.0/8,::1", "10.0.0.0/8, ::1", " 10.0.0.0/8 ::1 ", "10.0.0.0/8,::1,"])
+    @table("text", ["10.0.0.0/8,::1", "10.0.0.0/8, ::1", " 10.0.0.0/8 ::1 ", "10.0.0.0/8,::1,"])
     def test_networks_are_separated_by_commas_or_spaces(self, text: str) -> None:
         networks = _load({"CAMBIST_TRUSTED_PROXIES": text}).settings.trusted_proxies
         assert networks == (ip_network("10.0.0.0/8"), ip_network("::1/128"))
 
-    @pytest.mark.parametrize(
+    @table(
         ("given", "kept"),
         [
             (URL, URL),
@@ -195,7 +196,7 @@ class TestReading:
 
 
 class TestFaults:
-    @pytest.mark.parametrize(
+    @table(
         ("variable", "value"),
         [
             *(("CAMBIST_PORT", value) for value in ("x", "-1", "65536", "80.5", "8_0", "٨٠", " 80", "1e3", "9" * 50)),
@@ -220,9 +221,7 @@ class TestFaults:
         assert list(faults) == [variable]
         assert faults[variable].startswith("must be")
 
-    @pytest.mark.parametrize(
-        "value", ["xx", KEY[:-1], KEY + "00", f"256:{KEY}", f"1:{KEY},1:{OTHER_KEY}", f"{KEY},", "g" * 64]
-    )
+    @table("value", ["xx", KEY[:-1], KEY + "00", f"256:{KEY}", f"1:{KEY},1:{OTHER_KEY}", f"{KEY},", "g" * 64])
     def test_a_wrong_vault_key_is_refused(self, value: str) -> None:
         assert list(_faults({"CAMBIST_VAULT_KEY": value, "CAMBIST_VAULT_PEPPER": PEPPER})) == ["CAMBIST_VAULT_KEY"]
 
@@ -291,7 +290,7 @@ class TestManyProcesses:
         settings = _load(self.SHARED).settings
         assert for_many_processes(settings) is settings
 
-    @pytest.mark.parametrize(
+    @table(
         ("without", "changed"),
         [
             ("CAMBIST_DATABASE_URL", {"CAMBIST_DATABASE_URL": ""}),
@@ -350,7 +349,7 @@ class TestSecrets:
                 _load({f"CAMBIST_{name.upper()}": "hunter2 \0"})
             assert "hunter2" not in f"{caught.value} {caught.value.faults!r}"
 
-    @pytest.mark.parametrize(
+    @table(
         ("url", "masked"),
         [
             ("postgresql://h/db", "postgresql://h/db"),
@@ -388,7 +387,7 @@ class TestFourEyes:
             7,
         )
 
-    @pytest.mark.parametrize(
+    @table(
         ("name", "text"),
         [
             ("FOUR_EYES", "refund"),

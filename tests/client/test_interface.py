@@ -9,7 +9,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import msgspec
-import pytest
 
 from cambist.core.domain.exchanges import exchanges
 from cambist.core.domain.gateways import gateways
@@ -37,6 +36,7 @@ from cambist.frontends.client.model import OpenEnum, Page
 from cambist.frontends.client.operations import Operation
 from cambist.frontends.client.requests import Request
 from cambist.frontends.http.operations import OPERATIONS
+from tests.tables import table
 
 GROUPS = (
     clients.Merchant,
@@ -115,7 +115,7 @@ def test_the_client_has_every_operation_and_no_other() -> None:
     assert called - served == set(), "a function of the client without a row in frontends/http/openapi"
 
 
-@pytest.mark.parametrize("name", OF_SERVICE)
+@table("name", OF_SERVICE)
 def test_query_body_and_key_are_those_of_the_service(name: str) -> None:
     request = OF_SERVICE[name]
     described = SERVICE[place(request)]
@@ -158,19 +158,19 @@ def answer_of(operation: Operation[Any, Any]) -> Any:
     return typing.get_args(hints["return"])[0]
 
 
-@pytest.mark.parametrize(("name", "operation"), [each for each in operations() if each[0] in OF_SERVICE])
+@table(("name", "operation"), [each for each in operations() if each[0] in OF_SERVICE])
 def test_answers_have_the_fields_of_the_service(name: str, operation: Operation[Any, Any]) -> None:
     service = SERVICE[place(REQUESTS[name])].answer
     for ours, theirs in pairs(answer_of(operation), service):
         assert fields(typing.get_origin(ours) or ours) == fields(theirs), f"{ours} in frontends/client, and {theirs}"
 
 
-@pytest.mark.parametrize("event", EVENT_PAYLOADS)
+@table("event", EVENT_PAYLOADS)
 def test_events_have_the_fields_of_the_service(event: events.EventType) -> None:
     assert fields(webhooks.EVENTS[event.value]) == fields(EVENT_PAYLOADS[event])
 
 
-@pytest.mark.parametrize(
+@table(
     ("ours", "theirs"),
     [
         (sandbox.ExchangeOutcome, sandbox_exchanges.OUTCOMES),
@@ -183,7 +183,7 @@ def test_outcomes_are_those_of_the_sandbox(ours: Any, theirs: tuple[str, ...]) -
     assert set(typing.get_args(ours)) == {str(each) for each in theirs}
 
 
-@pytest.mark.parametrize(
+@table(
     ("ours", "theirs"),
     [
         (client.PaymentStatus, payments.PaymentStatus),

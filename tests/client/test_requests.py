@@ -9,6 +9,7 @@ import pytest
 
 from cambist.frontends.client import Page, Pagination, Payments
 from cambist.frontends.client.operations import Walker
+from tests.tables import table
 
 
 class Row(msgspec.Struct):
@@ -75,9 +76,7 @@ def test_an_amount_is_never_a_float(wrong: Any) -> None:
         Payments.create.request(amount_rub=wrong)
 
 
-@pytest.mark.parametrize(
-    ("given", "sent"), [(Decimal("1E+3"), "1000"), (Decimal("0.10"), "0.10"), (7, "7"), ("7.5", "7.5")]
-)
+@table(("given", "sent"), [(Decimal("1E+3"), "1000"), (Decimal("0.10"), "0.10"), (7, "7"), ("7.5", "7.5")])
 def test_amounts_are_decimal_strings_on_the_wire(given: Any, sent: str) -> None:
     body = Payments.create.request(amount_rub=given).body
     assert body is not None

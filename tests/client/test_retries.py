@@ -25,6 +25,7 @@ from cambist.frontends.client.clients import TIMEOUT
 from cambist.frontends.client.errors import Answer, refusal
 from cambist.frontends.client.kyc import Kyc
 from cambist.frontends.client.subscriptions import Subscriptions
+from tests.tables import table
 
 BASE = "https://pay.example"
 SECRET = "5" * 64
@@ -118,7 +119,7 @@ def test_attempts_are_bounded_and_the_error_carries_the_key() -> None:
     assert (error.idempotency_key, service.keys) == (str(key), [str(key)] * 3)
 
 
-@pytest.mark.parametrize(
+@table(
     ("step", "request_", "sent"),
     [
         (httpx.ReadTimeout, READ, 2),
@@ -149,7 +150,7 @@ def test_only_what_cannot_be_done_twice_is_sent_again(step: Step, request_: Any,
     assert len(service.asked) == sent
 
 
-@pytest.mark.parametrize("code", CATALOGUE)
+@table("code", CATALOGUE)
 def test_every_code_has_the_advice_of_the_catalogue(code: str) -> None:
     """The usual status of each, for a creation. SAME_KEY below 500 heals by waiting for something, not by seconds."""
     entry = CATALOGUE[code]
@@ -165,7 +166,7 @@ def test_every_code_has_the_advice_of_the_catalogue(code: str) -> None:
     assert len(service.asked) == (2 if expected is Advice.SAME_KEY else 1)
 
 
-@pytest.mark.parametrize(
+@table(
     ("request_", "status", "code", "advice"),
     [
         (CREATE, 503, "PAYMENT_ROUTE_UNAVAILABLE", Advice.SAME_KEY),
@@ -213,7 +214,7 @@ def test_next_allowed_at_is_told_and_not_waited_for() -> None:
     assert (error.next_allowed_at, error.advice, service.pauses) == (moment, Advice.WAIT, [])
 
 
-@pytest.mark.parametrize(
+@table(
     ("request_", "wanted", "sent"),
     [
         (CREATE, True, 2),
@@ -290,7 +291,7 @@ async def test_the_async_client_follows_no_redirect_either() -> None:
     await http.aclose()
 
 
-@pytest.mark.parametrize("given", [BASE, f"{BASE}/", f"{BASE}/api/v1", f"{BASE}/api/v1/"])
+@table("given", [BASE, f"{BASE}/", f"{BASE}/api/v1", f"{BASE}/api/v1/"])
 def test_the_address_may_be_given_with_the_path_of_the_api(given: str) -> None:
     """docs/quickstart.md exports it so."""
     service = Service()

@@ -16,6 +16,7 @@ from cambist.frontends.client import (
     verify_webhook,
 )
 from cambist.frontends.testing import Sandbox
+from tests.tables import table
 
 SECRET, NOW = "a-secret-of-the-tests", 1_767_225_600
 
@@ -39,9 +40,7 @@ def test_a_genuine_webhook_is_typed(sandbox: Sandbox) -> None:
     assert "secret" not in repr(webhook.event)
 
 
-@pytest.mark.parametrize(
-    "now", [NOW, float(NOW), datetime.fromtimestamp(NOW, UTC), lambda: datetime.fromtimestamp(NOW, UTC)]
-)
+@table("now", [NOW, float(NOW), datetime.fromtimestamp(NOW, UTC), lambda: datetime.fromtimestamp(NOW, UTC)])
 def test_the_receivers_clock_comes_in_any_form(now: Any) -> None:
     body = b'{"event":"webhook.test","timestamp":"2026-01-01T00:00:00.000Z"}'
     webhook = verify_webhook(letter(body), body, ["another", SECRET], now=now)

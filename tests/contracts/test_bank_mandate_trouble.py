@@ -10,6 +10,7 @@ from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Stale, Unavaila
 from cambist.ports.mandates import NEXT_PENDING, MandateBank, MandateState, MandateStatus
 from tests.contracts.bank_kit import Busy, World
 from tests.contracts.mandate_kit import BINDING, CHARGE, binding, bound, debit, state_of
+from tests.tables import table
 
 S = MandateStatus
 
@@ -92,7 +93,7 @@ class TestStorageTrouble:
         await bank.revoke(mandate.reference)
         assert (await state_of(bank)).status is S.ENDED
 
-    @pytest.mark.parametrize(
+    @table(
         ("trouble", "spared"),
         [
             (Unavailable("no answer"), 0),
@@ -100,7 +101,7 @@ class TestStorageTrouble:
             (Stale("somebody was quicker"), 0),
         ],
     )
-    @pytest.mark.parametrize("result", ["insufficient_funds", NEXT_PENDING])
+    @table("result", ["insufficient_funds", NEXT_PENDING])
     async def test_a_crash_between_the_pages_charges_once_and_as_was_told(
         self, trouble: Fault, spared: int, result: str
     ) -> None:

@@ -23,6 +23,7 @@ from tests.contracts.benches import (
     VerifierBench,
 )
 from tests.contracts.test_rates import SimulatorBench
+from tests.tables import table
 
 Call = Callable[..., Awaitable[Any]]
 Breaker = Callable[[Call], Call]
@@ -254,7 +255,7 @@ OTHERS: tuple[tuple[type, str, str, Breaker, type, str, tuple[Any, ...]], ...] =
 ROWS = (*((SimulatedBench, "bank", *row) for row in BANK), *OTHERS)
 
 
-@pytest.mark.parametrize(
+@table(
     ("bench_type", "adapter", "call", "breaker", "suite", "named", "given"),
     ROWS,
     ids=[f"{row[1]}.{row[2]}-{row[5]}" for row in ROWS],

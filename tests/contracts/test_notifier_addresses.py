@@ -22,6 +22,7 @@ from cambist.ports.notifier import Answer
 from tests.contracts.webhooks import Names, notifier, post, webhook
 from tests.patience import HANGS
 from tests.receivers import Receiver, redirect, reply, tls_pair
+from tests.tables import table
 
 LITERALS = [
     "127.0.0.1", "127.8.9.10", "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "172.16.0.1", "172.31.255.254",
@@ -131,7 +132,7 @@ async def test_an_address_with_odd_characters_or_of_any_length_is_not_mended_but
     assert not receiver.connections
 
 
-@pytest.mark.parametrize(
+@table(
     "url",
     [
         "http://127.0.0.1:0/",
@@ -145,8 +146,8 @@ async def test_test_mode_opens_hosts_and_http_but_no_other_form_of_address(url: 
     assert (await post(webhook(url))).answer is Answer.BLOCKED
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize("address", [address for address in LITERALS if not is_loopback(ip_address(address))])
+@table("scheme", ["http", "https"])
+@table("address", [address for address in LITERALS if not is_loopback(ip_address(address))])
 async def test_a_letter_of_test_mode_goes_to_no_other_private_address(scheme: str, address: str) -> None:
     result = await post(webhook(f"{scheme}://{in_url(address)}/"), limit=5)
     assert result.answer is Answer.BLOCKED
@@ -191,7 +192,7 @@ async def test_a_live_letter_never_travels_on_a_connection_of_test_mode(
         assert len(secure.requests) == 2
 
 
-@pytest.mark.parametrize("address", OPEN)
+@table("address", OPEN)
 def test_addresses_of_the_open_network_are_public(address: str) -> None:
     """A guard that refused everything would pass all tests above."""
     assert is_public(ip_address(address))

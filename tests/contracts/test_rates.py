@@ -20,6 +20,7 @@ from cambist.frontends.conformance.rates import LONG, TestRates, TestWhatItSays
 from cambist.ports.faults import Fault, NotConfigured, Unavailable
 from cambist.ports.rates import RatePretence, RateQuote, RateSimulator
 from tests.receivers import Receiver, Script, flood, half, raw, redirect, reply, reset, silence, slow_body
+from tests.tables import table
 
 __all__ = ["TestRates", "TestWhatItSays"]
 
@@ -315,7 +316,7 @@ class TestSimulator:
         await bench.virtual.advance(1000)
         assert (await bench.source.quote()).at == bench.clock.now() - timedelta(seconds=age)
 
-    @pytest.mark.parametrize("rate", ["0", "-1", "NaN", "Infinity"])
+    @table("rate", ["0", "-1", "NaN", "Infinity"])
     async def test_it_can_say_what_no_market_says(self, rate: str) -> None:
         bench = SimulatorBench()
         await bench.say(rate)
@@ -397,7 +398,7 @@ class TestShared:
         assert [type(end) for end in ends] == [NotConfigured] * 3
         assert bench.slow.asked == 1
 
-    @pytest.mark.parametrize(("wanted", "pause"), [(None, 5.0), (1.0, 5.0), (20.0, 20.0), (3600.0, 60.0)])
+    @table(("wanted", "pause"), [(None, 5.0), (1.0, 5.0), (20.0, 20.0), (3600.0, 60.0)])
     async def test_after_a_failure_it_is_left_alone(self, wanted: float | None, pause: float) -> None:
         bench = SharedBench()
         bench.slow.may_answer.set()

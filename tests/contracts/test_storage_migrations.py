@@ -76,6 +76,8 @@ def described(rows: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
     return sorted(tuple(" ".join(str(value).replace('"', "").split()) for value in row) for row in rows)
 
 
+AT_ONCE = 3
+"""Processes that migrate: one that does, one that waits, and one that waits for that one."""
 HOW = (
     "write a migration (adapters/storage/migrations/versions; 0021 adds columns, 0018 a table): columns in the order "
     "of the record's fields, a str or enum as TEXT of 0018, a mapping or list as sa.Text()"
@@ -136,12 +138,12 @@ def test_processes_that_migrate_at_once_all_succeed(
     script += "print(asyncio.run(migrate(sys.argv[1])))"
     running = [
         subprocess.Popen([sys.executable, "-c", script, url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(4)
+        for _ in range(AT_ONCE)
     ]
     ends = [process.communicate(timeout=HANGS) for process in running]
     assert [(process.returncode, out.strip()) for process, (out, _) in zip(running, ends, strict=True)] == [
         (0, head())
-    ] * 4, ends
+    ] * AT_ONCE, ends
     assert asyncio.run(current(url)) == head()
 
 

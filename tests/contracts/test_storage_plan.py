@@ -12,6 +12,7 @@ from cambist.adapters.storage.table.table_map import TableMap
 from cambist.adapters.storage.table.writes import Accrue, Add, Increase, Save, Write
 from tests.contracts.storage_kit import Tally, key, payment
 from tests.contracts.test_storage_postgres_together import KEEPING, accrue, add, hits
+from tests.tables import table
 
 Stored = dict[tuple[str, str], dict[str, Any]]
 CHANGED = ((), ("label",), ("open", "label"))
@@ -90,7 +91,7 @@ def units(chance: random.Random) -> tuple[list[Add], list[list[Write]]]:
     return [add(tally) for tally in stored], found
 
 
-@pytest.mark.parametrize("seed", range(100))
+@table("seed", range(100))
 def test_a_plan_carried_out_is_the_units_one_by_one(seed: int) -> None:
     before, wanted = units(random.Random(seed))
     one_by_one, together = Stored(), Stored()
@@ -108,7 +109,7 @@ def test_a_plan_carried_out_is_the_units_one_by_one(seed: int) -> None:
     assert (plan.rows(), plan.sums()) == ([], [])
 
 
-@pytest.mark.parametrize("seed", range(100))
+@table("seed", range(100))
 def test_nothing_is_lost_or_done_twice_and_sums_come_in_the_order_of_ids(seed: int) -> None:
     wanted = [write for unit in units(random.Random(seed))[1] for write in unit]
     plan = Plan(Nulls())

@@ -19,6 +19,7 @@ from cambist.adapters.vault.key_file import add_key, drop_key, load_or_create
 from cambist.adapters.vault.memory import MemoryVault
 from cambist.adapters.vault.sealed import SealedVault
 from cambist.ports.vault import Vault, VaultError
+from tests.tables import table
 
 OLD, NEW, PEPPER = bytes(range(32)), bytes(range(32, 64)), bytes(range(64, 96))
 PLACE = "payments.payer_name:pay_1"
@@ -118,7 +119,7 @@ class TestSecrecy:
         shown = repr(vault) + str(vault) + f"{[vault]}"
         assert shown == "<SealedVault>" * 2 + "[<SealedVault>]"
 
-    @pytest.mark.parametrize(
+    @table(
         "build",
         [
             lambda: SealedVault({1: OLD}, 2, PEPPER),

@@ -21,6 +21,7 @@ import pytest
 from cambist.core.usecases.accounts.accounts import NewAccount
 from tests.patience import HANGS
 from tests.stories.processes import WEBHOOK_SECRET, Installation
+from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -212,7 +213,7 @@ def test_every_block_names_its_language() -> None:
     assert [f"{block.page}: {block.text}" for blocks in ALL.values() for block in blocks if not block.language] == []
 
 
-@pytest.mark.parametrize(
+@table(
     ("shown", "real"),
     [({"a": "paid"}, {"a": "failed"}), ("1.00", "2.00"), ({"a": 1}, {}), ([1], []), ("id_1", None), (None, "x")],
 )

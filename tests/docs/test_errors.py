@@ -12,6 +12,7 @@ from cambist.core.domain.accounts.quota import API
 from cambist.core.domain.errors import CATALOGUE, Retry
 from cambist.frontends.http.operations import OPERATIONS
 from tests.docs.test_blocks import PAGES, ROOT
+from tests.tables import table
 
 ERRORS = ROOT / "docs/errors.md"
 ADVICE = {
@@ -50,7 +51,7 @@ def test_the_table_has_each_code_of_the_catalogue_once_and_no_other() -> None:
     assert sorted(codes) == sorted(CATALOGUE)
 
 
-@pytest.mark.parametrize("row", [*rows(ERRORS, "All codes")], ids=lambda row: row[1].strip("`"))
+@table("row", [*rows(ERRORS, "All codes")], ids=lambda row: row[1].strip("`"))
 def test_status_meaning_and_advice_of_a_row_are_the_catalogues(row: list[str]) -> None:
     statuses, code, meaning, advice = row
     entry = CATALOGUE[code.strip("`")]
@@ -89,7 +90,7 @@ def test_an_operation_answers_a_code_with_none_but_its_statuses() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@table("page", PAGES, ids=lambda page: page.name)
 def test_a_code_that_a_page_names_has_that_status(page: Path) -> None:
     for status, code in _NAMED.findall(page.read_text("utf-8")):
         assert int(status) in (CATALOGUE[code].status, *CATALOGUE[code].variants), f"{status} {code}"

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from cambist.core.domain.errors import CATALOGUE
 from cambist.core.domain.machine import Moves
 from cambist.core.domain.payloads import EVENT_PAYLOADS
@@ -20,6 +18,7 @@ from docs.generate import (
     states_page,
 )
 from tests.openapi_tour import EXAMPLES, recorded
+from tests.tables import table
 
 STALE = "the page is not what the code says now: python docs/generate.py makes it anew"
 
@@ -34,7 +33,7 @@ def test_the_tables_of_states_are_the_codes() -> None:
     assert (DOCS / "states.md").read_text("utf-8") == states_page(), STALE
 
 
-@pytest.mark.parametrize("name", TABLES)
+@table("name", TABLES)
 def test_the_drawings_are_of_the_codes_tables(name: str) -> None:
     moves: Moves[Any, Any] = TABLES[name][1]
     drawn = (IMAGES / f"states-{name}.svg").read_text("utf-8")

@@ -4,9 +4,8 @@ site's own build (`nox -s docs`) also looks at anchors."""
 import re
 from pathlib import Path
 
-import pytest
-
 from tests.docs.test_blocks import PAGES, ROOT
+from tests.tables import table
 
 _LINK = re.compile(r"""\]\(([^)\s]+)\)|<img src="([^"]+)\"""")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -19,7 +18,7 @@ _BESIDE = [ROOT / name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBU
 _BESIDE += (ROOT / "docs/providers").glob("*.md")
 
 
-@pytest.mark.parametrize("page", [*PAGES, *_BESIDE], ids=lambda page: page.name)
+@table("page", [*PAGES, *_BESIDE], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     prose = _FENCED.sub("", page.read_text("utf-8"))
     links = [found[1] or found[2] for found in _LINK.finditer(prose)]

@@ -4,9 +4,8 @@ import ast
 import re
 from functools import cache
 
-import pytest
-
 from tests.docs.test_blocks import ROOT
+from tests.tables import table
 
 _PAGE = (ROOT / "docs/security.md").read_text("utf-8")
 _LINES = [line for line in _PAGE.splitlines() if line.startswith("| ") and not line.startswith(("| Threat", "|---"))]
@@ -21,7 +20,7 @@ def names(path: str) -> frozenset[str]:
     return frozenset(each.name for each in functions if each.name.startswith("test_"))
 
 
-@pytest.mark.parametrize("line", _LINES, ids=lambda line: line[2:42])
+@table("line", _LINES, ids=lambda line: line[2:42])
 def test_each_threat_names_a_defence_and_tests_that_there_are(line: str) -> None:
     threat, defence, held_by = (cell.strip() for cell in line.strip("|").split("|"))
     assert threat

@@ -20,6 +20,7 @@ from cambist.core.domain.accounts.accounts import (
 )
 from cambist.core.domain.errors import FieldFault, Refusal
 from cambist.core.domain.money import Rub
+from tests.tables import table
 
 WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 CONTROL = [chr(code) for code in (*range(0x20), 0x7F, *range(0x80, 0xA0))]
@@ -59,7 +60,7 @@ class TestNames:
             rule("Te\ud800a")
 
 
-@pytest.mark.parametrize(
+@table(
     ("one", "other"),
     [("Tea", "TEA"), ("чай", "ЧАЙ"), ("Straße", "STRASSE"), ("ΐ", "ΐ".upper()), ("Ｔｅａ", "tea"), ("e\u0301", "É")],
 )
@@ -78,12 +79,12 @@ def test_a_folded_name_folds_to_itself(name: str) -> None:
     assert fold_name(fold_name(name)) == fold_name(name)
 
 
-@pytest.mark.parametrize("text", ["0", "0.0", "0.03", "0.999999", "0.000001"])
+@table("text", ["0", "0.0", "0.03", "0.999999", "0.000001"])
 def test_a_markup_is_kept_as_written(text: str) -> None:
     assert shop_markup(text) == text
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     ["", "1", "1.0", "-0.03", "+0.03", ".03", "0.", "0,03", "3%", "0.0000001", "3e-2", "0.03\n", "NaN", "0.٣"],
     ids=ascii,
@@ -95,7 +96,7 @@ def test_a_markup_that_is_no_fraction_below_one_is_refused(text: str) -> None:
         shop_markup(text)
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "text", "value"),
     [
         ("acceptance", "false", False),
@@ -125,7 +126,7 @@ def test_a_setting_is_read_by_its_type(name: str, text: str, value: object) -> N
     assert read_settings({name: text}) == {name: value}
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "text"),
     [
         *(("acceptance", text) for text in ("", "True", "yes", "1", "on", "true ")),
@@ -151,7 +152,7 @@ def test_a_setting_of_the_wrong_type_is_refused_by_name(name: str, text: str) ->
     assert caught.value.message.startswith(f"{name} must be")
 
 
-@pytest.mark.parametrize("name", sorted(ACCOUNT_SETTINGS))
+@table("name", sorted(ACCOUNT_SETTINGS))
 def test_a_refused_text_is_never_quoted(name: str) -> None:
     """It may be a secret in the wrong place."""
     with pytest.raises(Refusal) as caught:
@@ -168,8 +169,8 @@ BAD_ADDRESSES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", BAD_ADDRESSES, ids=ascii)
-@pytest.mark.parametrize("name", ["webhook_url", "return_url"])
+@table("text", BAD_ADDRESSES, ids=ascii)
+@table("name", ["webhook_url", "return_url"])
 def test_an_address_is_an_http_url_without_user_of_at_most_2048_characters(name: str, text: str) -> None:
     with pytest.raises(Refusal, match=name):
         read_settings({name: text})
@@ -213,7 +214,7 @@ def test_of_the_secret_only_whether_it_is_set_is_shown() -> None:
     assert b"sealed" not in shown.values()
 
 
-@pytest.mark.parametrize(
+@table(
     ("url", "secret", "receives"),
     [(None, None, False), ("https://a.example", None, False), (None, b"s", False), ("https://a.example", b"s", True)],
 )

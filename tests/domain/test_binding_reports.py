@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
-import pytest
 
 from cambist.core.domain.accounts.accounts import Mode, Scheme
 from cambist.core.domain.money import Rub
@@ -29,6 +28,7 @@ from cambist.core.domain.subscriptions.moves import Mandate
 from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.domain.subscriptions.subscriptions import Binding, Subscription, SubscriptionStatus
 from tests.moves import led
+from tests.tables import table
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 M, P, S = MandateStanding, PaymentStatus, SubscriptionStatus
@@ -81,7 +81,7 @@ SYMBOLIC = {"binding": BindingCharge.NONE, "amount": Rub(1_00)}
 PAID = {"status": P.PAID, "transfer_id": "t1", "paid_at": NOW}
 
 
-@pytest.mark.parametrize(
+@table(
     ("of_payment", "of_subscription", "standing", "arrivals", "status", "strays"),
     [
         ({}, {}, M.OPEN, (), None, []),
@@ -128,7 +128,7 @@ OLD = {"mandate_bank": "b", "mandate_reference": "b:0", "mandate_token": b"old",
 NEWER = Binding(operation="sub_1:2", requested_at=NOW, payment_id="pay_2", bank="b", bank_reference="b:2")
 
 
-@pytest.mark.parametrize(
+@table(
     ("of_subscription", "of_payment", "report", "status", "stray"),
     [
         ({}, {}, {"standing": M.OPEN}, S.PENDING_BINDING, False),

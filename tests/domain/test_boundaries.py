@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
-import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.accounts.quota import window
@@ -36,6 +35,7 @@ from cambist.core.domain.webhooks.signing import NotVerified, Signer, headers, v
 from tests.domain import exchange_kit, refund_kit, subscription_kit
 from tests.domain.subscription_kit import MSK, attempts, subscription, terms
 from tests.moves import led
+from tests.tables import table
 
 START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TICK = timedelta(microseconds=1)
@@ -382,9 +382,7 @@ ROWS: list[tuple[str, datetime, Callable[[datetime], Any], Any, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("moment", "ask", "before", "after", "side"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS]
-)
+@table(("moment", "ask", "before", "after", "side"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
 def test_to_which_side_a_moment_belongs(
     moment: datetime, ask: Callable[[datetime], Any], before: Any, after: Any, side: str
 ) -> None:

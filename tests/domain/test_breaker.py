@@ -24,6 +24,7 @@ from cambist.core.domain.webhooks.breaker import (
 )
 from cambist.core.domain.webhooks.delivery import AT_ONCE, FAST_LADDER, LIFETIME, SLOW_LADDER, Outcome
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType
+from tests.tables import table
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -55,13 +56,13 @@ COUNTING = [
 ]
 
 
-@pytest.mark.parametrize(("status", "answer", "counts"), COUNTING)
+@table(("status", "answer", "counts"), COUNTING)
 def test_what_counts_against_a_receiver(status: int | None, answer: str, counts: bool) -> None:
     """No answer, 3xx, 408, 429 and 5xx count; other 4xx do not (docs/webhooks.md "When you do not answer")."""
     assert counts_against(outcome(status, answer)) is counts
 
 
-@pytest.mark.parametrize(
+@table(
     ("failures", "events", "opens"),
     [(9, 3, False), (10, 3, True), (10, 10, True), (10, 2, False), (50, 2, False), (50, 1, False), (10, 1, False)],
 )
@@ -84,7 +85,7 @@ def test_a_success_in_between_begins_the_row_anew() -> None:
     assert failing(10, breaker=breaker).is_open
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 410, 422])
+@table("status", [400, 401, 404, 410, 422])
 def test_other_4xx_neither_count_nor_begin_the_row_anew(status: int) -> None:
     breaker = after_outcome(failing(9), "evt_9", outcome(status))
     assert breaker.failures == 9
@@ -150,7 +151,7 @@ LADDERS_END = [
 ]
 
 
-@pytest.mark.parametrize(("answers", "event_type", "taken_at", "opens", "status", "pause"), LADDERS_END)
+@table(("answers", "event_type", "taken_at", "opens", "status", "pause"), LADDERS_END)
 def test_what_the_end_of_one_events_fast_ladder_does(
     answers: list[int | None],
     event_type: str | None,
@@ -288,7 +289,7 @@ class TestRoom:
     def test_none_while_it_is_open(self) -> None:
         assert room(failing(10), 8) == 0
 
-    @pytest.mark.parametrize(
+    @table(
         ("failures", "most", "expected"), [(0, 8, 8), (1, 8, 8), (3, 8, 7), (8, 8, 2), (9, 8, 1), (0, 2, 2), (5, 2, 2)]
     )
     def test_after_failures_no_more_than_may_still_fail(self, failures: int, most: int, expected: int) -> None:

@@ -24,6 +24,7 @@ from cambist.core.domain.subscriptions.charge_decisions import (
 )
 from cambist.core.domain.subscriptions.periods import Interval, calendar_period, window_period
 from tests.domain.subscription_kit import BOUND_AT, DAY, HOUR, TICK, attempts, calendar_attempts, moscow, terms
+from tests.tables import table
 
 
 def state(known: Attempts | None) -> ChargeState:
@@ -47,7 +48,7 @@ USED_UP = msgspec.structs.replace(TOLD, retries_used=4)
 
 
 class TestDecision:
-    @pytest.mark.parametrize(
+    @table(
         ("known", "now", "decision"),
         [
             (None, FIRST.opens_at - TICK, TooEarly(period=FIRST, next_allowed_at=FIRST.opens_at)),
@@ -90,7 +91,7 @@ class TestDecision:
             assert isinstance(decision, MayCharge)
             assert decision.announce is None
 
-    @pytest.mark.parametrize(
+    @table(
         ("known", "due_at"),
         [
             (None, None),
@@ -108,7 +109,7 @@ class TestDecision:
         with pytest.raises(ValueError, match="anchor"):
             decide_charge(terms(), ChargeState(anchor=None, attempts=None), BOUND_AT)
 
-    @pytest.mark.parametrize(
+    @table(
         ("known", "held"),
         [
             (None, False),
@@ -133,7 +134,7 @@ class TestDecision:
 class TestWindow:
     """`charge-window` is computed by the function that guards charges (docs/subscriptions.md "Charging")."""
 
-    @pytest.mark.parametrize(
+    @table(
         ("known", "now", "shown"),
         [
             (None, BOUND_AT, (FIRST.ref, 0, None, False, "CHARGE_BEFORE_WINDOW", FIRST.opens_at)),

@@ -20,6 +20,7 @@ from tests.domain.subscription_kit import (
     subscription,
     terms,
 )
+from tests.tables import table
 
 NOW = BOUND_AT + 2 * DAY
 FIRST, SECOND = window_period(terms(), BOUND_AT, 1), window_period(terms(), BOUND_AT, 2)
@@ -38,7 +39,7 @@ class TestCharges:
         assert second is not None
         assert (second.used, second.payment_id, second.pending, second.first_at) == (2, "pay_2", True, IN_FIRST)
 
-    @pytest.mark.parametrize("status", S)
+    @table("status", S)
     def test_a_success_moves_the_anchor_and_clears_what_is_overdue(self, status: SubscriptionStatus) -> None:
         """A success moves the anchor, also of one that is over: what it did stays true, and its status stays."""
         overdue = status is S.ACTIVE

@@ -20,6 +20,7 @@ from cambist.core.domain.subscriptions.charge_reports import (
     step_of,
 )
 from tests.domain.subscription_kit import BOUND_AT, DAY, HOUR, SHOP_ID, TICK, S, subscription
+from tests.tables import table
 
 NOW = BOUND_AT + 28 * DAY
 P, T = PaymentStatus, PaymentTrigger
@@ -84,7 +85,7 @@ STEPS: list[tuple[S, dict[str, Any], timedelta, Step]] = [
 ]
 
 
-@pytest.mark.parametrize(("status", "more", "after", "step"), STEPS)
+@table(("status", "more", "after", "step"), STEPS)
 def test_what_is_done_about_a_charge_that_its_bank_never_saw(
     status: S, more: dict[str, Any], after: timedelta, step: Step
 ) -> None:
@@ -93,6 +94,6 @@ def test_what_is_done_about_a_charge_that_its_bank_never_saw(
     assert step_of(charge(), found, NOW + after) is step
 
 
-@pytest.mark.parametrize("status", P)
+@table("status", P)
 def test_what_holds_its_period(status: PaymentStatus) -> None:
     assert has_no_outcome(charge(status)) is (status in (P.PENDING, P.PROCESSING))

@@ -31,6 +31,7 @@ from tests.domain.subscription_kit import (
     subscription,
     terms,
 )
+from tests.tables import table
 
 FIRST = window_period(terms(), BOUND_AT, 1)
 INVALID = (400, "VALIDATION_ERROR")
@@ -110,16 +111,16 @@ class TestRules:
     def test_there_is_a_row_for_every_rule_in_their_order(self) -> None:
         assert [row.rule for row in ROWS] == [rule.name for rule in CHARGE_RULES]
 
-    @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.rule)
+    @table("row", ROWS, ids=lambda row: row.rule)
     def test_who_breaks_one_rule_is_refused_by_it(self, row: Row) -> None:
         assert answer(case()) is None
         assert answer(row.spoil(case())) == row.answer
 
-    @pytest.mark.parametrize(("first", "second"), PAIRS, ids=lambda row: row.rule)
+    @table(("first", "second"), PAIRS, ids=lambda row: row.rule)
     def test_who_breaks_two_is_refused_by_the_first(self, first: Row, second: Row) -> None:
         assert answer(first.spoil(second.spoil(case()))) == first.answer
 
-    @pytest.mark.parametrize("text", ["", "1e3", "-", "1.001", "١", " 5"])
+    @table("text", ["", "1e3", "-", "1.001", "١", " 5"])
     def test_an_amount_is_a_decimal_string(self, text: str) -> None:
         assert answer(case(text)) == INVALID
 
@@ -127,12 +128,12 @@ class TestRules:
     def test_an_amount_is_above_zero(self, text: str) -> None:
         assert answer(case(text)) == (400, "INVALID_AMOUNT")
 
-    @pytest.mark.parametrize("text", ["0.01", "29.99", "100", "100.00"])
+    @table("text", ["0.01", "29.99", "100", "100.00"])
     def test_up_to_the_cap_any_amount_is_charged(self, text: str) -> None:
         """The 30 RUB of one-off payments do not hold for charges (docs/subscriptions.md "Periods and attempts")."""
         assert judge_charge(case(text)) == MayCharge(period=FIRST, attempt=1)
 
-    @pytest.mark.parametrize("status", S)
+    @table("status", S)
     def test_only_active_ones_are_charged(self, status: SubscriptionStatus) -> None:
         wanted = None if status is S.ACTIVE else (409, "CHARGE_MANDATE_INACTIVE")
         assert answer(case(subscription=subscription(status))) == wanted
@@ -163,8 +164,8 @@ class TestEarlierCharges:
         blocked = case(external_id=external_id, subscription=subscription(attempts=attempts(pending=True)))
         assert judge_charge(blocked) == Blocked(period=FIRST, payment_id="pay_1")
 
-    @pytest.mark.parametrize("outcome", ["pending", "paid"])
-    @pytest.mark.parametrize(
+    @table("outcome", ["pending", "paid"])
+    @table(
         ("held", "asked", "is_same"),
         [
             ("e-1", "e-1", True),
@@ -200,7 +201,7 @@ class TestBody:
         read = msgspec.json.decode(b'{"amount_rub":"5","period_ref":"2026-01","x":[]}', type=ChargeOrder)
         assert read == ChargeOrder(amount_rub="5")
 
-    @pytest.mark.parametrize("body", ["{}", '{"amount_rub":5}', '{"amount_rub":null}', "[]"])
+    @table("body", ["{}", '{"amount_rub":5}', '{"amount_rub":null}', "[]"])
     def test_what_is_no_order(self, body: str) -> None:
         with pytest.raises(msgspec.ValidationError):
             msgspec.json.decode(body, type=ChargeOrder)
@@ -217,8 +218,8 @@ class TestWindow:
         shown = subscription_window(subscription(S.PENDING_BINDING), FIRST.opens_at)
         assert (shown.period_ref, shown.can_charge, shown.reason) == (None, False, "CHARGE_MANDATE_INACTIVE")
 
-    @pytest.mark.parametrize("known", [None, attempts(), attempts(used=4), attempts(pending=True)])
-    @pytest.mark.parametrize("now", [BOUND_AT, FIRST.opens_at, FIRST.opens_at + DAY, FIRST.closes_at])
+    @table("known", [None, attempts(), attempts(used=4), attempts(pending=True)])
+    @table("now", [BOUND_AT, FIRST.opens_at, FIRST.opens_at + DAY, FIRST.closes_at])
     def test_it_says_what_a_charge_would_be_answered(self, known: Any, now: Any) -> None:
         """Computed by the function that guards charges (docs/subscriptions.md "Charging")."""
         it = subscription(attempts=known)

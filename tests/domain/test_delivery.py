@@ -24,6 +24,7 @@ from cambist.core.domain.webhooks.delivery import (
     sent_anew,
 )
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType
+from tests.tables import table
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -92,8 +93,8 @@ def test_the_slow_ladder_is_that_of_decisions_7() -> None:
     assert [moment / HOUR for moment in SLOW_LADDER] == [1, 5, 17, 41]
 
 
-@pytest.mark.parametrize("status", [500, 302, None, 408 - 100])
-@pytest.mark.parametrize("event_type", [each for each in EventType if not is_money(each)])
+@table("status", [500, 302, None, 408 - 100])
+@table("event_type", [each for each in EventType if not is_money(each)])
 def test_an_event_that_is_not_about_money_gets_ten_attempts_at_their_times_and_fails(
     status: int | None, event_type: EventType
 ) -> None:
@@ -108,7 +109,7 @@ def test_a_pause_begins_when_the_attempt_ended() -> None:
     assert tuple(later - earlier - timedelta(seconds=10) for earlier, later in pairwise(moments)) == FAST_LADDER
 
 
-@pytest.mark.parametrize("status", [400, 401, 404, 408, 410, 422, 429, 499, 302, 500, 503, None])
+@table("status", [400, 401, 404, 408, 410, 422, 429, 499, 302, 500, 503, None])
 def test_a_money_event_that_its_receiver_alone_does_not_take_goes_on_at_1_5_17_and_41_hours_after_the_first_attempt(
     status: int | None,
 ) -> None:
@@ -119,7 +120,7 @@ def test_a_money_event_that_its_receiver_alone_does_not_take_goes_on_at_1_5_17_a
     assert since_the_first(moments) == [*FAST_MOMENTS, *SLOW_LADDER]
 
 
-@pytest.mark.parametrize("event_type", EventType)
+@table("event_type", EventType)
 def test_the_slow_ladder_is_for_money_events_only(event_type: EventType) -> None:
     """Payments, payouts, exchanges and refunds are money (docs/webhooks.md "When you do not answer")."""
     delivery, _ = walked(fresh(event_type=event_type), 400)
@@ -165,7 +166,7 @@ def walked_to(attempts: int, status: int | None) -> Delivery:
     return delivery
 
 
-@pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])
+@table("status", [200, 201, 202, 204, 206, 226, 299])
 def test_any_2xx_closes_the_delivery(status: int) -> None:
     """Any 2xx closes the delivery (docs/webhooks.md "When you do not answer")."""
     delivery = tried(fresh(attempts=3), status)
@@ -173,9 +174,7 @@ def test_any_2xx_closes_the_delivery(status: int) -> None:
     assert (delivery.delivered_at, delivery.attempts) == (NOON, 4)
 
 
-@pytest.mark.parametrize(
-    "status", [100, 101, 199, 300, 301, 302, 303, 304, 307, 308, 400, 404, 410, 429, 500, 503, 599]
-)
+@table("status", [100, 101, 199, 300, 301, 302, 303, 304, 307, 308, 400, 404, 410, 429, 500, 503, 599])
 def test_every_other_status_and_a_redirect_is_a_failure_and_is_retried(status: int) -> None:
     """All but a 2xx is a failure, and is tried again (docs/webhooks.md "When you do not answer")."""
     delivery = tried(fresh(), status)
@@ -183,7 +182,7 @@ def test_every_other_status_and_a_redirect_is_a_failure_and_is_retried(status: i
     assert delivery.due == NOON + timedelta(seconds=1)
 
 
-@pytest.mark.parametrize("answer", ["timeout", "connection", "tls", "blocked"])
+@table("answer", ["timeout", "connection", "tls", "blocked"])
 def test_no_answer_at_all_counts_as_an_attempt_like_any_other(answer: str) -> None:
     """An address that the guard blocks walks the same ladder: the merchant may correct it meanwhile."""
     delivery = tried(fresh(attempts=1), None, answer)
@@ -252,7 +251,7 @@ class TestRows:
 class TestResend:
     """A resend begins a new ladder; the numbers of attempts go on."""
 
-    @pytest.mark.parametrize("ended", [fresh(), walked_to(10, 500), walked_to(14, 400), tried(fresh(), 200)])
+    @table("ended", [fresh(), walked_to(10, 500), walked_to(14, 400), tried(fresh(), 200)])
     def test_whatever_became_of_it_it_is_due_at_once_with_a_whole_ladder(self, ended: Delivery) -> None:
         again = sent_anew(ended, receives=True, now=NOON + 100 * HOUR)
         assert (again.status, again.due, again.attempts) == (DeliveryStatus.PENDING, AT_ONCE, ended.attempts)

@@ -16,6 +16,7 @@ from cambist.core.domain.webhooks.limiter import SendLimiter
 from cambist.core.domain.webhooks.steps import Commit
 from cambist.ports.notifier import Answer
 from tests.domain.endpoint_kit import NOW, PlayedEndpoint, Time, play
+from tests.tables import table
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.rule)
+@table("row", ROWS, ids=lambda row: row.rule)
 def test_a_race_is_a_row(row: Row) -> None:
     assert " / ".join(play(PlayedEndpoint(), row.happens)) == row.done
 

@@ -44,6 +44,7 @@ from tests.domain.exchange_kit import (
     sold,
     usdt_amounts,
 )
+from tests.tables import table
 
 P = Purse
 
@@ -152,7 +153,7 @@ class TestEntries:
         with pytest.raises(ValueError, match="nothing"):
             money_returned(exchange(), late, NOW)
 
-    @pytest.mark.parametrize(
+    @table(
         ("it", "wanted"),
         [
             (exchange(S.PENDING), {}),

@@ -35,6 +35,7 @@ from cambist.core.domain.ledger import Currency
 from cambist.core.domain.money import Rub, Usdt
 from tests.domain.exchange_kit import END, ID, NOW, TICK, S, exchange, incoming, rub_exchange
 from tests.moves import led
+from tests.tables import table
 
 FULL = 100 * 10**8
 LATER = NOW + timedelta(minutes=1)
@@ -171,7 +172,7 @@ CASES: list[tuple[str, Exchange, Sequence[Incoming], datetime, Any]] = [
 
 
 class TestDeposits:
-    @pytest.mark.parametrize(("name", "it", "seen", "now", "wanted"), CASES, ids=[row[0] for row in CASES])
+    @table(("name", "it", "seen", "now", "wanted"), CASES, ids=[row[0] for row in CASES])
     def test_what_follows(
         self, name: str, it: Exchange, seen: Sequence[Incoming], now: datetime, wanted: tuple[Any, ...]
     ) -> None:

@@ -30,6 +30,7 @@ from cambist.core.domain.exchanges.payouts import (
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Rub, Usdt
 from tests.domain.exchange_kit import BASE, ID, R2U, U2R, bases, bought, markups, rub_amounts, sold, usdt_amounts
+from tests.tables import table
 
 
 class TestQuotes:
@@ -51,7 +52,7 @@ class TestQuotes:
         ]  # fmt: skip
         assert it.rate == "94.38775510204081632653061224"
 
-    @pytest.mark.parametrize(
+    @table(
         ("direction", "base", "markup", "rate"),
         [
             (U2R, "92.5", "0", "92.50"),
@@ -76,7 +77,7 @@ class TestQuotes:
         other = Fraction(Decimal(client_rate(R2U, base, markup)))
         assert abs(other * share / Fraction(Decimal(base)) - 1) < Fraction(1, 10**26)
 
-    @pytest.mark.parametrize(
+    @table(
         ("base", "markup"),
         [("0", "2"), ("-1", "2"), ("NaN", "2"), ("x", "2"), ("Infinity", "2"), ("92", "100"), ("92", "-1"), ("92", "")],
     )
@@ -84,7 +85,7 @@ class TestQuotes:
         with pytest.raises(ValueError, match=r"above zero|decimal numbers"):
             ExchangeTerms.of(base, markup)
 
-    @pytest.mark.parametrize(
+    @table(
         ("amount", "code"),
         [("0", "AMOUNT_TOO_LOW"), ("999.99", "AMOUNT_TOO_LOW"), ("1000", None), ("1000000", None),
          ("1000000.01", "AMOUNT_TOO_HIGH")],

@@ -38,6 +38,7 @@ from tests.domain.exchange_kit import (
     rub_case,
 )
 from tests.domain.subscription_kit import refusal
+from tests.tables import table
 
 replace = msgspec.structs.replace
 INVALID = (400, "VALIDATION_ERROR")
@@ -86,12 +87,12 @@ class TestOrder:
         for rules in (RULES, RUB_RULES):
             assert all(one.step <= other.step for one, other in pairwise(rules))
 
-    @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.rule)
+    @table("row", ROWS, ids=lambda row: row.rule)
     def test_who_breaks_one_rule_is_refused_by_it(self, row: Row) -> None:
         assert answer(case()) is None
         assert answer(row.spoil(case())) == row.answer
 
-    @pytest.mark.parametrize(("first", "second"), list(combinations(ROWS, 2)), ids=lambda row: row.rule)
+    @table(("first", "second"), list(combinations(ROWS, 2)), ids=lambda row: row.rule)
     def test_who_breaks_two_is_refused_by_the_first(self, first: Row, second: Row) -> None:
         assert answer(first.spoil(second.spoil(case()))) == first.answer
 
@@ -102,7 +103,7 @@ class TestOrder:
         assert refusal(lambda: judge_exchange(early, Step.CLIENT)) == (422, "CLIENT_NOT_REGISTERED")
         assert refusal(lambda: judge_exchange(early, Step.QUOTE)) == (502, "RATE_INVALID")
 
-    @pytest.mark.parametrize(
+    @table(
         ("fields", "path"),
         [
             *(
@@ -123,7 +124,7 @@ class TestOrder:
         assert (refused.value.status, refused.value.code) == INVALID
         assert msgspec.to_builtins(refused.value.details)[0]["path"] == path
 
-    @pytest.mark.parametrize(
+    @table(
         "phone",
         ["", "+", "79990000001", "+7999000000", "8" * 11, "+" + "1" * 9, "+" + "1" * 16, "+7 9990000001",
          "+7(999)0000001", "+79990000001\n", " +79990000001", "+٧9990000001", "++79990000001"],
@@ -135,11 +136,11 @@ class TestOrder:
         wanted = None if phone == "+7999000000" else (422, "VALIDATION_ERROR")
         assert answer(case(client_phone=phone)) == wanted
 
-    @pytest.mark.parametrize("text", ["0", "0.0", "-1", "-0.00000001"])
+    @table("text", ["0", "0.0", "-1", "-0.00000001"])
     def test_an_amount_is_above_zero(self, text: str) -> None:
         assert answer(case(amount_usdt=text)) == (400, "INVALID_AMOUNT")
 
-    @pytest.mark.parametrize(
+    @table(
         ("fields", "wanted"),
         [
             ({"blocked": True}, (403, "CLIENT_BLOCKED")),
@@ -157,7 +158,7 @@ class TestOrder:
     ) -> None:
         assert answer(replace(case(), client=client(**fields))) == wanted
 
-    @pytest.mark.parametrize(
+    @table(
         ("mode", "phone", "blocked", "wanted"),
         [
             (Mode.TEST, "+70000000007", None, None),
@@ -207,7 +208,7 @@ class TestRub:
         assert rub_case().account.settings.exchange is False
         assert answer(rub_case()) is None
 
-    @pytest.mark.parametrize(
+    @table(
         ("spoiled", "wanted"),
         [
             (rub_case(amount_rub="1.001"), INVALID),

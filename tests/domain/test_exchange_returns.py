@@ -39,6 +39,7 @@ from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Rub
 from tests.domain.exchange_kit import END, ID, NOW, WALLET, S, exchange, incoming, posted, rub_exchange
 from tests.moves import pairs
+from tests.tables import table
 
 R = ReturnStatus
 LATER = NOW + timedelta(minutes=1)
@@ -71,12 +72,12 @@ def standing(status: ReturnStatus, number: int = 1) -> ExchangeTransfer:
     return msgspec.structs.replace(first, sent_back=back)
 
 
-@pytest.mark.parametrize("move", list(product(R, R)), ids=str)
+@table("move", list(product(R, R)), ids=str)
 def test_a_return_moves_so_and_in_no_other_way(move: tuple[ReturnStatus, ReturnStatus]) -> None:
     assert (move in pairs(RETURN_MOVES)) is (move in MOVES)
 
 
-@pytest.mark.parametrize(
+@table(
     ("transfer", "expected"),
     [
         (late(500), 500),
@@ -109,7 +110,7 @@ def test_every_attempt_is_another_operation_and_names_its_transfer() -> None:
         assert operation_exchange(each) is None
 
 
-@pytest.mark.parametrize("operation", ["", "#1", ID, f"{ID}:a", f"{ID}:a#", f"{ID}:a#x", f"{ID}:a\0#1", "pay_1#1"])
+@table("operation", ["", "#1", ID, f"{ID}:a", f"{ID}:a#", f"{ID}:a#x", f"{ID}:a\0#1", "pay_1#1"])
 def test_what_is_no_return_of_ours(operation: str) -> None:
     assert returned_transfer(operation) is None
 
@@ -159,7 +160,7 @@ def gone(source: str) -> Incoming:
 ASKED = 10_000_00
 
 
-@pytest.mark.parametrize(
+@table(
     ("amounts", "lost", "held", "after"),
     [
         ([ASKED], "0", 0, [(0, 0)]),
@@ -200,9 +201,9 @@ def test_what_is_taken_back_while_nothing_is_held_or_usdt_go_changes_nothing(sta
     assert judge_taken_back(rub_exchange(status), [gone("a:0")], came) is None
 
 
-@pytest.mark.parametrize("resolved", [False, True])
-@pytest.mark.parametrize(("counted", "suspended"), [(ASKED, 0), (ASKED - 100, 100), (0, ASKED)])
-@pytest.mark.parametrize("status", [S.COMPLETED, S.EXPIRED, S.FAILED, S.CANCELLED])
+@table("resolved", [False, True])
+@table(("counted", "suspended"), [(ASKED, 0), (ASKED - 100, 100), (0, ASKED)])
+@table("status", [S.COMPLETED, S.EXPIRED, S.FAILED, S.CANCELLED])
 def test_what_is_taken_back_at_the_end_is_lost_but_for_what_still_waits(
     status: S, counted: int, suspended: int, resolved: bool
 ) -> None:

@@ -24,6 +24,7 @@ from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Usdt
 from tests.domain.exchange_kit import END, ID, NOW, R2U, U2R, S, exchange, rub_exchange
 from tests.moves import trigger_to
+from tests.tables import table
 
 T = ExchangeTrigger
 FULL = 100 * 10**8
@@ -108,7 +109,7 @@ class TestStates:
         assert "phone" not in shown
         assert "blob" not in shown
 
-    @pytest.mark.parametrize(
+    @table(
         ("it", "shown"),
         [
             (exchange(amount_usdt_received=Usdt(5)), None),
@@ -125,7 +126,7 @@ class TestStates:
         received = shown_received(it)
         assert shown == (None if received is None else str(received))
 
-    @pytest.mark.parametrize(
+    @table(
         ("operation", "found"),
         [(ID, ID), (f"{ID}/1", ID), (f"{ID}/12", ID), (f"{ID}/x", None), ("pay_1", None), ("exch_1", None), ("", None)],
     )

@@ -1,20 +1,20 @@
 """How a gateway is judged from its answers (docs/webhooks.md "Gateways": `degraded`, `down`, `provider_errors`,
 `provider_timeout`)."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.core.domain.gateways.gateways import GatewayReason as R
 from cambist.core.domain.gateways.gateways import GatewayStatus as S
 from cambist.core.domain.gateways.health import MINUTES, Minute, Seen, is_worth_writing, judged, with_counts
+from tests.tables import table
 
 
 def minute(number: int, calls: int, errors: int = 0, timeouts: int = 0) -> Minute:
     return Minute(number=number, calls=calls, errors=errors, timeouts=timeouts)
 
 
-@pytest.mark.parametrize(
+@table(
     ("seen", "verdict"),
     [
         ((), None),

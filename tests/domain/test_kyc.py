@@ -6,7 +6,6 @@ from itertools import product
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +24,7 @@ from cambist.core.domain.kyc.clients import (
     read_operation,
 )
 from cambist.core.domain.kyc.kyc import Finding, found, is_announced, needs_check, registering, taken_back
+from tests.tables import table
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
@@ -53,7 +53,7 @@ FINDABLE = (_S.REQUIRED, _S.PROCESSING, _S.VERIFIED, _S.FAILED)
 TABLE = {(row.before, row.after) for row in KYC_MOVES.rows}
 
 
-@pytest.mark.parametrize(("before", "status"), list(product(_S, FINDABLE)))
+@table(("before", "status"), list(product(_S, FINDABLE)))
 def test_a_finding_moves_a_client_as_the_table_says(before: KycStatus, status: KycStatus) -> None:
     start = client(kyc=before, verified_at=NOW if before is _S.VERIFIED else None, was_refused=before is _S.FAILED)
     after = found(start, finding(status), LATER)
@@ -66,7 +66,7 @@ def test_a_finding_moves_a_client_as_the_table_says(before: KycStatus, status: K
         assert after == start
 
 
-@pytest.mark.parametrize(("before", "after"), sorted(TABLE))
+@table(("before", "after"), sorted(TABLE))
 def test_every_move_of_the_table_is_one_that_something_makes(before: KycStatus, after: KycStatus) -> None:
     start = client(kyc=before)
     ends = {registering(start, "v", LATER).kyc} if KYC_MOVES.allows(before, KycTrigger.REGISTERED) else set()
@@ -75,7 +75,7 @@ def test_every_move_of_the_table_is_one_that_something_makes(before: KycStatus, 
     assert after in ends
 
 
-@pytest.mark.parametrize(
+@table(
     ("before", "refused", "status", "told"),
     [
         (_S.PROCESSING, False, _S.VERIFIED, True),
@@ -119,7 +119,7 @@ def test_whatever_happens_a_client_makes_sense(taken: list[Any], passport: Docum
         assert present.form_url is None or present.kyc is _S.REQUIRED
 
 
-@pytest.mark.parametrize(
+@table(
     ("fields", "expected"),
     [
         *(({"kyc": status}, ClientStatus.PENDING) for status in IN_PROGRESS),
@@ -158,7 +158,7 @@ def test_reading_an_operation_id_never_fails(text: str) -> None:
     read_operation(f"kyc_{text}")
 
 
-@pytest.mark.parametrize(
+@table(
     ("mode", "phone", "expected"),
     [
         (Mode.TEST, "+70000000000", True),

@@ -2,11 +2,11 @@
 
 from urllib.parse import urlsplit
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.core.domain.payer.kyc_page import return_address
+from tests.tables import table
 
 MERCHANT = "https://shop.example/cabinet?x=1"
 HOME = "https://shop.example/"
@@ -118,17 +118,17 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("wish", "expected"), GOOD)
+@table(("wish", "expected"), GOOD)
 def test_an_address_of_the_merchant_is_kept(wish: str, expected: str) -> None:
     assert return_address(wish, MERCHANT) == expected
 
 
-@pytest.mark.parametrize("wish", [None, *BAD])
+@table("wish", [None, *BAD])
 def test_anything_else_leads_to_the_merchant_s_first_page(wish: str | None) -> None:
     assert return_address(wish, MERCHANT) == HOME
 
 
-@pytest.mark.parametrize("merchant", [None, "http://shop.example/", "https://user@shop.example/", ""])
+@table("merchant", [None, "http://shop.example/", "https://user@shop.example/", ""])
 def test_without_an_https_address_of_the_merchant_there_is_no_way_back(merchant: str | None) -> None:
     assert return_address("https://shop.example/", merchant) is None
 

@@ -28,6 +28,7 @@ from cambist.core.domain.ledger import (
     ledger_account_id,
     owner_of,
 )
+from tests.tables import table
 
 AT = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
@@ -47,7 +48,7 @@ def test_an_entry_is_unique_by_kind_object_and_revision() -> None:
     assert made.id == entry_id(EntryKind.RECEIPT, "pay_1", 1) == "receipt:pay_1:1"
 
 
-@pytest.mark.parametrize(
+@table(
     ("postings", "fault"),
     [
         ({Purse.BANK: -5, Purse.PENDING: 4}, "-1 RUB too much"),
@@ -101,7 +102,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("field", CHANGES)
+@table("field", CHANGES)
 def test_the_seal_covers_all_that_an_entry_says(field: str) -> None:
     made = entry({Purse.BANK: -5, Purse.PENDING: 5})
     other = msgspec.structs.replace(made, **{field: CHANGES[field]})

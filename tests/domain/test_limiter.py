@@ -7,6 +7,7 @@ import pytest
 from cambist.core.domain.webhooks import limiter as rules
 from cambist.core.domain.webhooks.limiter import LATE, Permit, SendLimiter, host_of
 from cambist.core.domain.webhooks.limiter_pool import Trust
+from tests.tables import table
 
 HOST = "a.example:443"
 
@@ -263,7 +264,7 @@ def test_more_than_may_wait_are_sent_off_and_come_back_as_fast_as_permits_get_fr
     assert later[-1] == 60.0, "and not for ever"
 
 
-@pytest.mark.parametrize("seed", range(20))
+@table("seed", range(20))
 def test_whatever_happens_bounds_hold_and_in_the_end_nothing_is_held_and_nobody_forgotten(seed: int) -> None:
     """Takes, ends, lateness and changes of mind in any order: no more than the bounds is ever under way; who asked and
     did not change his mind is told; when all is given back, nothing is remembered but who was slow."""
@@ -309,7 +310,7 @@ def test_whatever_happens_bounds_hold_and_in_the_end_nothing_is_held_and_nobody_
     assert hall.limiter._all.empty
 
 
-@pytest.mark.parametrize(
+@table(
     ("url", "host"),
     [
         ("https://A.example/x", "a.example:443"),

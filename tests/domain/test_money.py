@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.core.domain.money import Rub, Usdt
+from tests.tables import table
 
 RUB_UNITS = st.integers(-(10**12 - 1), 10**12 - 1)
 """Up to 10 digits before the point and 2 behind it."""
@@ -23,8 +24,8 @@ NASTY = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("text", NASTY, ids=ascii)
-@pytest.mark.parametrize("parse", [Rub.parse, Usdt.parse], ids=["Rub", "Usdt"])
+@table("text", NASTY, ids=ascii)
+@table("parse", [Rub.parse, Usdt.parse], ids=["Rub", "Usdt"])
 def test_what_is_not_a_plain_decimal_is_refused(parse: Callable[[str], Any], text: str) -> None:
     """ASCII digits only, up to 10, then up to 2 (8) decimals; no exponent, plus, space or newline
     (docs/concepts.md "Amounts and times")."""
@@ -32,7 +33,7 @@ def test_what_is_not_a_plain_decimal_is_refused(parse: Callable[[str], Any], tex
         parse(text)
 
 
-@pytest.mark.parametrize("text", ["12345678901", "-12345678901", "99999999999.99", "00000000001", "9" * 5000])
+@table("text", ["12345678901", "-12345678901", "99999999999.99", "00000000001", "9" * 5000])
 def test_one_that_is_too_long_is_told_the_largest(text: str) -> None:
     """docs/concepts.md "Amounts and times"."""
     with pytest.raises(ValueError, match=r"10 digits before the point: the largest is 9999999999\.99\Z"):
@@ -58,7 +59,7 @@ def test_decimals_beyond_the_smallest_part_are_refused() -> None:
             Usdt.parse(text)
 
 
-@pytest.mark.parametrize(
+@table(
     ("text", "kopecks"),
     [
         ("0", 0),
@@ -124,7 +125,7 @@ def test_sums_are_exact(one: int, other: int) -> None:
     assert (Rub(one) < Rub(other)) == (one < other)
 
 
-@pytest.mark.parametrize("other", [Usdt(100), 100, 1.0, "1.00", None], ids=repr)
+@table("other", [Usdt(100), 100, 1.0, "1.00", None], ids=repr)
 def test_currencies_do_not_mix(other: Any) -> None:
     """`Rub + Usdt` is a TypeError, and so is money with a bare number; nor are they equal or in an order."""
     rub: Any = Rub(100)

@@ -2,11 +2,10 @@
 
 import ast
 
-import pytest
-
 from tests.mutants import MUTANTS, ROOT, Mutant
+from tests.tables import table
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@table("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_each_mutant_fits_the_code_as_it_is(mutant: Mutant) -> None:
     ast.parse(mutant.applied(ROOT))

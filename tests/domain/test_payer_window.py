@@ -10,6 +10,7 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payer.window import FINAL_FACES, Face, face, web_link
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from tests.tables import table
 
 S = PaymentStatus
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -40,8 +41,8 @@ def test_every_status_but_refunded_has_a_face_at_some_time() -> None:
     assert shown == set(S) - {S.REFUNDED}
 
 
-@pytest.mark.parametrize("status", CLOSING)
-@pytest.mark.parametrize(("seconds", "is_open"), [(0, True), (59.999, True), (60, False), (61, False), (86_400, False)])
+@table("status", CLOSING)
+@table(("seconds", "is_open"), [(0, True), (59.999, True), (60, False), (61, False), (86_400, False)])
 def test_the_window_is_available_one_minute_after_the_payment_came_to_rest(
     status: PaymentStatus, seconds: float, is_open: bool
 ) -> None:
@@ -82,7 +83,7 @@ def test_amount_mismatch_stays_and_refunded_never_shows(age: timedelta) -> None:
     assert face(payment(S.REFUNDED, closed_after=age), START + age) is None
 
 
-@pytest.mark.parametrize(
+@table(
     ("qr", "age", "shown"),
     [
         (None, timedelta(0), Face.PREPARING),
@@ -108,7 +109,7 @@ def test_paid_and_settled_look_alike_and_only_what_cannot_change_is_final() -> N
     assert {Face.PAID, Face.FAILED, Face.CANCELLED} == FINAL_FACES
 
 
-@pytest.mark.parametrize(
+@table(
     "address",
     ["https://shop.example/thanks?order=1#top", "http://127.0.0.1:8080/back", "HTTPS://shop.example", "https://[::1]/"],
 )
@@ -116,7 +117,7 @@ def test_a_return_address_on_the_web_is_kept_as_it_is(address: str) -> None:
     assert web_link(address) == address
 
 
-@pytest.mark.parametrize(
+@table(
     "address",
     [
         None,

@@ -3,10 +3,10 @@
 from typing import Any
 
 import msgspec
-import pytest
 
 from cambist.core.domain.payloads import EVENT_PAYLOADS, read_payload
 from cambist.core.domain.webhooks.events import EventType
+from tests.tables import table
 
 REASONS = [
     "insufficient_funds",
@@ -123,7 +123,7 @@ def test_there_are_the_twelve_events_of_spec() -> None:
     assert sorted(EVENT_PAYLOADS) == EVENTS
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@table("event", EVENTS)
 def test_the_fields_are_those_of_spec(event: str) -> None:
     required, optional = FIELDS[event]
     assert set(EVENT_PAYLOADS[EventType(event)].__struct_fields__) == {*names(required), *names(optional)}
@@ -131,7 +131,7 @@ def test_the_fields_are_those_of_spec(event: str) -> None:
     assert reads(event, {name: value(event, name) for name in names(required)})
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@table("event", EVENTS)
 def test_required_is_required_and_null_only_where_spec_says_so(event: str) -> None:
     required, optional = FIELDS[event]
     body = full(event)
@@ -142,7 +142,7 @@ def test_required_is_required_and_null_only_where_spec_says_so(event: str) -> No
         assert reads(event, {**body, name: None}) == (name in may_be_null), name
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@table("event", EVENTS)
 def test_types_are_those_of_spec_and_nothing_is_added(event: str) -> None:
     body = full(event)
     assert not reads(event, {**body, "extra": 1})
@@ -151,7 +151,7 @@ def test_types_are_those_of_spec_and_nothing_is_added(event: str) -> None:
         assert not reads(event, {**body, name: wrong}), name
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@table("event", EVENTS)
 def test_listed_values_are_all_and_only_those(event: str) -> None:
     body = full(event)
     for name, values in VALUES.get(event, {}).items():
@@ -159,12 +159,12 @@ def test_listed_values_are_all_and_only_those(event: str) -> None:
         assert not reads(event, {**body, name: 4 if name in INTEGERS else "another"}), name
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@table("event", EVENTS)
 def test_the_constant_is_that_of_the_event(event: str) -> None:
     for other in EVENTS:
         assert reads(event, {**full(event), "event": other}) == (other == event)
 
 
-@pytest.mark.parametrize("amount", ["1500", "1500.0", "1500.000", "1e3", "-1.00", ""])
+@table("amount", ["1500", "1500.0", "1500.000", "1e3", "-1.00", ""])
 def test_a_refund_amount_has_always_two_decimals(amount: str) -> None:
     assert not reads("refund.completed", {**full("refund.completed"), "amount_rub": amount})

@@ -20,6 +20,7 @@ from cambist.core.domain.subscriptions.periods import (
     window_period,
 )
 from tests.domain.subscription_kit import MSK, TICK, moscow, terms
+from tests.tables import table
 
 ALL_TERMS = [terms(interval, count) for interval in Interval for count in range(1, COUNT_HIGHEST[interval] + 1)]
 HARD_DAYS = [
@@ -87,7 +88,7 @@ class TestWindow:
         first, second = (window_period(terms, anchor, number).ref for number in sorted(two))
         assert first < second
 
-    @pytest.mark.parametrize(
+    @table(
         ("anchor", "number", "ref", "opens_at"),
         [
             (moscow(2026, 1, 31), 0, "a20260131-month1", moscow(2026, 1, 31)),
@@ -106,7 +107,7 @@ class TestWindow:
         period = window_period(terms(), anchor, number)
         assert (period.ref, period.opens_at) == (ref, opens_at)
 
-    @pytest.mark.parametrize(
+    @table(
         ("terms", "ref"),
         [
             (terms(Interval.DAY, 3), "a20260203-day3"),
@@ -142,7 +143,7 @@ class TestCalendar:
         assert calendar_period(Interval.WEEK, now).ref == utc.strftime("%G-W%V")
         assert calendar_period(Interval.MONTH, now).ref == utc.strftime("%Y-%m")
 
-    @pytest.mark.parametrize(
+    @table(
         ("now", "refs"),
         [
             (datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC), ("2026-12-31", "2026-W53", "2026-12")),
@@ -161,7 +162,7 @@ class TestCalendar:
         assert current_period(terms(Interval.MONTH, count, Scheme.CALENDAR), now) == wanted
 
 
-@pytest.mark.parametrize(
+@table(
     ("interval", "count", "attempts", "hours"),
     [
         (Interval.DAY, 1, 2, 3),

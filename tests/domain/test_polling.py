@@ -8,16 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.core.domain.gateways.polling import late_poll_pause, poll_pause, slot_at
+from tests.tables import table
 
 NOW = datetime(2026, 11, 22, 12, 0, 7, 250_000, UTC)
 
 
-@pytest.mark.parametrize(("age", "pause"), [(0, 3), (45, 3), (46, 46 / 15), (120, 8), (300, 20), (450, 30), (9000, 30)])
+@table(("age", "pause"), [(0, 3), (45, 3), (46, 46 / 15), (120, 8), (300, 20), (450, 30), (9000, 30)])
 def test_the_first_looks_come_after_seconds_and_then_after_tens(age: float, pause: float) -> None:
     assert poll_pause(timedelta(seconds=age)).total_seconds() == pytest.approx(pause)
 
 
-@pytest.mark.parametrize(("age", "pause"), [(0, 60), (360, 60), (900, 150), (21_600, 3600)])
+@table(("age", "pause"), [(0, 60), (360, 60), (900, 150), (21_600, 3600)])
 def test_late_money_is_looked_for_ever_more_seldom(age: float, pause: float) -> None:
     assert late_poll_pause(timedelta(seconds=age)).total_seconds() == pytest.approx(pause)
 
@@ -33,7 +34,7 @@ def test_an_unpaid_payment_of_fifteen_minutes_costs_some_sixty_looks_and_twenty_
     assert len(late) == 22
 
 
-@pytest.mark.parametrize(
+@table(
     ("looks", "begin", "seconds", "kept", "common"),
     [
         (600, NOW.replace(second=0, microsecond=0), 10, 40, 60),

@@ -43,6 +43,7 @@ from cambist.core.domain.payments.proofs import (
     takes_proof,
     transaction_hash,
 )
+from tests.tables import table
 
 S = ProofStatus
 NOW = datetime(2026, 8, 8, 12, tzinfo=UTC)
@@ -102,7 +103,7 @@ LOOKED: list[tuple[ProofStatus, Look, ProofStatus]] = [
 
 
 class TestMoves:
-    @pytest.mark.parametrize("before", SUBMITTED)
+    @table("before", SUBMITTED)
     def test_a_hash_is_taken_before_it_is_confirmed(self, before: ProofStatus) -> None:
         earlier = None if before is S.WAITING else proof(before, submission=3, version=7, looks=5, final_at=NOW)
         after = submitted("pay_1", earlier, OTHER_WISH, NOW + STUCK, holds=True)
@@ -115,8 +116,8 @@ class TestMoves:
             version=0 if earlier is None else 7,
         )
 
-    @pytest.mark.parametrize("before", [S.CONFIRMED, S.CONFIRMED_AMOUNT_DIFFERS])
-    @pytest.mark.parametrize("wish", [WISH, OTHER_WISH])
+    @table("before", [S.CONFIRMED, S.CONFIRMED_AMOUNT_DIFFERS])
+    @table("wish", [WISH, OTHER_WISH])
     def test_after_a_confirmation_the_hash_is_locked(self, before: ProofStatus, wish: ProofWish) -> None:
         with pytest.raises(Refusal) as refused:
             changes_nothing(proof(before), wish, NOW)
@@ -124,7 +125,7 @@ class TestMoves:
         with pytest.raises(IllegalMove):
             submitted("pay_1", proof(before), wish, NOW, holds=True)
 
-    @pytest.mark.parametrize(("before", "look", "after"), LOOKED)
+    @table(("before", "look", "after"), LOOKED)
     def test_an_answer_of_the_chain_moves_it(self, before: ProofStatus, look: Look, after: ProofStatus) -> None:
         assert after_look(proof(before), look, payment(), NOW).proof.status is after
 
@@ -144,15 +145,13 @@ class TestMoves:
 
 
 class TestRepeats:
-    @pytest.mark.parametrize("status", [S.ACCEPTED, S.IN_REVIEW, S.AWAITING_CONFIRMATIONS])
-    @pytest.mark.parametrize("spelling", [HASH, f"0x{HASH}"])
+    @table("status", [S.ACCEPTED, S.IN_REVIEW, S.AWAITING_CONFIRMATIONS])
+    @table("spelling", [HASH, f"0x{HASH}"])
     def test_the_same_hash_in_the_same_network_changes_nothing(self, status: ProofStatus, spelling: str) -> None:
         assert changes_nothing(proof(status), ProofWish(ProofNetwork.TRC20, spelling), NOW + STUCK)
 
-    @pytest.mark.parametrize("status", SUBMITTED[1:])
-    @pytest.mark.parametrize(
-        "wish", [OTHER_WISH, ProofWish(ProofNetwork.BEP20, HASH), ProofWish(ProofNetwork.TRC20, "a")]
-    )
+    @table("status", SUBMITTED[1:])
+    @table("wish", [OTHER_WISH, ProofWish(ProofNetwork.BEP20, HASH), ProofWish(ProofNetwork.TRC20, "a")])
     def test_another_hash_or_another_network_is_a_replacement(self, status: ProofStatus, wish: ProofWish) -> None:
         assert not changes_nothing(proof(status, reason=RejectionReason.INVALID), wish, NOW)
 
@@ -178,7 +177,7 @@ class TestRepeats:
 
 
 class TestAmounts:
-    @pytest.mark.parametrize(
+    @table(
         ("units", "status"),
         [
             (CREDIT.units, S.CONFIRMED),
@@ -270,27 +269,27 @@ class TestLadder:
 
 
 class TestOrders:
-    @pytest.mark.parametrize("network", ["TRC20", "ERC20", "BEP20"])
-    @pytest.mark.parametrize(
+    @table("network", ["TRC20", "ERC20", "BEP20"])
+    @table(
         ("given", "kept"),
         [(HASH, HASH), ("0xAB", "0xab"), (f"  {HASH.upper()}\n", HASH), ("x" * 200, "x" * 200)],
     )
     def test_a_hash_is_trimmed_and_kept_in_lower_case(self, network: str, given: str, kept: str) -> None:
         assert check_order(ProofOrder(network=network, tx_hash=given)) == ProofWish(ProofNetwork(network), kept)
 
-    @pytest.mark.parametrize("network", ["", "trc20", "TRON", "TRC20 ", "BTC"])
+    @table("network", ["", "trc20", "TRON", "TRC20 ", "BTC"])
     def test_another_network_is_a_validation_error_naming_the_three(self, network: str) -> None:
         with pytest.raises(Refusal, match="TRC20, ERC20, BEP20") as refused:
             check_order(ProofOrder(network=network, tx_hash=HASH))
         assert (refused.value.status, refused.value.code) == (400, "VALIDATION_ERROR")
 
-    @pytest.mark.parametrize("tx_hash", ["", "  ", "x" * 201, "a b", "a\nb", "a\tb", "хэш", "a\x7f", "a\u200b", "İ"])
+    @table("tx_hash", ["", "  ", "x" * 201, "a b", "a\nb", "a\tb", "хэш", "a\x7f", "a\u200b", "İ"])
     def test_what_can_be_no_hash_is_a_validation_error(self, tx_hash: str) -> None:
         with pytest.raises(Refusal) as refused:
             check_order(ProofOrder(network="TRC20", tx_hash=tx_hash))
         assert (refused.value.status, refused.value.code) == (400, "VALIDATION_ERROR")
 
-    @pytest.mark.parametrize(
+    @table(
         ("text", "found"),
         [
             (HASH, HASH),
@@ -310,7 +309,7 @@ class TestOrders:
 
 
 class TestTaking:
-    @pytest.mark.parametrize("status", PaymentStatus)
+    @table("status", PaymentStatus)
     def test_a_hash_is_taken_for_a_paid_or_settled_payment_only(self, status: PaymentStatus) -> None:
         if status in (PaymentStatus.PAID, PaymentStatus.SETTLED):
             check_taking(payment(status))
@@ -319,7 +318,7 @@ class TestTaking:
             check_taking(payment(status))
         assert (refused.value.status, refused.value.code) == (409, "INVALID_STATUS")
 
-    @pytest.mark.parametrize(
+    @table(
         ("mode", "kind", "owner", "takes"),
         [
             (Mode.LIVE, TerminalKind.EXCHANGE, "acc_1", True),
@@ -339,17 +338,15 @@ class TestTaking:
 
 
 class TestReminders:
-    @pytest.mark.parametrize(
-        ("hours", "number"), [(0, 0), (23.99, 0), (24, 1), (47.99, 1), (48, 2), (71.99, 2), (72, 3), (999, 3)]
-    )
+    @table(("hours", "number"), [(0, 0), (23.99, 0), (24, 1), (47.99, 1), (48, 2), (71.99, 2), (72, 3), (999, 3)])
     def test_they_come_24_48_and_72_hours_after_payment(self, hours: float, number: int) -> None:
         assert reminder_number(NOW, NOW + timedelta(hours=hours)) == number
 
     def test_after_the_third_there_is_no_next(self) -> None:
         assert [next_reminder(NOW, number) for number in range(4)] == [*(NOW + pause for pause in REMINDERS), None]
 
-    @pytest.mark.parametrize("status", ProofStatus)
-    @pytest.mark.parametrize("paid", PaymentStatus)
+    @table("status", ProofStatus)
+    @table("paid", PaymentStatus)
     def test_a_proof_is_missing_while_none_was_submitted_or_the_last_is_rejected(
         self, status: ProofStatus, paid: PaymentStatus
     ) -> None:

@@ -27,6 +27,7 @@ from cambist.core.domain.accounts.quota import (
     window,
 )
 from cambist.ports.counters import Counter
+from tests.tables import table
 
 NOW = 1_786_190_413
 """13 seconds after a whole minute of Unix time."""
@@ -35,13 +36,13 @@ IP, KEY = "203.0.113.7", "svc_test_0123456789abcdef"
 
 
 class TestBuckets:
-    @pytest.mark.parametrize("path", ["/payments", "/exchanges", "/subscriptions", "/subscriptions/sub_1/charges"])
+    @table("path", ["/payments", "/exchanges", "/subscriptions", "/subscriptions/sub_1/charges"])
     def test_money_endpoints_are_exactly_these(self, path: str) -> None:
         assert bucket("POST", path) is MONEY
         for method in ("GET", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE"):
             assert bucket(method, path) is GENERAL
 
-    @pytest.mark.parametrize(
+    @table(
         "path",
         [
             "/refunds",
@@ -84,7 +85,7 @@ class TestBuckets:
 
 
 class TestPaths:
-    @pytest.mark.parametrize(
+    @table(
         ("spelling", "path"),
         [
             ("/payments", "/payments"),
@@ -118,7 +119,7 @@ class TestPaths:
         assert "//" not in once
         assert once == "/" or not once.endswith("/")
 
-    @pytest.mark.parametrize(
+    @table(
         ("path", "relative"),
         [
             ("/api/v1/payments", "/payments"),
@@ -379,7 +380,7 @@ PROXIES = networks(["10.0.0.0/8", "192.0.2.1", "2001:db8:ffff::/48"])
 
 
 class TestClientAddress:
-    @pytest.mark.parametrize(
+    @table(
         ("peer", "source"),
         [
             ("203.0.113.7", "203.0.113.7"),
@@ -397,11 +398,11 @@ class TestClientAddress:
         for forwarded in (None, "198.51.100.1", "garbage"):
             assert client_ip(peer, forwarded, ()) == source
 
-    @pytest.mark.parametrize("peer", ["203.0.113.7", "10.0.0.1.example", "2001:db8::1", None, ""])
+    @table("peer", ["203.0.113.7", "10.0.0.1.example", "2001:db8::1", None, ""])
     def test_a_header_from_an_untrusted_peer_is_ignored(self, peer: str | None) -> None:
         assert client_ip(peer, "198.51.100.1", PROXIES) == client_ip(peer, None, PROXIES) != "198.51.100.1"
 
-    @pytest.mark.parametrize(
+    @table(
         ("forwarded", "source"),
         [
             (None, "10.0.0.1"),

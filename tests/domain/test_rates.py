@@ -22,6 +22,7 @@ from cambist.core.domain.settlement.rates import (
     merchant_rate,
     shown,
 )
+from tests.tables import table
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
@@ -43,7 +44,7 @@ def level(rate: str, age: float) -> Candidate:
     return Candidate(rate=rate, since=NOW - seconds(age))
 
 
-@pytest.mark.parametrize(
+@table(
     ("fetched", "held"),
     [(0, True), (29.999, True), (30, False), (3600, False), (-30, True), (-30.001, False)],
 )
@@ -55,12 +56,12 @@ def test_without_a_rate_sources_are_asked() -> None:
     assert not is_held(None, NOW)
 
 
-@pytest.mark.parametrize(("age", "serves"), [(0, True), (299.999, True), (300, False), (-30, True), (-30.001, False)])
+@table(("age", "serves"), [(0, True), (299.999, True), (300, False), (-30, True), (-30.001, False)])
 def test_the_last_rate_may_be_shown_while_younger_than_5_minutes(age: float, serves: bool) -> None:
     assert may_serve(known(age=age), NOW) is serves
 
 
-@pytest.mark.parametrize(
+@table(
     ("rate", "age", "sound"),
     [
         ("92.5", 0, True),
@@ -153,7 +154,7 @@ ROWS: dict[str, tuple[KnownRate | None, list[Quote], bool, Quote | None, Candida
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ROWS)
+@table("name", ROWS)
 def test_what_is_believed(name: str) -> None:
     before, heard, more, expected, candidate = ROWS[name]
     assert judge(before, heard, NOW, more=more) == Judgement(quote=expected, candidate=candidate)
@@ -183,7 +184,7 @@ def test_a_source_that_is_ahead_means_now() -> None:
     assert believed("live", quote("92", age=-20), NOW).at == NOW
 
 
-@pytest.mark.parametrize(
+@table(
     ("market", "markup", "merchant"),
     [
         ("92.50", "0", "92.50"),
@@ -204,7 +205,7 @@ def test_merchant_rate_is_exact_to_28_digits(market: Decimal, markup: Decimal) -
     assert abs(Fraction(merchant_rate(market, str(markup))) - exact) <= exact / 10**27
 
 
-@pytest.mark.parametrize(
+@table(
     ("market", "markup"),
     [("0", "0"), ("-1", "0"), ("NaN", "0"), ("Infinity", "0"), ("1", "1"), ("1", "-0.1"), ("1", "NaN"), ("1", "x")],
 )
@@ -213,7 +214,7 @@ def test_what_is_no_rate_or_no_markup_is_refused(market: str, markup: str) -> No
         merchant_rate(Decimal(market), markup)
 
 
-@pytest.mark.parametrize(
+@table(
     ("rate", "text"),
     [
         ("92.5", "92.50"),

@@ -22,6 +22,7 @@ from cambist.core.domain.refunds.refunds import (
     remainder,
 )
 from tests.domain.refund_kit import BOUND, case, payment, refund, refusal, terminal
+from tests.tables import table
 
 S = RefundStatus
 OVER = (400, "OVER_REMAINING")
@@ -72,17 +73,17 @@ class TestRules:
     def test_there_is_a_row_for_every_rule_in_their_order(self) -> None:
         assert [row.rule for row in ROWS] == [rule.name for rule in RULES]
 
-    @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.rule)
+    @table("row", ROWS, ids=lambda row: row.rule)
     def test_who_breaks_one_rule_is_refused_by_it(self, row: Row) -> None:
         good = case("100.00")
         assert refusal(good) is None
         assert refusal(row.spoil(good)) == row.answer
 
-    @pytest.mark.parametrize(("first", "second"), list(combinations(ROWS, 2)), ids=lambda row: row.rule)
+    @table(("first", "second"), list(combinations(ROWS, 2)), ids=lambda row: row.rule)
     def test_who_breaks_two_is_refused_by_the_first(self, first: Row, second: Row) -> None:
         assert refusal(first.spoil(second.spoil(case("100.00")))) == first.answer
 
-    @pytest.mark.parametrize(
+    @table(
         "fields",
         [
             {"external_id": "x" * 256, "reason": "x" * 255},
@@ -95,7 +96,7 @@ class TestRules:
     def test_what_is_allowed(self, fields: dict[str, Any]) -> None:
         assert refusal(with_order(case("100.00"), **fields)) is None
 
-    @pytest.mark.parametrize(
+    @table(
         ("fields", "answer", "path"),
         [
             ({"external_id": "x" * 257}, INVALID, "external_id"),
@@ -112,19 +113,19 @@ class TestRules:
         if path is not None:
             assert msgspec.to_builtins(refused.value.details)[0]["path"] == path
 
-    @pytest.mark.parametrize("status", PaymentStatus)
+    @table("status", PaymentStatus)
     def test_only_paid_and_settled_payments_are_refunded(self, status: PaymentStatus) -> None:
         refundable = status in (PaymentStatus.PAID, PaymentStatus.SETTLED)
         assert refusal(case(payment=payment(status))) == (None if refundable else (409, "INVALID_STATUS"))
 
-    @pytest.mark.parametrize("status", S)
+    @table("status", S)
     def test_the_eleventh_application_ever(self, status: RefundStatus) -> None:
         """At most 10 a payment, ever, so also those that came to nothing (docs/refunds.md "Rules")."""
         before = [refund(status, Rub(1_00))] * (APPLICATIONS_MAX - 1)
         assert refusal(case("1.00", before)) is None
         assert refusal(case("1.00", [*before, refund(status, Rub(1_00))])) == (409, "LIMIT_PER_PAYMENT")
 
-    @pytest.mark.parametrize(
+    @table(
         ("amount", "via", "status", "answer"),
         [
             ("99.99", BOUND, PaymentStatus.PAID, PARTIAL),
@@ -153,7 +154,7 @@ class TestRules:
         assert refusal(case(None, part)) is None
         assert refusal(case(None, part, terminal=BOUND)) == PARTIAL
 
-    @pytest.mark.parametrize("status", S)
+    @table("status", S)
     def test_who_takes_from_the_remainder(self, status: RefundStatus) -> None:
         """The remainder is what was paid less pending, processing and completed (docs/refunds.md "Rules")."""
         counted = status in (S.PENDING, S.PROCESSING, S.COMPLETED)

@@ -26,12 +26,13 @@ from cambist.core.domain.refunds.refunds import (
 )
 from tests.domain.refund_kit import PAID_AMOUNT, case, payment, refund, refusal
 from tests.moves import trigger_to
+from tests.tables import table
 
 S = RefundStatus
 
 
 class TestMoves:
-    @pytest.mark.parametrize(("before", "after"), list(product(S, S)), ids=lambda status: str(status))
+    @table(("before", "after"), list(product(S, S)), ids=lambda status: str(status))
     def test_the_table_is_the_one_of_the_decision(self, before: RefundStatus, after: RefundStatus) -> None:
         """The six moves, and no other (docs/states.md "Refund")."""
         allowed = {
@@ -73,7 +74,7 @@ class TestBody:
         nulls = '{"payment_id":"p","amount_rub":null,"external_id":null,"reason":null,"metadata":null}'
         assert self.read(nulls) == self.read('{"payment_id":"p"}') == RefundOrder(payment_id="p")
 
-    @pytest.mark.parametrize(
+    @table(
         "body",
         [
             "{}",
@@ -141,7 +142,7 @@ class TestSums:
             is_full = refunded_by(payment(), refunds) is PaymentTrigger.REFUNDED
             assert is_full is (completed == PAID_AMOUNT)
 
-    @pytest.mark.parametrize(
+    @table(
         ("refunds", "is_full"),
         [
             ([], False),

@@ -13,6 +13,7 @@ from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import PAYMENT_MOVES, FailureReason, Payment, PaymentStatus, PaymentTrigger
 from cambist.core.domain.payments.reports import Arrival, Decision, Report, decide, moved
 from tests.moves import led, trigger_to
+from tests.tables import table
 
 S, T = PaymentStatus, PaymentTrigger
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -58,7 +59,7 @@ MONEY_ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("before", "after_start", "kopecks", "after", "stray"), MONEY_ROWS)
+@table(("before", "after_start", "kopecks", "after", "stray"), MONEY_ROWS)
 def test_money_moves_a_payment_or_goes_to_suspense(
     before: PaymentStatus, after_start: timedelta, kopecks: int, after: PaymentStatus | None, stray: str | None
 ) -> None:
@@ -68,7 +69,7 @@ def test_money_moves_a_payment_or_goes_to_suspense(
     assert [(each.arrival, each.reason) for each in decision.strays] == ([] if stray is None else [(arrival, stray)])
 
 
-@pytest.mark.parametrize("status", [S.PAID, S.SETTLED, S.REFUNDED, S.AMOUNT_MISMATCH, S.FAILED])
+@table("status", [S.PAID, S.SETTLED, S.REFUNDED, S.AMOUNT_MISMATCH, S.FAILED])
 def test_a_second_transfer_is_suspense_and_the_first_one_told_again_is_nothing(status: PaymentStatus) -> None:
     report = Report(status=S.PAID, arrivals=(money(), money(transfer="t2", after=timedelta(minutes=2))))
     decision = decide(payment(status, transfer_id="t1"), report, START + timedelta(minutes=3))
@@ -115,7 +116,7 @@ NO_MONEY_ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("before", "reported", "minutes", "after"), NO_MONEY_ROWS)
+@table(("before", "reported", "minutes", "after"), NO_MONEY_ROWS)
 def test_a_report_without_money(
     before: PaymentStatus, reported: PaymentStatus, minutes: int, after: PaymentStatus | None
 ) -> None:
@@ -124,7 +125,7 @@ def test_a_report_without_money(
     assert decision.strays == ()
 
 
-@pytest.mark.parametrize("reason", list(FailureReason))
+@table("reason", list(FailureReason))
 def test_a_failure_keeps_its_reason_and_without_one_it_is_unknown(reason: FailureReason) -> None:
     now = START + timedelta(minutes=1)
     named = decide(payment(S.PENDING), Report(status=S.FAILED, failure=reason), now)
@@ -151,7 +152,7 @@ def test_a_bank_whose_clock_is_ahead_does_not_pay_in_the_future() -> None:
     assert after.paid_at == START
 
 
-@pytest.mark.parametrize(
+@table(
     ("before", "after"),
     [(S.PAID, S.SETTLED), (S.PAID, S.REFUNDED), (S.SETTLED, S.REFUNDED), (S.REFUNDED, S.PAID), (S.REFUNDED, S.SETTLED)],
 )

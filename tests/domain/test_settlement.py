@@ -20,6 +20,7 @@ from cambist.core.domain.settlement.settlement import (
     next_run,
     terms_of,
 )
+from tests.tables import table
 
 amounts = st.integers(1, 10**12).map(Rub)
 rates = st.decimals(min_value="0.00000001", max_value="100000", places=8).filter(lambda rate: rate > 0).map(str)
@@ -30,7 +31,7 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@table(
     ("now", "run", "cutoff", "following"),
     [
         ("2026-11-21T09:00:00", "2026-11-21T09:00:00", "2026-11-21", "2026-11-22T09:00:00"),
@@ -108,7 +109,7 @@ def test_refunds_never_take_more_than_was_paid() -> None:
         lines_of("pay_1", Rub(100), [("ref_1", Rub(60)), ("ref_2", Rub(41))], terms_of("92.50", "0.03"))
 
 
-@pytest.mark.parametrize(("rate", "markup"), [("0", "0.03"), ("-1", "0.03"), ("NaN", "0"), ("1", "1"), ("1", "-0.1")])
+@table(("rate", "markup"), [("0", "0.03"), ("-1", "0.03"), ("NaN", "0"), ("1", "1"), ("1", "-0.1")])
 def test_terms_without_sense_are_refused(rate: str, markup: str) -> None:
     with pytest.raises(ValueError, match="above zero"):
         terms_of(rate, markup)

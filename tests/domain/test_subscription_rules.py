@@ -36,6 +36,7 @@ from tests.domain.subscription_kit import (
     subscription,
     terminal,
 )
+from tests.tables import table
 
 INVALID = (400, "VALIDATION_ERROR")
 AMOUNT = (400, "INVALID_AMOUNT")
@@ -93,16 +94,16 @@ class TestOrder:
     def test_there_is_a_row_for_every_rule_in_their_order(self) -> None:
         assert [row.rule for row in ROWS] == [rule.name for rule in RULES]
 
-    @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.rule)
+    @table("row", ROWS, ids=lambda row: row.rule)
     def test_who_breaks_one_rule_is_refused_by_it(self, row: Row) -> None:
         assert answer(GOOD) is None
         assert answer(row.spoil(GOOD)) == row.answer
 
-    @pytest.mark.parametrize(("first", "second"), list(combinations(ROWS, 2)), ids=lambda row: row.rule)
+    @table(("first", "second"), list(combinations(ROWS, 2)), ids=lambda row: row.rule)
     def test_who_breaks_two_is_refused_by_the_first(self, first: Row, second: Row) -> None:
         assert answer(first.spoil(second.spoil(GOOD))) == first.answer
 
-    @pytest.mark.parametrize(
+    @table(
         ("fields", "path"),
         [
             *(({"amount_rub": text}, "amount_rub") for text in ("", "1e3", "+5", "5.", "1.001", " 5", "12345678901")),
@@ -128,7 +129,7 @@ class TestOrder:
         assert (refused.value.status, refused.value.code) == INVALID
         assert msgspec.to_builtins(refused.value.details)[0]["path"] == path
 
-    @pytest.mark.parametrize(
+    @table(
         "fields",
         [
             *({"interval": i, "interval_count": n} for i in Interval for n in (1, COUNT_HIGHEST[i])),
@@ -149,7 +150,7 @@ class TestOrder:
     def test_an_amount_is_above_zero(self, text: str) -> None:
         assert answer(order_case(amount_rub=text)) == AMOUNT
 
-    @pytest.mark.parametrize(
+    @table(
         ("change", "wanted"),
         [
             ({"shop": None}, (400, "SHOP_NOT_FOUND")),
@@ -164,7 +165,7 @@ class TestOrder:
     def test_shops_and_terminals(self, change: dict[str, Any], wanted: tuple[int, str] | None) -> None:
         assert answer(replace(GOOD, **change)) == wanted
 
-    @pytest.mark.parametrize(
+    @table(
         "body",
         [
             '{"amount_rub":"1","interval":"day"}',
@@ -231,7 +232,7 @@ class TestPatch:
     def test_there_is_a_row_for_every_rule_in_their_order(self) -> None:
         assert [row[0] for row in PATCH_ROWS] == [rule.name for rule in PATCH_RULES]
 
-    @pytest.mark.parametrize("first", range(len(PATCH_ROWS)))
+    @table("first", range(len(PATCH_ROWS)))
     def test_who_breaks_a_rule_and_all_after_it_is_refused_by_it(self, first: int) -> None:
         """The fields that break a rule are those of its row and of the rows after it; the earlier win."""
         wish: dict[str, Any] = {}
@@ -245,7 +246,7 @@ class TestPatch:
         case = patched(wish, subscription=None if missing else present)
         assert patch_answer(case) == PATCH_ROWS[first][2]
 
-    @pytest.mark.parametrize(
+    @table(
         ("patch", "wanted"),
         [
             ({}, INVALID),
@@ -302,14 +303,14 @@ class TestPatch:
         lowered = msgspec.structs.replace(begun, amount=Rub(40_00), cap_amount=Rub(40_00))
         assert binding_begun(lowered, BINDING, BOUND_AT).consent == Rub(80_00)
 
-    @pytest.mark.parametrize("status", S)
+    @table("status", S)
     def test_only_active_and_pending_ones_are_changed(self, status: Any) -> None:
         """The state comes before the amounts."""
         possible = status in (S.ACTIVE, S.PENDING_BINDING)
         case = patched({"amount_rub": "150"}, subscription=subscription(status))
         assert patch_answer(case) == (AMOUNT if possible else (409, "INVALID_STATE"))
 
-    @pytest.mark.parametrize("body", ['{"interval":"day"}', '{"external_id":"e"}', '{"amount_rub":5}', "[]"])
+    @table("body", ['{"interval":"day"}', '{"external_id":"e"}', '{"amount_rub":5}', "[]"])
     def test_what_is_no_patch(self, body: str) -> None:
         with pytest.raises(msgspec.ValidationError):
             msgspec.json.decode(body, type=SubscriptionPatch)

@@ -36,6 +36,7 @@ from tests.domain.subscription_kit import (
     subscription,
 )
 from tests.moves import trigger_to
+from tests.tables import table
 
 NOW = BOUND_AT + 2 * DAY
 NEW = Mandate(bank="bank", reference="binding-2", token=b"u")
@@ -70,7 +71,7 @@ ALLOWED = {
 
 
 class TestTable:
-    @pytest.mark.parametrize(("before", "after"), list(product(S, S)), ids=lambda status: str(status))
+    @table(("before", "after"), list(product(S, S)), ids=lambda status: str(status))
     def test_the_moves_are_those_of_the_contract(self, before: SubscriptionStatus, after: SubscriptionStatus) -> None:
         if (before, after) in ALLOWED:
             assert SUBSCRIPTION_MOVES.move(before, trigger_to(SUBSCRIPTION_MOVES, before, after)) is after
@@ -83,7 +84,7 @@ class TestTable:
 
 
 class TestHappenings:
-    @pytest.mark.parametrize(
+    @table(
         ("change", "moves"),
         [
             (bind, {S.PENDING_BINDING: S.ACTIVE, S.PAUSED: S.ACTIVE}),
@@ -99,7 +100,7 @@ class TestHappenings:
         ],
         ids=["bound", "lost", "restored", "consent ended", "closed", "binding timed out", "pause timed out"],
     )
-    @pytest.mark.parametrize("status", S)
+    @table("status", S)
     def test_what_a_bank_or_the_time_does_to_a_status(
         self, change: Change, moves: dict[SubscriptionStatus, SubscriptionStatus], status: SubscriptionStatus
     ) -> None:
@@ -111,7 +112,7 @@ class TestHappenings:
         again = change(after)
         assert (again.status, again.sequence) == (after.status, after.sequence)
 
-    @pytest.mark.parametrize("status", S)
+    @table("status", S)
     def test_cancelling(self, status: SubscriptionStatus) -> None:
         """Cancelling twice is a 409; the bank's side follows (docs/subscriptions.md "Changing and ending")."""
         before = subscription(status, past_due=status is S.ACTIVE)
@@ -129,7 +130,7 @@ class TestHappenings:
         assert opened.sequence == 0
         assert subscription_moves.cancelled(opened, NOW).revoke_pending is True
 
-    @pytest.mark.parametrize("status", S)
+    @table("status", S)
     def test_overdue_is_a_flag_of_active_ones_and_told_when_it_changes(self, status: SubscriptionStatus) -> None:
         """It stays active with `past_due`, told with equal statuses
         (docs/subscriptions.md "When the mandate is lost")."""
@@ -160,7 +161,7 @@ class TestLink:
         late = subscription(status, **WAITING)
         assert subscription_moves.link_issued(late, LINK, NOW) == late
 
-    @pytest.mark.parametrize(
+    @table(
         ("fields", "ends_at", "becomes"),
         [
             ({"binding_url": None, "binding_url_pending": True}, CREATED + HOUR, S.CANCELLED),
@@ -190,7 +191,7 @@ class TestLink:
         ended = subscription_moves.pause_timed_out(paused, BOUND_AT + 90 * DAY)
         assert (ended.status, ended.rebind_required, ended.revoke_pending) == (S.EXPIRED, False, True)
 
-    @pytest.mark.parametrize("status", S)
+    @table("status", S)
     def test_binding_anew_is_for_those_that_lost_their_mandate(self, status: SubscriptionStatus) -> None:
         before = subscription(status)
         if status is not S.PAUSED:
@@ -249,7 +250,7 @@ class TestBinding:
         assert (active.mandate_reference, active.past_due, active.sequence) == ("binding-2", False, 1)
 
 
-@pytest.mark.parametrize(
+@table(
     ("phone", "mask"),
     [("+70000001234", "***1234"), ("8 (000) 000-12-34", "***1234"), ("12345", "***2345"), ("1234", "***"), ("", "***")],
 )

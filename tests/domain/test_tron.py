@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.core.domain.tron import is_tron_address, tron_address
+from tests.tables import table
 
 USDT = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 """The contract of USDT on TRON, as its issuer publishes it."""
@@ -59,7 +60,7 @@ def test_no_text_is_too_odd_to_be_asked_about(text: str) -> None:
     assert is_tron_address(text) is False
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "",
@@ -85,7 +86,7 @@ def test_what_is_no_address(text: str) -> None:
     assert not is_tron_address(text)
 
 
-@pytest.mark.parametrize("size", [0, 19, 21, 32])
+@table("size", [0, 19, 21, 32])
 def test_an_address_is_made_of_20_bytes(size: int) -> None:
     with pytest.raises(ValueError, match="20 bytes"):
         tron_address(bytes(size))

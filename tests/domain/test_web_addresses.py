@@ -8,6 +8,7 @@ from cambist.core.domain.payer.kyc_page import return_address
 from cambist.core.domain.payer.window import web_link
 from cambist.core.domain.web_addresses import is_web_address
 from cambist.core.usecases.accounts.shops import SHOP_SETTINGS
+from tests.tables import table
 
 TAKEN = (
     "https://shop.example", "HTTPS://Shop.Example/", "http://shop.example:8080/back?order=1&x={id}#top",
@@ -46,7 +47,7 @@ REFUSED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("address", TAKEN, ids=ascii)
+@table("address", TAKEN, ids=ascii)
 def test_a_plain_address_is_taken_as_it_is(address: str) -> None:
     assert is_web_address(address)
     assert web_link(address) == address
@@ -57,7 +58,7 @@ def test_a_plain_address_is_taken_as_it_is(address: str) -> None:
     assert SHOP_SETTINGS["return_url"].read(address) == address
 
 
-@pytest.mark.parametrize("address", REFUSED, ids=ascii)
+@table("address", REFUSED, ids=ascii)
 def test_an_odd_address_is_taken_nowhere(address: str) -> None:
     assert not is_web_address(address)
     assert web_link(address) is None

@@ -27,6 +27,7 @@ from cambist.core.domain.settlement.withdrawals import (
     way,
 )
 from tests.moves import trigger_to
+from tests.tables import table
 
 S, T = WithdrawalStatus, WithdrawalTrigger
 NOW = datetime(2026, 8, 8, 9, tzinfo=UTC)
@@ -75,11 +76,11 @@ class TestMoves:
     def test_the_table_is_the_documented_one(self) -> None:
         assert [(row.before, row.after) for row in WITHDRAWAL_MOVES.rows] == ROWS
 
-    @pytest.mark.parametrize(("before", "after"), ROWS)
+    @table(("before", "after"), ROWS)
     def test_every_row(self, before: WithdrawalStatus, after: WithdrawalStatus) -> None:
         assert step(withdrawal(before), after).status is after
 
-    @pytest.mark.parametrize(("before", "after"), OTHERS)
+    @table(("before", "after"), OTHERS)
     def test_every_other_pair_is_illegal(self, before: WithdrawalStatus, after: WithdrawalStatus) -> None:
         with pytest.raises(IllegalMove):
             step(withdrawal(before), after)
@@ -96,11 +97,11 @@ class TestMoves:
 
 
 class TestWay:
-    @pytest.mark.parametrize("row", WITHDRAWAL_MOVES.rows)
+    @table("row", WITHDRAWAL_MOVES.rows)
     def test_an_allowed_move_is_one_step(self, row: Move[WithdrawalStatus, WithdrawalTrigger]) -> None:
         assert way(row.before, row.trigger) == (row.trigger,)
 
-    @pytest.mark.parametrize("row", WITHDRAWAL_MOVES.rows)
+    @table("row", WITHDRAWAL_MOVES.rows)
     def test_who_stands_there_needs_no_step(self, row: Move[WithdrawalStatus, WithdrawalTrigger]) -> None:
         """An answer that comes twice moves nothing."""
         assert way(row.after, row.trigger) == ()
@@ -109,7 +110,7 @@ class TestWay:
         """The answer of the broadcast was lost, and the transfer is final by the time of the look."""
         assert way(S.PROCESSING, T.FINAL) == (T.TAKEN, T.FINAL)
 
-    @pytest.mark.parametrize(
+    @table(
         ("before", "trigger"),
         [
             (status, trigger)
@@ -130,7 +131,7 @@ class TestSigned:
         after = signed(withdrawal(), HASH, b"signed", UNTIL)
         assert (after.tx_hash, after.blob, after.signed_until) == (HASH, b"signed", UNTIL)
 
-    @pytest.mark.parametrize("status", [status for status in S if status is not S.PENDING])
+    @table("status", [status for status in S if status is not S.PENDING])
     def test_nothing_is_signed_twice(self, status: WithdrawalStatus) -> None:
         with pytest.raises(IllegalMove):
             signed(withdrawal(status), "b" * 64, b"another", UNTIL)
@@ -144,7 +145,7 @@ class TestMoved:
         completed = moved(sent, T.FINAL, later)
         assert (completed.sent_at, completed.completed_at) == (NOW, later)
 
-    @pytest.mark.parametrize(("before", "after"), [row for row in ROWS if WITHDRAWAL_MOVES.is_final(row[1])])
+    @table(("before", "after"), [row for row in ROWS if WITHDRAWAL_MOVES.is_final(row[1])])
     def test_at_an_end_the_signed_transfer_is_forgotten_and_its_hash_is_kept(
         self, before: WithdrawalStatus, after: WithdrawalStatus
     ) -> None:
@@ -153,7 +154,7 @@ class TestMoved:
         assert (end.blob, end.completed_at, end.failure) == (None, NOW, "a reason")
         assert end.tx_hash == start.tx_hash
 
-    @pytest.mark.parametrize(("before", "after"), ROWS)
+    @table(("before", "after"), ROWS)
     def test_no_move_changes_what_is_paid_to_whom(self, before: WithdrawalStatus, after: WithdrawalStatus) -> None:
         start, end = withdrawal(before), step(withdrawal(before), after)
         kept = ("id", "account_id", "mode", "amount", "wallet", "sender", "network", "created_at", "version")
@@ -161,7 +162,7 @@ class TestMoved:
 
 
 class TestShownHash:
-    @pytest.mark.parametrize("status", [S.PENDING, S.PROCESSING, S.CANCELLED, S.FAILED])
+    @table("status", [S.PENDING, S.PROCESSING, S.CANCELLED, S.FAILED])
     def test_hidden_until_the_network_took_it(self, status: WithdrawalStatus) -> None:
         """`sent` (`tx_hash` visible): a hash that may never come would send merchants looking for it."""
         assert shown_hash(withdrawal(status)) is None
@@ -176,7 +177,7 @@ class TestShownHash:
 
 
 class TestPayable:
-    @pytest.mark.parametrize(
+    @table(
         ("available", "amount"),
         [
             ("0.00000000", "0.00000000"),

@@ -38,6 +38,8 @@ QUESTION = 500
 """Addresses of one question."""
 WRITTEN = 64 * 1024
 """Bytes of the pages that one pass writes anew, at most: this storage is in memory, too."""
+TABLE = 100
+"""Bytes of an address' place in a dict, which is made anew now and then, and was made before anybody counted."""
 TRON = Network.TRON
 
 
@@ -115,4 +117,4 @@ async def test_many_deposits_cost_few_calls_and_no_memory(watcher: tuple[Counted
             assert deposits.calls["eth_getTransactionReceipt"] == 0, "what is known is asked for again"
     finally:
         tracemalloc.stop()
-    assert kept[-1] - kept[-2] < WRITTEN, "each look leaves something behind"
+    assert kept[-1] - kept[0] < 2 * WRITTEN + TABLE * DEPOSITS, "each look leaves something behind"

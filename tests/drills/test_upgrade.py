@@ -25,9 +25,9 @@ from tests.stories.merchant import Merchant, merchant
 from tests.stories.processes import WEBHOOK_SECRET, WORKS, Installation, Process, Service, eventually, installation
 
 FULL = os.environ.get("CAMBIST_DRILLS") == "full"
-PAYMENTS = 200 if FULL else 40
+PAYMENTS = 200 if FULL else 16
 """In each of the two parts: at the old one, on the schema of before and of after, and at both side by side."""
-MERCHANTS = 16 if FULL else 4
+MERCHANTS = 16 if FULL else 2
 AT_ONCE = 8
 
 

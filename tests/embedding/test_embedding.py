@@ -23,6 +23,7 @@ from cambist.frontends.embedding import event_handler as event_handler
 from cambist.ports.bank import BankSimulator, InvoiceStatus, Pretence
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.patience import HANGS
+from tests.tables import table
 
 TAKEN = "6f1c6f0e-8f0b-4a57-9d0e-0f0a5f3c2b11"
 
@@ -35,7 +36,7 @@ async def paid(merchant: cambist.Merchant, **more: Any) -> cambist.Payment:
 PUBLIC = sorted(name for name in vars(public) if not name.startswith("_"))
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@table("name", PUBLIC)
 def test_every_public_name_is_there_and_documented(name: str) -> None:
     assert getattr(cambist, name).__doc__, name
 
@@ -89,7 +90,7 @@ async def test_a_key_makes_one_payment() -> None:
         assert (await merchant.create_payment(490)).id != first.id
 
 
-@pytest.mark.parametrize(
+@table(
     ("amount", "more", "code"),
     [
         ("1.00", {}, "AMOUNT_BELOW_MINIMUM"),
@@ -214,7 +215,7 @@ async def test_use_cases_that_are_not_named_are_reached_by_do() -> None:
             await service.merchant("acc_none")
 
 
-@pytest.mark.parametrize("url", ["mysql://x", "", "sqlite:///", "postgres"])
+@table("url", ["mysql://x", "", "sqlite:///", "postgres"])
 def test_a_database_of_no_known_form_is_told(url: str) -> None:
     with pytest.raises(ValueError, match="postgresql://"):
         cambist.open(url)

@@ -20,6 +20,7 @@ from cambist.frontends.provider_options import ProviderSettings, settings_of
 from cambist.frontends.settings import Settings, SettingsError, load
 from cambist.frontends.shipped import SHIPPED, Shipped
 from cambist.ports.tools import StorageTools
+from tests.tables import table
 
 MEMORY: dict[str, Any] = {"database_url": "memory://"}
 
@@ -153,7 +154,7 @@ async def test_two_packages_with_one_name_are_refused(package: Package) -> None:
             pass
 
 
-@pytest.mark.parametrize("name", [name for kind in KINDS.values() for name in kind.settings])
+@table("name", [name for kind in KINDS.values() for name in kind.settings])
 def test_a_name_that_is_not_installed_is_a_wrong_setting_and_not_quoted(name: str) -> None:
     with pytest.raises(SettingsError) as caught:
         load({f"CAMBIST_{name.upper()}": "hunter2"}, {}, Path())
@@ -240,7 +241,7 @@ async def test_a_storage_that_lacks_something_is_closed_again(package: Package) 
     assert __import__("theirs_shelf_half").opened == ["closed"]
 
 
-@pytest.mark.parametrize("url", ["shelf://host", "mysql://host/name", "memory://x", "sqlite://x", "://x", "shelf:x"])
+@table("url", ["shelf://host", "mysql://host/name", "memory://x", "sqlite://x", "://x", "shelf:x"])
 def test_a_database_url_of_no_known_scheme_is_refused_and_not_quoted(url: str) -> None:
     with pytest.raises(SettingsError) as caught:
         load({"CAMBIST_DATABASE_URL": url}, {}, Path())
@@ -337,7 +338,7 @@ def test_every_kind_can_be_given_as_an_object() -> None:
     assert {given.get(kind, kind) for kind in KINDS} == set(cambist.Adapters.__struct_fields__)
 
 
-@pytest.mark.parametrize(
+@table(
     "given", [{"rates": [object()]}, {"kyc": object()}, {"files": object()}, {"banks": {cambist.Mode.TEST: [Fixed()]}}]
 )
 async def test_an_object_that_does_not_fill_its_port_is_refused_at_the_start(given: dict[str, Any]) -> None:

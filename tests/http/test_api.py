@@ -24,6 +24,7 @@ from cambist.frontends.http.operations import OPERATIONS
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from tests.houses import TestHouse
+from tests.tables import table
 
 BODY = b'{"amount_rub":"100.00"}'
 Answered = tuple[int, dict[bytes, bytes], bytes]
@@ -175,7 +176,7 @@ async def test_a_client_that_goes_away_in_its_body_gets_no_answer(ways: Ways) ->
     assert sent == []
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.id)
+@table("operation", OPERATIONS, ids=lambda each: each.id)
 def test_a_row_says_of_body_and_caller_what_its_handler_takes(operation: Operation[Any]) -> None:
     taken = inspect.get_annotations(operation.handler, eval_str=True)
     ports, caller, request = (each for name, each in taken.items() if name != "return")

@@ -21,6 +21,7 @@ from cambist.ports import Heard, InboundNotice, Notice, Unavailable
 from examples.own_bank.bank import NAME
 from examples.own_bank.provider import Provider
 from tests.notice_kit import PROVIDER_AT, TOKEN, Hearing, hearing, watched
+from tests.tables import table
 
 ANYTHING = b"{}"
 
@@ -93,7 +94,7 @@ async def test_a_forged_one_is_403_and_keeps_nothing() -> None:
         assert (await world.address()).heard_at is None
 
 
-@pytest.mark.parametrize(
+@table(
     "path",
     [
         f"/api/v1/notices/{NAME}/{'0' * 64}",
@@ -109,7 +110,7 @@ async def test_a_wrong_secret_and_an_unknown_adapter_are_one_404(path: str) -> N
         assert (refused.status_code, refused.content) == (404, unknown.content)
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "DELETE"])
+@table("method", ["GET", "HEAD", "PUT", "DELETE"])
 async def test_it_is_posted_to_and_nothing_else(method: str) -> None:
     async with hearing() as world:
         assert (await world.post(b"", method=method)).status_code == 405
@@ -154,7 +155,7 @@ async def test_no_more_than_a_hundred_operations_are_believed_each_of_visible_ch
         assert len(await world.jobs()) == MOST
 
 
-@pytest.mark.parametrize(
+@table(
     "nonsense",
     [Heard(status=99), Heard(status=204, body=b"x"), Heard(body=b"x" * 65_537), Heard(content_type="a\r\nb"), None],
 )

@@ -10,13 +10,13 @@ from uuid import UUID
 
 import httpx
 import msgspec
-import pytest
 
 from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.domain.refunds.refunds import RULES, Refund, RefundStatus
 from cambist.core.usecases.accounts import terminals
 from tests.invariants import everything
 from tests.refund_house import RefundHouse, open_refund_house, told
+from tests.tables import table
 
 NOWHERE = "pay_00000000-0000-4000-8000-000000000000"
 
@@ -115,7 +115,7 @@ def test_every_rule_of_the_domain_has_its_row() -> None:
     assert [row.rule for row in ROWS][-len(RULES) :] == [rule.name for rule in RULES]
 
 
-@pytest.mark.parametrize("number", range(len(ROWS)), ids=[row.rule for row in ROWS])
+@table("number", range(len(ROWS)), ids=[row.rule for row in ROWS])
 async def test_each_refusal_beats_those_below_it(number: int) -> None:
     async with open_refund_house(made_up=True) as refunds:
         attempt = Attempt(refunds)

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.subscriptions.orders import SubscriptionOrder
 from cambist.frontends.http.door.bodies import read_body
 from cambist.frontends.http.operations import OPERATIONS
+from tests.tables import table
 
 BODIES: list[Any] = [row.body for row in OPERATIONS if row.body is not None and row.body is not bytes]
 PYTHON = ("Expected `", "got `", "str |", "NoneType")
@@ -84,7 +84,7 @@ def test_no_message_speaks_of_pythons_types(data: st.DataObject) -> None:
         assert not [word for word in PYTHON if word in each.message]
 
 
-@pytest.mark.parametrize(
+@table(
     ("body", "path", "message"),
     [
         ({"amount_rub": 490}, "amount_rub", 'must be a string such as "490.00"'),
@@ -103,7 +103,7 @@ def test_what_must_stand_there_is_told_in_the_words_of_json(body: Any, path: str
     assert fault(body) == (path, message)
 
 
-@pytest.mark.parametrize(
+@table(
     ("body", "shape", "path", "message"),
     [
         ({"externl_id": "7"}, PaymentOrder, "externl_id", "is not a known field; did you mean external_id?"),

@@ -10,6 +10,7 @@ from cambist.core.usecases.accounts import accounts, shops
 from cambist.frontends.http.payer.window_page import pick_language, print_amount, print_span
 from cambist.frontends.http.payer.window_texts import EN, RU
 from tests.houses import TestHouse
+from tests.tables import table
 from tests.windows import Page, page_of, with_face
 
 # Languages and amounts
@@ -21,7 +22,7 @@ def test_both_languages_have_the_same_texts_with_the_same_gaps() -> None:
         assert sorted(re.findall(r"\{\w+\}", RU[key])) == sorted(re.findall(r"\{\w+\}", EN[key])), key
 
 
-@pytest.mark.parametrize(
+@table(
     ("wish", "accept", "language"),
     [
         (None, "", "ru"),
@@ -53,7 +54,7 @@ async def test_a_chosen_language_goes_along_with_every_link_of_the_page(house: T
     assert {"?lang=ru", "?lang=en"} <= {tag["href"] for tag in page.all("a")}
 
 
-@pytest.mark.parametrize(
+@table(
     ("kopecks", "russian", "english"),
     [
         (1_234_56, "1 234,56 ₽", "₽1,234.56"),

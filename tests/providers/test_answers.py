@@ -44,6 +44,7 @@ from cambist.ports.rates import RateQuote
 from cambist.ports.remittances import RemittanceState, RemittanceStatus
 from tests.houses import TestHouse, open_test_house
 from tests.providers_kit import inside
+from tests.tables import table
 
 AT = datetime(2026, 8, 8, 12, tzinfo=UTC)
 HASH = "0" * 63 + "f"
@@ -127,7 +128,7 @@ def test_there_is_a_sound_answer_of_every_operation() -> None:
     assert {(port, operation) for port, operations in OPERATIONS.items() for operation in operations} == set(ALL)
 
 
-@pytest.mark.parametrize(("port", "operation"), ALL)
+@table(("port", "operation"), ALL)
 def test_what_is_sound_passes(port: str, operation: str) -> None:
     check(port, operation, SOUND[port, operation])
     if operation in MAY_BE_NONE:
@@ -137,16 +138,16 @@ def test_what_is_sound_passes(port: str, operation: str) -> None:
             check(port, operation, None)
 
 
-@pytest.mark.parametrize("wrong", [5, "paid", b"", {"status": "paid"}, object(), (), [None], True, PAID.status])
-@pytest.mark.parametrize(("port", "operation"), ALL)
+@table("wrong", [5, "paid", b"", {"status": "paid"}, object(), (), [None], True, PAID.status])
+@table(("port", "operation"), ALL)
 def test_what_is_of_another_type_does_not(port: str, operation: str, wrong: Any) -> None:
     if (operation == "address" and isinstance(wrong, str)) or (operation in LISTS and wrong == ()):
-        pytest.skip("it is of the type")
+        return  # it is of the type
     with pytest.raises(Nonsense):
         check(port, operation, wrong)
 
 
-@pytest.mark.parametrize(
+@table(
     "fields",
     [
         {"status": 199},
@@ -265,7 +266,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("port", "operation", "build", "value"), CASES)
+@table(("port", "operation", "build", "value"), CASES)
 def test_a_field_that_cannot_be_true_does_not_pass(port: str, operation: str, build: Any, value: Any) -> None:
     with pytest.raises(Nonsense) as caught:
         check(port, operation, build(value))
@@ -273,7 +274,7 @@ def test_a_field_that_cannot_be_true_does_not_pass(port: str, operation: str, bu
         assert value not in str(caught.value), "what is wrong is told by its place alone"
 
 
-@pytest.mark.parametrize(
+@table(
     "answer",
     [
         changed(PAID, transfers=(changed(MONEY, amount_kopecks=1), changed(MONEY, id="tr_2", amount_kopecks=10**13))),
@@ -361,7 +362,7 @@ class TestPayment:
         [],
     )
 
-    @pytest.mark.parametrize("transfers", [*([one] for one in SAID[0]), *SAID[1:]])
+    @table("transfers", [*([one] for one in SAID[0]), *SAID[1:]])
     async def test_money_that_cannot_be_is_none(self, transfers: list[Transfer]) -> None:
         async with open_test_house() as house:
             payment = await house.created()

@@ -10,6 +10,7 @@ import pytest
 from cambist.adapters.provider_http import Answer, ProviderHttp, checked_base
 from cambist.ports import NotConfigured, OutcomeUnknown, Unavailable
 from cambist.testing import FakeProvider, ProviderAnswer, ProviderFault
+from tests.tables import table
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
@@ -72,14 +73,14 @@ class TestAnAnswer:
         assert {each.headers["authorization"] for each in (asked, sent)} == {"Bearer hunter2"}
         assert "accept-encoding" not in asked.headers or asked.headers["accept-encoding"] == "identity"
 
-    @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"id": 1}', b"[" * 100_000, b"\xff", b'{"id": "t'])
+    @table("body", [b"", b"[]", b"{}", b'{"id": 1}', b"[" * 100_000, b"\xff", b'{"id": "t'])
     def test_of_another_shape_is_the_end_that_the_call_had(self, body: bytes) -> None:
         for fault in (OutcomeUnknown, Unavailable):
             answer = Answer(status=200, headers={}, body=body, unreadable=fault, name="desk")
             with pytest.raises(fault):
                 answer.decoded(Shown)
 
-    @pytest.mark.parametrize(
+    @table(
         ("said", "seconds"),
         [
             ("7", 7.0),
@@ -156,7 +157,7 @@ class TestNoAnswer:
 
 
 class TestAnAddress:
-    @pytest.mark.parametrize(
+    @table(
         "url",
         [
             "https://api.desk.example/v3",
@@ -169,7 +170,7 @@ class TestAnAddress:
     def test_is_of_tls_or_of_this_machine(self, url: str) -> None:
         assert checked_base("desk", url) == url.rstrip("/")
 
-    @pytest.mark.parametrize(
+    @table(
         "url",
         [
             "http://api.desk.example",

@@ -45,15 +45,16 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 class WatchedTab:
-    """A tab that notes every request that leaves the service at `base`, and everything the browser complains about."""
+    """A tab that notes every request that leaves the service at `base` for another than these `others`, and everything
+    the browser complains about."""
 
-    def __init__(self, page: Page, base: str) -> None:
+    def __init__(self, page: Page, base: str, *others: str) -> None:
         self.page = page
         self.complaints: list[str] = []
-        origin = urlsplit(base)[:2]
+        origins = [urlsplit(each)[:2] for each in (base, *others)]
 
         def asked(request: Any) -> None:
-            if urlsplit(request.url)[:2] != origin:
+            if urlsplit(request.url)[:2] not in origins:
                 self.complaints.append(f"asked for {request.url}")
 
         def said(message: Any) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 import yaml
 
 from cambist.core.usecases.operators.health import PARTS, SIGNS
 from cambist.frontends.telemetry.catalogue import METRICS, SHARED
+from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
 SERIES = {series: metric for metric in METRICS.values() for series in metric.series}
@@ -114,6 +114,6 @@ def test_the_table_of_metrics_is_the_catalogue() -> None:
     ]
 
 
-@pytest.mark.parametrize("rule", [*PARTS, *SIGNS])
+@table("rule", [*PARTS, *SIGNS])
 def test_every_rule_of_health_is_explained_by_its_word(rule: str) -> None:
     assert f"| `{rule}` |" in section("Health rules")

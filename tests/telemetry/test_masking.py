@@ -4,11 +4,11 @@ stay readable."""
 import re
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.frontends.telemetry.masking import mask_event, masked
+from tests.tables import table
 
 HEX = st.text("0123456789abcdef", min_size=64, max_size=64)
 DIGITS = st.text("0123456789", min_size=1, max_size=1)
@@ -77,7 +77,7 @@ def test_ids_times_and_counts_stay_as_they_are(uuid: Any, moment: Any, count: in
     assert masked(text) == text
 
 
-@pytest.mark.parametrize(
+@table(
     "text",
     [
         "metrics at http://127.0.0.1:9464/metrics",

@@ -35,6 +35,7 @@ from cambist.ports.searching import (
 )
 from tests.alarm_kit import Postbox
 from tests.houses import Postman, open_test_house
+from tests.tables import table
 from tests.telemetry.kit import traced_house
 
 
@@ -52,7 +53,7 @@ async def test_a_bank_s_three_ends_are_told_apart(ending: Ending, outcome: str) 
         assert house.telemetry.counters.calls.read() == [((*bank, outcome), 1)]
 
 
-@pytest.mark.parametrize(
+@table(
     ("fault", "outcome"),
     [
         (Refused("no"), "refused"),
@@ -70,7 +71,7 @@ def test_every_fault_has_one_word(fault: BaseException, outcome: str) -> None:
     assert outcome_of(fault) == outcome
 
 
-@pytest.mark.parametrize(
+@table(
     ("result", "outcome"),
     [
         (DeliveryResult(answer=Answer.RESPONDED, status=204), "2xx"),
@@ -119,7 +120,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
 """The protocols of each port that the core asks for by isinstance, and those whose calls are counted."""
 
 
-@pytest.mark.parametrize("port", OPERATIONS)
+@table("port", OPERATIONS)
 async def test_a_traced_adapter_can_just_what_it_could(port: str) -> None:
     async with open_test_house() as plain:
         ports = plain.ports

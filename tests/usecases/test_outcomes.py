@@ -20,8 +20,7 @@ from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.operators import action_items as needs
-from cambist.core.usecases.operators import probes
+from cambist.core.usecases.operators import action_item, money_items, probes
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.retention import first_retention, retain
@@ -129,7 +128,8 @@ async def test_a_charge_is_told_of_for_as_long_as_it_holds_its_period(monkeypatc
         await charges.house.work(7 * 3600)
         assert await told(charges.house) == [charge.id, payment_id]
         with monkeypatch.context() as patched:
-            patched.setattr(needs, "MOST", 1)
+            for room in (action_item, money_items):
+                patched.setattr(room, "MOST", 1)
             assert await told(charges.house) == [charge.id], "the oldest of all operations"
         charges.house.script.find_charge.clear()
         await charges.house.work(6 * HOUR.total_seconds())

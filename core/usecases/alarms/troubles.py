@@ -14,7 +14,8 @@ from ...domain.accounts.accounts import Mode
 from ...domain.alarms import AlarmRecipient, Looked, Trouble
 from ...domain.days import iso
 from ..holding import read_installation
-from ..operators.action_items import FINDERS, ActionItem, Finder, found_by
+from ..operators.action_item import ActionItem, Finder
+from ..operators.action_items import FINDERS, found_by
 from ..operators.health import NO_WORKER
 from ..operators.probes import lateness, settlements
 from ..standing import missing_standing

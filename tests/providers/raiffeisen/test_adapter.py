@@ -146,14 +146,16 @@ class TestInvoices:
         with pytest.raises(OutcomeUnknown):
             await created(bench, bank)
 
-    async def test_money_without_a_moment_is_asked_for_again(
-        self, bench: RaiffeisenBench, bank: RaiffeisenBank
+    @pytest.mark.parametrize("said", [None, "soon", 5, ""])
+    async def test_money_whose_moment_cannot_be_read_came_now(
+        self, bench: RaiffeisenBench, bank: RaiffeisenBank, said: Any
     ) -> None:
+        """It is paid all the same."""
         invoice = await created(bench, bank)
         bench.books.pay(qr_of(invoice))
-        del bench.books.qrs[qr_of(invoice)]["at"]
-        with pytest.raises(Unavailable):
-            await bank.invoice_state(invoice.reference)
+        bench.books.qrs[qr_of(invoice)]["at"] = said
+        state = await bank.invoice_state(invoice.reference)
+        assert (state.status, [each.at for each in state.transfers]) == (InvoiceStatus.PAID, [START])
 
     @pytest.mark.parametrize("amount", ["0", "-1", "0.001"])
     async def test_money_that_cannot_be_counted_is_asked_for_again(

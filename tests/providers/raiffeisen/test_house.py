@@ -99,7 +99,7 @@ async def test_one_that_nobody_pays_expires_with_its_qr(shop: Shop) -> None:
     assert shop.told(payment["id"]) == ["expired"]
     [qr] = shop.bank.qrs.values()
     assert shop.bank.shown(qr) == "EXPIRED"
-    assert len(shop.bank.requests) == 9
+    assert len(shop.bank.requests) == 6
 
 
 async def test_a_notice_that_is_lost_is_made_up_for_at_the_deadline(shop: Shop) -> None:

@@ -89,6 +89,17 @@ def test_a_moment_is_told_in_seconds_and_never_earlier_than_it_is(moment: dateti
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        *("2026-11-22T14:00:00+03:00", "2026-11-22T14:00:00+0300", "2026-11-22T11:00:00.000000000Z"),
+        *("2026-11-22T14:00:00", "2026-11-22T14:00:00+03:00[Europe/Moscow]"),
+    ],
+)
+def test_a_moment_is_read_however_it_is_spelt(said: str) -> None:
+    assert wire.read_moment(said) == datetime(2026, 11, 22, 11, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
     ("payment", "qr", "status"),
     [
         ("NO_INFO", "NEW", InvoiceStatus.OPEN),
