@@ -21,7 +21,7 @@ from ..provider_http import Answer, ProviderHttp
 T = TypeVar("T")
 
 ANSWER_MAX = 8 * 1024 * 1024
-_LIMIT = 8.0
+_LIMIT = 7.0
 _AT_ONCE = 8
 """Questions under way, at most: a pass over many addresses is not to look like an attack."""
 _REST = {HTTPStatus.TOO_MANY_REQUESTS: 5.0, HTTPStatus.FORBIDDEN: 30.0}

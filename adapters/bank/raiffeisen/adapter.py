@@ -82,7 +82,7 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
         raise NotSupported(f"{NAME}: {operation} is searched by its request")
 
     async def invoice_state(self, reference: str) -> InvoiceState:
-        """One question where money came, else two."""
+        """One question where money came, or none can come any more; else two."""
         qr = Reference.read(reference)
         who = self._whose(qr)
         info = await self._payment(who, qr.first)
@@ -90,16 +90,20 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
             raise Refused(f"{NAME}: no such QR", reason="not_found")
         status = settled_by_payment(info.payment_status)
         if status is None:
-            shown = await self._api.ask(who, QrState, "sbp", "v2", "qrs", qr.first)
-            if shown is None:
-                raise Refused(f"{NAME}: no such QR", reason="not_found")
-            status = settled_by_qr(info.payment_status, shown.qr_status)
+            qr_status = "EXPIRED" if self._is_over(info) else await self._qr_status(who, qr.first)
+            status = settled_by_qr(info.payment_status, qr_status)
         return InvoiceState(
             reference=reference,
             status=status,
             transfers=(self._transfer(info),) if status is InvoiceStatus.PAID else (),
             failure="declined_by_bank" if status is InvoiceStatus.FAILED else None,
         )
+
+    async def _qr_status(self, who: Pair, qr_id: str) -> str:
+        shown = await self._api.ask(who, QrState, "sbp", "v2", "qrs", qr_id)
+        if shown is None:
+            raise Refused(f"{NAME}: no such QR", reason="not_found")
+        return shown.qr_status
 
     async def cancel_invoice(self, reference: str) -> None:
         """Close a QR that nobody has paid."""

@@ -23,9 +23,9 @@ from .wire import (
     kopecks,
     mandate_status,
     number_of,
+    read_moment,
     roubles,
     spelled,
-    with_zone,
 )
 
 _LOOK = 10.0
@@ -111,12 +111,11 @@ class RaiffeisenCharges(RaiffeisenMandates):
     async def _charge_transfer(self, order: Reference, said: ChargeInfo) -> Transfer:
         """An order does not say when it was paid: its QR does, where that is its own."""
         amount = kopecks(said.amount)
-        if not amount or amount < 0 or said.currency != "RUB":
+        if not amount or amount < 0 or said.currency not in (None, "RUB"):
             raise Unavailable(f"{NAME}: a charge is shown without its money")
         info = await self._payment(self._whose(order), said.qr_id) if said.qr_id else None
-        at = info.transaction_date if info is not None and info.order == order.second else None
-        moment = self._clock.now() if at is None else with_zone(at)
-        return Transfer(id=order.second, amount_kopecks=amount, at=moment)
+        at = read_moment(info.transaction_date) if info is not None and info.order == order.second else None
+        return Transfer(id=order.second, amount_kopecks=amount, at=at or self._clock.now())
 
     async def _why_declined(self, order: Reference) -> str:
         subscription = await self._subscription(self._whose(order), order.first)

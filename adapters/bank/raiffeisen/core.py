@@ -1,5 +1,7 @@
 """What all parts of the adapter share: calls, credentials, notes, and how a payment is read."""
 
+from datetime import timedelta
+
 import msgspec
 
 from ....ports.bank import Transfer
@@ -7,7 +9,10 @@ from ....ports.faults import NotConfigured, Unavailable
 from ....ports.tools import Tools
 from .api import PRODUCTION, RaiffeisenApi
 from .merchants import NAME, Merchants, Pair, PayoutPair, Reference
-from .wire import PaymentInfo, PayoutBank, RefundInfo, kopecks, with_zone
+from .wire import PaymentInfo, PayoutBank, RefundInfo, kopecks, read_moment
+
+GRACE = timedelta(minutes=2)
+"""After a QR's end: what its payer did in time is told by then, however clocks differ."""
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -78,14 +83,20 @@ class RaiffeisenCore:
     async def _payment(self, who: Pair, qr_id: str) -> PaymentInfo | None:
         return await self._api.ask(who, PaymentInfo, "sbp", "v1", "qr", qr_id, "payment-info")
 
+    def _is_over(self, info: PaymentInfo) -> bool:
+        """Whether the QR of this payment has ended for certain."""
+        ends = read_moment(info.qr_expiration_date)
+        return ends is not None and self._clock.now() >= ends + GRACE
+
     def _transfer(self, info: PaymentInfo) -> Transfer:
         """The money of a payment that succeeded. Its id is the order: the one number that the bank's registry, its
         notices and all its answers have, and one order is paid once. Raises: Unavailable for money that cannot be
         counted."""
         amount = None if info.amount is None else kopecks(info.amount)
-        if not amount or amount < 0 or info.currency != "RUB" or info.transaction_date is None:
+        if not amount or amount < 0 or info.currency not in (None, "RUB"):
             raise Unavailable(f"{NAME}: a payment is shown without its money")
-        return Transfer(id=info.order, amount_kopecks=amount, at=with_zone(info.transaction_date))
+        at = read_moment(info.transaction_date) or self._clock.now()
+        return Transfer(id=info.order, amount_kopecks=amount, at=at)
 
     async def check(self) -> None:
         """Ask for a refund that nobody made, and for the banks that payouts reach. Raises: NotConfigured, which says

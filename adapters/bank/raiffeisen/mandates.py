@@ -1,7 +1,7 @@
 """Subscriptions of Raiffeisenbank as the port MandateBank: a payer subscribes by QR, with or without a payment."""
 
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -27,11 +27,7 @@ from .wire import (
     roubles,
     spelled,
     wire_moment,
-    with_zone,
 )
-
-_GRACE = timedelta(minutes=2)
-"""After a QR's end: what its payer did in time is told by then."""
 
 
 class RaiffeisenMandates(RaiffeisenCore):
@@ -163,10 +159,7 @@ class RaiffeisenMandates(RaiffeisenCore):
             return MandateStatus.ENDED if revoked else status
         if revoked and not transfers:
             return MandateStatus.CLOSED
-        ends = None if first is None else first.qr_expiration_date
-        if ends is None or first is None or first.payment_status == "IN_PROGRESS":
-            return status
-        if self._clock.now() < with_zone(ends) + _GRACE:
+        if first is None or first.payment_status == "IN_PROGRESS" or not self._is_over(first):
             return status
         return MandateStatus.REFUSED if transfers else MandateStatus.CLOSED
 

@@ -60,9 +60,9 @@ class PaymentInfo(msgspec.Struct, frozen=True, rename="camel"):
     qr_id: str
     order: str
     amount: Decimal | None = None
-    currency: str = _RUB
-    transaction_date: datetime | None = None
-    qr_expiration_date: datetime | None = None
+    currency: str | None = _RUB
+    transaction_date: Any = None
+    qr_expiration_date: Any = None
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -101,7 +101,7 @@ class ChargeInfo(msgspec.Struct, frozen=True, rename="camel"):
     payment_status: str
     amount: Decimal
     qr_id: str | None = None
-    currency: str = _RUB
+    currency: str | None = _RUB
 
 
 class PayoutStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -208,8 +208,13 @@ def wire_moment(moment: datetime) -> str:
     return (whole if whole == local else whole + timedelta(seconds=1)).isoformat()
 
 
-def with_zone(moment: datetime) -> datetime:
-    """The bank's moments are Moscow's where they name no zone."""
+def read_moment(said: Any) -> datetime | None:
+    """What the bank says of a moment: ISO 8601 in any spelling, Moscow's where it names no zone. None: nothing that can
+    be read, which is no reason to doubt the money beside it."""
+    try:
+        moment = datetime.fromisoformat(said.partition("[")[0])
+    except (AttributeError, ValueError):
+        return None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=MOSCOW)
 
 

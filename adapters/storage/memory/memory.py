@@ -131,8 +131,15 @@ class _Reader:
 
 
 def _matching(rows: Rows, mapped: TableMap[Any], asked: tuple[Condition, ...]) -> list[Row]:
-    tests = [(mapped.codec.index[each.field], _TESTS[each.relation], each.value) for each in asked]
-    return [row for row in rows.values() if all(test(row[index], value) for index, test, value in tests)]
+    """The rows for which all conditions hold. Equality, which most ask for, calls nothing for a row."""
+    found = list(rows.values())
+    for each in asked:
+        index, value, test = mapped.codec.index[each.field], each.value, _TESTS[each.relation]
+        if each.relation is Relation.EQUAL:  # to a value; null has a relation of its own
+            found = [row for row in found if row[index] == value]
+        else:
+            found = [row for row in found if test(row[index], value)]
+    return found
 
 
 class MemoryStorage:
