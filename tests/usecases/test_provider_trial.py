@@ -257,6 +257,10 @@ async def test_a_refusal_ends_it_at_once(desk: Desk) -> None:
         (lambda desk: desk.trial(0), "INVALID_AMOUNT"),
         (lambda desk: desk.trial(100_01), "INVALID_AMOUNT"),
         (lambda desk: msgspec.structs.replace(desk.trial(), operation="pay_1"), "VALIDATION_ERROR"),
+        (
+            lambda desk: msgspec.structs.replace(desk.trial(), operation="pay_ffffffff-ffff-4fff-bfff-ffffffffffff"),
+            "VALIDATION_ERROR",
+        ),
     ],
 )
 async def test_what_cannot_be_tried_is_refused_before_anything_is_sent(
