@@ -1,0 +1,139 @@
+"""Runs worlds: `python -m tests.simulation --seed 17` one, with its faults; `--hours 1000 --jobs 2` as many simulated
+hours as wanted (`nox -s simulate -- …`). A seed that fails prints the command that replays it, and is shortened.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from zlib import crc32
+
+import msgspec
+
+from tests.simulation.plan import ENDS, HOUR, Plan, drawn_plan
+from tests.simulation.shrinking import shortest
+from tests.simulation.sweep import swept
+from tests.simulation.world import Outcome, live
+
+_NAMES = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|\d+")
+
+
+def main(given: list[str]) -> int:
+    """1 where a world fails."""
+    asked = _asked(given)
+    if asked.plan:
+        return _one(msgspec.json.decode(Path(asked.plan).read_bytes(), type=Plan), asked)
+    if asked.seed is not None and not asked.hours and not asked.seeds:
+        return _one(drawn_plan(asked.seed), asked)
+    if asked.sweep:
+        return _many(list(swept(asked.sweep)), asked)
+    first = asked.seed if asked.seed is not None else 0
+    count = asked.seeds or round(asked.hours * HOUR / ENDS) or 1
+    return _many([drawn_plan(seed) for seed in range(first, first + count)], asked)
+
+
+def _asked(given: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seed", type=int, help="the world of this seed; with --hours or --seeds, the first one")
+    parser.add_argument("--seeds", type=int, help="so many worlds")
+    parser.add_argument("--hours", type=float, default=0.0, help="so many simulated hours")
+    parser.add_argument("--sweep", type=int, help="one story, killed at each of so many steps (sweep.py)")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--plan", help="a file with a plan, as the shrinker writes it")
+    parser.add_argument("--trace", help="a file for the trace, line by line")
+    parser.add_argument("--no-shrink", action="store_true", help="leave what fails as it is")
+    parser.add_argument("--first", action="store_true", help="end with the first world that fails")
+    return parser.parse_args(given)
+
+
+def _one(plan: Plan, asked: argparse.Namespace) -> int:
+    outcome = live(plan, keeps=bool(asked.trace))
+    if asked.trace:
+        Path(asked.trace).write_text("\n".join(outcome.lines) + "\n", "utf-8")
+    print(told(outcome))
+    if outcome.faults and not asked.no_shrink and not asked.trace:
+        shrink(outcome)
+    return 1 if outcome.faults else 0
+
+
+def _many(plans: Sequence[Plan], asked: argparse.Namespace) -> int:
+    began, hours, failed, done = time.monotonic(), 0.0, [], 0
+    for outcome in _lived(plans, asked.jobs):
+        done += 1
+        hours += outcome.hours
+        if outcome.faults:
+            failed.append(outcome)
+            print(told(outcome), flush=True)
+            if asked.first:
+                break
+        elif done % 50 == 0:
+            print(f"{done} of {len(plans)} worlds, {time.monotonic() - began:.0f} s", flush=True)
+    if not asked.no_shrink:
+        for outcome in failed[:3]:
+            shrink(outcome)
+    took = time.monotonic() - began
+    lived = f"{done} worlds from seed {plans[0].seed}, {hours:.0f} simulated hours in {took:.0f} s at {_commit()}"
+    print(f"{lived}; {len(failed)} failed: {' '.join(str(each.plan.seed) for each in failed) or '-'}")
+    return 1 if failed else 0
+
+
+def _lived(plans: Sequence[Plan], jobs: int) -> Iterator[Outcome]:
+    if jobs <= 1:
+        yield from map(live, plans)
+        return
+    os.environ["PYTHONHASHSEED"] = "0"
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(live, plans)
+
+
+def told(outcome: Outcome) -> str:
+    """What became of a world, and how to see it again."""
+    lines = [f"seed {outcome.plan.seed}: {len(outcome.faults)} faults, {outcome.hours:.0f} h, {outcome.digest}"]
+    lines += [f"  {fault}" for fault in outcome.faults[:10]]
+    if outcome.faults:
+        lines.append(f"  again: {replay(outcome.plan)}")
+    return "\n".join(lines)
+
+
+def replay(plan: Plan) -> str:
+    """The command that lets a world live again, with its trace. A plan that no seed draws is written down for it."""
+    if plan != drawn_plan(plan.seed):
+        file = _file(f"plan-{crc32(msgspec.json.encode(plan)):08x}.json")
+        file.write_bytes(msgspec.json.encode(plan))
+        return f"python -m tests.simulation --plan {file} --trace {file}.trace"
+    return f"python -m tests.simulation --seed {plan.seed} --trace {_file(f'trace-{plan.seed}.txt')}"
+
+
+def _file(name: str) -> Path:
+    return Path(tempfile.gettempdir(), f"cambist-{name}")
+
+
+def kinds_of(outcome: Outcome) -> set[str]:
+    """The kinds of faults: their words, without ids and numbers."""
+    return {_NAMES.sub("#", fault)[:60] for fault in outcome.faults}
+
+
+def shrink(outcome: Outcome) -> Plan:
+    """Find the shortest history with a fault of the first one's kind, and write it down."""
+    wanted = _NAMES.sub("#", outcome.faults[0])[:60]
+    short = shortest(outcome.plan, lambda plan: wanted in kinds_of(live(plan)))
+    file = _file(f"plan-{short.seed}.json")
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(short)))
+    print(f"  seed {short.seed}, shortest: {len(short.orders)} orders, {len(short.blows)} troubles; {file}")
+    print(f"  again: python -m tests.simulation --plan {file} --trace {_file(f'trace-{short.seed}.txt')}")
+    return short
+
+
+def _commit() -> str:
+    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "an unknown commit"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,222 @@
+"""What must be true at the end, once faults have stopped: what merchants were answered and told, held against the API,
+the banks' and the chain's own books, and the ledger (docs/reliability.md "What is checked")."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from cambist.ports.bank import RefundStatus, Transfer
+from cambist.ports.jobs import Job
+from tests.invariants import check_books, everything
+from tests.simulation.loop import Strand
+from tests.simulation.memberships import judge_strangers
+from tests.simulation.merchants import Merchant, RefundWish, Sale, rub
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+_REFUND_NEXT = {
+    None: {"pending"},
+    "pending": {"processing", "rejected", "cancelled"},
+    "processing": {"completed", "failed"},
+    "completed": {"reversed"},
+}
+_OVER = {"settled", "refunded", "failed", "cancelled", "expired"}
+_REFUND_OVER = {"completed", "failed", "rejected", "cancelled", "reversed"}
+_PAYOUT_OVER = {"completed", "failed", "cancelled"}
+_LATE_COUNTS = 6 * 3600
+_CLOCKS_OFF = 1800
+_OVERDUE = timedelta(minutes=10)
+
+
+async def judge(world: "World", office: Strand) -> None:
+    """Find all that is wrong, and tell the world."""
+    for merchant in world.merchants:
+        for sale in merchant.sales:
+            await _judge_sale(world, merchant, sale)
+        await world.clubs[merchant.number].judge()
+        await _judge_payouts(world, merchant)
+        await _judge_balance(world, merchant)
+    _judge_banks(world)
+    judge_strangers(world)
+    rows = [row for bank in world.banks.values() for row in bank.refunds.values()]
+    world.counts["sent back"] = len(rows)
+    world.counts["refunds at banks"] = sum(row.operation.startswith("ref_") for row in rows)
+    with _still(world, office):
+        books = world.loop.spawn(office, _judge_books(world))
+        while not books.done():
+            await asyncio.sleep(0)
+    if books.exception() is not None:
+        world.fault(f"the books: {type(books.exception()).__name__}: {books.exception()}"[:1500])
+
+
+@contextmanager
+def _still(world: "World", office: Strand) -> Iterator[None]:
+    """Nothing moves meanwhile but the office. Whoever judges waits in the world, which is let in, too."""
+    others = [process.strand for process in world.processes.values() if process.strand is not None]
+    for strand in others:
+        world.loop.stop_strand(strand)
+    try:
+        yield
+    finally:
+        for strand in others:
+            world.loop.go_on(strand)
+    del office
+
+
+async def _judge_books(world: "World") -> None:
+    await check_books(world.office)
+    now = world.now()
+    for job in await everything(world.office, Job):
+        is_held = job.leased_until is not None and job.leased_until > now
+        if job.due < now - _OVERDUE and not is_held:
+            world.fault(f"job {job.id} is due since {job.due}, tried {job.attempts} times")
+
+
+async def _judge_sale(world: "World", merchant: Merchant, sale: Sale) -> None:
+    order = sale.order
+    if len(sale.ids) > 1:
+        world.fault(f"order {order.number}: one key, several payments: {sorted(sale.ids)}")
+    if sale.payment_id is None:
+        if sale.ended not in (400, 502):
+            world.fault(f"order {order.number} was never answered: {sale.ended}")
+        return
+    status = await merchant.look(sale)
+    if status is None:
+        return
+    if status not in _OVER:
+        world.fault(f"{sale.payment_id} has not ended: {status}")
+    _judge_told(world, merchant, sale, status)
+    await _judge_money(world, merchant, sale, status)
+    for wish in sale.refunds:
+        await _judge_refund(world, merchant, sale, wish)
+
+
+def _judge_told(world: "World", merchant: Merchant, sale: Sale, status: str) -> None:
+    """Each move is told by one event, without a gap, and the last of them says how it stands."""
+    assert sale.payment_id is not None
+    told = [each for each in merchant.receiver.of("payment_id", sale.payment_id) if "refund_id" not in each.body]
+    before = "pending"
+    for number, each in enumerate(told, 1):
+        if each.sequence != number:
+            world.fault(f"{sale.payment_id}: event {number} is missing; {each.sequence} was told")
+            return
+        if each.body.get("previous_status") != before:
+            world.fault(
+                f"{sale.payment_id}: told {each.body['status']} after {each.body['previous_status']}, at {before}"
+            )
+        before = each.body["status"]
+    if before != status:
+        world.fault(f"{sale.payment_id} is {status}, and {before} was told last")
+
+
+async def _judge_money(world: "World", merchant: Merchant, sale: Sale, status: str) -> None:
+    """What came at the banks is what the service knows of; what came in time counts."""
+    payment_id, order = sale.payment_id, sale.order
+    assert payment_id is not None
+    assert sale.created is not None
+    rows = [bank.invoices[payment_id] for bank in world.banks.values() if payment_id in bank.invoices]
+    came = [transfer for row in rows for transfer in row.transfers]
+    answer = await merchant.insist("GET", f"/api/v1/payments/{payment_id}/transfers", None, None)
+    known = answer.json["data"]
+    # Of money that comes when nobody waits for any more, the bank's notice alone tells.
+    told = world.told.get(payment_id, world.beginning)
+    certain = [each for each in came if each.at <= told or (each is came[0] and _is_in_time(world, sale, each))]
+    if not len(certain) <= len(known) <= len(came) or not {each["amount_rub"] for each in known} <= {
+        rub(each.amount_kopecks) for each in came
+    }:
+        world.fault(f"{payment_id}: {[rub(each.amount_kopecks) for each in came]} came, known are {known}")
+    in_time = [each for each in came if each.amount_kopecks == order.kopecks and _is_in_time(world, sale, each)]
+    if in_time and status not in ("settled", "refunded"):
+        world.fault(f"{payment_id} was paid in time, and is {status}")
+    if not came and status in ("paid", "settled", "refunded"):
+        world.fault(f"nobody paid {payment_id}, and it is {status}")
+
+
+def _is_in_time(world: "World", sale: Sale, transfer: Transfer) -> bool:
+    """Whether money moves a payment, however late its bank told of it. A process's clock may be off by minutes."""
+    return (transfer.at - world.beginning).total_seconds() < sale.order.at + _LATE_COUNTS - _CLOCKS_OFF
+
+
+async def _judge_refund(world: "World", merchant: Merchant, sale: Sale, wish: RefundWish) -> None:
+    answer = await merchant.insist("GET", f"/api/v1/refunds/{wish.refund_id}", None, None)
+    if answer.status != 200:
+        world.fault(f"{wish.refund_id} was answered, and is {answer.status} now")
+        return
+    refund = answer.json
+    status = refund["status"]
+    if status not in _REFUND_OVER and refund["pending_reason"] != "insufficient_balance":
+        world.fault(f"{wish.refund_id} has not ended: {status}")
+    if wish.cancelled and status != "cancelled":
+        world.fault(f"{wish.refund_id} was cancelled, and is {status}")
+    at_bank = [bank.refunds[wish.refund_id] for bank in world.banks.values() if wish.refund_id in bank.refunds]
+    if sum(row.kopecks for row in at_bank) not in (0, wish.kopecks) or len(at_bank) > 1:
+        world.fault(f"{wish.refund_id} of {wish.kopecks}: the banks have {at_bank}")
+    ended = {RefundStatus.DONE: "completed", RefundStatus.REVERSED: "reversed", RefundStatus.FAILED: "failed"}
+    said = ended.get(at_bank[0].status) if at_bank else None
+    if (said or status) != status or (status in ("completed", "reversed") and not at_bank):
+        world.fault(f"{wish.refund_id} is {status}, and at the bank {said}")
+    before: Any = None
+    told = merchant.receiver.of("refund_id", wish.refund_id)
+    for number, each in enumerate(told, 1):
+        if each.sequence != number:
+            world.fault(f"{wish.refund_id}: event {number} is missing; {each.sequence} was told")
+            return
+        previous, present = each.body.get("previous_status", before), each.body["status"]
+        if number > 1 and present not in _REFUND_NEXT.get(previous, set()):
+            world.fault(f"{wish.refund_id}: told {previous} -> {present}")
+        before = present
+    if told and before != status:
+        world.fault(f"{wish.refund_id} is {status}, and {before} was told last")
+    del sale
+
+
+async def _judge_payouts(world: "World", merchant: Merchant) -> None:
+    """Each has ended, and every move of it was told."""
+    answer = await merchant.insist("GET", "/api/v1/withdrawals?per_page=100", None, None)
+    for payout in answer.json["data"]:
+        if payout["status"] not in _PAYOUT_OVER:
+            world.fault(f"{payout['id']} has not ended: {payout['status']}")
+        told = merchant.receiver.of("withdrawal_id", payout["id"])
+        before: Any = None
+        for number, each in enumerate(told, 1):
+            if (each.sequence, each.body["previous_status"]) != (number, before):
+                world.fault(f"{payout['id']}: event {number} is {each.sequence}, after {each.body['previous_status']}")
+            before = each.body["status"]
+        if before != payout["status"]:
+            world.fault(f"{payout['id']} is {payout['status']}, and {before} was told last")
+
+
+async def _judge_balance(world: "World", merchant: Merchant) -> None:
+    """Nothing waits, and what left for the merchant's wallet is what the chain says came there, once each."""
+    balance = await merchant.look_at_balance()
+    # What came back after the last settlement waits for the next one.
+    reversed_ = [
+        wish.kopecks
+        for sale in merchant.sales
+        for wish in sale.refunds
+        for bank in world.banks.values()
+        if wish.refund_id in bank.refunds and bank.refunds[wish.refund_id].status is RefundStatus.REVERSED
+    ]
+    if balance["reserved_usdt"] or balance["pending_rub"] * 100 > sum(reversed_):
+        world.fault(f"merchant {merchant.number}: money still waits: {balance}")
+    moved = [row for row in world.chain.final() if row.address == merchant.wallet]
+    total = Decimal(sum(row.units for row in moved)) / 10**8
+    if total != balance["total_withdrawn_usdt"]:
+        world.fault(f"merchant {merchant.number}: {total} USDT came, said are {balance['total_withdrawn_usdt']}")
+    operations = [row.signed.operation for row in moved]
+    if len(set(operations)) != len(operations):
+        world.fault(f"merchant {merchant.number}: a payout was sent twice: {operations}")
+    world.counts["payouts"] += len(moved)
+
+
+def _judge_banks(world: "World") -> None:
+    """No bank sends back more than came."""
+    for bank in world.banks.values():
+        for row in bank.invoices.values():
+            came = sum(each.amount_kopecks for each in row.transfers)
+            if bank.sent_back(row.operation) > came:
+                world.fault(f"{bank.name}: more than {came} went back of {row.operation}")

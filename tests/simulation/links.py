@@ -1,0 +1,175 @@
+"""What a process has in the place of adapters: the way to the world beyond, on which calls and answers are lost.
+
+A link is the port of a provider; the provider itself is plain code in the world (outside.py), which goes on when the
+process that asked it is dead.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from cambist.ports.bank import (
+    BankCapabilities,
+    Invoice,
+    InvoiceRequest,
+    InvoiceState,
+    Notice,
+    RefundRequest,
+    RefundState,
+    SentRefund,
+)
+from cambist.ports.faults import Forged
+from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateState
+from cambist.ports.notices import Heard, InboundNotice
+from cambist.ports.notifier import DeliveryResult, WebhookRequest
+from cambist.ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, TransferState
+from cambist.ports.rates import RateQuote
+from tests.simulation.mandates import BindingBank
+from tests.simulation.outside import OwnChain, OwnMarket
+
+T = TypeVar("T")
+
+
+class Way(Protocol):
+    """The network between one process and the world."""
+
+    async def ask(self, whom: str, what: str, call: Callable[[], T], *, writes: bool) -> T:
+        """Have the world do it. Raises: what the call raises; Unavailable, OutcomeUnknown, where the network fails."""
+        ...
+
+    async def post(self, webhook: WebhookRequest) -> DeliveryResult:
+        """Bring a webhook to its receiver."""
+        ...
+
+
+class BankLink:
+    """Fills the ports ListingBank, CancellingBank, MandateBank and Notices."""
+
+    def __init__(self, bank: BindingBank, way: Way) -> None:
+        self._bank = bank
+        self._way = way
+
+    @property
+    def name(self) -> str:
+        return self._bank.name
+
+    @property
+    def capabilities(self) -> BankCapabilities:
+        return self._bank.capabilities
+
+    @property
+    def notice_networks(self) -> Sequence[str]:
+        return ()
+
+    async def create_invoice(self, request: InvoiceRequest) -> Invoice:
+        return await self._ask("create_invoice", lambda: self._bank.create_invoice(request), writes=True)
+
+    async def find_invoice(self, operation: str) -> Invoice | None:
+        return await self._ask("find_invoice", lambda: self._bank.find_invoice(operation))
+
+    async def invoice_state(self, reference: str) -> InvoiceState:
+        return await self._ask("invoice_state", lambda: self._bank.invoice_state(reference))
+
+    async def cancel_invoice(self, reference: str) -> None:
+        await self._ask("cancel_invoice", lambda: self._bank.cancel_invoice(reference), writes=True)
+
+    async def refund(self, request: RefundRequest) -> RefundState:
+        return await self._ask("refund", lambda: self._bank.refund(request), writes=True)
+
+    async def find_refund(self, operation: str) -> RefundState | None:
+        return await self._ask("find_refund", lambda: self._bank.find_refund(operation))
+
+    async def refunds_since(self, moment: datetime) -> list[SentRefund]:
+        return await self._ask("refunds_since", lambda: self._bank.refunds_since(moment))
+
+    async def bind(self, request: BindingRequest) -> Binding:
+        return await self._ask("bind", lambda: self._bank.bind(request), writes=True)
+
+    async def find_binding(self, operation: str) -> Binding | None:
+        return await self._ask("find_binding", lambda: self._bank.find_binding(operation))
+
+    async def mandate_state(self, reference: str) -> MandateState:
+        return await self._ask("mandate_state", lambda: self._bank.mandate_state(reference))
+
+    async def charge(self, request: ChargeRequest) -> ChargeState:
+        return await self._ask("charge", lambda: self._bank.charge(request), writes=True)
+
+    async def find_charge(self, operation: str) -> ChargeState | None:
+        return await self._ask("find_charge", lambda: self._bank.find_charge(operation))
+
+    async def revoke(self, reference: str) -> None:
+        await self._ask("revoke", lambda: self._bank.revoke(reference), writes=True)
+
+    async def hear(self, notice: InboundNotice) -> Heard:
+        try:
+            operation = msgspec.json.decode(notice.body, type=str)
+        except msgspec.DecodeError:
+            raise Forged("it is no notice") from None
+        return Heard(notices=(Notice(operation=operation),), body=b"OK")
+
+    async def _ask(self, what: str, call: Callable[[], T], *, writes: bool = False) -> T:
+        return await self._way.ask(self._bank.name, what, call, writes=writes)
+
+
+class WalletLink:
+    """Fills the port ListingSender."""
+
+    def __init__(self, chain: OwnChain, way: Way) -> None:
+        self._chain = chain
+        self._way = way
+
+    @property
+    def name(self) -> str:
+        return self._chain.name
+
+    @property
+    def capabilities(self) -> SenderCapabilities:
+        return self._chain.capabilities
+
+    async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
+        return await self._ask("sign", lambda: self._chain.sign(operation, address, units))
+
+    async def broadcast(self, signed: SignedTransfer) -> None:
+        await self._ask("broadcast", lambda: self._chain.broadcast(signed), writes=True)
+
+    async def state(self, signed: SignedTransfer) -> TransferState:
+        return await self._ask("state", lambda: self._chain.state(signed))
+
+    async def find(self, operation: str) -> SentTransfer | None:
+        return await self._ask("find", lambda: self._chain.find(operation))
+
+    async def sent_since(self, moment: datetime) -> list[SentTransfer]:
+        return await self._ask("sent_since", lambda: self._chain.sent_since(moment))
+
+    async def _ask(self, what: str, call: Callable[[], T], *, writes: bool = False) -> T:
+        return await self._way.ask(self._chain.name, what, call, writes=writes)
+
+
+class MarketLink:
+    """Fills the port RateSource."""
+
+    def __init__(self, market: OwnMarket, way: Way) -> None:
+        self._market = market
+        self._way = way
+
+    @property
+    def name(self) -> str:
+        return self._market.name
+
+    async def quote(self) -> RateQuote:
+        return await self._way.ask(self.name, "quote", self._market.quote, writes=False)
+
+
+class PostLink:
+    """Fills the port Notifier."""
+
+    def __init__(self, way: Way) -> None:
+        self._way = way
+
+    async def send(self, webhook: WebhookRequest) -> DeliveryResult:
+        return await self._way.post(webhook)
+
+    async def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,317 @@
+"""A deterministic event loop: virtual time, several processes in one, and a seed that chooses who goes next.
+
+Every process of the world is a strand: it has handles of its own that are ready, can be killed between any two of them
+(nothing of it runs any more, no `finally` either: `kill -9`), and can be stopped for a while as by SIGSTOP. There is no
+I/O and there are no threads: whoever asks for one is refused, loudly (docs/reliability.md "How it works").
+"""
+
+import asyncio
+import contextvars
+import heapq
+import inspect
+import random
+import struct
+import threading
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import suppress
+from contextvars import Context, ContextVar
+from itertools import count
+from typing import Any, TypeVar
+from zlib import crc32
+
+T = TypeVar("T")
+
+Ready = asyncio.Handle
+_STEP = struct.Struct("<iiid").pack
+
+_REFUSALS = 50
+"""Of one coroutine to close: one that goes on is left as it is."""
+
+
+class NoSuchThing(RuntimeError):
+    """Something of the real world was asked for: a thread, a socket, a process."""
+
+
+class Stuck(AssertionError):
+    """Nobody can go on, now or later."""
+
+
+class Strand:
+    """A process as the loop sees it."""
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name = name
+        self.number = number
+        self.ready: list[Ready] = []
+        self.is_dead = False
+        self.is_stopped = False
+        self.fuse: int | None = None
+        """So many steps it goes on, and is killed then."""
+        self.on_fuse: Callable[[], None] | None = None
+        self.steps = 0
+
+    def __repr__(self) -> str:
+        return f"<strand {self.name}>"
+
+
+WORLD = Strand("world", 0)
+"""Whatever belongs to no process: merchants, payers, banks, the network."""
+
+_strand: ContextVar[Strand] = ContextVar("strand", default=WORLD)
+
+
+def present_strand() -> Strand:
+    """The process that runs just now."""
+    return _strand.get()
+
+
+class SimFuture(asyncio.Future[Any]):
+    """A future whose hash is its number: sets of futures are gone through alike in every run."""
+
+    def __init__(self, *, loop: "SimLoop") -> None:
+        super().__init__(loop=loop)
+        self._serial = loop.next_serial()
+
+    def __hash__(self) -> int:
+        return self._serial
+
+
+class SimTask(asyncio.Task[Any]):
+    """The same for a task."""
+
+    def __init__(self, coro: Any, *, loop: "SimLoop", name: str | None, context: Context | None) -> None:
+        self._serial = loop.next_serial()
+        super().__init__(coro, loop=loop, name=name, context=context)
+
+    def __hash__(self) -> int:
+        return self._serial
+
+
+class SimLoop(asyncio.BaseEventLoop):
+    """The loop. `seed` chooses who goes next; within one process handles run in the order in which they became ready,
+    as asyncio promises, or, with `shuffled`, in any."""
+
+    def __init__(self, seed: str, *, shuffled: bool = False) -> None:
+        super().__init__()
+        self._chance = random.Random(f"{seed}/steps")
+        self._shuffled = shuffled
+        self._now = 0.0
+        self._timers: list[tuple[float, int, asyncio.TimerHandle, Strand]] = []
+        self._numbers = count(1)
+        self._serials = count(1)
+        self._live: list[Strand] = []
+        """The strands that have something to run."""
+        self._owner = threading.get_ident()
+        self._only: Strand | None = None
+        self._kept: list[SimTask] = []
+        """All tasks, so that none is collected on the way, at a moment of the collector's choosing."""
+        self.steps = 0
+        self.trace = 0
+        """A checksum over all that ran, and when."""
+        self.refused: list[str] = []
+        """What of the real world was asked for."""
+        self.inline: set[str] = set()
+        """Names of functions that may be run in place of a thread."""
+        WORLD.ready, WORLD.is_stopped, WORLD.is_dead, WORLD.fuse = [], False, False, None
+
+    def time(self) -> float:
+        """Seconds since the world began."""
+        return self._now
+
+    def next_serial(self) -> int:
+        """The hash of the next task or future."""
+        return next(self._serials)
+
+    def call_soon(  # type: ignore[override]  # plainer than typeshed has it, as are the next ones
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """Have it run by the process whose context it has."""
+        mine = contextvars.copy_context() if context is None else context
+        handle = asyncio.Handle(callback, args, self, mine)
+        self._add(handle, mine.get(_strand, WORLD))
+        return handle
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        mine = contextvars.copy_context() if context is None else context
+        timer = asyncio.TimerHandle(when, callback, args, self, mine)
+        heapq.heappush(self._timers, (when, next(self._numbers), timer, mine.get(_strand, WORLD)))
+        return timer
+
+    def call_soon_threadsafe(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> asyncio.Handle:
+        """From this thread alone."""
+        if threading.get_ident() != self._owner:
+            self._refuse("a call from another thread")
+        return self.call_soon(callback, *args, context=context)
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> "asyncio.Future[T]":
+        """At once and here, for what is known to be harmless; else it is refused."""
+        inner: Any = args[0] if getattr(func, "__name__", "") == "run" and args else func
+        inner = getattr(inner, "func", inner)  # asyncio.to_thread sends a partial of Context.run
+        name = getattr(inner, "__qualname__", repr(inner))
+        if getattr(func, "args", ()):
+            name = getattr(func.args[0], "__qualname__", name)  # type: ignore[attr-defined]  # a partial
+        if name not in self.inline:
+            self._refuse(f"a thread, for {name}")
+        done: asyncio.Future[T] = self.create_future()
+        done.set_result(func(*args))
+        return done
+
+    def create_future(self) -> Any:
+        return SimFuture(loop=self)
+
+    def create_task(  # type: ignore[override]
+        self, coro: Generator[Any, None, T] | Coroutine[Any, Any, T], *, name: str | None = None, context: Any = None
+    ) -> Any:
+        task = SimTask(coro, loop=self, name=name, context=context)
+        self._kept.append(task)
+        if len(self._kept) > 20_000:
+            self._kept = [each for each in self._kept if not each.done()]
+        return task
+
+    def spawn(self, strand: Strand, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Begin a task of a process."""
+        context = contextvars.copy_context()
+        context.run(_strand.set, strand)
+        task: asyncio.Task[T] = self.create_task(work, context=context)
+        return task
+
+    def outside(self, seconds: float, call: Callable[[], object]) -> None:
+        """Call it after so long, whoever asked for it being alive or not: what is on its way in the world."""
+        context = contextvars.copy_context()
+        context.run(_strand.set, WORLD)
+        self.call_later(seconds, call, context=context)
+
+    def kill(self, strand: Strand) -> None:
+        """Nothing of the process runs any more."""
+        strand.is_dead = True
+        strand.ready.clear()
+        self._settle(strand)
+
+    def stop_strand(self, strand: Strand) -> None:
+        """Nothing of the process runs until it goes on."""
+        strand.is_stopped = True
+        self._settle(strand)
+
+    def go_on(self, strand: Strand) -> None:
+        """What became ready meanwhile runs now."""
+        strand.is_stopped = False
+        self._settle(strand)
+
+    def alone(self, strand: Strand | None) -> None:
+        """Let this one alone run, and no time pass; None: all again."""
+        self._only = strand
+
+    def dismiss(self) -> None:
+        """Close what still waits, in the order in which it began, and the loop. Tasks that a `finally` begins meanwhile
+        are this loop's, too, and closed before they run."""
+        asyncio._set_running_loop(self)
+        try:
+            while self._kept:
+                kept, self._kept = self._kept, []
+                for task in kept:
+                    if not task.done():
+                        task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is destroyed on purpose
+                        _close(task.get_coro())
+                    elif not task.cancelled():
+                        task.exception()  # whoever should have read it is gone
+        finally:
+            asyncio._set_running_loop(None)
+        for strand in self._live:
+            strand.ready.clear()
+        self._live.clear()
+        self._timers.clear()
+        self.close()
+
+    def _refuse(self, what: str) -> None:
+        self.refused.append(what)
+        raise NoSuchThing(f"the simulation has no {what}")
+
+    def _add(self, handle: Ready, strand: Strand) -> None:
+        if strand.is_dead:
+            return
+        strand.ready.append(handle)
+        if len(strand.ready) == 1:
+            self._settle(strand)
+
+    def _settle(self, strand: Strand) -> None:
+        runs = bool(strand.ready) and not strand.is_dead and not strand.is_stopped
+        if runs and strand not in self._live:
+            self._live.append(strand)
+        elif not runs and strand in self._live:
+            self._live.remove(strand)
+
+    def _pop_due(self) -> None:
+        timers = self._timers
+        while timers and timers[0][0] <= self._now:
+            _, _, timer, strand = heapq.heappop(timers)
+            if not timer.cancelled():
+                self._add(timer, strand)
+
+    def _run_once(self) -> None:
+        """Run one handle of one process."""
+        if self._only is not None:
+            strand = self._only
+            if not strand.ready:
+                raise Stuck(f"{strand.name} waits for time while it stands still")
+        else:
+            timers = self._timers
+            while timers and timers[0][2].cancelled():
+                heapq.heappop(timers)
+            if not self._live:
+                if not timers:
+                    raise Stuck("nobody can go on")
+                self._now = max(self._now, timers[0][0])
+            if timers and timers[0][0] <= self._now:
+                self._pop_due()
+            if not self._live:
+                return
+            strand = self._live[int(self._chance.random() * len(self._live))]
+        ready = strand.ready
+        which = int(self._chance.random() * len(ready)) if self._shuffled and len(ready) > 1 else 0
+        handle = ready.pop(which)
+        if not ready:
+            self._settle(strand)
+        if handle.cancelled():
+            return
+        self.steps += 1
+        strand.steps += 1
+        self.trace = crc32(_STEP(strand.number, which, len(ready), self._now), self.trace)
+        handle._run()  # as the base loop does
+        if strand.fuse is not None:
+            strand.fuse -= 1
+            if strand.fuse <= 0:
+                strand.fuse = None
+                if strand.on_fuse is not None:
+                    strand.on_fuse()
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """It is passed over when its time comes."""
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        """There is no I/O."""
+
+    def _write_to_self(self) -> None:
+        """Nobody sleeps in a selector."""
+
+
+def _close(coro: Any) -> None:
+    """Have a coroutine do what a killed process would have done at its end. An `await` in a `finally` refuses the
+    closing; it is cancelled, because closing once more would pass by the generators of context managers below it."""
+    with suppress(BaseException):
+        coro.close()
+    for _ in range(_REFUSALS):
+        if inspect.getcoroutinestate(coro) == inspect.CORO_CLOSED:
+            return
+        with suppress(BaseException):
+            coro.throw(asyncio.CancelledError())

@@ -1,0 +1,171 @@
+"""Subscriptions: a merchant makes one, the payer binds, the merchant charges once a day; what must be true of them."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cambist.core.domain.subscriptions.subscriptions import Subscription
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
+from cambist.ports.mandates import ChargeStatus
+from tests.simulation.merchants import Merchant, rub
+from tests.simulation.network import NoAnswer, key_of
+from tests.simulation.plan import Membership
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+_TAKEN = ("paid", "settled", "refunded")
+_OVER = (*_TAKEN, "failed", "expired", "cancelled")
+
+
+@dataclass
+class Member:
+    """A membership, and what its merchant saw of it."""
+
+    plan: Membership
+    ids: set[str] = field(default_factory=set)
+    charges: set[str] = field(default_factory=set)
+    cancelled: bool = False
+
+
+class Club:
+    """A merchant's subscriptions."""
+
+    def __init__(self, world: "World", merchant: Merchant) -> None:
+        self._world = world
+        self._merchant = merchant
+        self._chance = world.chance.of(f"club/{merchant.number}")
+        self.members: list[Member] = []
+        self.known: set[str] = set()
+        """Charges that the API lists."""
+
+    async def enrol(self, plan: Membership) -> None:
+        """A membership, from its creation to its last charge."""
+        member, world = Member(plan), self._world
+        self.members.append(member)
+        body = {"amount_rub": rub(plan.kopecks), "interval": "day", "description": "Club"}
+        body["binding_charge"] = "first" if plan.takes_first else "none"
+        key = key_of(world.plan.seed, "member", plan.number)
+        answer = await self._merchant.insist("POST", "/api/v1/subscriptions", body, key)
+        if answer.status not in (200, 201):
+            if answer.code != "PAYMENT_ROUTE_UNAVAILABLE":
+                world.fault(f"member {plan.number}: {answer.status} {answer.body!r}")
+            return
+        subscription_id = answer.json["id"]
+        member.ids.add(subscription_id)
+        world.counts["subscriptions"] += 1
+        await world.network.sleep(plan.confirms_after)
+        world.begin(self._bind(subscription_id))
+        for number, at in enumerate(plan.charges):
+            world.network.soon(max(0.0, at - world.loop.time()), self._charging(member, subscription_id, number))
+        if plan.cancels_at is not None:
+            await world.network.sleep(max(0.0, plan.cancels_at - world.loop.time()))
+            answer = await self._merchant.insist("POST", f"/api/v1/subscriptions/{subscription_id}/cancel", {}, None)
+            member.cancelled = answer.status == 200 or answer.code == "INVALID_STATE"
+
+    def _charging(self, member: Member, subscription_id: str, number: int) -> Any:
+        return lambda: self._world.begin(self._charge(member, subscription_id, number))
+
+    async def _bind(self, subscription_id: str) -> None:
+        """The payer opens the page until it shows something, and confirms."""
+        world = self._world
+        for _ in range(6):
+            with suppress(NoAnswer):
+                await world.request("GET", f"/s/{subscription_id}", (), b"")
+            await world.network.sleep(self._chance.uniform(1.0, 120.0))
+            record = await world.office.storage.get(Subscription, subscription_id)
+            binding = None if record is None else record.binding
+            if binding is not None and binding.qr_payload is not None and binding.bank is not None:
+                done = world.banks[binding.bank].confirm(binding.operation)
+                world.trace.tell(f"{subscription_id} is confirmed at {binding.bank}: {done}")
+                return
+
+    async def _charge(self, member: Member, subscription_id: str, number: int) -> None:
+        plan = member.plan
+        body = {"amount_rub": rub(plan.kopecks), "external_id": f"member-{plan.number}-{number}"}
+        for attempt in range(3):
+            key = key_of(self._world.plan.seed, "charge", plan.number, number, attempt)
+            path = f"/api/v1/subscriptions/{subscription_id}/charges"
+            answer = await self._merchant.insist("POST", path, body, key)
+            if answer.status not in (200, 201):
+                return
+            charge_id = answer.json["id"]
+            member.charges.add(charge_id)
+            self._world.counts["charges"] += 1
+            status = answer.json["status"]
+            while status not in _OVER:
+                await self._world.network.sleep(self._chance.uniform(5.0, 300.0))
+                seen = await self._merchant.insist("GET", f"/api/v1/payments/{charge_id}", None, None)
+                if seen.status != 200:
+                    self._world.fault(f"charge {charge_id} was answered, and is {seen.status} now")
+                    return
+                status = seen.json["status"]
+            if status != "failed":
+                return
+            await self._world.network.sleep(self._chance.uniform(0.0, 600.0))
+
+    async def judge(self) -> None:
+        """Nobody is charged twice for a period, and what the bank took is what the merchant sees."""
+        for member in self.members:
+            for subscription_id in sorted(member.ids):
+                await self._judge(member, subscription_id)
+
+    async def _judge(self, member: Member, subscription_id: str) -> None:
+        world, merchant = self._world, self._merchant
+        answer = await merchant.insist("GET", f"/api/v1/subscriptions/{subscription_id}", None, None)
+        if answer.status != 200:
+            world.fault(f"{subscription_id} was answered, and is {answer.status} now")
+            return
+        status = answer.json["status"]
+        if member.cancelled and status not in ("cancelled", "expired"):
+            world.fault(f"{subscription_id} was cancelled, and is {status}")
+        told = merchant.receiver.of("subscription_id", subscription_id)
+        given_up = await self._given_up(subscription_id)
+        moves = [each.body["status"] for each in told if "status" in each.body]
+        if not given_up and (moves or ["pending_binding"])[-1] != status:
+            world.fault(f"{subscription_id} is {status}, and {moves} was told")
+        if sorted({each.sequence for each in told} | given_up) != list(range(1, len(told) + len(given_up) + 1)):
+            world.fault(f"{subscription_id}: events {[each.sequence for each in told]} were told")
+        listed = await merchant.insist(
+            "GET", f"/api/v1/subscriptions/{subscription_id}/charges?per_page=100", None, None
+        )
+        charges = {each["id"]: each for each in listed.json["data"]}
+        if not member.charges <= charges.keys():
+            world.fault(
+                f"{subscription_id}: charges that were answered are gone: {sorted(member.charges - charges.keys())}"
+            )
+        periods = [each["period_ref"] for each in charges.values() if each["status"] in _TAKEN]
+        if len(set(periods)) < len(periods):
+            world.fault(f"{subscription_id}: a period was charged twice: {sorted(periods)}")
+        self.known.update(charges)
+        self._judge_charges(charges)
+
+    async def _given_up(self, subscription_id: str) -> set[int]:
+        """The events that a receiver did not take in ten attempts: those of subscriptions move no money, and are not
+        tried for days (docs/webhooks.md)."""
+        async with self._world.office.storage.unit() as unit:
+            events = await unit[Event].find(object_id=subscription_id)
+            sent = [(event, await unit[Delivery].get(event.id)) for event in events]
+        failed = [
+            event for event, delivery in sent if delivery is not None and delivery.status is DeliveryStatus.FAILED
+        ]
+        taken = {each.sequence for each in self._merchant.receiver.of("subscription_id", subscription_id)}
+        return {event.sequence for event in failed} - taken
+
+    def _judge_charges(self, charges: dict[str, Any]) -> None:
+        at_banks = {row.operation: row for bank in self._world.banks.values() for row in bank.charges.values()}
+        for charge_id, charge in charges.items():
+            row = at_banks.get(charge_id)
+            if charge["status"] not in _OVER:
+                self._world.fault(f"charge {charge_id} has not ended: {charge['status']}")
+            if row is not None and (row.status is ChargeStatus.PAID) is not (charge["status"] in _TAKEN):
+                self._world.fault(f"charge {charge_id} is {charge['status']}, and {row.status} at the bank")
+
+
+def judge_strangers(world: "World") -> None:
+    """No bank took by mandate what no subscription knows of."""
+    known = {charge_id for club in world.clubs for charge_id in club.known}
+    for bank in world.banks.values():
+        for row in bank.charges.values():
+            if row.status is ChargeStatus.PAID and row.operation not in known:
+                world.fault(f"{bank.name} took {row.operation}, of which no subscription knows")

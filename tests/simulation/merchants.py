@@ -1,0 +1,299 @@
+"""Merchants and who pays them: what they ask for, what they are answered, and what their receivers are told. All that
+they saw is kept, for checkers that know nothing else (checkers.py)."""
+
+import asyncio
+import hmac
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cambist.core.usecases.accounts.accounts import NewAccount
+from cambist.ports.notifier import WebhookRequest
+from tests.simulation.network import BEGINNING, HttpAnswer, NoAnswer, key_of
+from tests.simulation.plan import ENDS, FAULTS_END, Order, Payer, Return
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+_BALANCE = ("available_usdt", "reserved_usdt", "pending_rub", "total_settled_usdt", "total_withdrawn_usdt")
+
+OVERDRAFT = 10_000_000
+"""USDT that refunds may take below zero, of all merchants but one."""
+
+GIVES_UP = 30.0
+"""Seconds after which a merchant's client hears no answer any more."""
+
+NEXT = {
+    "pending": {"processing", "paid", "amount_mismatch", "failed", "cancelled", "expired"},
+    "processing": {"paid", "amount_mismatch", "failed", "cancelled", "expired"},
+    "expired": {"paid", "amount_mismatch"},
+    "amount_mismatch": {"paid", "failed"},
+    "paid": {"settled", "refunded"},
+    "settled": {"refunded"},
+    "refunded": {"paid", "settled"},
+    "failed": set(),
+    "cancelled": set(),
+}
+"""What a payment may become, as docs/states.md tells merchants."""
+
+
+def leads_to(before: str, after: str) -> bool:
+    """Whether a payment can become so, in any number of moves."""
+    seen, todo = {before}, [before]
+    while todo:
+        for each in sorted(NEXT[todo.pop()] - seen):
+            seen.add(each)
+            todo.append(each)
+    return after in seen
+
+
+@dataclass
+class Told:
+    """A webhook, as it arrived for the first time."""
+
+    event: str
+    sequence: int
+    body: dict[str, Any]
+    raw: bytes
+    at: datetime
+    times: int = 1
+
+
+class Receiver:
+    """A merchant's server, which takes webhooks and remembers them."""
+
+    def __init__(self, number: int, secret: str, wrong: Callable[[str], None], trace: Callable[[str], None]) -> None:
+        self.number = number
+        self.secret = secret
+        self.told: dict[str, Told] = {}
+        """By X-Webhook-Id."""
+        self._wrong = wrong
+        self._trace = trace
+
+    def take(self, webhook: WebhookRequest, now: datetime) -> int:
+        """The status that is answered."""
+        headers = webhook.headers
+        signed = headers["X-Webhook-Timestamp"].encode() + b"." + webhook.body
+        if headers["X-Webhook-Signature"] != "sha256=" + hmac.digest(self.secret.encode(), signed, "sha256").hex():
+            self._wrong(f"receiver {self.number}: a webhook with another signature")
+        event_id, sequence = headers["X-Webhook-Id"], int(headers["X-Webhook-Sequence"])
+        self._trace(f"receiver {self.number} takes {event_id} {headers['X-Webhook-Event']} {webhook.body.decode()}")
+        known = self.told.get(event_id)
+        if known is None:
+            body = msgspec.json.decode(webhook.body)
+            self.told[event_id] = Told(headers["X-Webhook-Event"], sequence, body, webhook.body, now)
+        else:
+            known.times += 1
+            if (known.raw, known.sequence) != (webhook.body, sequence):
+                self._wrong(f"receiver {self.number}: {event_id} came twice, and says something else")
+        return 200
+
+    def of(self, name: str, object_id: str) -> list[Told]:
+        """What was told of an object, in the order of its sequence."""
+        prefix = name.removesuffix("_id")
+        found = [
+            each for each in self.told.values() if each.body.get(name) == object_id and each.event.startswith(prefix)
+        ]
+        return sorted(found, key=lambda told: told.sequence)
+
+
+@dataclass
+class RefundWish:
+    """A refund that was asked for."""
+
+    refund_id: str
+    kopecks: int
+    cancelled: bool = False
+    seen: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Sale:
+    """An order, and all that its merchant saw of it."""
+
+    order: Order
+    ids: set[str] = field(default_factory=set)
+    """What 200 and 201 named: one, if all is well."""
+    ended: int = 0
+    """The last status of the creation."""
+    statuses: list[str] = field(default_factory=list)
+    refunds: list[RefundWish] = field(default_factory=list)
+    created: dict[str, Any] | None = None
+
+    @property
+    def payment_id(self) -> str | None:
+        return next(iter(self.ids), None)
+
+
+class Merchant:
+    """One merchant's client, as good clients are: one key for one wish, sent again until there is a definite answer."""
+
+    def __init__(self, world: "World", number: int, account: NewAccount, receiver: Receiver, wallet: str) -> None:
+        self._world = world
+        self.number = number
+        self.account = account
+        self.receiver = receiver
+        self.wallet = wallet
+        self.overdraft = OVERDRAFT if number != 1 else 0
+        self.sales: list[Sale] = []
+        self._chance = world.chance.of(f"merchant/{number}")
+        pair = account.live
+        self._headers = (
+            (b"x-api-key", pair.api_key.encode()),
+            (b"x-api-secret", pair.api_secret.encode()),
+            (b"content-type", b"application/json"),
+        )
+
+    async def sell(self, order: Order) -> None:
+        """An order, from the first request to its last refund."""
+        sale = Sale(order)
+        self.sales.append(sale)
+        body = {"amount_rub": rub(order.kopecks), "external_id": f"order-{order.number}"}
+        asks = [self._create(sale, body) for _ in range(2 if order.doubled else 1)]
+        await asyncio.gather(*asks)
+        if sale.payment_id is None or sale.created is None:
+            return
+        self._world.counts["payments"] += 1
+        payer = self._world.begin(self._pay(sale))
+        for wish in order.returns:
+            self._world.begin(self._return(sale, wish))
+        while self._world.loop.time() < FAULTS_END:
+            await self._sleep(self._chance.uniform(5.0, 4000.0))
+            await self.look(sale)
+            await self.look_at_balance()
+        await payer
+
+    async def _create(self, sale: Sale, body: dict[str, Any]) -> None:
+        key = key_of(self._world.plan.seed, "order", sale.order.number)
+        answer = await self.insist("POST", "/api/v1/payments", body, key)
+        sale.ended = answer.status
+        if answer.status in (200, 201):
+            sale.ids.add(answer.json["id"])
+            sale.created = answer.json
+            if answer.json["amount_rub"] != body["amount_rub"]:
+                self._world.fault(f"order {sale.order.number}: another amount was answered")
+        elif answer.status != 502 and (answer.status, answer.code) != (400, "PAYMENT_ROUTE_UNAVAILABLE"):
+            self._world.fault(f"order {sale.order.number}: its creation was answered {answer.status} {answer.body!r}")
+
+    async def _pay(self, sale: Sale) -> None:
+        order, created = sale.order, sale.created
+        assert created is not None
+        ends = (datetime.fromisoformat(created["expires_at"]) - BEGINNING).total_seconds()
+        match order.payer:
+            case Payer.NEVER:
+                return
+            case Payer.AT_THE_END:
+                wait = ends - self._world.loop.time() + self._chance.uniform(-1.0, 1.0)
+            case Payer.LATE:
+                wait = ends - self._world.loop.time() + self._chance.uniform(1.0, 15_000.0)
+            case Payer.TOO_LATE:
+                wait = ends - self._world.loop.time() + 22_000.0
+            case _:
+                wait = order.pays_after
+        await self._sleep(max(0.0, wait))
+        kopecks = order.kopecks - 1 if order.payer is Payer.OTHER else order.kopecks
+        for _ in range(2 if order.payer is Payer.TWICE else 1):
+            await self._world.pay(created["id"], kopecks)
+            await self._sleep(self._chance.choice((0.0, 1.0, 300.0)))
+
+    async def _return(self, sale: Sale, wish: Return) -> None:
+        while (await self.look(sale)) not in ("paid", "settled"):
+            await self._sleep(self._chance.uniform(1.0, 600.0))
+            if self._world.loop.time() > FAULTS_END or (sale.statuses and sale.statuses[-1] in ("failed", "refunded")):
+                return
+        await self._sleep(wish.after)
+        kopecks = sale.order.kopecks * wish.percent // 100
+        body: dict[str, Any] = {"payment_id": sale.payment_id}
+        if wish.percent != 100:
+            body["amount_rub"] = rub(kopecks)
+        key = key_of(self._world.plan.seed, "refund", sale.order.number, sale.order.returns.index(wish))
+        answer = await self.insist("POST", "/api/v1/refunds", body, key)
+        if answer.status not in (200, 201):
+            return
+        self._world.counts["refunds"] += 1
+        made = RefundWish(answer.json["refund_id"], round(Decimal(answer.json["amount_rub"]) * 100))
+        sale.refunds.append(made)
+        if wish.cancels_after is not None:
+            await self._sleep(wish.cancels_after)
+            cancelled = await self.insist("POST", f"/api/v1/refunds/{made.refund_id}/cancel", {}, None)
+            made.cancelled = cancelled.status == 200
+
+    async def look(self, sale: Sale) -> str | None:
+        """The payment's status now; each status has to follow from those before."""
+        answer = await self.insist("GET", f"/api/v1/payments/{sale.payment_id}", None, None)
+        if answer.status != 200:
+            self._world.fault(f"{sale.payment_id} was answered, and is {answer.status} now")
+            return None
+        status: str = answer.json["status"]
+        if answer.json["amount_rub"] != rub(sale.order.kopecks):
+            self._world.fault(f"{sale.payment_id}: its amount changed")
+        settled, paid = answer.json["settled_at"], answer.json["paid_at"]
+        if settled is not None and paid[:10] >= settled[:10]:
+            self._world.fault(f"{sale.payment_id}: paid at {paid}, and settled on the same day, at {settled}")
+        before = sale.statuses[-1] if sale.statuses else "pending"
+        if not leads_to(before, status):
+            self._world.fault(f"{sale.payment_id}: seen {before}, and {status} later")
+        sale.statuses.append(status)
+        return status
+
+    async def look_at_balance(self) -> dict[str, Decimal]:
+        """The balance, whose parts agree at every moment."""
+        answer = await self.insist("GET", "/api/v1/balance", None, None)
+        found = {name: Decimal(value) for name, value in answer.json.items() if name in _BALANCE}
+        parts = found["available_usdt"] + found["reserved_usdt"] + found["total_withdrawn_usdt"]
+        if parts != found["total_settled_usdt"]:
+            self._world.fault(f"merchant {self.number}: the parts of its balance are {parts}: {found}")
+        if found["available_usdt"] < -self.overdraft:
+            self._world.fault(f"merchant {self.number}: its balance is below its overdraft: {found}")
+        return found
+
+    async def insist(self, method: str, path: str, body: Any, key: str | None) -> HttpAnswer:
+        """Ask until there is a definite answer. What is temporary (429, 503, silence) is asked again."""
+        pause = 1.0
+        while True:
+            try:
+                answer = await self.ask(method, path, body, key)
+            except NoAnswer:
+                answer = HttpAnswer(0, b"")
+            if answer.status not in (0, 429, 502, 503) and answer.status >= 500:
+                self._world.fault(f"{method} {path}: {answer.status} {answer.body!r}")
+            if answer.status not in (0, 429, 503):
+                return answer
+            if self._world.loop.time() > ENDS + 3600:
+                self._world.fault(f"{method} {path}: nobody answers")
+                return answer
+            await self._sleep(pause * self._chance.uniform(0.5, 1.5))
+            pause = min(pause * 2, 30.0)
+
+    async def ask(self, method: str, path: str, body: Any, key: str | None) -> HttpAnswer:
+        """Ask once. Raises: NoAnswer."""
+        network = self._world.network
+        headers = (*self._headers, (b"idempotency-key", key.encode())) if key else self._headers
+        content = b"" if body is None else msgspec.json.encode(body)
+        network.trace.tell(f"merchant {self.number} asks {method} {path} {content.decode()} {key}")
+        await self._sleep(network.pause())
+        if network.strikes("request_lost"):
+            await self._sleep(GIVES_UP)
+            raise NoAnswer
+        try:
+            async with asyncio.timeout(GIVES_UP):
+                answer = await self._world.request(method, path, headers, content)
+        except TimeoutError:
+            raise NoAnswer from None
+        await self._sleep(network.pause())
+        if network.strikes("answer_lost"):
+            raise NoAnswer
+        network.trace.tell(f"merchant {self.number} hears {answer.status} {answer.body.decode()}")
+        return answer
+
+    async def _sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def rub(kopecks: int) -> str:
+    """As the interface writes it."""
+    return f"{kopecks // 100}.{kopecks % 100:02d}"

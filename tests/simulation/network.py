@@ -1,0 +1,277 @@
+"""The ways of one world: between processes, database, providers, merchants and their receivers. What is said on them
+comes late, twice or never, as the weather of the plan has it; and the trace of all that was said."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from cambist.adapters.ids import _uuid7
+from cambist.ports.clock import Alarm
+from cambist.ports.faults import Fault, OutcomeUnknown, Unavailable
+from cambist.ports.jobs import Job
+from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
+from tests.simulation.loop import SimLoop, present_strand
+from tests.simulation.plan import BEGINS_HOUR, FAULTS_END, Plan
+from tests.simulation.storage import LOST
+from tests.simulation.weather import FINE, Chance, Weather
+
+T = TypeVar("T")
+
+BEGINNING = datetime(2026, 3, 2, BEGINS_HOUR, tzinfo=UTC)
+_WEBHOOK_LIMIT = 10.0
+
+
+class Trace:
+    """What happened, a line each: the same for the same seed, byte for byte."""
+
+    def __init__(self, loop: SimLoop, *, keeps: bool) -> None:
+        self._loop = loop
+        self._keeps = keeps
+        self._digest = sha256()
+        self.lines: list[str] = []
+
+    def tell(self, what: str) -> None:
+        """Write a line."""
+        line = f"{self._loop.time():13.6f} {present_strand().name:8} {what}"
+        self._digest.update(line.encode() + b"\n")
+        if self._keeps:
+            self.lines.append(line)
+
+    @property
+    def digest(self) -> str:
+        """Over all lines and all steps of the loop."""
+        return f"{self._digest.hexdigest()[:16]}-{self._loop.trace:08x}-{self._loop.steps}"
+
+
+class ProcessClock:
+    """A process's clock: the world's, off by some seconds."""
+
+    def __init__(self, loop: SimLoop, skew: float) -> None:
+        self._loop = loop
+        self.skew = skew
+        self._booted = loop.time()
+
+    def now(self) -> datetime:
+        return BEGINNING + timedelta(microseconds=round((self._loop.time() + self.skew) * 1_000_000))
+
+    def monotonic(self) -> float:
+        return self._loop.time() - self._booted
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def call_later(self, seconds: float, call: Callable[[], object], /) -> Alarm:
+        return self._loop.call_later(seconds, call)
+
+
+class ProcessIds:
+    """A process's ids: by its own clock, as version 7 has them, and by the seed."""
+
+    def __init__(self, clock: ProcessClock, chance: Any) -> None:
+        self._clock = clock
+        self._chance = chance
+        self._last = 0
+
+    def uuid(self) -> str:
+        self._last = max(self._last + 1, int(self._clock.now().timestamp() * 1000))
+        return _uuid7(self._last, self._chance.getrandbits(74))
+
+    def secret(self, size: int) -> str:
+        return str(self._chance.randbytes(size).hex())
+
+
+class Network:
+    """Faults and delays of all ways."""
+
+    def __init__(self, loop: SimLoop, plan: Plan, chance: Chance, trace: Trace) -> None:
+        self.loop = loop
+        self.chance = chance
+        self.trace = trace
+        self._weather = plan.weather
+        self.cut: set[str] = set()
+        """Processes that reach neither database nor providers."""
+        self.away: set[str] = set()
+        """Banks, merchants' receivers (by number), or `storage`, that nobody reaches."""
+
+    @property
+    def weather(self) -> Weather:
+        """What goes wrong now."""
+        return self._weather if self.loop.time() < FAULTS_END else FINE
+
+    def strikes(self, kind: str) -> bool:
+        """Whether a fault of this kind happens now."""
+        struck = self.chance.happens(self.weather, kind)
+        if struck:
+            self.trace.tell(f"  fault: {kind}")
+        return struck
+
+    def soon(self, seconds: float, call: Callable[[], object]) -> None:
+        """In the world, after so long."""
+        self.loop.outside(seconds, call)
+
+    def pause(self, mean: float = 0.01) -> float:
+        """Seconds that something is on its way."""
+        return self.chance.of("pauses").expovariate(1 / mean)
+
+    async def sleep(self, seconds: float) -> None:
+        """Whoever calls waits."""
+        await asyncio.sleep(seconds)
+
+
+class StorageLine:
+    """A process's way to the database."""
+
+    def __init__(self, network: Network, process: str) -> None:
+        self._network = network
+        self._process = process
+
+    async def go(self) -> None:
+        network = self._network
+        await network.sleep(network.pause(0.0008))
+        if self._process in network.cut or "storage" in network.away:
+            await network.sleep(network.pause(0.5))
+            raise LOST
+        if network.strikes("storage_lost"):
+            raise LOST
+
+    async def come(self, *, wrote: bool) -> None:
+        network = self._network
+        if network.strikes("storage_late"):
+            await network.sleep(network.chance.of("storage_late").uniform(0.1, 6.0))
+        if wrote and (self._process in network.cut or network.strikes("storage_unanswered")):
+            raise LOST
+
+
+class ProviderWay:
+    """A process's way to providers and receivers (links.py: Way)."""
+
+    def __init__(
+        self, network: Network, process: str, deliver: Callable[[WebhookRequest], tuple[int, str]], number: Any
+    ) -> None:
+        """`deliver`: hands a webhook to its receiver, and says what that answers; `number`: whose receiver it is."""
+        self._network = network
+        self._process = process
+        self._deliver = deliver
+        self._number = number
+
+    async def ask(self, whom: str, what: str, call: Callable[[], T], *, writes: bool) -> T:
+        network = self._network
+        await network.sleep(network.pause(0.03))
+        if self._process in network.cut or whom in network.away or network.strikes("provider_refused"):
+            raise Unavailable(f"{whom} cannot be reached")
+        if network.strikes("provider_lost"):
+            await network.sleep(network.chance.of("provider_lost").choice((1.0, 5.0, 30.0)))
+            raise self._lost(whom, writes=writes)
+        if writes and network.strikes("provider_late"):
+            network.soon(network.chance.of("provider_late").uniform(1.0, 200.0), lambda: self._carry_out(what, call))
+            await network.sleep(5.0)
+            raise self._lost(whom, writes=writes)
+        if writes and network.strikes("provider_doubled"):
+            network.soon(network.chance.of("provider_doubled").uniform(0.0, 60.0), lambda: self._carry_out(what, call))
+        network.trace.tell(f"{whom} {what}")
+        try:
+            answer = call()
+        finally:
+            pause = network.pause(0.03)
+        await network.sleep(pause)
+        if self._process in network.cut or network.strikes("provider_unanswered"):
+            raise self._lost(whom, writes=writes)
+        return answer
+
+    def _carry_out(self, what: str, call: Callable[[], object]) -> None:
+        self._network.trace.tell(f"{what} after all")
+        with suppress(Fault):
+            call()
+
+    def _lost(self, whom: str, *, writes: bool) -> Fault:
+        return OutcomeUnknown(f"{whom} did not answer") if writes else Unavailable(f"{whom} did not answer")
+
+    async def post(self, webhook: WebhookRequest) -> DeliveryResult:
+        network, number = self._network, self._number(webhook)
+        await network.sleep(network.pause(0.02))
+        if self._process in network.cut or f"receiver {number}" in network.away or network.strikes("webhook_lost"):
+            return DeliveryResult(answer=Answer.CONNECTION, note="refused")
+        took = network.chance.of("webhook_late").uniform(1, 12) if network.strikes("webhook_late") else 0.0
+        if network.strikes("webhook_refused"):
+            return DeliveryResult(answer=Answer.RESPONDED, status=500, took_ms=int(took * 1000))
+        status, _ = self._deliver(webhook)
+        await network.sleep(min(took, _WEBHOOK_LIMIT) + network.pause(0.02))
+        if took > _WEBHOOK_LIMIT or network.strikes("webhook_unanswered"):
+            return DeliveryResult(answer=Answer.TIMEOUT, took_ms=int(took * 1000))
+        return DeliveryResult(answer=Answer.RESPONDED, status=status, took_ms=int(took * 1000))
+
+
+class HttpAnswer(msgspec.Struct, frozen=True):
+    """What a merchant reads."""
+
+    status: int
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return msgspec.json.decode(self.body)
+
+    @property
+    def code(self) -> str | None:
+        """Of a refusal."""
+        found = self.json
+        return found["error"]["code"] if isinstance(found, dict) and "error" in found else None
+
+
+class NoAnswer(Exception):
+    """Nobody knows what became of a request."""
+
+
+async def through_asgi(app: Any, method: str, path: str, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> Any:
+    """One request to an application, and its answer."""
+    path, _, query = path.partition("?")
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "https",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
+        "root_path": "",
+        "headers": [(b"host", b"pay.example"), *headers, (b"content-length", b"%d" % len(body))],
+        "client": ("203.0.113.7", 40000),
+        "server": ("pay.example", 443),
+        "state": {},
+    }
+    status, parts = 0, []
+    asked = False
+
+    async def receive() -> Any:
+        nonlocal asked
+        if asked:
+            await asyncio.get_running_loop().create_future()  # nobody hangs up
+        asked = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Any) -> None:
+        nonlocal status
+        if message["type"] == "http.response.start":
+            status = message["status"]
+        elif message["type"] == "http.response.body":
+            parts.append(bytes(message.get("body", b"")))
+
+    await app(scope, receive, send)
+    return HttpAnswer(status, b"".join(parts))
+
+
+def key_of(*parts: object) -> str:
+    """An Idempotency-Key that follows from what it is for."""
+    return str(UUID(bytes=sha256("/".join(map(str, parts)).encode()).digest()[:16], version=4))
+
+
+def kicked(jobs: Sequence[Job]) -> str:
+    """Jobs, for the trace."""
+    return " ".join(job.id for job in jobs)

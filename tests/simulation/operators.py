@@ -1,0 +1,50 @@
+"""Operators, who look now and then at what waits for a person: payments of another amount, refunds, stray money."""
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.refunds.refunds import Refund, RefundStatus
+from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
+from cambist.core.usecases.refunds.refunds import approve_refund, reject_refund
+from cambist.core.usecases.refunds.suspense_return import return_suspense
+from cambist.ports.faults import Fault
+from tests.simulation.plan import ENDS, HOUR
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+LOOKS = (0.3 * HOUR, 0.6 * HOUR, 8 * HOUR, 13 * HOUR, 13.1 * HOUR, 14.5 * HOUR, 20 * HOUR, 24 * HOUR, 30 * HOUR)
+"""The last look comes before the last settlement."""
+
+
+async def reject(world: "World", refund: Refund) -> Refund:
+    return await reject_refund(world.office, refund.id, "not as described")
+
+
+async def operate(world: "World") -> None:
+    """Accept or send back each mismatch, and send back what cannot count."""
+    chance = world.chance.of("operators")
+    for look in LOOKS:
+        await world.network.sleep(look - world.loop.time())
+        async with world.office.storage.unit() as unit:
+            waiting = await unit[Payment].find(status=PaymentStatus.AMOUNT_MISMATCH)
+        for payment in waiting:
+            outcome = chance.choice(("paid", "failed"))
+            world.trace.tell(f"operator: {payment.id} counts as {outcome}")
+            with suppress(Refusal, Fault):  # somebody moved it meanwhile, or the bank is away: at the next look
+                await resolve_mismatch(world.office, payment.id, outcome)
+        async with world.office.storage.unit() as unit:
+            asked = await unit[Refund].find(status=RefundStatus.PENDING)
+        for refund in asked:
+            if refund.approved_at is None:
+                approves = chance.random() < 0.8
+                world.trace.tell(f"operator: {'approves' if approves else 'rejects'} {refund.id}")
+                with suppress(Refusal, Fault):
+                    await (approve_refund(world.office, refund.id) if approves else reject(world, refund))
+        for money in await list_suspense(world.office):
+            world.trace.tell(f"operator: sends back {money.id}")
+            with suppress(Refusal, Fault):
+                await return_suspense(world.office, money.id)
+    assert world.loop.time() < ENDS

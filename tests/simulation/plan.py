@@ -1,0 +1,228 @@
+"""What shall happen in one world: drawn from a seed, and then plain data, of which a shrinker can leave parts out."""
+
+import random
+from enum import StrEnum
+
+import msgspec
+
+from tests.simulation.weather import FINE, Weather, drawn_weather
+
+HOUR = 3600.0
+BEGINS_HOUR = 20
+"""UTC: the world begins in the evening, so that a settlement is on the way."""
+EVENING = (60.0, 2400.0)
+MORNING = (12.9 * HOUR, 13.2 * HOUR)
+"""Around the settlement of the next day. Nearly all that happens begins in one of the two."""
+WINDOW_OPENS = 1 * HOUR
+"""Midnight in Moscow: a new day of a subscription begins."""
+FAULTS_END = 14 * HOUR
+"""From then on nothing fails any more, and what must end has to."""
+ENDS = 38 * HOUR
+"""After one more settlement."""
+
+
+class Payer(StrEnum):
+    """What who shall pay does."""
+
+    PAYS = "pays"
+    NEVER = "never"
+    AT_THE_END = "at the end"
+    """Within a second of the end of the invoice."""
+    LATE = "late"
+    """After it, while it still counts."""
+    TOO_LATE = "too late"
+    OTHER = "other"
+    """Another amount."""
+    TWICE = "twice"
+
+
+class Return(msgspec.Struct, frozen=True):
+    """A refund that a merchant asks for."""
+
+    after: float
+    """Seconds after the merchant learned of the payment."""
+    percent: int
+    cancels_after: float | None = None
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """One order of a shop, from its payment to its refunds."""
+
+    number: int
+    at: float
+    merchant: int
+    kopecks: int
+    payer: Payer
+    pays_after: float
+    returns: tuple[Return, ...] = ()
+    doubled: bool = False
+    """The merchant's client sends the creation twice at once."""
+
+
+class Membership(msgspec.Struct, frozen=True, kw_only=True):
+    """A subscription of a day's interval, its binding and its charges."""
+
+    number: int
+    at: float
+    merchant: int
+    kopecks: int
+    takes_first: bool
+    confirms_after: float
+    charges: tuple[float, ...] = ()
+    """When the merchant charges; some at the same moment."""
+    cancels_at: float | None = None
+
+
+class Trouble(StrEnum):
+    """What happens to a process, or to the ways between them."""
+
+    CRASH = "crash"
+    """It is killed `steps` steps of its own later, and started again after `seconds`."""
+    STOP = "stop"
+    """It stands still for `seconds`, and goes on as if nothing had been."""
+    SET_CLOCK = "set clock"
+    """Its clock is set by `seconds`."""
+    CUT = "cut"
+    """It reaches neither database nor providers for `seconds`."""
+    STORAGE_AWAY = "storage away"
+    """Nobody reaches the database for `seconds`."""
+    STORAGE_FAILS = "storage fails"
+    """The database's server dies: what was not durable yet is lost."""
+    BANK_AWAY = "bank away"
+    RECEIVER_AWAY = "receiver away"
+    """`whom` is a merchant's."""
+
+
+class Blow(msgspec.Struct, frozen=True, kw_only=True):
+    """One trouble."""
+
+    at: float
+    kind: Trouble
+    whom: str = ""
+    seconds: float = 0.0
+    steps: int = 0
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """All that shall happen. What is left to chance besides, the seed says."""
+
+    seed: int
+    apis: int = 2
+    workers: int = 2
+    merchants: int = 3
+    shuffled: bool = False
+    weather: Weather = FINE
+    refuses_invoices: float = 0.0
+    fails_refunds: float = 0.0
+    reverses_refunds: float = 0.0
+    skews: tuple[float, ...] = ()
+    """By how many seconds the processes' clocks are off at first, in their order."""
+    fails_charges: float = 0.0
+    orders: tuple[Order, ...] = ()
+    memberships: tuple[Membership, ...] = ()
+    blows: tuple[Blow, ...] = ()
+
+    @property
+    def processes(self) -> tuple[str, ...]:
+        """Their names."""
+        return (*(f"api{n}" for n in range(self.apis)), *(f"worker{n}" for n in range(self.workers)))
+
+
+def drawn_plan(seed: int, *, orders: int = 20) -> Plan:
+    """The plan of a seed."""
+    chance = random.Random(f"plan/{seed}")
+    plan = Plan(
+        seed=seed,
+        apis=chance.choice((1, 2, 2, 3)),
+        workers=chance.choice((1, 2, 2, 3)),
+        merchants=3,
+        shuffled=chance.random() < 0.5,
+        weather=drawn_weather(chance),
+        refuses_invoices=chance.choice((0.0, 0.0, 0.1, 0.5)),
+        fails_refunds=chance.choice((0.0, 0.2)),
+        reverses_refunds=chance.choice((0.0, 0.3)),
+        fails_charges=chance.choice((0.0, 0.5)),
+    )
+    skews = tuple(round(chance.uniform(-2, 2), 3) for _ in plan.processes) if chance.random() < 0.7 else ()
+    return msgspec.structs.replace(
+        plan,
+        skews=skews,
+        orders=tuple(_order(number, plan, chance) for number in range(orders)),
+        memberships=tuple(_membership(number, plan, chance) for number in range(orders // 6)),
+        blows=tuple(_blow(plan, chance) for _ in range(chance.choice((0, 4, 8, 14)))),
+    )
+
+
+def _moment(chance: random.Random) -> float:
+    return round(chance.uniform(*(EVENING if chance.random() < 0.6 else MORNING)), 3)
+
+
+def _order(number: int, plan: Plan, chance: random.Random) -> Order:
+    payer = chance.choice((Payer.PAYS, Payer.PAYS, Payer.PAYS, Payer.PAYS, *Payer))
+    # Some at the same moment as others: races between them are what is looked for.
+    at = _moment(chance) if chance.random() < 0.6 else round(EVENING[0] + chance.choice((0, 600, 1200)), 3)
+    return Order(
+        number=number,
+        at=at,
+        merchant=chance.randrange(plan.merchants),
+        kopecks=chance.choice((30_00, 100_00, chance.randint(30_00, 500_000_00))),
+        payer=payer,
+        pays_after=round(chance.choice((chance.uniform(0, 3), chance.uniform(3, 800))), 3),
+        returns=tuple(_return(chance) for _ in range(chance.choice((0, 0, 1, 1, 2, 4)))),
+        doubled=chance.random() < 0.2,
+    )
+
+
+def _membership(number: int, plan: Plan, chance: random.Random) -> Membership:
+    midnight, morning = WINDOW_OPENS, 13 * HOUR
+    moments = [
+        midnight + chance.choice((-1.0, 0.0, 0.0, 1.0, chance.uniform(0, 900))),
+        midnight + chance.choice((0.0, chance.uniform(0, 900))),
+        chance.choice((morning, 2 * midnight)) + chance.uniform(0, 300),
+    ]
+    return Membership(
+        number=number,
+        at=round(chance.uniform(60.0, 1500.0), 3),
+        merchant=chance.randrange(plan.merchants),
+        kopecks=chance.choice((30_00, 490_00)),
+        takes_first=chance.random() < 0.7,
+        confirms_after=round(chance.uniform(1, 300), 3),
+        charges=tuple(round(each, 3) for each in moments),
+        cancels_at=round(midnight + chance.uniform(-5, 300), 3) if chance.random() < 0.3 else None,
+    )
+
+
+def _return(chance: random.Random) -> Return:
+    until_morning = 13 * HOUR
+    return Return(
+        round(chance.choice((0.0, chance.uniform(0, 5), chance.uniform(5, 3000), chance.uniform(0, until_morning))), 3),
+        chance.choice((1, 20, 50, 100, 100, 120)),
+        round(chance.uniform(0, 3), 3) if chance.random() < 0.15 else None,
+    )
+
+
+def _blow(plan: Plan, chance: random.Random) -> Blow:
+    kind = chance.choice((Trouble.CRASH, Trouble.CRASH, Trouble.CRASH, *Trouble))
+    match kind:
+        case Trouble.BANK_AWAY:
+            whom = chance.choice(("north", "south"))
+        case Trouble.RECEIVER_AWAY:
+            whom = str(chance.randrange(plan.merchants))
+        case _:
+            whom = chance.choice(plan.processes)
+    seconds = {
+        Trouble.CRASH: chance.uniform(0.1, 20),
+        Trouble.STOP: chance.choice((chance.uniform(0.5, 7), chance.uniform(9, 60))),
+        Trouble.SET_CLOCK: chance.choice((-1, 1)) * chance.choice((3, 30, 300)),
+    }.get(kind, chance.choice((chance.uniform(1, 30), chance.uniform(60, 900))))
+    # Most troubles where most goes on.
+    at = (
+        _moment(chance) if chance.random() < 0.5 else EVENING[0] + chance.choice((0, 600, 1200)) + chance.uniform(0, 30)
+    )
+    return Blow(
+        at=round(at, 3),
+        kind=kind,
+        whom=whom,
+        seconds=round(seconds, 3),
+        steps=chance.randint(0, 400) if kind is Trouble.CRASH else 0,
+    )

@@ -1,0 +1,129 @@
+"""The processes of the service in a world: each opens a house of its own over the one database, serves or works, is
+killed between any two steps, and is started again by its supervisor."""
+
+from typing import TYPE_CHECKING, Any
+
+from cambist.frontends.compose import House
+from cambist.frontends.notices import begin_hearing
+from cambist.frontends.worker.loop import Worker
+from cambist.ports.storage import Storage
+from tests.app_pool import LentApp
+from tests.simulation.loop import Strand
+from tests.simulation.network import (
+    HttpAnswer,
+    NoAnswer,
+    ProcessClock,
+    ProcessIds,
+    ProviderWay,
+    StorageLine,
+    through_asgi,
+)
+from tests.simulation.storage import FarStorage
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+class Process:
+    """One process of the service, through all its lives."""
+
+    def __init__(self, world: "World", name: str, skew: float) -> None:
+        self._world = world
+        self.name = name
+        self.skew = skew
+        self.serves = name.startswith("api")
+        self.lives = 0
+        self.strand: Strand | None = None
+        self.house: House | None = None
+        self.app: LentApp | None = None
+        self.kick: Any = None
+        self.clock: ProcessClock | None = None
+        self.pending: dict[int, Any] = {}
+        """Requests that are under way here."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether a balancer would send requests here. It does not know yet that one stands still."""
+        return self.app is not None
+
+    def start(self) -> None:
+        """Begin a new life."""
+        world = self._world
+        self.lives += 1
+        self.strand = Strand(self.name, world.next_strand())
+        self.strand.on_fuse = self.crash
+        self.clock = ProcessClock(world.loop, self.skew)
+        world.trace.tell(f"{self.name} starts")
+        task = world.loop.spawn(self.strand, self._live(self.clock))
+        task.add_done_callback(lambda done: self._ended(done))
+
+    async def _live(self, clock: ProcessClock) -> None:
+        world, network = self._world, self._world.network
+        way = ProviderWay(network, self.name, world.deliver, world.receiver_number)
+        ids = ProcessIds(clock, world.chance.of(f"ids/{self.name}/{self.lives}"))
+        line = StorageLine(network, self.name)
+        async with world.house(clock, ids, way, lambda kick: self._opened(kick, line)) as house:
+            await begin_hearing(house.settings, house.ports)
+            self.house = house
+            if self.serves:
+                self.app = world.lend(house.ports)
+                await world.loop.create_future()
+            else:
+                await Worker(house.ports).work()
+
+    async def _opened(self, kick: Any, line: StorageLine) -> Storage:
+        self.kick = kick
+        return FarStorage(self._world.database, line, lambda _: None)
+
+    def _ended(self, task: Any) -> None:
+        """It ended by itself: its supervisor starts it again."""
+        fault = None if task.cancelled() else task.exception()
+        self._world.trace.tell(f"{self.name} ended: {type(fault).__name__}")
+        self._gone()
+        self._world.network.soon(2.0, self.start)
+
+    def crash(self, after: float | None = None) -> None:
+        """Kill it between two steps; it is started again."""
+        if self.strand is None:
+            return
+        self._world.trace.tell(f"{self.name} is killed")
+        self._world.loop.kill(self.strand)
+        self._world.counts["crashes"] += 1
+        self._gone()
+        self._world.network.soon(after if after is not None else self.restarts_after, self.start)
+
+    restarts_after = 1.0
+
+    def _gone(self) -> None:
+        self.strand, self.house, self.app, self.kick = None, None, None, None
+        for pending in list(self.pending.values()):
+            if not pending.done():
+                pending.set_exception(NoAnswer())
+        self.pending.clear()
+
+    async def answer(self, method: str, path: str, headers: Any, body: bytes) -> HttpAnswer:
+        """Have it answer a request. Raises: NoAnswer when it dies meanwhile."""
+        loop, app, strand = self._world.loop, self.app, self.strand
+        if app is None or strand is None:
+            raise NoAnswer
+        answered = loop.create_future()
+        number = loop.next_serial()
+        self.pending[number] = answered
+
+        async def work() -> None:
+            answer = await through_asgi(app, method, path, headers, body)
+            if not answered.done():
+                answered.set_result(answer)
+
+        task = loop.spawn(strand, work())
+
+        def ended(done: Any) -> None:
+            if not done.cancelled() and done.exception() is not None and not answered.done():
+                answered.set_exception(done.exception())
+
+        task.add_done_callback(ended)
+        try:
+            found: HttpAnswer = await answered
+        finally:
+            self.pending.pop(number, None)
+        return found

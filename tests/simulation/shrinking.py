@@ -1,0 +1,77 @@
+"""From a plan that fails to the shortest one that still does: orders, troubles and kinds of faults are left out, many
+at once as may be (delta debugging), until nothing more can go."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from tests.simulation.plan import Plan
+from tests.simulation.weather import KINDS
+
+T = TypeVar("T")
+Fails = Callable[[Plan], bool]
+
+
+def shortest(plan: Plan, fails: Fails) -> Plan:
+    """The shortest plan found that fails, from one that does."""
+    while True:
+        shorter = _shorter(plan, fails)
+        if shorter == plan:
+            return plan
+        plan = shorter
+
+
+def _shorter(plan: Plan, fails: Fails) -> Plan:
+    kept = _fewest(plan.orders, lambda orders: fails(msgspec.structs.replace(plan, orders=tuple(orders))))
+    few = msgspec.structs.replace(plan, orders=tuple(kept))
+    members = _fewest(few.memberships, lambda some: fails(msgspec.structs.replace(few, memberships=tuple(some))))
+    fewer = msgspec.structs.replace(few, memberships=tuple(members))
+    blows = _fewest(fewer.blows, lambda blows: fails(msgspec.structs.replace(fewer, blows=tuple(blows))))
+    calm = msgspec.structs.replace(fewer, blows=tuple(blows))
+    stormy = [kind for kind in KINDS if getattr(plan.weather, kind)]
+    kinds = _fewest(stormy, lambda kinds: fails(_only(calm, kinds)))
+    return _simpler(_only(calm, kinds), fails)
+
+
+def _only(plan: Plan, kinds: Sequence[str]) -> Plan:
+    calm = {kind: 0.0 for kind in KINDS if kind not in kinds}
+    return msgspec.structs.replace(plan, weather=msgspec.structs.replace(plan.weather, **calm))
+
+
+def _simpler(plan: Plan, fails: Fails) -> Plan:
+    """Without what has only one piece."""
+    for change in (
+        {"skews": ()},
+        {"shuffled": False},
+        {"refuses_invoices": 0.0},
+        {"fails_refunds": 0.0},
+        {"reverses_refunds": 0.0},
+        {"fails_charges": 0.0},
+        {"apis": 1},
+        {"workers": 1},
+    ):
+        less = msgspec.structs.replace(plan, **change)
+        if less != plan and fails(less):
+            plan = less
+    for place, order in enumerate(plan.orders):
+        alone = msgspec.structs.replace(order, returns=(), doubled=False)
+        less = msgspec.structs.replace(plan, orders=(*plan.orders[:place], alone, *plan.orders[place + 1 :]))
+        if less != plan and fails(less):
+            plan = less
+    return plan
+
+
+def _fewest(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:
+    """A part of them of which no piece can be left out."""
+    kept, size = list(parts), len(parts)
+    while size > 0:
+        start = 0
+        while start < len(kept):
+            without = kept[:start] + kept[start + size :]
+            if fails(without):
+                kept = without
+            else:
+                start += size
+        size //= 2
+    return kept

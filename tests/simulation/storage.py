@@ -1,0 +1,193 @@
+"""One database, as each process reaches it: over a line on which calls and answers are late or lost.
+
+The database is the storage in memory, with a clock of its own, as a Postgres has. What a process sends is carried out
+whole or not at all; whether its answer comes is another matter (ports/storage.py: Unit.commit).
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from cambist.adapters.storage.memory.memory import MemoryStorage
+from cambist.adapters.storage.table.unit import Kick
+from cambist.adapters.storage.table.writes import Pending
+from cambist.ports.clock import Clock
+from cambist.ports.faults import Unavailable
+from cambist.ports.forwarding import ForwardingShelf, ForwardingStorage
+from cambist.ports.jobs import Job
+from cambist.ports.storage import R, Snapshot, Storage, Unit
+
+T = TypeVar("T")
+
+
+class Line(Protocol):
+    """The way between a process and its database."""
+
+    async def go(self) -> None:
+        """The call is on its way. Raises: Unavailable, when it is lost."""
+        ...
+
+    async def come(self, *, wrote: bool) -> None:
+        """The answer is. Raises: Unavailable, when it is lost."""
+        ...
+
+
+class Database(MemoryStorage):
+    """The storage in memory, whose server may fail: what was committed without waiting for the disk, and after the last
+    commit that did wait, is gone then (ports/storage.py: Unit.commit)."""
+
+    def __init__(self, clock: Clock, kick: Kick) -> None:
+        super().__init__(clock, kick)
+        self._not_on_disk: list[tuple[Any, str, Any]] = []
+        """What rows were before, in the order of the changes."""
+        for table in self._tables.values():
+            self._note_changes(table)
+
+    def _note_changes(self, table: Any) -> None:
+        put = table.put
+
+        def noted(record_id: str, row: Any) -> None:
+            before = table.rows.get(record_id)
+            put(record_id, row)
+            self._not_on_disk.append((put, record_id, before))
+
+        table.put = noted
+
+    async def _apply(self, pending: Pending) -> None:
+        await super()._apply(pending)
+        if pending.durable:
+            self._not_on_disk.clear()
+
+    async def claim(self, *given: Any, **named: Any) -> list[Job]:
+        claimed = await super().claim(*given, **named)
+        self._not_on_disk.clear()
+        return claimed
+
+    async def renew(self, jobs: Sequence[Job], lease: float) -> None:
+        await super().renew(jobs, lease)
+        self._not_on_disk.clear()
+
+    def fail(self) -> int:
+        """Lose what is not on disk; how many rows that changed."""
+        lost = len(self._not_on_disk)
+        for put, record_id, before in reversed(self._not_on_disk):
+            put(record_id, before)
+        self._not_on_disk.clear()
+        return lost
+
+
+class FarStorage(ForwardingStorage):
+    """The database at the other end of a line."""
+
+    def __init__(self, storage: Storage, line: Line, told: Callable[[str], None]) -> None:
+        """`told`: hears of every commit that took effect."""
+        super().__init__(storage)
+        self._line = line
+        self._told = told
+
+    @property
+    def by_own_clock(self) -> bool:
+        """No: it has the database's."""
+        return False
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[Unit]:
+        async with self.inner.unit() as unit:
+            yield _FarUnit(unit, self._line, self._told)
+
+    async def get(self, kind: type[R], record_id: str, /) -> R | None:
+        return await _asked(self._line, lambda: self.inner.get(kind, record_id))
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
+        async with self.inner.snapshot() as snapshot:
+            yield _FarSnapshot(snapshot, self._line)
+
+    async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
+        return await _asked(self._line, lambda: self.inner.recent(kind, record_id, within=within))
+
+    async def claim(
+        self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
+    ) -> list[Job]:
+        return await _asked(
+            self._line, lambda: self.inner.claim(limit, lease, kind=kind, but_kind=but_kind), wrote=True
+        )
+
+    async def renew(self, jobs: Sequence[Job], lease: float) -> None:
+        await _asked(self._line, lambda: self.inner.renew(jobs, lease), wrote=True)
+
+    async def next_due(self) -> datetime | None:
+        return await _asked(self._line, self.inner.next_due)
+
+    async def now(self) -> datetime:
+        return await _asked(self._line, self.inner.now)
+
+    async def scan(
+        self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
+    ) -> AsyncIterator[Sequence[R]]:
+        found = self.inner.scan(kind, batch=batch, readable=readable, **criteria)
+        await self._line.go()
+        async for each in found:
+            await self._line.come(wrote=False)
+            yield each
+
+    async def check(self) -> None:
+        await _asked(self._line, self.inner.check)
+
+    async def close(self) -> None:
+        """Others have it open."""
+
+
+async def _asked(line: Line, call: Callable[[], Awaitable[T]], *, wrote: bool = False) -> T:
+    await line.go()
+    answer = await call()
+    await line.come(wrote=wrote)
+    return answer
+
+
+class _FarShelf(ForwardingShelf[Any], eq=False):
+    line: Line
+
+    async def get(self, record_id: str, /) -> Any:
+        return await _asked(self.line, lambda: self.inner.get(record_id))
+
+    async def find(self, **asked: Any) -> list[Any]:
+        return await _asked(self.line, lambda: self.inner.find(**asked))
+
+    async def page(self, number: int, size: int, /, **asked: Any) -> list[Any]:
+        return await _asked(self.line, lambda: self.inner.page(number, size, **asked))
+
+    async def total(self, **criteria: Any) -> int:
+        return await _asked(self.line, lambda: self.inner.total(**criteria))
+
+    async def sums(self, field: str, /, **asked: Any) -> dict[Any, int]:
+        return await _asked(self.line, lambda: self.inner.sums(field, **asked))
+
+
+class _FarUnit(msgspec.Struct, eq=False):
+    unit: Unit
+    line: Line
+    told: Callable[[str], None]
+
+    def __getitem__(self, kind: type[R], /) -> Any:
+        return _FarShelf(self.unit[kind], self.line)
+
+    async def commit(self, *, durable: bool = True) -> None:
+        await self.line.go()
+        await self.unit.commit(durable=durable)
+        self.told("commit")
+        await self.line.come(wrote=True)
+
+
+class _FarSnapshot(msgspec.Struct, eq=False):
+    snapshot: Snapshot
+    line: Line
+
+    def __getitem__(self, kind: type[R], /) -> Any:
+        return _FarShelf(self.snapshot[kind], self.line)
+
+
+LOST = Unavailable("the connection to the database broke")

@@ -1,0 +1,56 @@
+"""Whole worlds (world.py): whatever happens, nothing is lost, done twice or left undone, and the books agree
+(docs/reliability.md "What is checked"). `nox -s simulate` lets many more of them live."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.plan import drawn_plan
+from tests.simulation.sweep import swept
+from tests.simulation.world import live
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_happens(seed: int) -> None:
+    """And something does: a world in which nobody does anything is always right."""
+    outcome = live(drawn_plan(seed))
+    again = f"python -m tests.simulation --seed {seed} --trace /tmp/trace.txt"
+    assert not outcome.faults, "\n".join((*outcome.faults, again))
+    assert outcome.hours > 24
+    done = outcome.counts
+    assert min(done["payments"], done["refunds at banks"], done["payouts"], done["webhooks"]) > 0, done
+
+
+def test_the_same_seed_is_the_same_world_byte_for_byte(tmp_path: Path) -> None:
+    """In two processes whose dictionaries of text differ, and after another world in this one."""
+    seed, file = 21, tmp_path / "trace"
+    here = live(drawn_plan(seed, orders=4), keeps=True)
+    program = (
+        "import sys; from pathlib import Path; from tests.simulation.world import live; "
+        "from tests.simulation.plan import drawn_plan; "
+        f"lived = live(drawn_plan({seed}, orders=4), keeps=True); "
+        "Path(sys.argv[1]).write_text('\\n'.join((*lived.lines, lived.digest)), 'utf-8')"
+    )
+    for hash_seed in ("1", "3"):
+        environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+        subprocess.run([sys.executable, "-c", program, str(file)], cwd=ROOT, env=environ, check=True, timeout=300)
+        assert file.read_text("utf-8") == "\n".join((*here.lines, here.digest)), hash_seed
+    assert len(here.lines) > 100
+
+
+def test_a_crash_at_some_steps_of_a_story() -> None:
+    """Each step is a world of its own; `--sweep` lives through all of them."""
+    plans = [*swept(100, every=70)]
+    outcomes = [live(plan) for plan in plans[::4]]
+    assert not [outcome.faults for outcome in outcomes if outcome.faults]
+    assert all(outcome.counts["crashes"] == 1 for outcome in outcomes)
+    assert len({outcome.digest for outcome in outcomes}) == len(outcomes)
+
+
+def test_another_seed_is_another_world() -> None:
+    assert live(drawn_plan(1, orders=1)).digest != live(drawn_plan(2, orders=1)).digest

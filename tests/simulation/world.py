@@ -1,0 +1,374 @@
+"""One world: a database, several API and worker processes over it, banks, a chain, merchants and payers; all of it in
+one deterministic event loop. `live(plan)` lets it live and judges what became of it."""
+
+import gc
+import logging
+import traceback
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.tron import tron_address
+from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.notice_addresses import list_addresses
+from cambist.frontends.compose import Adapters, House, open_house
+from cambist.frontends.notices import begin_hearing
+from cambist.frontends.settings import Settings, VaultKeys
+from cambist.ports.bundle import Ports
+from cambist.ports.clock import Clock
+from cambist.ports.jobs import Job
+from cambist.ports.notifier import WebhookRequest
+from cambist.ports.storage import Storage
+from tests.app_pool import LentApp
+from tests.simulation import checkers
+from tests.simulation.links import BankLink, MarketLink, PostLink, WalletLink
+from tests.simulation.loop import WORLD, SimLoop, Strand
+from tests.simulation.mandates import BindingBank
+from tests.simulation.memberships import Club
+from tests.simulation.merchants import Merchant, Receiver
+from tests.simulation.network import (
+    BEGINNING,
+    HttpAnswer,
+    Network,
+    NoAnswer,
+    ProcessClock,
+    ProcessIds,
+    ProviderWay,
+    Trace,
+    kicked,
+)
+from tests.simulation.operators import operate
+from tests.simulation.outside import OwnChain, OwnMarket
+from tests.simulation.plan import ENDS, EVENING, FAULTS_END, MORNING, Blow, Membership, Order, Plan, Trouble
+from tests.simulation.processes import Process
+from tests.simulation.storage import Database
+from tests.simulation.surroundings import BUSY, QUIET, Hearing, own_chance, own_pace, pace
+from tests.simulation.weather import Chance
+
+BANKS = ("north", "south")
+_SETTINGS = Settings(
+    data_dir=Path("/nonexistent/cambist-simulation"),
+    database_url="memory://",
+    base_url="https://pay.example",
+    allow_live_simulators=True,
+    vault=VaultKeys(keys={1: bytes(32)}, current=1, pepper=bytes(32)),
+)
+_INLINE = "LocalFiles.clean.<locals>.work"
+"""Looks into a folder that is not there."""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a world."""
+
+    plan: Plan
+    faults: tuple[str, ...]
+    """What is wrong; empty: nothing."""
+    digest: str
+    """The same for the same plan, always."""
+    steps: int
+    hours: float
+    counts: dict[str, int]
+    lines: tuple[str, ...] = ()
+
+
+class World:
+    """Everything of one plan."""
+
+    def __init__(self, plan: Plan, *, keeps: bool) -> None:
+        seed = f"world/{plan.seed}"
+        self.plan = plan
+        self.chance = Chance(seed)
+        self.loop = SimLoop(seed, shuffled=plan.shuffled)
+        self.loop.inline.add(_INLINE)
+        self.trace = Trace(self.loop, keeps=keeps)
+        self.network = Network(self.loop, plan, self.chance, self.trace)
+        self.counts: dict[str, int] = dict.fromkeys(
+            ("crashes", "requests", "webhooks", "payments", "refunds", "payouts", "subscriptions", "charges"), 0
+        )
+        self.faults: list[str] = []
+        self._strands = 0
+        self._apps: list[LentApp] = []
+        clock = ProcessClock(self.loop, 0.0)
+        self.clock: Clock = clock
+        self.now: Callable[[], datetime] = clock.now
+        self.beginning = BEGINNING
+        self.database = Database(clock, self._kick)
+        soon = self.network.soon
+        self.banks = {name: BindingBank(name, clock.now, soon, self.chance.of(name), self._notify) for name in BANKS}
+        for bank in self.banks.values():
+            bank.refuses_invoices = plan.refuses_invoices
+            bank.fails_refunds = plan.fails_refunds
+            bank.reverses_refunds = plan.reverses_refunds
+            bank.fails_charges = plan.fails_charges
+        self.chain = OwnChain("tron", clock.now, soon, self.chance.of("tron"), self.network.strikes)
+        self.market = OwnMarket("market", clock.now, self.chance.of("market"))
+        skews = dict(zip(plan.processes, plan.skews, strict=False))
+        self.processes = {name: Process(self, name, skews.get(name, 0.0)) for name in plan.processes}
+        self.merchants: list[Merchant] = []
+        self.clubs: list[Club] = []
+        self._receivers: dict[str, Receiver] = {}
+        self._addresses: dict[str, str] = {}
+        self.told: dict[str, datetime] = {}
+        """When the service last took a notice about an operation."""
+        self.office: Ports
+
+    def next_strand(self) -> int:
+        self._strands += 1
+        return self._strands
+
+    def fault(self, what: str) -> None:
+        """Something is wrong."""
+        self.trace.tell(f"WRONG: {what}")
+        self.faults.append(what)
+
+    def lend(self, ports: Ports) -> LentApp:
+        """An HTTP face for an API process."""
+        app = LentApp(ports)
+        self._apps.append(app)
+        return app
+
+    @asynccontextmanager
+    async def house(self, clock: Any, ids: Any, way: ProviderWay, opened: Any) -> AsyncIterator[House]:
+        """A house of one process."""
+        banks = [BankLink(self.banks[name], way) for name in BANKS]
+        adapters = Adapters(
+            banks={Mode.LIVE: banks},
+            rates=[MarketLink(self.market, way)],
+            payouts=WalletLink(self.chain, way),
+            storage=opened,
+        )
+        async with open_house(_SETTINGS, clock=clock, ids=ids, notifier=PostLink(way), adapters=adapters) as house:
+            yield house
+
+    # --- what passes between the parts -----------------------------------------------------------------------------
+
+    async def _kick(self, jobs: Any) -> None:
+        """Hints of a commit, to all workers."""
+        hints: list[Job] = list(jobs)
+        self.trace.tell(f"commit of {kicked(hints)}")
+        for process in self.processes.values():
+            if process.serves or self.network.strikes("kick_lost"):
+                continue
+            late = self.network.chance.of("kick_late").uniform(0.5, 9.0) if self.network.strikes("kick_late") else 0.0
+            self.network.soon(self.network.pause(0.002) + late, partial(self._hint, process, hints))
+
+    def _hint(self, process: Process, hints: list[Job]) -> None:
+        if process.kick is not None and process.strand is not None:
+            self.loop.spawn(process.strand, process.kick(hints))
+
+    def _notify(self, bank: str, operation: str) -> None:
+        """A bank posts a notice, and again until it is taken."""
+        self.network.soon(self.network.pause(0.1), lambda: self.begin(self._post_notice(bank, operation)))
+        if self.network.strikes("notice_doubled"):
+            self.network.soon(self.network.pause(10.0), lambda: self.begin(self._post_notice(bank, operation)))
+
+    async def _post_notice(self, bank: str, operation: str) -> None:
+        for _ in range(6):
+            if self.network.strikes("notice_late"):
+                await self.network.sleep(self.network.chance.of("notice_late").uniform(1.0, 300.0))
+            if self.network.strikes("notice_lost"):
+                return
+            try:
+                answer = await self.request("POST", self._addresses[bank], (), msgspec.json.encode(operation))
+            except NoAnswer:
+                answer = HttpAnswer(0, b"")
+            if answer.status == 200:
+                self.told[operation] = self.now()
+                return
+            await self.network.sleep(60.0)
+
+    async def pay(self, payment_id: str, kopecks: int) -> None:
+        """A payer pays what the window shows him, if anything."""
+        payment = await self.office.storage.get(Payment, payment_id)
+        if payment is None or payment.bank_reference is None:
+            return
+        bank, _, operation = payment.bank_reference.partition(":")
+        self.trace.tell(f"{kopecks} for {operation} at {bank}: {self.banks[bank].pay(operation, kopecks)}")
+
+    def begin(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """A task of the world, whose failing fails the world."""
+        task = self.loop.spawn(WORLD, work)
+
+        def ended(done: Any) -> None:
+            if not done.cancelled() and done.exception() is not None:
+                self.fault(f"the world itself: {done.exception()!r}")
+                logging.getLogger("simulation").error("the world itself", exc_info=done.exception())
+
+        task.add_done_callback(ended)
+        return task
+
+    async def request(self, method: str, path: str, headers: Any, body: bytes) -> HttpAnswer:
+        """A request to any API process that a balancer knows. Raises: NoAnswer."""
+        up = [process for process in self.processes.values() if process.serves and process.is_up]
+        self.counts["requests"] += 1
+        if not up:
+            raise NoAnswer
+        process = self.network.chance.of("balancer").choice(up)
+        return await process.answer(method, path, headers, body)
+
+    def receiver_number(self, webhook: WebhookRequest) -> int:
+        """Whose receiver a webhook goes to."""
+        return self._receivers[webhook.url].number
+
+    def deliver(self, webhook: WebhookRequest) -> tuple[int, str]:
+        """Hand a webhook to its receiver."""
+        self.counts["webhooks"] += 1
+        return self._receivers[webhook.url].take(webhook, self.now()), ""
+
+    # --- its life --------------------------------------------------------------------------------------------------
+
+    async def live(self) -> None:
+        """From the first evening to the end."""
+        strand = Strand("office", self.next_strand())
+        opened = self.loop.create_future()
+        office = self.loop.spawn(strand, self._office(opened))
+        self.office = await opened
+        await self._make_merchants()
+        for began, ended in (EVENING, MORNING):
+            self.network.soon(max(0.0, began - 600.0), lambda: pace(BUSY))
+            self.network.soon(ended + 2400.0, lambda: pace(QUIET))
+        for process in self.processes.values():
+            process.start()
+        for order in self.plan.orders:
+            self.network.soon(order.at, partial(self._sell, order))
+        for member in self.plan.memberships:
+            self.network.soon(member.at, partial(self._enrol, member))
+        for blow in self.plan.blows:
+            self.network.soon(blow.at, partial(self._strike, blow))
+        self.begin(operate(self))
+        await self.network.sleep(FAULTS_END - self.loop.time())
+        self.trace.tell("faults stop")
+        for process in self.processes.values():
+            self._calm(process)
+        pace(QUIET)
+        await self.network.sleep(ENDS - self.loop.time())
+        self.trace.tell("the end")
+        await checkers.judge(self, strand)
+        del office
+
+    def _calm(self, process: Process) -> None:
+        process.skew = 0.0
+        if process.clock is not None:
+            process.clock.skew = 0.0
+
+    async def _office(self, opened: Any) -> None:
+        """A house of the operators, which nothing befalls: it makes the merchants, and reads the books at the end."""
+        fine = Network(
+            self.loop, msgspec.structs.replace(self.plan, weather=type(self.plan.weather)()), Chance("fine"), self.trace
+        )
+        way = ProviderWay(fine, "office", self.deliver, self.receiver_number)
+        clock = ProcessClock(self.loop, 0.0)
+        ids = ProcessIds(clock, self.chance.of("ids/office"))
+
+        async def storage(_: Any) -> Storage:
+            return self.database
+
+        async with self.house(clock, ids, way, storage) as house:
+            await begin_hearing(house.settings, house.ports)
+            for shown in await list_addresses(house.ports):
+                assert shown.address is not None
+                self._addresses[shown.adapter] = shown.address.removeprefix("https://pay.example")
+            opened.set_result(house.ports)
+            await self.loop.create_future()
+
+    async def _make_merchants(self) -> None:
+        for number in range(self.plan.merchants):
+            made = await accounts.create_account(self.office, f"Merchant {number}")
+            receiver = Receiver(number, f"secret-of-merchant-{number}-long-enough", self.fault, self.trace.tell)
+            url = f"https://m{number}.example/hooks"
+            self._receivers[url] = receiver
+            merchant = Merchant(self, number, made, receiver, tron_address(bytes([number + 1]) * 20))
+            wish = {
+                "webhook_url": url,
+                "webhook_secret": receiver.secret,
+                "refunds": "true",
+                "recurring": "true",
+                "refund_approval": "manual" if number == 2 else "auto",
+                "payout_wallet": merchant.wallet,
+                "refund_overdraft_usdt": str(merchant.overdraft),
+            }
+            await accounts.set_settings(self.office, made.account_id, wish)
+            self.merchants.append(merchant)
+            self.clubs.append(Club(self, merchant))
+
+    def _sell(self, order: Order) -> None:
+        self.begin(self.merchants[order.merchant].sell(order))
+
+    def _enrol(self, member: Membership) -> None:
+        self.begin(self.clubs[member.merchant].enrol(member))
+
+    def _strike(self, blow: Blow) -> None:
+        self.trace.tell(f"{blow.kind.value} {blow.whom} {blow.seconds:+.3f} s, after {blow.steps} steps")
+        process, network = self.processes.get(blow.whom), self.network
+        match blow.kind:
+            case Trouble.CRASH if process is not None and process.strand is not None:
+                process.restarts_after = blow.seconds
+                process.strand.fuse = blow.steps + 1
+            case Trouble.STOP if process is not None and process.strand is not None:
+                strand = process.strand
+                self.loop.stop_strand(strand)
+                network.soon(blow.seconds, lambda: self.loop.go_on(strand))
+            case Trouble.SET_CLOCK if process is not None:
+                process.skew += blow.seconds
+                if process.clock is not None:
+                    process.clock.skew += blow.seconds
+            case Trouble.CUT:
+                network.cut.add(blow.whom)
+                network.soon(blow.seconds, lambda: network.cut.discard(blow.whom))
+            case Trouble.STORAGE_AWAY:
+                network.away.add("storage")
+                network.soon(min(blow.seconds, 60.0), lambda: network.away.discard("storage"))
+            case Trouble.STORAGE_FAILS:
+                self.trace.tell(f"{self.database.fail()} changes are lost")
+                network.away.add("storage")
+                network.soon(1.0, lambda: network.away.discard("storage"))
+            case Trouble.BANK_AWAY | Trouble.RECEIVER_AWAY:
+                name = blow.whom if blow.kind is Trouble.BANK_AWAY else f"receiver {blow.whom}"
+                network.away.add(name)
+                network.soon(blow.seconds, lambda: network.away.discard(name))
+
+    def close(self) -> None:
+        """Let everything go."""
+        self.loop.dismiss()
+        for app in self._apps:
+            app.give_back()
+
+
+def live(plan: Plan, *, keeps: bool = False) -> Outcome:
+    """Let a world live by its plan. `keeps`: its trace, line by line."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        with own_chance(plan.seed), own_pace():
+            world = World(plan, keeps=keeps)
+            heard = Hearing(world.fault)
+            try:
+                with heard:
+                    world.loop.run_until_complete(world.live())
+            except Exception as broken:  # noqa: BLE001 - whatever ended the world is told with how to replay it
+                where = traceback.extract_tb(broken.__traceback__)[-1]
+                world.fault(f"{type(broken).__name__} at {where.name}:{where.lineno}: {broken}"[:2000])
+            world.faults += [f"asked for {what}" for what in world.loop.refused]
+            outcome = Outcome(
+                plan=plan,
+                faults=tuple(world.faults),
+                digest=world.trace.digest,
+                steps=world.loop.steps,
+                hours=world.loop.time() / 3600,
+                counts=world.counts,
+                lines=tuple(world.trace.lines),
+            )
+            with heard:
+                world.close()
+            return outcome
+    finally:
+        if collecting:
+            gc.enable()
+            gc.collect()
