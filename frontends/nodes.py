@@ -9,9 +9,14 @@ from ..adapters.deposits.nodes import NodesDeposits
 from ..adapters.deposits.watched import AddressPage
 from ..adapters.nodes.networks import CHAINS
 from ..adapters.nodes.nodes import Nodes
+from ..adapters.payouts.evm.book import Attempt, Book, Known
+from ..adapters.payouts.evm.fees import GWEI
+from ..adapters.payouts.evm.sender import EvmSender
+from ..adapters.payouts.signer import KeySigner
 from ..adapters.payouts.tron.api import TronApi
-from ..adapters.payouts.tron.sender import SUN, TronSender
-from ..adapters.payouts.tron.signer import KeySigner
+from ..adapters.payouts.tron.marks import SUN
+from ..adapters.payouts.tron.sender import TronSender
+from ..adapters.payouts.tron.sent import Read, Sent, SentTransfers
 from ..ports.chain import Network
 from ..ports.clock import Clock
 from ..ports.faults import NotConfigured
@@ -21,10 +26,13 @@ from .provider_options import ProviderSettings
 SETTINGS = {Network.TRON: "tron", Network.ETHEREUM: "evm", Network.BSC: "bsc"}
 """By network, whose `nodes` are its own (provider_options.py)."""
 PAYOUTS = "tron"
+PAYOUTS_READ = "tron-payouts"
 DEPOSITS = "tron"
-"""Names that are stored, with payouts and with exchanges: never to be changed."""
+"""Names that are stored, with payouts and with exchanges: never to be changed. So are those of SETTINGS."""
 _FEE_LIMIT = 60
 """TRX."""
+_GAS_PRICE_LIMITS = {Network.ETHEREUM: 50, Network.BSC: 5}
+"""Gwei: above it a network is as good as closed."""
 
 
 def nodes_of(network: Network, own: ProviderSettings, clock: Clock) -> Nodes:
@@ -59,14 +67,31 @@ def payouts_of(own: ProviderSettings, tools: Tools) -> TronSender:
     urls = own.get("api") or [each.removesuffix("/jsonrpc") for each in own.need("nodes") if each.endswith("/jsonrpc")]
     if not urls:
         raise NotConfigured("set CAMBIST_TRON_API: the nodes of CAMBIST_TRON_NODES have no path /jsonrpc")
+    nodes, signer = nodes_of(Network.TRON, own, tools.clock), KeySigner(own.need("key"))
+    apis = [TronApi(place, url, tools.clock) for place, url in enumerate(urls, 1)]
+    read, sent = tools.notebook(PAYOUTS_READ, Read), tools.notebook(PAYOUTS_READ, Sent)
     return TronSender(
         PAYOUTS,
-        nodes_of(Network.TRON, own, tools.clock),
-        [TronApi(place, url, tools.clock) for place, url in enumerate(urls, 1)],
-        KeySigner(own.need("key")),
+        nodes,
+        apis,
+        signer,
+        SentTransfers(nodes, apis, signer.payload, read, sent),
         tools.clock,
         fee_limit=own.get("fee_limit", _FEE_LIMIT) * SUN,
     )
+
+
+def evm_payouts_of(network: Network, own: ProviderSettings, tools: Tools) -> EvmSender:
+    """On Ethereum or BNB Smart Chain. Raises: NotConfigured."""
+    name, signer = SETTINGS[network], KeySigner(own.need("key"))
+    book = Book(
+        CHAINS[network].spelling.write(signer.payload),
+        tools.notebook(name, Attempt),
+        tools.notebook(name, str),
+        tools.notebook(name, Known),
+    )
+    limit = own.get("gas_price_limit", _GAS_PRICE_LIMITS[network]) * GWEI
+    return EvmSender(name, nodes_of(network, own, tools.clock), signer, book, tools.clock, price_limit=limit)
 
 
 def account_key(own: ProviderSettings) -> AccountKey:

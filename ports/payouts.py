@@ -45,8 +45,9 @@ class SignedTransfer(msgspec.Struct, frozen=True, kw_only=True):
     """64 hex digits in lower case without `0x`."""
     blob: bytes
     """What is broadcast. Whoever holds it can send it: it belongs in no log."""
-    expires_at: datetime
-    """No block made from then on takes it."""
+    expires_at: datetime | None
+    """No block made from then on takes it. None: it never expires, and only another transaction of the wallet that is
+    final in its place proves that it will not come."""
 
     def __repr__(self) -> str:
         return f"<transfer {self.tx_hash} of {self.operation}>"
@@ -63,7 +64,8 @@ class TransferState(StrEnum):
     """It is final and the USDT moved."""
     FAILED = "failed"
     """The USDT did not move and never will: it is final and reverted, or a final block is past `expires_at` and the
-    transaction is in none. The only proof after which the operation may be signed again, or its money given back."""
+    transaction is in none, or another one is final in its place. The only proof after which the operation may be signed
+    again, or its money given back."""
 
 
 class UsdtSender(Protocol):
@@ -93,9 +95,10 @@ class UsdtSender(Protocol):
     async def broadcast(self, signed: SignedTransfer) -> None:
         """Hand the transfer to the network. A repeat is the same transfer, and one that is already known is success.
 
-        Raises: Refused when the network does not take it (reason `expired` from `expires_at` on, `invalid` for what
-        it did not sign): this call sent nothing, but it says nothing of an earlier call for the same transfer. After
-        an unknown outcome only `state` tells. OutcomeUnknown; Unavailable when it was certainly not sent.
+        Raises: Refused when the network does not take it (reason `expired` from `expires_at` on, or when another
+        transaction is in its place; `invalid` for what it did not sign): this call sent nothing, but it says nothing of
+        an earlier call for the same transfer. After an unknown outcome only `state` tells. OutcomeUnknown; Unavailable
+        when it was certainly not sent.
         """
         ...
 
@@ -144,6 +147,19 @@ class ListingSender(FindingSender, Protocol):
 
 
 @runtime_checkable
+class ReplacingSender(UsdtSender, Protocol):
+    """A wallet that may hand a transfer to the network once more with a higher fee, in the same place: of all that it
+    signed for one place at most one ever moves the USDT. `state` and `broadcast` speak of all of them."""
+
+    async def in_place(self, signed: SignedTransfer) -> SignedTransfer:
+        """What stands on the network for this transfer, of the same operation, address and amount: itself, unless
+        another one is in a block. Asked once `state` said that it is there, for the hash that people look up. A read.
+
+        Raises: Unavailable, which says nothing about the transfer."""
+        ...
+
+
+@runtime_checkable
 class SenderSimulator(UsdtSender, Protocol):
     """A wallet without money, on a chain that can be told what to do."""
 
@@ -174,3 +190,11 @@ class Senders(msgspec.Struct, frozen=True, kw_only=True):
             return self.senders[self.modes[mode]]
         except KeyError:
             raise NotConfigured(f"no wallet of {mode} mode is wired") from None
+
+    def on(self, mode: str, network: str) -> UsdtSender:
+        """The same, for what goes to an address of this network. Raises NotConfigured, also where the mode's wallet is
+        on another one; a simulated wallet is on TRON besides."""
+        sender = self.of_mode(mode)
+        if sender.capabilities.network != network and not sender.capabilities.simulated:
+            raise NotConfigured(f"the wallet of {mode} mode is on {sender.capabilities.network}, not on {network}")
+        return sender

@@ -35,6 +35,9 @@ CREDIT = Usdt.parse("100.00000123")
 PAID = Usdt.parse("100.000001")
 REST = CREDIT - PAID
 
+DEARER = "d" * 64
+"""The hash of what stands in a transfer's place (ReplacingWallet)."""
+
 Hook = Callable[[str], Awaitable[None]]
 
 
@@ -101,6 +104,29 @@ class WatchedSender:
         finally:
             if self.after is not None:
                 await self.after(call)
+
+
+class ReplacingWallet(WatchedSender):
+    """One whose transfers never expire, and that put a dearer one in the place of each."""
+
+    def __init__(self, inner: SimulatedSender) -> None:
+        super().__init__(inner)
+        self._ends: dict[str, datetime | None] = {}
+
+    async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
+        made = await super().sign(operation, address, units)
+        self._ends[made.tx_hash] = made.expires_at
+        return msgspec.structs.replace(made, expires_at=None)
+
+    async def broadcast(self, signed: SignedTransfer) -> None:
+        await super().broadcast(msgspec.structs.replace(signed, expires_at=self._ends[signed.tx_hash]))
+
+    async def state(self, signed: SignedTransfer) -> TransferState:
+        return await super().state(msgspec.structs.replace(signed, expires_at=self._ends[signed.tx_hash]))
+
+    async def in_place(self, signed: SignedTransfer) -> SignedTransfer:
+        assert signed.expires_at is None
+        return msgspec.structs.replace(signed, tx_hash=DEARER, blob=b"dearer")
 
 
 class Payouts:

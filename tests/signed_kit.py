@@ -66,6 +66,10 @@ class _Gifts(SignedTransfers[ProviderNote]):
     async def store(self, ports: Ports, unit: Unit, note: ProviderNote, by: SignedTransfer) -> ProviderNote:
         return _save(unit, note, tx_hash=by.tx_hash, blob=by.blob, signed_until=by.expires_at)
 
+    def replaced(self, note: ProviderNote, by: SignedTransfer) -> ProviderNote:
+        gift = msgspec.structs.replace(read_gift(note), tx_hash=by.tx_hash, blob=by.blob, signed_until=by.expires_at)
+        return msgspec.structs.replace(note, body=msgspec.json.encode(gift))
+
     async def taken(self, ports: Ports, unit: Unit, note: ProviderNote) -> ProviderNote:
         return _save(unit, note, times_taken=read_gift(note).times_taken + 1)
 

@@ -5,8 +5,8 @@ import hmac
 
 from coincurve import PublicKey
 
+from ...core.domain.keccak import keccak256
 from ...ports.faults import NotConfigured
-from ..nodes.keccak import keccak256
 from ..nodes.spelling import read_base58check
 
 _PUBLIC, _PRIVATE = bytes.fromhex("0488b21e"), bytes.fromhex("0488ade4")

@@ -1,5 +1,5 @@
-"""Searches blocks for USDT that came to some addresses, by spans that the node takes: how many blocks and addresses one
-question may have, each node decides for itself, and says it in words and codes of its own."""
+"""Searches blocks for USDT that came to some addresses, or left one, by spans that the node takes: how many blocks and
+addresses one question may have, each node decides for itself, and says it in words and codes of its own."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -24,14 +24,15 @@ class LogSearch:
         self._answered = 0
 
     async def spans(
-        self, view: View, first: int, last: int, recipients: Sequence[str]
+        self, view: View, first: int, last: int, recipients: Sequence[str], *, sender: str | None = None
     ) -> AsyncIterator[tuple[int, list[FoundLog]]]:
         """Span after span of these blocks: the last block of it, and what moved USDT there to one of `recipients` (as
-        topics). Raises: Unavailable, NotConfigured; what came before holds."""
+        topics; none: to anybody), from `sender` where it is given. Raises: Unavailable, NotConfigured; what came before
+        holds."""
         while first <= last:
             end = min(last, first + self._span - 1)
             try:
-                found = await self._found(view, first, end, recipients)
+                found = await self._found(view, first, end, recipients, sender)
             except NodeRefused:
                 self._halve(end - first + 1)
                 continue
@@ -45,13 +46,15 @@ class LogSearch:
             first = end + 1
             self._trust()
 
-    async def _found(self, view: View, first: int, last: int, recipients: Sequence[str]) -> list[FoundLog]:
+    async def _found(
+        self, view: View, first: int, last: int, recipients: Sequence[str], sender: str | None
+    ) -> list[FoundLog]:
         """Raises: NodeRefused, unless it is one block: then the addresses are too many, or the node is of no use."""
         wanted = {
             "fromBlock": hex(first),
             "toBlock": hex(last),
             "address": self._nodes.chain.usdt,
-            "topics": [TRANSFER, None, list(recipients)],
+            "topics": [TRANSFER, sender, *([list(recipients)] if recipients else ())],
         }
 
         async def ask(node: Node) -> list[FoundLog]:
@@ -62,11 +65,11 @@ class LogSearch:
         except NodeRefused as fault:
             if first < last:
                 raise
-            if len(recipients) == 1:
+            if len(recipients) <= 1:
                 raise Unavailable(str(fault)) from None
             middle = len(recipients) // 2
             halves = recipients[:middle], recipients[middle:]
-            return [each for half in halves for each in await self._found(view, first, last, half)]
+            return [each for half in halves for each in await self._found(view, first, last, half, sender)]
         found = [each for each in told if not each.removed and moves_something(self._nodes.chain, each)]
         if any(not first <= each.height <= last for each in found):
             raise Unavailable(f"{self._nodes.chain.network}: a node answers of other blocks than it was asked for")

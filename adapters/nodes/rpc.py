@@ -7,7 +7,7 @@ place in the setting.
 import asyncio
 import re
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import msgspec
 
 from ...ports.clock import Clock
-from ...ports.faults import Fault, NotConfigured, Unavailable
+from ...ports.faults import Fault, NotConfigured, OutcomeUnknown, Unavailable
 from ..provider_http import Answer, ProviderHttp
 
 T = TypeVar("T")
@@ -65,6 +65,10 @@ class _Reply(msgspec.Struct, frozen=True):
     """TRON's limiter speaks no JSON-RPC."""
 
 
+class _NoAnswer(Fault):
+    """What came says nothing about the question."""
+
+
 class NodeAddress(msgspec.Struct, frozen=True):
     """Where a node is, and what it is to be told. Its repr hides the keys."""
 
@@ -104,6 +108,16 @@ class Node:
         Raises: NodeRefused; TooOften; Unavailable for everything else that is no answer; NotConfigured when the key is
         not taken.
         """
+        return await self._asked(method, shape, params, writes=False)
+
+    async def send(self, method: str, *params: Any) -> str:
+        """The same for what does something there.
+
+        Raises: NodeRefused; TooOften, Unavailable, NotConfigured: it was certainly not done; OutcomeUnknown.
+        """
+        return await self._asked(method, str, params, writes=True)
+
+    async def _asked(self, method: str, shape: type[T], params: Sequence[Any], *, writes: bool) -> T:
         rest = self._rests_until - self._clock.monotonic()
         if rest > 0:
             raise TooOften(f"{self.name} is left alone for a moment", retry_after=rest)
@@ -113,12 +127,18 @@ class Node:
             body = msgspec.json.encode({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
             try:
                 answer = await self._http.call(
-                    "POST", "", writes=False, body=body, query=self._query, answer_max=ANSWER_MAX
+                    "POST", "", writes=writes, body=body, query=self._query, answer_max=ANSWER_MAX
                 )
             except Unavailable:
                 self._rest_silent()
                 raise
-        return self._result(method, answer, number, shape)
+        try:
+            return self._result(method, answer, number, shape)
+        except _NoAnswer as fault:
+            if writes:
+                raise OutcomeUnknown(str(fault)) from None
+            self._rest_silent()
+            raise Unavailable(str(fault)) from None
 
     async def ask_for(self, method: str, shape: type[T], *params: Any) -> T | None:
         """The same, of what may not be there: None."""
@@ -147,15 +167,15 @@ class Node:
             raise NodeRefused(f"{self.name}: {method}: {error.code} {_quotable(error.message)}", error.code)
         if status != HTTPStatus.OK or not bytes(reply.result) or reply.id != number:
             raise self._no_answer(status)
-        self._silent = 0
         try:
-            return msgspec.json.decode(reply.result, type=shape)
+            found = msgspec.json.decode(reply.result, type=shape)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            raise Unavailable(f"{self.name}: the answer to {method} is not of the shape known to us") from None
+            raise _NoAnswer(f"{self.name}: the answer to {method} is not of the shape known to us") from None
+        self._silent = 0
+        return found
 
-    def _no_answer(self, status: int) -> Unavailable:
-        self._rest_silent()
-        return Unavailable(f"{self.name}: status {status}, and no answer of JSON-RPC")
+    def _no_answer(self, status: int) -> "_NoAnswer":
+        return _NoAnswer(f"{self.name}: status {status}, and no answer of JSON-RPC")
 
     def _too_often(self, said: str, seconds: float) -> TooOften:
         self._rest(seconds)

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import msgspec
 
-from .keccak import keccak256
+from ...core.domain.keccak import keccak256
 
 _ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _CHECKSUM = 4

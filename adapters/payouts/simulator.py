@@ -28,8 +28,10 @@ FINALITY = timedelta(seconds=5)
 """From a block until it is final; so a transfer is proven absent this long after its end."""
 
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
-_ADDRESS = re.compile(r"T[1-9A-HJ-NP-Za-km-z]{33}\Z")
-"""The shape of a TRON address. Whether its checksum is right the core checks (core/domain/tron.py), before it asks."""
+_TRON = re.compile(r"T[1-9A-HJ-NP-Za-km-z]{33}\Z")
+_EVM = re.compile(r"0x[0-9a-fA-F]{40}\Z")
+"""The shapes of addresses. Whether a checksum is right the core checks (core/domain/wallets.py), before it asks."""
+_DECIMALS = {Network.TRON: 6, Network.ETHEREUM: 6, Network.BSC: 18}
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,15 +62,24 @@ class _Sent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SimulatedSender:
-    """Fills the ports ListingSender and SenderSimulator, with USDT on a TRON of its own."""
+    """Fills the ports ListingSender and SenderSimulator, with USDT on a network of its own."""
 
     def __init__(
-        self, name: str, storage: Storage, clock: Clock, ids: Ids, *, script: SenderScript | None = None
+        self,
+        name: str,
+        storage: Storage,
+        clock: Clock,
+        ids: Ids,
+        *,
+        script: SenderScript | None = None,
+        network: Network = Network.TRON,
     ) -> None:
+        """`network`: where it pays out. It takes addresses of TRON there, too, since exchanges are always on TRON."""
         self._chain = Notebook(name, _Entry, storage, clock)
         self._sent = Notebook(name, _Sent, storage, clock)
         self._clock = clock
         self._ids = ids
+        self._network = network
         self.script = script or SenderScript()
         """What the next calls shall do instead of behaving."""
 
@@ -79,8 +90,8 @@ class SimulatedSender:
 
     @property
     def capabilities(self) -> SenderCapabilities:
-        """USDT on TRON."""
-        return SenderCapabilities(network=Network.TRON, decimals=6, simulated=True)
+        """USDT on its network."""
+        return SenderCapabilities(network=self._network, decimals=_DECIMALS[self._network], simulated=True)
 
     async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
         """Another transaction at each call. Raises: Refused for an amount that the network cannot move, or what does
@@ -88,7 +99,7 @@ class SimulatedSender:
         await begin_read(self._clock, self.script.sign)
         if units <= 0 or units % self.capabilities.step:
             raise Refused("no amount that the network can move", reason="amount")
-        if not _ADDRESS.match(address):
+        if not _TRON.match(address) and (self._network is Network.TRON or not _EVM.match(address)):
             raise Refused("no address of the network", reason="address")
         expires_at = self._clock.now() + LIFETIME
         body = _Body(
@@ -110,13 +121,13 @@ class SimulatedSender:
         """
         twist = await begin_write(self._clock, self.script.broadcast)
         self._check(signed)
-        now = self._clock.now()
+        now, end = self._clock.now(), _end(signed)
         try:
-            entry = await self._change(signed.tx_hash, lambda before: _included(before, signed.expires_at, now), signed)
+            entry = await self._change(signed.tx_hash, lambda before: _included(before, end, now), signed)
         except Unavailable as trouble:
             raise OutcomeUnknown("the chain did not answer") from trouble
         await be_silent(self._clock, twist)
-        if now >= signed.expires_at and entry.state in (TransferState.UNSEEN, TransferState.FAILED):
+        if now >= end and entry.state in (TransferState.UNSEEN, TransferState.FAILED):
             raise Refused("the transfer has expired", reason="expired")
         if twist.ending is Ending.UNKNOWN_DONE:
             raise fault(twist)
@@ -124,12 +135,12 @@ class SimulatedSender:
     async def state(self, signed: SignedTransfer) -> TransferState:
         """The transfer by the clock of now. Raises: Unavailable; what the script says."""
         await self._begin_read(self.script.state)
-        now = self._clock.now()
+        now, end = self._clock.now(), _end(signed)
         written = await self._chain.read(signed.tx_hash)
-        entry = _as_of(written, signed.expires_at, now)
+        entry = _as_of(written, end, now)
         if entry.state is TransferState.FAILED and entry != written:
             # Written down before it is said, so that a broadcast still under way comes too late.
-            entry = await self._change(signed.tx_hash, lambda before: _as_of(before, signed.expires_at, now))
+            entry = await self._change(signed.tx_hash, lambda before: _as_of(before, end, now))
         return entry.state
 
     async def find(self, operation: str) -> SentTransfer | None:
@@ -198,6 +209,12 @@ class SimulatedSender:
             raise Unavailable(twist.message, retry_after=twist.retry_after)
         if twist.ending is not Ending.NORMAL:
             raise fault(twist, is_read=True)
+
+
+def _end(signed: SignedTransfer) -> datetime:
+    if signed.expires_at is None:
+        raise Refused("this wallet signs nothing without an end", reason="invalid")
+    return signed.expires_at
 
 
 def _as_of(entry: _Entry | None, expires_at: datetime, now: datetime) -> _Entry:

@@ -8,10 +8,14 @@ from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ...core.usecases.settlement import withdrawals as usecases
+from ...core.usecases.settlement.payout_items import payout_items_of
 from ...ports.bundle import Ports
 from .groups import group
 from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
+
+MOST = 1000
+"""Lines that are shown."""
 
 
 @group()
@@ -54,6 +58,25 @@ def list_all(account_id: str | None, status: str | None) -> Answer:
     found = in_house(lambda ports: usecases.every_withdrawal(ports, account_id=account_id, status=wanted))
     rows = [payout_document(each) for each in found]
     titles = ("created_at", "status", "amount_usdt", "wallet_address", "account_id", "mode", "withdrawal_id")
+    return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
+
+
+@payout.command("items")
+@click.argument("withdrawal_id", metavar="ID")
+@answering
+def items(withdrawal_id: str) -> Answer:
+    """What a payout is made of, in the order of time; 1000 lines at most. All lines sum to its amount."""
+    found = in_house(lambda ports: payout_items_of(ports, withdrawal_id, MOST))
+    rows = [
+        {
+            "created_at": iso(each.at),
+            "kind": each.kind.value,
+            "amount_usdt": str(each.amount),
+            "object_id": None if each.movement is None else each.movement.object_id,
+        }
+        for each in found
+    ]
+    titles = ("created_at", "kind", "amount_usdt", "object_id")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
 
 

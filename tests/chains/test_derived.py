@@ -7,9 +7,9 @@ import pytest
 from coincurve import PublicKey
 
 from cambist.adapters.deposits.derived import AccountKey, _child
-from cambist.adapters.nodes.keccak import keccak256, sponge
 from cambist.adapters.nodes.networks import CHAINS
 from cambist.adapters.nodes.spelling import EVM, TRON, Spelling, base58check, read_base58check
+from cambist.core.domain.keccak import keccak256, sponge
 from cambist.core.domain.tron import is_tron_address, tron_address
 from cambist.ports.chain import Network
 from cambist.ports.faults import NotConfigured

@@ -13,11 +13,14 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.nodes.networks import CHAINS
 from cambist.adapters.nodes.nodes import Nodes
 from cambist.adapters.nodes.spelling import TRON
+from cambist.adapters.payouts.signer import KeySigner, signer_of
 from cambist.adapters.payouts.tron import protobuf
 from cambist.adapters.payouts.tron.api import CODES, Taken, TronApi
-from cambist.adapters.payouts.tron.sender import LIFETIME, PROOF_AFTER, SUN, TronSender
-from cambist.adapters.payouts.tron.signer import KeySigner, signer_of
+from cambist.adapters.payouts.tron.marks import LIFETIME, SUN, mark_of, mark_on
+from cambist.adapters.payouts.tron.sender import PROOF_AFTER, TronSender
+from cambist.adapters.payouts.tron.sent import Read, Sent, SentTransfers
 from cambist.adapters.payouts.tron.transaction import Transfer, parted, read, signed, tx_id
+from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.frontends.compose import open_house
 from cambist.frontends.conformance import payouts as of_payouts
 from cambist.frontends.conformance.benches import PayoutsBench
@@ -25,6 +28,8 @@ from cambist.frontends.plugins import PluginError
 from cambist.frontends.settings import Settings
 from cambist.ports import NotConfigured, OutcomeUnknown, Refused, SignedTransfer, TransferState, Unavailable
 from cambist.ports.chain import Network
+from cambist.ports.notebook import Notebook
+from cambist.ports.notes import ProviderNote
 from cambist.testing import ProviderAnswer, ProviderFault, ProviderRequest
 from tests.chains.tron_network import PACE, USDT, TronNetwork
 from tests.contracts.storage_kit import START
@@ -45,10 +50,12 @@ class TronBench(PayoutsBench):
 
     secrets = (KEY, API_KEY)
     wrong_addresses = (*PayoutsBench.wrong_addresses, TRON.write(USDT), TRON.write(bytes(20)))
+    kind = TronSender
 
     def __init__(self, *networks: TronNetwork) -> None:
         self.networks = networks
         self.network = networks[0]
+        self.storage = MemoryStorage(self.network.clock)
         self.owner = KeySigner(KEY).payload
         for network in networks:
             network.usdt[self.owner] = RICH
@@ -61,16 +68,22 @@ class TronBench(PayoutsBench):
         clock = self.network.clock
         nodes = Nodes(CHAINS[Network.TRON], [each.node for each in self.networks], clock)
         apis = [TronApi(place, each.api, clock) for place, each in enumerate(self.networks, 1)]
-        self.wallets.append(TronSender("tron", nodes, apis, KeySigner(KEY), clock, fee_limit=60 * SUN))
+        read = Notebook("tron-payouts", Read, self.storage, clock)
+        sent = SentTransfers(nodes, apis, self.owner, read, Notebook("tron-payouts", Sent, self.storage, clock))
+        self.wallets.append(self.kind("tron", nodes, apis, KeySigner(KEY), sent, clock, fee_limit=60 * SUN))
         return self.wallets[-1]
 
     async def forget(self) -> None:
-        """It notes nothing."""
+        async with self.storage.unit() as unit:
+            for note in await unit[ProviderNote].find(provider="tron-payouts"):
+                unit[ProviderNote].remove(note)
+            await unit.commit()
 
     async def make_final(self, signed: SignedTransfer) -> None:
         await self.network.pass_time(25 * PACE)
 
     async def outlive(self, signed: SignedTransfer) -> None:
+        assert signed.expires_at is not None
         left = signed.expires_at + PROOF_AFTER - self.network.clock.now()
         self.network.mine()
         await self.network.pass_time(left.total_seconds() + 25 * PACE)
@@ -92,6 +105,21 @@ class TronBench(PayoutsBench):
             await wallet.close()
 
 
+class PromptBench(TronBench):
+    """Its network makes a block upon each broadcast."""
+
+    def __init__(self, network: TronNetwork) -> None:
+        class Prompt(TronSender):
+            async def broadcast(self, signed: SignedTransfer) -> None:
+                try:
+                    await super().broadcast(signed)
+                finally:
+                    await network.pass_time(PACE)
+
+        self.kind = Prompt
+        super().__init__(network)
+
+
 @pytest.fixture
 async def bench() -> AsyncIterator[TronBench]:
     async with TronNetwork(VirtualClock(START), API_KEY) as network:
@@ -110,6 +138,16 @@ class TestTheContract:
     class TestBroadcast(of_payouts.TestBroadcast): ...
 
     class TestEnds(of_payouts.TestEnds): ...
+
+    class TestMemory(of_payouts.TestMemory):
+        """Of what stands in blocks: so one is made upon each broadcast."""
+
+        @pytest.fixture
+        async def payouts_bench(self) -> AsyncIterator[PayoutsBench]:
+            async with TronNetwork(VirtualClock(START), API_KEY) as network:
+                bench = PromptBench(network)
+                yield bench
+                await bench.close()
 
     class TestFailures(of_payouts.TestFailures): ...
 
@@ -217,9 +255,8 @@ class TestMeans:
         await self._lacks(bench, "would not do")
 
     async def test_a_price_above_the_limit(self, bench: TronBench) -> None:
-        dear = TronSender(
-            "tron", bench.wallet._nodes, bench.wallet._apis, KeySigner(KEY), bench.network.clock, fee_limit=SUN
-        )
+        dear = bench.restarted()
+        dear._fee_limit = SUN
         with pytest.raises(Unavailable, match=r"13\.0 TRX, above the limit"):
             await dear.sign("wd_1", TO, UNITS)
 
@@ -361,11 +398,61 @@ async def test_a_signer_that_signs_something_else_sends_nothing(bench: TronBench
         async def sign(self, digest: bytes) -> bytes:
             return await super().sign(bytes(reversed(digest)))
 
-    sender = TronSender(
-        "tron", bench.wallet._nodes, bench.wallet._apis, Broken(KEY), bench.network.clock, fee_limit=60 * SUN
-    )
+    bench.wallet._signer = Broken(KEY)
     with pytest.raises(Unavailable, match="signed for another address"):
-        await sender.sign("wd_1", TO, UNITS)
+        await bench.wallet.sign("wd_1", TO, UNITS)
+
+
+class TestWhatWasSent:
+    """It is read back from the chain by the mark of its operation: a restored database pays nobody twice."""
+
+    @given(st.text(max_size=40), st.integers(1, 15_000), st.integers(1_577_836_800_000, 4_102_444_800_000))
+    def test_a_mark_is_read_back_whatever_the_moment_and_the_limit(self, operation: str, trx: int, at: int) -> None:
+        mark = mark_of(operation)
+        made = transfer(
+            expiration=at + LIFETIME // timedelta(milliseconds=1) + mark.end,
+            timestamp=at - mark.moment,
+            fee_limit=trx * SUN + mark.limit,
+        )
+        assert mark_on(read(made.raw)) == mark.text
+
+    def test_operations_have_marks_of_their_own(self) -> None:
+        assert len({mark_of(f"wd_{number}").text for number in range(5000)}) == 5000
+
+    async def test_blocks_are_read_once(self, bench: TronBench) -> None:
+        await bench.wallet.broadcast(await bench.wallet.sign("wd_1", TO, UNITS))
+        await bench.network.pass_time(25 * PACE)
+        assert await bench.wallet.find("wd_1") is not None
+        bench.network.requests.clear()
+        await bench.network.pass_time(PACE)
+        assert await bench.restarted().find("wd_1") is not None
+        assert "/wallet/gettransactionbyid" not in {each.path for each in bench.network.requests}
+
+    async def test_what_a_reorg_may_take_back_is_not_noted(self, bench: TronBench) -> None:
+        made = await bench.wallet.sign("wd_1", TO, UNITS)
+        await bench.wallet.broadcast(made)
+        await bench.network.pass_time(PACE)
+        assert await bench.wallet.find("wd_1") is not None
+        bench.network.hides.add(made.tx_hash)
+        assert await bench.wallet.find("wd_1") is None
+
+    async def test_what_somebody_else_built_is_no_operation_s(self, bench: TronBench) -> None:
+        """Another limit or end, as a wallet's program takes them."""
+        block = bytes.fromhex(bench.network.blocks[-1][0])
+        now = round(bench.network.clock.now().timestamp() * 1000)
+        made = transfer(owner=bench.owner, token=USDT, block=block, expiration=now + 60_000, timestamp=now)
+        raw = signed(made.raw, await KeySigner(KEY).sign(tx_id(made.raw)))
+        await bench.wallet._apis[0].broadcast(raw)
+        await bench.network.pass_time(PACE)
+        assert await bench.wallet.find("wd_1") is None
+
+    async def test_a_node_that_tells_a_transaction_otherwise_says_nothing(self, bench: TronBench) -> None:
+        made = await bench.wallet.sign("wd_1", TO, UNITS)
+        await bench.wallet.broadcast(made)
+        await bench.network.pass_time(PACE)
+        bench.network.signed[made.tx_hash].raw_data.timestamp += 1
+        with pytest.raises(Unavailable, match="otherwise than it was signed"):
+            await bench.wallet.find("wd_1")
 
 
 def test_it_ends_within_what_the_network_takes() -> None:

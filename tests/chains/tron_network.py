@@ -10,10 +10,10 @@ from coincurve import PublicKey
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory  # type: ignore[import-untyped]
 
 from cambist.adapters.clock import VirtualClock
-from cambist.adapters.nodes.keccak import keccak256
 from cambist.adapters.nodes.networks import CHAINS
 from cambist.adapters.nodes.records import TRANSFER
 from cambist.adapters.nodes.spelling import TRON
+from cambist.core.domain.keccak import keccak256
 from cambist.ports.chain import Network
 from cambist.testing import FakeProvider, ProviderAnswer, ProviderRequest
 
@@ -70,6 +70,30 @@ def _messages() -> dict[str, Any]:
 _MESSAGES = _messages()
 
 
+def _raw_of(said: dict[str, Any]) -> Any:
+    """What a transaction says, of the JSON of it. Addresses are hex."""
+    [contract] = said["contract"]
+    value = contract["parameter"]["value"]
+    assert (contract["type"], contract["parameter"]["type_url"].encode()) == ("TriggerSmartContract", _TYPE.encode())
+    call = _MESSAGES["Trigger"](
+        owner_address=bytes.fromhex(value["owner_address"]),
+        contract_address=bytes.fromhex(value["contract_address"]),
+        call_value=value.get("call_value", 0),
+        data=bytes.fromhex(value["data"]),
+    )
+    raw = _MESSAGES["Raw"](
+        ref_block_bytes=bytes.fromhex(said["ref_block_bytes"]),
+        ref_block_hash=bytes.fromhex(said["ref_block_hash"]),
+        expiration=said["expiration"],
+        timestamp=said["timestamp"],
+        fee_limit=said["fee_limit"],
+    )
+    inner = raw.contract.add()
+    inner.type = 31
+    inner.parameter.type_url, inner.parameter.value = _TYPE, call.SerializeToString()
+    return raw
+
+
 class Refusal(Exception):
     """A code of the node."""
 
@@ -88,6 +112,7 @@ class TronNetwork(FakeProvider):
         """Id, milliseconds, and the hashes of its transactions."""
         self.pool: dict[str, Any] = {}
         self.seen: set[str] = set()
+        self.signed: dict[str, Any] = {}
         self.receipts: dict[str, dict[str, Any]] = {}
         self.code: str | None = None
         """What the next broadcasts are answered instead of being looked at."""
@@ -99,7 +124,11 @@ class TronNetwork(FakeProvider):
         for path, answer in {
             "/jsonrpc": self._json_rpc,
             "/wallet/broadcasthex": self._broadcast,
+            "/wallet/broadcasttransaction": self._broadcast_json,
+            "/wallet/getsignweight": self._weighed,
+            "/wallet/getnodeinfo": self._node_info,
             "/wallet/gettransactioninfobyid": self._info,
+            "/wallet/gettransactionbyid": self._known,
             "/wallet/getaccountresource": self._resources,
             "/wallet/triggerconstantcontract": self._constant,
             "/wallet/getchainparameters": lambda _: {
@@ -167,8 +196,26 @@ class TronNetwork(FakeProvider):
         except Refusal as refusal:
             return {"result": False, "code": str(refusal), "txid": "", "message": b"no".hex()}
         self.seen.add(tx)
+        self.signed[tx] = transaction
         self.pool[tx] = transaction.raw_data
         return {"result": True, "code": "SUCCESS", "txid": tx, "message": ""}
+
+    def _broadcast_json(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The same, as other clients hand it over: the node writes the bytes."""
+        made = _MESSAGES["Transaction"](signature=[bytes.fromhex(each) for each in body["signature"]])
+        made.raw_data.CopyFrom(_raw_of(body["raw_data"]))
+        said = self._broadcast({"transaction": made.SerializeToString().hex()})
+        assert not said["result"] or said["txid"] == body["txID"]
+        return said
+
+    def _weighed(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Of an account with one key."""
+        tx = sha256(_raw_of(body["raw_data"]).SerializeToString()).hexdigest()
+        return {"result": {"code": "NOT_ENOUGH_PERMISSION"}, "transaction": {"transaction": {"txID": tx}}}
+
+    def _node_info(self, _: Any) -> dict[str, Any]:
+        heads = {"block": len(self.blocks) - 1, "solidityBlock": self.final}
+        return {name: f"Num:{number},ID:{self.blocks[number][0]}" for name, number in heads.items()}
 
     def _check(self, transaction: Any, raw: bytes, tx: str) -> None:
         """In the order in which a node does."""
@@ -217,6 +264,11 @@ class TronNetwork(FakeProvider):
             "logs": logs,
         }
 
+    def transfer_of(self, data: Any) -> tuple[bytes, bytes]:
+        """Whose call a transaction is, and what the contract is told."""
+        call = _MESSAGES["Trigger"].FromString(data.contract[0].parameter.value)
+        return call.owner_address[1:], call.data
+
     def _would(self, owner: bytes, to: bytes, amount: int) -> bool:
         return self.usdt.get(owner, 0) >= amount and not {owner, to} & self.blacklisted
 
@@ -226,6 +278,19 @@ class TronNetwork(FakeProvider):
     def _info(self, body: dict[str, Any]) -> dict[str, Any]:
         return {"id": body["value"]} if body["value"] in self.receipts else {}
 
+    def _known(self, body: dict[str, Any]) -> dict[str, Any]:
+        """What is in a block; `raw_data` itself, as JSON, is left out here."""
+        made = self.signed.get(body["value"])
+        if made is None or "id" not in self._info(body):
+            return {}
+        raw = made.raw_data.SerializeToString()
+        return {
+            "txID": body["value"],
+            "raw_data_hex": raw.hex(),
+            "signature": [each.hex() for each in made.signature],
+            "visible": False,
+        }
+
     def _resources(self, body: dict[str, Any]) -> dict[str, Any]:
         owner = TRON.read(body["address"])
         assert body["visible"] is True
@@ -234,7 +299,13 @@ class TronNetwork(FakeProvider):
 
     def _constant(self, body: dict[str, Any]) -> dict[str, Any]:
         assert TRON.read(body["contract_address"]) == USDT
-        data = bytes.fromhex(body["data"])
+        if "function_selector" in body:
+            data = keccak256(body["function_selector"].encode())[:4] + bytes.fromhex(body["parameter"])
+        else:
+            data = bytes.fromhex(body["data"])
+        if data[:4].hex() == "70a08231":
+            held = self.usdt.get(data[16:36], 0)
+            return {"result": {"result": True}, "energy_used": 935, "constant_result": [f"{held:064x}"]}
         to, amount = data[16:36], int.from_bytes(data[36:68])
         fine = self._would(TRON.read(body["owner_address"]), to, amount)
         ret = {} if fine else {"ret": "FAILED"}  # the result says true all the same
@@ -255,6 +326,8 @@ class TronNetwork(FakeProvider):
         elif method == "eth_getTransactionReceipt":
             tx = params[0][2:]
             result = None if tx in self.hides else self.receipts.get(tx)
+        elif method == "eth_getLogs":
+            result = self._logs(params[0])
         elif method == "eth_call":
             assert (params[1], params[0]["to"], params[0]["data"][:10]) == ("latest", f"0x{USDT.hex()}", "0x70a08231")
             result = f"0x{self.usdt.get(bytes.fromhex(params[0]['data'][34:]), 0):064x}"
@@ -262,6 +335,19 @@ class TronNetwork(FakeProvider):
             assert (method, params[1]) == ("eth_getBalance", "latest")
             result = hex(self.sun.get(bytes.fromhex(params[0][2:]), 0))
         return {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+
+    def _logs(self, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+        """Of the token, by who sent it."""
+        first, last = int(wanted["fromBlock"], 16), int(wanted["toBlock"], 16)
+        assert (wanted["address"], wanted["topics"][0], last - first < 5000) == (f"0x{USDT.hex()}", TRANSFER, True)
+        [_, sender] = wanted["topics"]
+        return [
+            {**log, **{name: receipt[name] for name in ("blockNumber", "blockHash", "transactionHash")}}
+            for tx, receipt in self.receipts.items()
+            if tx not in self.hides and first <= int(receipt["blockNumber"], 16) <= last
+            for log in receipt["logs"]
+            if log["topics"][1] == sender
+        ]
 
     def _block(self, number: str) -> dict[str, Any] | None:
         last = len(self.blocks) - 1

@@ -118,3 +118,41 @@ def test_what_is_missing_is_wrong_usage(call: Call) -> None:
     assert call("payout", "now", "acc_1").status == 2
     assert call("payout", "cancel", "wd_1").status == 2
     assert call("payout", "list", "--status", "gone").status == 2
+
+
+def test_movements_and_the_lines_of_a_payout(call: Call, account_id: str) -> None:
+    """What moved the balance, newest first; what a payout is made of sums to it."""
+    made = payout(call, "now", account_id, "--mode", "test")
+    done = call("movements", account_id, "--mode", "test", "--json")
+    assert (done.status, done.err) == (0, "")
+    reserved, credited = done.document["data"]
+    assert (reserved["kind"], reserved["object_id"], reserved["balance_reserved_usdt"]) == (
+        "payout_reserved",
+        made["withdrawal_id"],
+        "5.00000000",
+    )
+    assert (credited["number"], credited["kind"], credited["balance_available_usdt"]) == (1, "settlement", "5.00000070")
+    done = call("movements", account_id, "--mode", "test", "--balance", "reserved", "--from", credited["created_at"])
+    assert (done.status, len(done.out.splitlines())) == (0, 2)
+    assert call("movements", account_id, "--json").document == {"data": []}, "live is the default"
+    lines = payout(call, "items", made["withdrawal_id"])["data"]
+    assert [(line["kind"], line["amount_usdt"]) for line in lines] == [
+        ("settlement", "5.00000070"),
+        ("carried_out", "-0.00000070"),
+    ]
+    done = call("payout", "items", made["withdrawal_id"])
+    assert (done.status, len(done.out.splitlines())) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("movements", "acc_none"), "ACCOUNT_NOT_FOUND"),
+        (("payout", "items", "wd_none"), "WITHDRAWAL_NOT_FOUND"),
+        (("movements", "ACCOUNT", "--from", "yesterday"), "VALIDATION_ERROR"),
+        (("movements", "ACCOUNT", "--object-id", "pay_1"), "VALIDATION_ERROR"),
+    ],
+)
+def test_movements_of_what_is_not_there(call: Call, account_id: str, arguments: tuple[str, ...], code: str) -> None:
+    done = call(*(account_id if each == "ACCOUNT" else each for each in arguments), "--json")
+    assert (done.status, done.document["error"]["code"]) == (1, code)

@@ -134,6 +134,7 @@ class TestState:
         world = World()
         sender = world.sender()
         signed = await signed_by(sender)
+        assert signed.expires_at is not None
         if sent_after is not None:
             await world.clock.advance(sent_after)
             if world.clock.now() < signed.expires_at:

@@ -18,9 +18,9 @@ from cambist.core.usecases.signed_transfers.engine import ANEW, FORGED, NOT_WIRE
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Held, Stale, Unavailable
 from cambist.ports.jobs import Job
-from cambist.ports.payouts import SentTransfer, SignedTransfer, TransferState
+from cambist.ports.payouts import Senders, SentTransfer, SignedTransfer, TransferState
 from tests.crash_points import CrashPoint, Killed, fused
-from tests.payout_kit import OTHER_WALLET, lost_wallet
+from tests.payout_kit import DEARER, OTHER_WALLET, ReplacingWallet, lost_wallet
 from tests.signed_kit import GIFTS, KINDS, Subject, open_subject, read_gift
 
 SIGNED_ANEW = {"payout": False, "exchange": True, "return": True, "gift": True}
@@ -51,6 +51,25 @@ class TestTheEnds:
         assert await subject.is_over()
         assert await subject.moved() == [sent]
         assert [name for name, _ in subject.wallet.calls] == ["find", "sign", "broadcast", "state"]
+
+    async def test_what_never_expires_is_looked_at_until_it_is_final(self, subject: Subject) -> None:
+        """And is sent again as long as the network does not know it, however long that is. What the wallet put in its
+        place has the hash that people look up."""
+        wallet = ReplacingWallet(subject.wallet.inner)
+        senders = Senders(senders={wallet.name: wallet}, modes={"test": wallet.name})
+        ports = msgspec.structs.replace(subject.ports, senders=senders)
+        assert await subject.run(ports) == 15
+        [first] = wallet.hashes("sign")
+        assert await subject.tx_hash() == first
+        await subject.on_chain(T.UNSEEN)
+        await subject.house.clock.advance(LIFETIME.total_seconds() / 2)
+        assert await subject.run(ports) == 15
+        assert wallet.count("broadcast") == 2
+        await subject.on_chain(T.FINAL)
+        assert await subject.run(ports) is None
+        assert await subject.is_over()
+        shown = msgspec.to_builtins(await subject.now(), builtin_types=(bytes,))
+        assert DEARER in f"{shown}", "it shows what is on the chain"
 
     async def test_refused_is_the_end_and_nothing_was_sent(self, subject: Subject) -> None:
         subject.wallet.script.sign.append(Twist(ending=E.REFUSED, reason="amount"))

@@ -101,6 +101,11 @@ class _Info(msgspec.Struct, frozen=True):
     id: str | None = None
 
 
+class _Known(msgspec.Struct, frozen=True):
+    raw_data_hex: str = ""
+    signature: list[str] = []
+
+
 class _Limited(msgspec.Struct, frozen=True):
     error: str | None = msgspec.field(default=None, name="Error")
 
@@ -134,6 +139,15 @@ class TronApi:
         """Whether the transaction is in any block that the node has. Raises: Unavailable, NotConfigured."""
         info = await self._post("/wallet/gettransactioninfobyid", {"value": tx_hash}, _Info)
         return info.id is not None
+
+    async def transaction(self, tx_hash: str) -> tuple[bytes, bytes]:
+        """What was signed, and its signature. Raises: Unavailable, also where the node lacks it; NotConfigured."""
+        known = await self._post("/wallet/gettransactionbyid", {"value": tx_hash}, _Known)
+        try:
+            raw, [signature] = bytes.fromhex(known.raw_data_hex), map(bytes.fromhex, known.signature)
+        except ValueError:
+            raise Unavailable(f"{self.name} lacks transaction {tx_hash}") from None
+        return raw, signature
 
     async def resources(self, owner: bytes) -> Resources:
         """Raises: Unavailable, NotConfigured."""

@@ -4,29 +4,27 @@ that are held against one another, and called failed only by proof."""
 import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 
 from ....ports.chain import Network
 from ....ports.clock import Clock
 from ....ports.faults import Refused, Unavailable
-from ....ports.payouts import SenderCapabilities, SignedTransfer, TransferState
+from ....ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, TransferState
 from ...nodes.networks import CHAINS
 from ...nodes.nodes import Nodes, View
-from ...nodes.records import Receipt, plain_hash, quantity, topic_of, transfers
-from ...nodes.rpc import NodeRefused
+from ...nodes.records import plain_hash
+from ..shared import coins_of, recipient_of, seen, usdt_of
+from ..signer import Signer, signer_of
 from . import transaction
 from .api import Taken, TronApi, first_answer, handed_over
-from .signer import Signer, signer_of
+from .marks import LIFETIME, SUN, mark_of
+from .sent import SentTransfers
 from .transaction import Transfer, tx_id
 
-LIFETIME = timedelta(hours=1)
-"""In which it gets into a block, or never. The network takes a day at most."""
 PROOF_AFTER = timedelta(minutes=5)
 """How far a final block has to be past the end of a transfer that is in none: nodes index a block later than they show
 it."""
 _CHAIN = CHAINS[Network.TRON]
 _TOKEN = bytes.fromhex(_CHAIN.usdt[2:])
-_BALANCE_OF = "0x70a08231"
 _BANDWIDTH = 345
 """Bytes of a transfer with its signature, and what is counted for its result."""
 _BANDWIDTH_PRICE = 1000
@@ -34,22 +32,29 @@ _USUAL_ENERGY = 65_000
 """Of a transfer to who holds USDT already; twice that to who never did."""
 _MARGIN = 1.2
 """The price of energy rises with the use of the contract until the block is made."""
-SUN = 1_000_000
-"""Of one TRX."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TronSender:
-    """Fills the port UsdtSender. One wallet, which nobody else spends from."""
+    """Fills the port FindingSender. One wallet, which nobody else spends from."""
 
     def __init__(
-        self, name: str, nodes: Nodes, apis: Sequence[TronApi], signer: Signer, clock: Clock, *, fee_limit: int
+        self,
+        name: str,
+        nodes: Nodes,
+        apis: Sequence[TronApi],
+        signer: Signer,
+        sent: SentTransfers,
+        clock: Clock,
+        *,
+        fee_limit: int,
     ) -> None:
-        """`fee_limit`: what the energy of one transfer may cost, in sun. Opens nothing yet."""
+        """`fee_limit`: what the energy of one transfer may cost, in sun, of whole TRX. Opens nothing yet."""
         self._name = name
         self._nodes = nodes
         self._apis = apis
         self._signer = signer
+        self._sent = sent
         self._clock = clock
         self._fee_limit = fee_limit
 
@@ -73,22 +78,22 @@ class TronSender:
         """As the port has it. The contract is asked whether it would do the transfer, and what it costs."""
         if units <= 0 or units % self.capabilities.step:
             raise Refused("no amount that the network can move", reason="amount")
-        recipient = _recipient(address, self._signer.payload)
+        recipient = recipient_of(_CHAIN, address, self._signer.payload)
         view = await self._nodes.view()
         block = await self._nodes.block(view, view.final)
         amount = _CHAIN.amount(units)
         await self._check_means(view, recipient, amount)
-        moment, mark = self._clock.now(), _mark(operation)
-        expiration = _milliseconds(moment + LIFETIME) + mark[0]
+        moment, mark = self._clock.now(), mark_of(operation)
+        expiration = _milliseconds(moment + LIFETIME) + mark.end
         made = Transfer(
             owner=self._signer.payload,
             token=_TOKEN,
             recipient=recipient,
             amount=amount,
-            fee_limit=self._fee_limit + mark[2],
+            fee_limit=self._fee_limit + mark.limit,
             block=bytes.fromhex(plain_hash(block.hash)),
             expiration=expiration,
-            timestamp=_milliseconds(moment) - mark[1],
+            timestamp=_milliseconds(moment) - mark.moment,
         )
         signature = await self._signer.sign(tx_id(made.raw))
         if signer_of(signature, tx_id(made.raw)) != self._signer.payload:
@@ -102,8 +107,8 @@ class TronSender:
 
     async def broadcast(self, signed: SignedTransfer) -> None:
         """As the port has it. After its end it is asked for, and never sent."""
-        self._checked(signed)
-        if self._clock.now() < signed.expires_at:
+        made = self._checked(signed)
+        if self._clock.now() < _moment(made.expiration):
             taken = await handed_over(self._apis, signed.blob)
             if taken is Taken.YES:
                 return
@@ -120,14 +125,29 @@ class TronSender:
         final = await self._nodes.block(view, view.final)
         receipt = await self._nodes.receipt(view, signed.tx_hash)
         if receipt is not None:
-            return _seen(view, receipt, made)
+            return seen(view, receipt, _CHAIN, made)
         # A block upon one that is past the end takes it no more, and all before are final.
-        if final.at < signed.expires_at + PROOF_AFTER:
+        if final.at < _moment(made.expiration) + PROOF_AFTER:
             return TransferState.UNSEEN
         known = await asyncio.gather(*(api.knows(signed.tx_hash) for api in self._apis))
         if any(known):
             raise Unavailable(f"one alone knows transaction {signed.tx_hash}: nothing is proven")
         return TransferState.FAILED
+
+    async def find(self, operation: str) -> SentTransfer | None:
+        """As the port has it, of what is in a block: the chain is asked for the operation's mark. What failed moved
+        nothing, so it is not found."""
+        view = await self._nodes.view()
+        for blob in await self._sent.marked(view, mark_of(operation).text):
+            raw, _ = transaction.parted(blob)
+            made = transaction.read(raw)
+            if made.owner == self._signer.payload and made.token == _TOKEN:
+                signed = SignedTransfer(
+                    operation=operation, tx_hash=tx_id(raw).hex(), blob=blob, expires_at=_moment(made.expiration)
+                )
+                address = _CHAIN.spelling.write(made.recipient)
+                return SentTransfer(signed=signed, address=address, units=_CHAIN.units(made.amount))
+        return None
 
     async def check(self) -> None:
         """Whether nodes and interfaces take our keys, and the wallet can pay for a transfer. Raises: NotConfigured,
@@ -150,8 +170,7 @@ class TronSender:
         """Raises: Unavailable where the wallet lacks USDT, or what the transfer costs, or the contract would not do
         it: what a network charges for a transfer that fails is lost."""
         owner = self._signer.payload
-        call = {"to": _CHAIN.usdt, "data": f"{_BALANCE_OF}{topic_of(owner)[2:]}"}
-        held = await self._number(view, "eth_call", call)
+        held = await usdt_of(self._nodes, view, owner)
         if held < amount:
             raise Unavailable(f"the wallet {self.address} lacks USDT: it has {_CHAIN.units(held) / 10**8:.2f}")
         data = transaction.call_data(recipient, amount)
@@ -172,13 +191,7 @@ class TronSender:
             )
 
     async def _sun(self, view: View) -> int:
-        return await self._number(view, "eth_getBalance", f"0x{self._signer.payload.hex()}")
-
-    async def _number(self, view: View, method: str, subject: object) -> int:
-        try:
-            return quantity(await self._nodes.ask(view, lambda node: node.ask(method, str, subject, "latest")))
-        except NodeRefused as fault:
-            raise Unavailable(str(fault)) from None
+        return await coins_of(self._nodes, view, self._signer.payload)
 
     def _checked(self, signed: SignedTransfer) -> Transfer:
         """What the transfer says. Raises: Refused for what this wallet did not sign as it stands."""
@@ -191,35 +204,6 @@ class TronSender:
         if not ours or tx_id(raw).hex() != signed.tx_hash or _moment(made.expiration) != signed.expires_at:
             raise Refused("this wallet did not sign that", reason="invalid")
         return made
-
-
-def _seen(view: View, receipt: Receipt, made: Transfer) -> TransferState:
-    """One that ended well has moved what it says; a final one that moved nothing never will."""
-    if receipt.height > view.final:
-        return TransferState.IN_BLOCK
-    write, units = _CHAIN.spelling.write, _CHAIN.units(made.amount)
-    moved = any(
-        (each.sender, each.recipient, each.units) == (write(made.owner), write(made.recipient), units)
-        for each in transfers(_CHAIN, receipt.logs)
-    )
-    return TransferState.FINAL if moved and not receipt.is_reverted else TransferState.FAILED
-
-
-def _recipient(address: str, owner: bytes) -> bytes:
-    try:
-        payload = _CHAIN.spelling.read(address)
-    except ValueError:
-        raise Refused("no address of TRON", reason="address") from None
-    if payload in (_TOKEN, owner, bytes(len(payload))):
-        raise Refused("the address of the token's contract, of the wallet itself, or of nobody", reason="address")
-    return payload
-
-
-def _mark(operation: str) -> tuple[int, int, int]:
-    """What an operation adds to the end, takes from the moment, and adds to the limit: a minute and a TRX at most. Two
-    operations alike in all else are two transactions by it, and it tells whose a transaction is."""
-    number = int.from_bytes(sha256(operation.encode()).digest()[:8])
-    return number & 0xFFFF, number >> 16 & 0xFFFF, number >> 32 & 0xFFFFF
 
 
 def _milliseconds(moment: datetime) -> int:

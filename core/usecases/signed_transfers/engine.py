@@ -49,6 +49,8 @@ ANEW = timedelta(seconds=1)
 _LOOKS = ((timedelta(minutes=5), timedelta(seconds=5)), (timedelta(hours=1), timedelta(minutes=1)))
 """Until so long after the end of the signed transfer, it is looked at so often."""
 _LATE_LOOKS = timedelta(minutes=10)
+_ENDLESS_LOOKS = timedelta(seconds=15)
+"""At one that never expires: about a block of Ethereum's, which is where a fee is raised, too."""
 
 log = logging.getLogger("cambist.payouts")
 
@@ -180,10 +182,17 @@ async def _look(
         log.info("%s: its transfer could not be looked at: %s", sending.operation, fault)
         return _Step(subject, pause=_later(look_pause(signed.expires_at, ports.clock.now()), fault))
     if seen.state is TransferState.FINAL:
-        return _Step(subject, row.final)
+        return _Step(subject, _final(row, seen.by))
     if seen.state is TransferState.FAILED:
         return _Step(subject, row.never)
     return _taken(row, subject) if seen.taken else _Step(subject)
+
+
+def _final(row: SignedTransfers[S], by: SignedTransfer | None) -> Callable[[Ports, Unit, S], Awaitable[S]]:
+    async def tell(ports: Ports, unit: Unit, present: S) -> S:
+        return await row.final(ports, unit, present if by is None else row.replaced(present, by))
+
+    return tell
 
 
 def _taken(row: SignedTransfers[S], seen: S) -> _Step[S]:
@@ -241,8 +250,11 @@ def sign_pause(attempts: int, fault: Exception) -> timedelta:
     return _later(SIGN_LADDER[min(max(attempts, 1), len(SIGN_LADDER)) - 1], fault)
 
 
-def look_pause(signed_until: datetime, now: datetime) -> timedelta:
-    """How long until the network is asked again: every 5 seconds while the transfer moves, then less and less."""
+def look_pause(signed_until: datetime | None, now: datetime) -> timedelta:
+    """How long until the network is asked again: every 5 seconds while the transfer moves, then less and less; always
+    alike where it never expires."""
+    if signed_until is None:
+        return _ENDLESS_LOOKS
     passed = now - signed_until
     return next((pause for until, pause in _LOOKS if passed < until), _LATE_LOOKS)
 

@@ -23,7 +23,7 @@ class Signable(Protocol):
     @property
     def blob(self) -> bytes | None: ...
     @property
-    def signed_until(self) -> datetime | None: ...
+    def signed_until(self) -> datetime | None: ...  # None, too, of one that never expires
 
 
 class Sending(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +62,11 @@ class SignedTransfers(Protocol[S]):
         """Save it with its signed transfer."""
         ...
 
+    def replaced(self, subject: S, by: SignedTransfer, /) -> S:
+        """The subject with the transfer that the wallet put in the place of its own; written where it is told what
+        became of it."""
+        ...
+
     async def taken(self, ports: Ports, unit: Unit, subject: S, /) -> S:
         """The network took it; told where it was awaited."""
         return subject
@@ -83,6 +88,6 @@ def stored(operation: str, of: Signable) -> SignedTransfer | None:
     """The transfer as it was stored. Raises: LookupError for one that is not whole."""
     if of.tx_hash is None:
         return None
-    if of.blob is None or of.signed_until is None:
+    if of.blob is None:
         raise LookupError(f"{operation} has no signed transfer")
     return SignedTransfer(operation=operation, tx_hash=of.tx_hash, blob=of.blob, expires_at=of.signed_until)

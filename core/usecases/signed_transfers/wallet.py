@@ -9,10 +9,16 @@ import logging
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.chain import Network
 from ....ports.faults import OutcomeUnknown, Refused, Unavailable
-from ....ports.payouts import FindingSender, SentTransfer, SignedTransfer, TransferState, UsdtSender
-from ...domain.tron import is_tron_address
+from ....ports.payouts import (
+    FindingSender,
+    ReplacingSender,
+    SentTransfer,
+    SignedTransfer,
+    TransferState,
+    UsdtSender,
+)
+from ...domain.wallets import is_wallet_on
 
 log = logging.getLogger("cambist.payouts")
 
@@ -22,6 +28,8 @@ class Seen(msgspec.Struct, frozen=True):
 
     state: TransferState
     taken: bool = False
+    by: SignedTransfer | None = None
+    """The transfer that is final, where it is another than was asked about: the wallet put it in its place."""
 
 
 async def sign(sender: UsdtSender, network: str, operation: str, wallet: str, units: int) -> SignedTransfer:
@@ -31,7 +39,7 @@ async def sign(sender: UsdtSender, network: str, operation: str, wallet: str, un
     Raises: Refused for good; Unavailable, OutcomeUnknown: try again. Unavailable, too, while the wallet says that it
     sent something else for the operation: that is for an operator, and nothing is ever signed over it.
     """
-    if network == Network.TRON and not is_tron_address(wallet):
+    if not is_wallet_on(network, wallet):
         # Checked when it was set, and again here: nobody can fetch back what went to a wrong address.
         raise Refused("the checksum of the address is wrong", reason="address")
     known = await sent_before(sender, operation)
@@ -70,8 +78,11 @@ async def look(ports: Ports, sender: UsdtSender, transfer: SignedTransfer) -> Se
     Raises: Unavailable, OutcomeUnknown, Refused when it could not be asked, which says nothing about the transfer.
     """
     state = await sender.state(transfer)
-    if state is TransferState.UNSEEN and ports.clock.now() < transfer.expires_at:
+    if state is TransferState.UNSEEN and (transfer.expires_at is None or ports.clock.now() < transfer.expires_at):
         return Seen(state, taken=await broadcast(sender, transfer))
+    if state is TransferState.FINAL and isinstance(sender, ReplacingSender):
+        by = await sender.in_place(transfer)
+        return Seen(state, by=None if by.tx_hash == transfer.tx_hash else by)
     return Seen(state, taken=state is TransferState.IN_BLOCK)
 
 

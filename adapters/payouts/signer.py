@@ -5,8 +5,8 @@ from typing import Protocol
 
 from coincurve import PrivateKey, PublicKey
 
-from ....ports.faults import NotConfigured
-from ...nodes.keccak import keccak256
+from ...core.domain.keccak import keccak256
+from ...ports.faults import NotConfigured
 
 _KEY = re.compile(r"(?:0x)?([0-9a-fA-F]{64})\Z")
 _PAYLOAD = 20

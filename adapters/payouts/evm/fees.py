@@ -1,0 +1,91 @@
+"""What gas costs, and what a wallet may spend on it."""
+
+import msgspec
+
+from ....ports.faults import Unavailable
+from ...nodes.nodes import Nodes, View
+from ...nodes.records import quantity
+from ...nodes.rpc import NodeRefused
+from ..shared import coins_of, number
+from .transaction import Fees
+
+GWEI = 10**9
+_COIN = 10**18
+_GAS_MOST = 1_000_000
+"""A transfer of USDT uses some 65 000: a node that says more than this is wrong."""
+_MARGIN = 4
+"""One more for so many: what a transfer uses changes with what the recipient holds until the block is made."""
+
+
+class _Head(msgspec.Struct, frozen=True, rename="camel"):
+    base_fee_per_gas: str | None = None
+
+
+class Market:
+    """The price of gas on one network, by its nodes."""
+
+    def __init__(self, nodes: Nodes, limit: int) -> None:
+        """`limit`: what one gas may cost, in wei."""
+        self._nodes = nodes
+        self.limit = limit
+
+    async def fees(self, view: View) -> Fees:
+        """Such that the next blocks take a transaction, also when the base fee doubles. Raises: Unavailable, also where
+        the price is above the limit; NotConfigured."""
+        try:
+            head = await self._nodes.ask(view, lambda node: node.ask("eth_getBlockByNumber", _Head, "latest", False))
+        except NodeRefused as fault:
+            raise Unavailable(str(fault)) from None
+        if head.base_fee_per_gas is None:
+            price = await number(self._nodes, view, "eth_gasPrice")
+            self._check(price)
+            return Fees(max(price, 1))
+        base = quantity(head.base_fee_per_gas)
+        tip = await self._tip(view, base)
+        self._check(base + tip)
+        return Fees(min(2 * base + tip, self.limit), tip)
+
+    async def raised(self, view: View, last: Fees) -> Fees | None:
+        """For another transaction in the place of one with these; None where that is above the limit. Raises:
+        Unavailable, NotConfigured."""
+        least = last.raised
+        if least.most > self.limit:
+            return None
+        try:
+            now = await self.fees(view)
+        except Unavailable:
+            return least  # at its limit it is taken sooner than with less
+        most = max(least.most, now.most)
+        return Fees(most, None if least.tip is None else min(most, max(least.tip, now.tip or 0)))
+
+    async def gas(self, view: View, call: dict[str, str]) -> int:
+        """As much as a call may use. Raises: Unavailable, also where the contract would not do it; NotConfigured."""
+        try:
+            used = quantity(await self._nodes.ask(view, lambda node: node.ask("eth_estimateGas", str, call)))
+        except NodeRefused as fault:
+            raise Unavailable(f"the contract of USDT would not do this transfer: {fault}") from None
+        if not 0 < used <= _GAS_MOST:
+            raise Unavailable(f"a node says that a transfer uses {used} gas")
+        return used + used // _MARGIN
+
+    async def check_coins(self, view: View, owner: bytes, needed: int) -> None:
+        """Raises: Unavailable where the wallet has less of the network's own coin; NotConfigured."""
+        coins = await coins_of(self._nodes, view, owner)
+        if coins < needed:
+            wallet = self._nodes.chain.spelling.write(owner)
+            raise Unavailable(
+                f"the wallet {wallet} lacks coins for gas: it has {coins / _COIN:.6f}, and what is on its way may need "
+                f"{needed / _COIN:.6f}"
+            )
+
+    async def _tip(self, view: View, base: int) -> int:
+        try:
+            said = await self._nodes.ask(view, lambda node: node.ask("eth_maxPriorityFeePerGas", str))
+        except (NodeRefused, Unavailable):
+            # Not every kind of node has it.
+            return max(1, await number(self._nodes, view, "eth_gasPrice") - base)
+        return max(1, quantity(said))
+
+    def _check(self, price: int) -> None:
+        if price > self.limit:
+            raise Unavailable(f"gas costs {price / GWEI:.2f} gwei, above the limit of {self.limit / GWEI:.2f}")

@@ -1,0 +1,164 @@
+"""What the network knows of a wallet's transactions: how a transfer stands, and what the wallet sent."""
+
+from collections.abc import AsyncIterator, Collection, Sequence
+
+import msgspec
+
+from ....ports.faults import Unavailable
+from ....ports.payouts import TransferState
+from ...nodes.logs import LogSearch
+from ...nodes.nodes import Nodes, View
+from ...nodes.records import plain_hash, quantity, topic_of
+from ...nodes.rpc import Node, NodeRefused
+from ..shared import seen
+from . import transaction
+from .transaction import Fees, Signed, Transaction, tx_hash
+
+_DYNAMIC = 2
+
+
+class Moves(msgspec.Struct, frozen=True, kw_only=True):
+    """What is looked for."""
+
+    owner: bytes
+    recipient: bytes
+    amount: int
+    nonce: int
+    hashes: Sequence[str]
+    """Of all transactions that were signed for it."""
+    height: int | None
+    """A final block before which nothing had this number; None: nobody knows such a one."""
+
+
+class _Told(msgspec.Struct, frozen=True, rename="camel"):
+    """A transaction, as nodes tell of it."""
+
+    nonce: str
+    gas: str
+    input: str
+    value: str
+    v: str
+    r: str
+    s: str
+    to: str | None = None
+    type: str = "0x0"
+    gas_price: str = "0x0"
+    max_fee_per_gas: str | None = None
+    max_priority_fee_per_gas: str | None = None
+
+
+class Sightings:
+    """Of one wallet."""
+
+    def __init__(self, nodes: Nodes, owner: bytes) -> None:
+        self._nodes = nodes
+        self._owner = owner
+
+    async def count(self, view: View, tag: str, *, least: bool = False) -> int:
+        """How many of the wallet's numbers are used: the most that a node says, or the least. Raises: Unavailable,
+        NotConfigured."""
+        try:
+            said = [
+                quantity(await node.ask("eth_getTransactionCount", str, f"0x{self._owner.hex()}", tag))
+                for node in view.nodes
+            ]
+        except NodeRefused as fault:
+            raise Unavailable(str(fault)) from None
+        return min(said) if least else max(said)
+
+    async def stands(self, view: View, moves: Moves) -> tuple[TransferState, str | None]:
+        """How it stands, and by which transaction. Raises: Unavailable, NotConfigured."""
+        for each in reversed(moves.hashes):
+            receipt = await self._nodes.receipt(view, each)
+            if receipt is not None:
+                return seen(view, receipt, self._nodes.chain, moves), each
+        # Some blocks deeper than what is final: nodes show a block before they know what is in it.
+        proven = hex(max(0, view.final - self._nodes.chain.reread))
+        if await self.count(view, proven, least=True) <= moves.nonce:
+            return TransferState.UNSEEN, None
+        other = await self._in_its_place(view, moves)
+        if other is None:
+            return TransferState.FAILED, None
+        receipt = await self._nodes.receipt(view, other)
+        if receipt is None:
+            raise Unavailable(f"transaction {other} was there and is gone")
+        return seen(view, receipt, self._nodes.chain, moves), other
+
+    async def is_known(self, view: View, hashes: Collection[str]) -> bool:
+        """Whether a node has one of them, in a block or waiting for one. Raises: Unavailable, NotConfigured."""
+        for node in view.nodes:
+            for each in hashes:
+                if await self._told(node, each) is not None:
+                    return True
+        return False
+
+    async def sent(self, view: View, first: int) -> AsyncIterator[tuple[Signed, bytes]]:
+        """Every transfer of USDT that the wallet sent from a block on, with the bytes that it signed. Raises:
+        Unavailable, NotConfigured."""
+        spans = LogSearch(self._nodes).spans(view, first, view.latest, (), sender=topic_of(self._owner))
+        async for _, logs in spans:
+            for each in {log.transaction_hash: None for log in logs}:
+                raw = await self._raw(view.nodes[0], plain_hash(each))
+                try:
+                    signed = transaction.read(raw)
+                except ValueError:
+                    continue
+                if signed.by == self._owner:
+                    yield signed, raw
+
+    async def _in_its_place(self, view: View, moves: Moves) -> str | None:
+        """What else has its number and moved USDT to its recipient: each node is asked, because none alone proves that
+        there is nothing."""
+        if moves.height is None:
+            raise Unavailable("where this number was given is not known: nothing is proven")
+        for node in view.nodes:
+            alone = View(nodes=(node,), latest=view.latest, final=view.final)
+            spans = LogSearch(self._nodes).spans(
+                alone, moves.height, view.final, (topic_of(moves.recipient),), sender=topic_of(moves.owner)
+            )
+            async for _, logs in spans:
+                for each in {log.transaction_hash: None for log in logs}:
+                    told = await self._told(node, plain_hash(each))
+                    if told is None:
+                        raise Unavailable(f"{node.name} lacks a transaction that it told of")
+                    if quantity(told.nonce) == moves.nonce:
+                        return plain_hash(each)
+        return None
+
+    async def _told(self, node: Node, of: str) -> _Told | None:
+        try:
+            return await node.ask_for("eth_getTransactionByHash", _Told, f"0x{of}")
+        except NodeRefused as fault:
+            raise Unavailable(str(fault)) from None
+
+    async def _raw(self, node: Node, of: str) -> bytes:
+        """The bytes of a transaction, put together again. Raises: Unavailable where they are not those."""
+        told = await self._told(node, of)
+        raw = b"" if told is None else _written(told, self._nodes.chain.chain_id)
+        if tx_hash(raw) != of:
+            raise Unavailable(f"{node.name} does not tell transaction {of} as it was signed")
+        return raw
+
+
+def _written(told: _Told, chain_id: int) -> bytes:
+    is_dynamic = quantity(told.type) == _DYNAMIC
+    fees = (
+        Fees(quantity(told.max_fee_per_gas or "0x0"), quantity(told.max_priority_fee_per_gas or "0x0"))
+        if is_dynamic
+        else Fees(quantity(told.gas_price))
+    )
+    try:
+        made = Transaction(
+            chain_id=chain_id,
+            nonce=quantity(told.nonce),
+            fees=fees,
+            gas=quantity(told.gas),
+            to=bytes.fromhex((told.to or "0x")[2:]),
+            value=quantity(told.value),
+            data=bytes.fromhex(told.input[2:]),
+        )
+    except ValueError:
+        return b""
+    v = quantity(told.v)
+    parity = v if is_dynamic else (v - 35) % 2
+    return made.signed(quantity(told.r).to_bytes(32) + quantity(told.s).to_bytes(32) + bytes((parity & 1,)))

@@ -1,0 +1,65 @@
+"""What wallets of all networks ask of nodes, and read off what they say."""
+
+from typing import Protocol
+
+from ...ports.faults import Refused, Unavailable
+from ...ports.payouts import TransferState
+from ..nodes.networks import Chain
+from ..nodes.nodes import Nodes, View
+from ..nodes.records import Receipt, quantity, topic_of, transfers
+from ..nodes.rpc import NodeRefused
+
+_BALANCE_OF = "0x70a08231"
+
+
+class Moved(Protocol):
+    """What a transfer says that it moves. Addresses are their 20 bytes."""
+
+    @property
+    def owner(self) -> bytes: ...
+    @property
+    def recipient(self) -> bytes: ...
+    @property
+    def amount(self) -> int: ...
+
+
+def seen(view: View, receipt: Receipt, chain: Chain, made: Moved) -> TransferState:
+    """One that ended well has moved what it says; a final one that moved nothing never will."""
+    if receipt.height > view.final:
+        return TransferState.IN_BLOCK
+    write, units = chain.spelling.write, chain.units(made.amount)
+    moved = any(
+        (each.sender, each.recipient, each.units) == (write(made.owner), write(made.recipient), units)
+        for each in transfers(chain, receipt.logs)
+    )
+    return TransferState.FINAL if moved and not receipt.is_reverted else TransferState.FAILED
+
+
+def recipient_of(chain: Chain, address: str, owner: bytes) -> bytes:
+    """The 20 bytes of it. Raises: Refused for what is no address of somebody else there."""
+    try:
+        payload = chain.spelling.read(address)
+    except ValueError:
+        raise Refused(f"no address of {chain.network}", reason="address") from None
+    if payload in (bytes.fromhex(chain.usdt[2:]), owner, bytes(len(payload))):
+        raise Refused("the address of the token's contract, of the wallet itself, or of nobody", reason="address")
+    return payload
+
+
+async def usdt_of(nodes: Nodes, view: View, owner: bytes) -> int:
+    """The token's smallest parts that an address has. Raises: Unavailable, NotConfigured."""
+    call = {"to": nodes.chain.usdt, "data": f"{_BALANCE_OF}{topic_of(owner)[2:]}"}
+    return await number(nodes, view, "eth_call", call, "latest")
+
+
+async def coins_of(nodes: Nodes, view: View, owner: bytes) -> int:
+    """The smallest parts of the network's own coin that an address has. Raises: Unavailable, NotConfigured."""
+    return await number(nodes, view, "eth_getBalance", f"0x{owner.hex()}", "latest")
+
+
+async def number(nodes: Nodes, view: View, method: str, *params: object) -> int:
+    """What the first node says that says anything. Raises: Unavailable, NotConfigured."""
+    try:
+        return quantity(await nodes.ask(view, lambda node: node.ask(method, str, *params)))
+    except NodeRefused as fault:
+        raise Unavailable(str(fault)) from None

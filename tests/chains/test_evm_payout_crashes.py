@@ -1,0 +1,114 @@
+"""A payout on a network of the EVM is paid once, whoever dies when, and whatever the network does with an answer
+(docs/providers/chains.md "Paying out")."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.nodes.spelling import EVM
+from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.ports.chain import Network
+from cambist.ports.payouts import Senders
+from cambist.testing import ProviderFault
+from tests.chains.evm_bench import RICH, EvmBench, is_broadcast
+from tests.chains.fronts import Front
+from tests.chains.world import ChainWorld, chain_world
+from tests.crash_points import CrashPoint, Killed, fused
+from tests.payout_kit import CREDIT, Payouts, open_payouts
+
+COMMITS = 8
+"""The payout, how far the book is whole, its number, what is signed, `processing`, `handed`, `sent`, the end."""
+ROUGH = (ProviderFault.LOST_BEFORE, ProviderFault.LOST_AFTER)
+
+
+@pytest.fixture(scope="module")
+def made_world(tmp_path_factory: pytest.TempPathFactory) -> object:
+    """One node for all: each test has a wallet of its own."""
+    folder: Path = tmp_path_factory.mktemp("bsc")
+    with chain_world(folder, [Network.BSC], VirtualClock().now()) as world:
+        yield world
+
+
+async def run_with_crash(
+    world: ChainWorld, commit: int, *, after: bool, faults: Sequence[ProviderFault] = ()
+) -> tuple[int, int]:
+    """Pay out, die at a commit, and let another process go on. How many commits there were, and broadcasts."""
+    async with open_payouts() as payouts, Front(world.nodes[Network.BSC]) as front:
+        await payouts.house.clock.advance_to(max(payouts.house.clock.now(), world.clock.now()))
+        world.join(payouts.house.clock)
+        for fault in faults:
+            front.next(fault, matching=is_broadcast)
+        bench = EvmBench(world, Network.BSC, front, storage=payouts.ports.storage)
+        senders = Senders(senders={"evm": bench.sender}, modes={"test": "evm"})
+        whole = payouts.ports = payouts.house.ports = msgspec.structs.replace(payouts.ports, senders=senders)
+        await payouts.set_wallet(EVM.write(bytes(range(20))))
+        await payouts.credit()
+        commits = CrashPoint(commit, after=after)
+        payouts.house.ports = fused(whole, commits)
+        bench.storage = payouts.house.ports.storage
+        doomed = msgspec.structs.replace(senders, senders={"evm": bench.restarted()})
+        payouts.house.ports = msgspec.structs.replace(payouts.house.ports, senders=doomed)
+        with suppress(Killed):
+            await payouts.pay_out()
+            await worked(payouts, world)
+        payouts.house.ports = whole
+        await payouts.pay_out()
+        await worked(payouts, world)
+        assert await bench.moved() == CREDIT.units
+        assert CREDIT.units < RICH
+        assert {each.status for each in await payouts.every()} == {WithdrawalStatus.COMPLETED}
+        await bench.close()
+        return commits.commits, sum(map(is_broadcast, front.requests))
+
+
+async def worked(payouts: Payouts, world: ChainWorld) -> None:
+    """Time passes, until what is sent is final."""
+    for _ in range(25):
+        await world.mine(2)
+        await payouts.house.work()
+
+
+async def test_a_payout_that_nothing_befalls_is_broadcast_once(made_world: ChainWorld) -> None:
+    commits, sent = await run_with_crash(made_world, 0, after=False)
+    assert commits >= COMMITS
+    assert sent == 1
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("commit", range(1, COMMITS + 1))
+@pytest.mark.parametrize("faults", [(), ROUGH], ids=["calm", "rough"])
+async def test_a_crash_at_any_commit_pays_once(
+    made_world: ChainWorld, commit: int, after: bool, faults: Sequence[ProviderFault]
+) -> None:
+    assert (await run_with_crash(made_world, commit, after=after, faults=faults))[1] >= 1
+
+
+async def test_a_database_that_was_restored_pays_nobody_twice(made_world: ChainWorld) -> None:
+    """Of a backup that is older than the signature: payout and book have forgotten it, the network has not."""
+    world = made_world
+    async with open_payouts() as payouts, Front(world.nodes[Network.BSC]) as front:
+        await payouts.house.clock.advance_to(max(payouts.house.clock.now(), world.clock.now()))
+        world.join(payouts.house.clock)
+        await world.mine()
+        bench = await EvmBench(world, Network.BSC, front, storage=payouts.ports.storage).begin()
+        senders = Senders(senders={"evm": bench.sender}, modes={"test": "evm"})
+        payouts.ports = payouts.house.ports = msgspec.structs.replace(payouts.ports, senders=senders)
+        await payouts.set_wallet(EVM.write(bytes(range(20))))
+        made = await payouts.made()
+        await payouts.house.work()
+        sent = await payouts.record(made.id)
+        assert sent.tx_hash is not None
+        await world.mine()
+        async with payouts.ports.storage.unit() as unit:
+            unit[Withdrawal].save(msgspec.structs.replace(made, version=sent.version))
+            await unit.commit()
+        await bench.forget()
+        await worked(payouts, world)
+        after = await payouts.record(made.id)
+        assert (after.status, after.tx_hash) == (WithdrawalStatus.COMPLETED, sent.tx_hash)
+        assert await bench.moved() == CREDIT.units
+        await bench.close()
