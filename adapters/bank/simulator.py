@@ -44,6 +44,7 @@ from .pages import (
     refunded,
 )
 from .remittances import RemittanceCore, RemittancePage
+from .reporting import ReportingCore
 
 _AT_ONCE = timedelta(0)
 
@@ -51,9 +52,9 @@ REMITTANCE_MOST = 500_000_00
 """Kopecks of one remittance: what a real provider allows, and less than the largest exchange."""
 
 
-class SimulatedBank(MandateCore, RemittanceCore):
-    """Fills the ports ListingBank, CancellingBank and BankSimulator, and with what it inherits those of mandates and
-    remittances."""
+class SimulatedBank(MandateCore, RemittanceCore, ReportingCore):
+    """Fills the ports ListingBank, CancellingBank and BankSimulator, and with what it inherits those of mandates,
+    remittances and reconciliation."""
 
     def __init__(
         self,

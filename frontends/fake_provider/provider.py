@@ -4,18 +4,18 @@ import asyncio
 import re
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from email.utils import format_datetime
 from functools import partial
 from types import TracebackType
 from typing import Self
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
 from .faults import ProviderAnswer, ProviderFault, Wire, whole
+from .requests import ProviderRequest, TooLarge, any_call, read_request
 
 BODY_LIMIT = 1024 * 1024
 CONNECTION_LIMIT = 100
@@ -23,41 +23,8 @@ KEPT_REQUESTS = 1000
 _HEAD_LIMIT = 65_536
 
 
-class ProviderRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One request as it came. Its repr has neither query, headers nor body: they have credentials and people's data."""
-
-    method: str
-    target: str
-    """Path and query as they came, nothing decoded: what some providers' signatures are over."""
-    path: str
-    query: Mapping[str, str]
-    headers: Mapping[str, str]
-    """Names in lower case."""
-    body: bytes
-    parts: Mapping[str, str] = {}
-    """What stood in the path for `{name}`s of the route."""
-
-    def __repr__(self) -> str:
-        return f"<ProviderRequest {self.method} {self.path}>"
-
-
 Handler = Callable[[ProviderRequest], ProviderAnswer | Awaitable[ProviderAnswer]]
 Matching = Callable[[ProviderRequest], bool]
-
-
-def any_call(_: ProviderRequest) -> bool:
-    """Every request."""
-    return True
-
-
-def is_read(request: ProviderRequest) -> bool:
-    """GET and HEAD, as far as this provider keeps to HTTP."""
-    return request.method in ("GET", "HEAD")
-
-
-def is_write(request: ProviderRequest) -> bool:
-    """All that is no read."""
-    return not is_read(request)
 
 
 class HeldCall:
@@ -94,10 +61,6 @@ class _Trouble(msgspec.Struct):
     wire: Wire
     held: HeldCall | None = None
     stays: bool = False
-
-
-class _TooLarge(Exception):
-    """A body over BODY_LIMIT."""
 
 
 class FakeProvider:
@@ -223,8 +186,8 @@ class FakeProvider:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            request = await _read(reader, writer, self._body_limit)
-        except _TooLarge:
+            request = await read_request(reader, writer, self._body_limit)
+        except TooLarge:
             writer.write(b"".join(whole(ProviderAnswer(status=413))))
             await writer.drain()
             return
@@ -295,37 +258,3 @@ def _with_header(wire: Wire, name: str, value: str) -> Wire:
         yield from more
 
     return told
-
-
-async def _read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, most: int) -> ProviderRequest:
-    """A whole request. Raises: ValueError where it is none, _TooLarge."""
-    lines = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-    method, target, _ = lines[0].split(" ")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:] if line)}
-    if headers.get("expect", "").lower() == "100-continue":
-        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-    if headers.get("transfer-encoding", "").lower() == "chunked":
-        body = await _read_chunks(reader, most)
-    else:
-        body = await _read_body(reader, int(headers.get("content-length", "0")), most)
-    split = urlsplit(target)
-    query = dict(parse_qsl(split.query, keep_blank_values=True))
-    return ProviderRequest(
-        method=method, target=target, path=unquote(split.path), query=query, headers=headers, body=body
-    )
-
-
-async def _read_chunks(reader: asyncio.StreamReader, most: int) -> bytes:
-    body = bytearray()
-    while size := int((await reader.readuntil(b"\r\n")).partition(b";")[0], 16):
-        body += await _read_body(reader, size, most - len(body))
-        await reader.readexactly(2)
-    if await reader.readuntil(b"\r\n") != b"\r\n":
-        raise ValueError("trailers are not known here")
-    return bytes(body)
-
-
-async def _read_body(reader: asyncio.StreamReader, size: int, most: int) -> bytes:
-    if size > most:
-        raise _TooLarge
-    return await reader.readexactly(size)

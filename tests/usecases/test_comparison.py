@@ -7,11 +7,14 @@ import pytest
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.days import LONG_AGO
+from cambist.core.domain.exchanges.exchanges import invoice_operation
+from cambist.core.domain.exchanges.returns import rub_return_operation, usdt_return_operation
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.operators.audit import Act, AuditEntry
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.refunds.refunds import RefundOrder
+from cambist.core.domain.refunds.suspense_returns import former_operation, return_operation
 from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.acts.audit import acting
@@ -26,7 +29,7 @@ from cambist.core.usecases.operators.settlement import settle_asked
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
-from cambist.ports.bank import InvoiceStatus, Pretence, RefundStatus
+from cambist.ports.bank import InvoiceStatus, Pretence, RefundRequest, RefundStatus
 from cambist.ports.faults import Unavailable
 from cambist.ports.remittances import RemittanceRequest
 from tests.exchange_house import BANK_ID, PHONE
@@ -54,6 +57,19 @@ async def refund(house: House, payment: Payment) -> str:
     made = await create_refund(house.ports, await house.caller(), house.ports.ids.uuid(), lambda: order)
     await house.work(60)
     return made.resource.id
+
+
+async def send_back(world: World, reference: str | None, operation: str) -> None:
+    """What the bank was asked for under this id, whoever asked."""
+    await world.bank.refund(RefundRequest(operation=operation, reference=reference or "", amount_kopecks=100))
+
+
+async def refunded(world: World) -> list[str]:
+    return [operation for operation, _ in await world.refunded()]
+
+
+async def lacking(house: House) -> list[str]:
+    return [each.operation for each in (await compare(house.ports, None)).lacking]
 
 
 async def settled_now(house: House) -> None:
@@ -196,27 +212,47 @@ class TestRefunds:
             assert (await compare(house.ports, None)).lacking == []
 
     async def test_money_that_was_sent_back_from_suspense_is_known(self, world: World) -> None:
+        """By the id that it went under, and by the one that an earlier version gave it."""
         async with world.opened() as house:
-            await house.pay(await paid(house), again=True)
+            payment = await paid(house)
+            await house.pay(payment, again=True)
             [money] = await list_suspense(house.ports)
             await return_suspense(house.ports, money.id)
             await house.work(60)
-            assert (await world.refunded())[0][0] == money.id
-            assert (await compare(house.ports, None)).lacking == []
+            assert await refunded(world) == [return_operation(money, 1)]
+            await send_back(world, payment.bank_reference, former_operation(money.id, 1))
+            assert await lacking(house) == []
 
     async def test_rub_that_an_exchange_gave_back_are_known(self, world: World) -> None:
+        """By both ids, too."""
         async with world.opened() as house:
             await house.know_client(PHONE)
             made = await create_rub_usdt(
                 house.ports, world.account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET
             )
             await house.work(1000)
-            for notice in await world.bank.pretend(made.id, Pretence(status=InvoiceStatus.PAID)):
+            invoice = invoice_operation(made.id)
+            for notice in await world.bank.pretend(invoice, Pretence(status=InvoiceStatus.PAID)):
                 await on_notice(house.ports, notice)
-            await return_money(house.ports, made.id)
+            [transfer] = await return_money(house.ports, made.id)
             await house.work(60)
-            assert len(await world.refunded()) == 1
-            assert (await compare(house.ports, None)).lacking == []
+            assert await refunded(world) == [rub_return_operation(transfer.id, 1)]
+            [exchange] = await house.exchanges()
+            await world.bank.pretend(invoice, Pretence(status=InvoiceStatus.PAID, again=True))
+            await send_back(world, exchange.invoice_reference, usdt_return_operation(transfer.id, 1))
+            assert await lacking(house) == []
+
+    async def test_money_that_the_copy_never_had_is_listed_by_its_operation(self, world: World) -> None:
+        """It came and went back since; the payment that the id names is known, and is not enough."""
+        async with world.opened() as house:
+            payment = await paid(house)
+            copy = world.copy()
+            await house.pay(payment, again=True)
+            [money] = await list_suspense(house.ports)
+            await return_suspense(house.ports, money.id)
+            await house.work(60)
+        async with world.opened(copy) as house:
+            assert await lacking(house) == [return_operation(money, 1)]
 
     async def test_rub_for_a_client_are_no_refund(self, world: World) -> None:
         await world.bank.remit(RemittanceRequest(operation="op", phone=PHONE, bank_id=BANK_ID, amount_kopecks=1))

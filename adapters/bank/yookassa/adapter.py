@@ -14,6 +14,7 @@ from .mandates import Mandates
 from .notices import Notices
 from .payouts import PAYOUT_MOST, Payouts
 from .refunds import Refunds
+from .reporting import Reporting
 from .shops import Shop, Shops
 from .wire import Me
 
@@ -28,9 +29,9 @@ _REPEATS = timedelta(hours=23)
 _LOOKS = 300
 
 
-class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notices):
-    """Fills the ports ListingBank, MandateBank, RemittanceBank, Notices, Checkable, TellsTime, and all of
-    ports/searching.py."""
+class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notices, Reporting):
+    """Fills the ports ListingBank, ReportingBank, MandateBank, RemittanceBank, Notices, Checkable, TellsTime, and all
+    of ports/searching.py."""
 
     def __init__(
         self,

@@ -20,6 +20,8 @@ _SKEW = timedelta(minutes=5)
 """So far its clock may be behind ours."""
 _LIKELY = timedelta(minutes=15)
 """Nearly all that was made of an operation was made so soon: that is listed first, where later days are long."""
+_NEARLY_NEXT = timedelta(microseconds=999)
+"""An end is rounded up to milliseconds: nothing before it is left out."""
 _LIMIT = "100"
 """Objects of a page: the most that it gives."""
 _PAGES = 200
@@ -68,7 +70,7 @@ class Calls:
         for begin, end in _windows(since, self._clock.now()):
             found = [
                 msgspec.json.decode(raw, type=shape)
-                async for seen, raw in self.listed(shop, path, _between(begin, end))
+                async for seen, raw in self.listed(shop, path, between(begin, end))
                 if is_of(seen, kind, operation)
             ]
             if found:
@@ -79,21 +81,27 @@ class Calls:
         """All objects of a list, page by page. Raises: Unavailable; NotConfigured."""
         cursor: str | None = None
         for _ in range(_PAGES):
-            asked = {"limit": _LIMIT, **query, **({} if cursor is None else {"cursor": cursor})}
-            try:
-                answer = await self._http.call("GET", path, writes=False, query=asked, headers=shop.headers)
-                page = self._decoded(answer, shop, Page)
-            except Refused as refused:
-                raise Unavailable(f"{refused}, of a list") from None
-            for raw in page.items:
-                try:
-                    yield msgspec.json.decode(raw, type=Seen), raw
-                except msgspec.MsgspecError:
-                    raise Unavailable("yookassa: an object of a list cannot be read") from None
-            cursor = page.next_cursor
+            found, cursor = await self.page(shop, path, query, cursor)
+            for each in found:
+                yield each
             if cursor is None:
                 return
         raise Unavailable("yookassa: a list is too long to be searched")
+
+    async def page(
+        self, shop: Shop, path: str, query: Mapping[str, str], cursor: str | None
+    ) -> tuple[Sequence[tuple[Seen, msgspec.Raw]], str | None]:
+        """A part of a list, and the cursor of the next. Raises: Unavailable; NotConfigured."""
+        asked = {"limit": _LIMIT, **query, **({} if cursor is None else {"cursor": cursor})}
+        try:
+            answer = await self._http.call("GET", path, writes=False, query=asked, headers=shop.headers)
+            page = self._decoded(answer, shop, Page)
+        except Refused as refused:
+            raise Unavailable(f"{refused}, of a list") from None
+        try:
+            return [(msgspec.json.decode(raw, type=Seen), raw) for raw in page.items], page.next_cursor
+        except msgspec.MsgspecError:
+            raise Unavailable("yookassa: an object of a list cannot be read") from None
 
     async def close(self) -> None:
         """Nothing is asked any more."""
@@ -107,7 +115,7 @@ class Calls:
 
 def since_moment(moment: datetime) -> dict[str, str]:
     """Asks a list for what was made from then on, by a clock that may be behind."""
-    return _between(moment - _SKEW, None)
+    return between(moment - _SKEW, None)
 
 
 def _windows(since: datetime, now: datetime) -> Sequence[tuple[datetime, datetime | None]]:
@@ -117,9 +125,10 @@ def _windows(since: datetime, now: datetime) -> Sequence[tuple[datetime, datetim
     return ((begin, likely), (likely, None))
 
 
-def _between(begin: datetime, end: datetime | None) -> dict[str, str]:
+def between(begin: datetime, end: datetime | None) -> dict[str, str]:
+    """Asks a list for what was made in this time, by its clock, to the millisecond: it may name a little more."""
     query = {"created_at.gte": _spelt(begin)}
-    return query if end is None else {**query, "created_at.lt": _spelt(end)}
+    return query if end is None else {**query, "created_at.lt": _spelt(end + _NEARLY_NEXT)}
 
 
 def _spelt(moment: datetime) -> str:

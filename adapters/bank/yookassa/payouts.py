@@ -17,7 +17,7 @@ from .wire import Payout, SbpBanks, is_ours_to_mend, remittance_state, roubles
 
 PAYOUT_MOST = 500_000_00
 _LEAST = 1_00
-_PAYOUTS = "/payouts"
+PAYOUTS = "/payouts"
 _PHONE = re.compile(r"\+([0-9]{10,15})\Z")
 _BANK = re.compile(r"bank([0-9a-zA-Z]{12})\Z")
 _AGAIN = 600.0
@@ -34,7 +34,7 @@ class Payouts(Core):
         body = _body(request)
         note = await self._notes.read(request.operation) or Note()
         try:
-            sent = await self._calls.write(gateway, _PAYOUTS, key_of(request.operation, note.attempt), body, Payout)
+            sent = await self._calls.write(gateway, PAYOUTS, key_of(request.operation, note.attempt), body, Payout)
         except KeyReused:
             raise Refused("yookassa: the operation sent something else before", reason="operation") from None
         if not is_ours_to_mend(sent):
@@ -49,7 +49,7 @@ class Payouts(Core):
     async def search_remittance(self, request: RemittanceRequest, since: datetime) -> RemittanceState | None:
         """Out of the list of payouts. One that was cancelled for want of our money counts as never sent."""
         gateway = self._payouts_gateway()
-        for found in await self._calls.search(gateway, _PAYOUTS, PAYOUT, request.operation, since, Payout):
+        for found in await self._calls.search(gateway, PAYOUTS, PAYOUT, request.operation, since, Payout):
             if not is_ours_to_mend(found):
                 return remittance_state(found)
         return None

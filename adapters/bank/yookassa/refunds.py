@@ -15,7 +15,7 @@ from .receipts import receipt_of
 from .shops import Shop
 from .wire import Payment, Refund, refund_state, roubles
 
-_REFUNDS = "/refunds"
+REFUNDS = "/refunds"
 
 
 class Refunds(Core):
@@ -35,7 +35,7 @@ class Refunds(Core):
             **receipt_of(request.receipt),
         }
         try:
-            sent = await self._calls.write(shop, _REFUNDS, key_of(request.operation), body, Refund)
+            sent = await self._calls.write(shop, REFUNDS, key_of(request.operation), body, Refund)
         except Refused as refused:
             raise await self._told(shop, theirs, refused) from None
         return refund_state(sent)
@@ -47,7 +47,7 @@ class Refunds(Core):
     async def search_refund(self, request: RefundRequest, since: datetime) -> RefundState | None:  # noqa: ARG002
         """Out of the refunds of its payment, which are few: whenever it was sent."""
         shop, theirs = self._payment_of(request.reference)
-        async for seen, raw in self._calls.listed(shop, _REFUNDS, {"payment_id": theirs}):
+        async for seen, raw in self._calls.listed(shop, REFUNDS, {"payment_id": theirs}):
             if is_of(seen, REFUND, request.operation):
                 return refund_state(msgspec.json.decode(raw, type=Refund))
         return None
@@ -56,7 +56,7 @@ class Refunds(Core):
         """Of all shops. What was sent back in YooKassa's cabinet is no operation of ours, and not among them."""
         sent: list[SentRefund] = []
         for shop in self._shops.all():
-            async for seen, raw in self._calls.listed(shop, _REFUNDS, since_moment(moment)):
+            async for seen, raw in self._calls.listed(shop, REFUNDS, since_moment(moment)):
                 refund, operation = msgspec.json.decode(raw, type=Refund), operation_of(seen)
                 if operation is None or refund.status == "canceled":
                     continue

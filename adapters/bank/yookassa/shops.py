@@ -64,6 +64,10 @@ class Shops:
             raise Refused("yookassa: this merchant has no shop there", reason="merchant")
         return self._own
 
+    def of_owner(self, owner: str) -> Shop | None:
+        """Whose list is asked for; "": the installation's."""
+        return self._merchants.get(owner) if owner else self._own
+
     def of_reference(self, reference: str) -> tuple[Shop, str]:
         """The shop, and their id, quoted for a path. Raises: NotConfigured for one whose credentials are gone."""
         owner, slash, theirs = reference.rpartition("/")

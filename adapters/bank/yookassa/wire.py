@@ -78,6 +78,7 @@ class Seen(msgspec.Struct, frozen=True):
     id: _Id
     metadata: Metadata = {}
     description: str | None = None
+    created_at: Moment | None = None
 
 
 class Payment(msgspec.Struct, frozen=True):
@@ -125,6 +126,16 @@ class Page(msgspec.Struct, frozen=True):
 
     items: list[msgspec.Raw]
     next_cursor: str | None = None
+
+
+class Currency(msgspec.Struct, frozen=True):
+    currency: str
+
+
+class Priced(msgspec.Struct, frozen=True):
+    """Any object of a list, as far as it says what money it is about."""
+
+    amount: Currency
 
 
 class Me(msgspec.Struct, frozen=True):

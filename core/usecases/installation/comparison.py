@@ -24,12 +24,12 @@ from ...domain.exchanges.funds import ExchangeTransfer
 from ...domain.exchanges.returns import returned_transfer
 from ...domain.ledger import EntryKind, Purse
 from ...domain.money import Rub, Usdt
-from ...domain.payments.payments import Suspense
 from ...domain.refunds.refunds import Refund
-from ...domain.refunds.suspense_returns import returned_money
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..acts.audit import on
+from ..exchanges.rub_return import returned_by
 from ..ledger.ledger import LEDGER_RULES
+from ..refunds.suspense_progress import suspense_of
 from ..sealed import tag_withdrawal, wallet_fits
 from ..settlement.withdrawal_progress import EXECUTE, announce_withdrawal, book_payout
 from ..settlement.withdrawals import cancel_withdrawal, every_withdrawal
@@ -107,12 +107,10 @@ async def _refunds(ports: Ports, bank: str, sent: Sequence[SentRefund]) -> list[
 
 
 async def _knows_refund(ports: Ports, operation: str) -> bool:
-    wanted: list[tuple[type[Any], str]] = [(Refund, operation)]
-    wanted += [(Suspense, money_id) for money_id, _ in returned_money(operation)]
-    transfer_id = returned_transfer(operation)
-    if transfer_id is not None:
-        wanted.append((ExchangeTransfer, transfer_id))
-    return await _has_one(ports, wanted)
+    async with ports.storage.unit() as unit:
+        if await returned_by(unit, operation) or await suspense_of(unit, operation):
+            return True
+    return await _has_one(ports, [(Refund, operation)])
 
 
 async def _transfers(ports: Ports, sender: UsdtSender, sent: Sequence[SentTransfer]) -> list[Lacking]:

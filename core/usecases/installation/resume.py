@@ -16,11 +16,12 @@ from ..exchanges.steps import WATCH_EXCHANGE
 from ..holding import read_hold, require_readable
 from ..refunds.steps import CARRY_OUT
 from ..refunds.suspense_progress import RETURN
+from ..refunds.suspense_takeover import FORMER_RETURN
 from ..settlement.withdrawal_progress import EXECUTE
 from ..subscriptions.charge_progress import WATCH_CHARGE
 from .marking import mark_anew
 
-SENDING = (EXECUTE, CARRY_OUT, RETURN, WATCH_EXCHANGE, RETURN_EXCHANGE, WATCH_CHARGE)
+SENDING = (EXECUTE, CARRY_OUT, RETURN, FORMER_RETURN, WATCH_EXCHANGE, RETURN_EXCHANGE, WATCH_CHARGE)
 """Jobs that may send money. What the hold put off would else wait for the next step of a ladder, hours perhaps."""
 
 

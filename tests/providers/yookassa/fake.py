@@ -6,6 +6,7 @@ what; its own clock, which may be askew; and keys that it forgets after a day of
 
 import json
 from base64 import b64encode
+from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -53,6 +54,8 @@ class YooKassaFake(FakeProvider):
         """The notices that it would post, in order."""
         self.calls: dict[str, int] = {}
         """How many requests came, by method and path."""
+        self.exchanged: deque[tuple[str, str, ProviderRequest, Thing]] = deque(maxlen=100)
+        """The last requests that were carried out, by method and path, and their answers."""
         self.books = Books(self.now, lambda event, thing: self.told.append(self.notice(event, thing)))
         self._shops = {SHOP: KEY}
         self._gateways = {GATEWAY: PAYOUT_KEY}
@@ -96,7 +99,9 @@ class YooKassaFake(FakeProvider):
             self.calls[f"{method} {path}"] = self.calls.get(f"{method} {path}", 0) + 1
             try:
                 owner = self._owner(request, allowed or {**self._shops, **self._gateways})
-                return ProviderAnswer.of_json(act(owner, request))
+                said = act(owner, request)
+                self.exchanged.append((method, path.removeprefix("/v3"), request, said))
+                return ProviderAnswer.of_json(said)
             except Wrong as wrong:
                 return _error(wrong)
 
@@ -172,7 +177,7 @@ class YooKassaFake(FakeProvider):
             limit = asked.get("limit", "10")
             if not limit.isdigit() or not 1 <= int(limit) <= 100:
                 raise Wrong("limit")
-            begin, end = _moment(asked, "created_at.gte"), _moment(asked, "created_at.lt")
+            begin, end = _span(asked)
             whose = kind if "payment_id" not in asked else f"{kind} of {asked['payment_id']}"
             found = [
                 thing
@@ -203,6 +208,21 @@ def _after(found: list[Thing], cursor: str | None) -> int:
         if thing["id"] == cursor:
             return place + 1
     raise Wrong("cursor")
+
+
+def _span(asked: Mapping[str, str]) -> tuple[datetime | None, datetime | None]:
+    """From when until when; moments there have milliseconds."""
+    begins = [_moment(asked, "created_at.gte"), _next(_moment(asked, "created_at.gt"))]
+    ends = [_moment(asked, "created_at.lt"), _next(_moment(asked, "created_at.lte"))]
+    begin = max((each for each in begins if each is not None), default=None)
+    end = min((each for each in ends if each is not None), default=None)
+    if begin is not None and end is not None and end < begin:
+        raise Wrong("created_at.lt", "the interval ends before it begins")
+    return begin, end
+
+
+def _next(moment: datetime | None) -> datetime | None:
+    return None if moment is None else moment + timedelta(milliseconds=1)
 
 
 def _moment(asked: Mapping[str, str], name: str) -> datetime | None:

@@ -8,6 +8,7 @@ from cambist.adapters.clock import VirtualClock
 from cambist.frontends.conformance import charges as of_charges
 from cambist.frontends.conformance import mandates as of_mandates
 from cambist.frontends.conformance import remittances as of_remittances
+from cambist.frontends.conformance import reporting as of_lists
 from cambist.frontends.conformance.bank import bank as of_banks
 from cambist.frontends.conformance.benches import BankBench
 from cambist.ports import ReceiptNeed
@@ -77,6 +78,9 @@ class TestFailures(of_remittances.TestFailures): ...
 
 
 class TestOfRemittances(of_remittances.TestWhatItSays): ...
+
+
+class TestReporting(of_lists.TestReporting): ...
 
 
 class TestRefundsAtFaults(of_banks.TestRefundsAtFaults): ...

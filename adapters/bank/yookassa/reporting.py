@@ -1,0 +1,130 @@
+"""YooKassa's own lists of payments, refunds and payouts, for reconciliation."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ....ports.faults import NotConfigured, Unavailable
+from ....ports.reporting import ReportedEntry, ReportedKind, ReportedPage, ReportedState
+from .bodies import BINDING, operation_of
+from .calls import between
+from .core import FIRST, Core
+from .invoices import PAYMENTS
+from .payouts import PAYOUTS
+from .refunds import REFUNDS
+from .shops import Shop
+from .wire import Amount, Payment, Payout, Priced, Refund, Seen, is_ours_to_mend, transfers_of
+
+_LISTS = (PAYMENTS, REFUNDS, PAYOUTS)
+"""One after another. Of merchants' shops there are no payouts."""
+_AFTER = "|"
+"""Between the list and its cursor."""
+_STATES: Mapping[str, ReportedState] = {"succeeded": ReportedState.DONE, "canceled": ReportedState.FAILED}
+
+
+class Reporting(Core):
+    """Fills the port ReportingBank."""
+
+    def owners(self) -> Sequence[str]:
+        """The installation, where it has a shop or a gateway, and merchants with shops of their own."""
+        merchants = [shop.owner for shop in self._shops.all() if shop.owner is not None]
+        return ("", *merchants) if self._lists_of("") else merchants
+
+    def owner_of(self, reference: str) -> str:
+        """As `Shop.reference` has it."""
+        return reference.rpartition("/")[0]
+
+    async def entries(self, owner: str, since: datetime, until: datetime, cursor: str | None) -> ReportedPage:
+        """A page of one list, by `created_at`, which has milliseconds there."""
+        lists = self._lists_of(owner)
+        path, _, theirs = (cursor or "".join(lists[:1])).partition(_AFTER)
+        whose = self._gateway if path == PAYOUTS else self._shops.of_owner(owner)
+        if path not in lists or whose is None:
+            raise NotConfigured(f"yookassa: the credentials are gone of {owner or 'the installation'}")
+        found, after = await self._calls.page(whose, path, between(since, until), theirs or None)
+        listed = [entry for seen, raw in found if (entry := _READ[path](whose, seen, raw)) is not None]
+        entries = tuple(entry for entry in listed if since <= entry.moment < until)
+        return ReportedPage(entries=entries, next_cursor=_next(lists, path, after))
+
+    def _lists_of(self, owner: str) -> Sequence[str]:
+        has_shop = self._shops.of_owner(owner) is not None
+        has_gateway = owner == "" and self._gateway is not None
+        return tuple(path for path in _LISTS if (has_gateway if path == PAYOUTS else has_shop))
+
+
+def _next(lists: Sequence[str], path: str, after: str | None) -> str | None:
+    if after is not None:
+        return f"{path}{_AFTER}{after}"
+    rest = lists[lists.index(path) + 1 :]
+    return rest[0] if rest else None
+
+
+def _payment(shop: Shop, seen: Seen, raw: msgspec.Raw) -> ReportedEntry | None:
+    made = _read(seen, raw, Payment)
+    if made is None:
+        return None
+    operation, fee = operation_of(seen), None
+    for transfer in transfers_of(made):
+        fee = transfer.fee_kopecks
+    own = f"{FIRST}.{made.id}" if made.metadata.get("kind") == BINDING else made.id
+    return _entry(
+        ReportedKind.PAYMENT,
+        seen,
+        made.status,
+        made.amount,
+        fee_kopecks=fee,
+        reference=None if operation is None else shop.reference(own),
+    )
+
+
+def _refund(_shop: Shop, seen: Seen, raw: msgspec.Raw) -> ReportedEntry | None:
+    made = _read(seen, raw, Refund)
+    return None if made is None else _entry(ReportedKind.REFUND, seen, made.status, made.amount)
+
+
+def _payout(_shop: Shop, seen: Seen, raw: msgspec.Raw) -> ReportedEntry | None:
+    """One that was cancelled for want of our money never was: the operation went again under its next key."""
+    made = _read(seen, raw, Payout)
+    if made is None or is_ours_to_mend(made):
+        return None
+    return _entry(ReportedKind.PAYOUT, seen, made.status, made.amount)
+
+
+_READ: Mapping[str, Callable[[Shop, Seen, msgspec.Raw], ReportedEntry | None]] = {
+    PAYMENTS: _payment,
+    REFUNDS: _refund,
+    PAYOUTS: _payout,
+}
+
+
+def _read(seen: Seen, raw: msgspec.Raw, shape: type[Any]) -> Any:
+    """The object; None for one of another currency, which can be none of ours. Raises: Unavailable."""
+    try:
+        return msgspec.json.decode(raw, type=shape)
+    except msgspec.ValidationError:
+        if operation_of(seen) is None and _is_foreign(raw):
+            return None
+        raise Unavailable("yookassa: an object of a list cannot be read") from None
+
+
+def _is_foreign(raw: msgspec.Raw) -> bool:
+    try:
+        return msgspec.json.decode(raw, type=Priced).amount.currency != "RUB"
+    except msgspec.ValidationError:
+        return False
+
+
+def _entry(kind: ReportedKind, seen: Seen, status: str, amount: Amount, **more: Any) -> ReportedEntry:
+    if seen.created_at is None:
+        raise Unavailable("yookassa: an object of a list says not when it was made")
+    return ReportedEntry(
+        id=seen.id,
+        kind=kind,
+        state=_STATES.get(status, ReportedState.OPEN),
+        moment=seen.created_at,
+        amount_kopecks=amount.kopecks,
+        operation=operation_of(seen),
+        **more,
+    )

@@ -1,0 +1,1 @@
+"""What a bank booked, held against what we did."""

@@ -1,0 +1,128 @@
+"""The rows of differences: written once however often they are found, and closed when they are gone or settled
+(docs/reconciliation.md "Differences")."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Below, OneOf, Unit
+from ...domain import ids
+from ...domain.errors import Refusal
+from ...domain.reconciliation.comparing import Counted, Difference
+from ...domain.reconciliation.reconciliation import (
+    DIFFERENCE,
+    MOST,
+    Discrepancy,
+    Reconciliation,
+    difference_id,
+    found_again,
+    gone,
+)
+from ..units import retrying
+
+_BATCH = 200
+_RACES = ("discrepancies_id",)
+
+
+class Ledgered:
+    """What one run writes down, and how much of each kind."""
+
+    def __init__(self, ports: Ports, of: Reconciliation, count: Counter[Difference]) -> None:
+        self._ports = ports
+        self._of = of
+        self._count = count
+        self.beyond: Counter[Difference] = Counter()
+        """Differences that were not written down any more."""
+
+    @classmethod
+    async def of(cls, ports: Ports, row: Reconciliation) -> "Ledgered":
+        """With what this very run has written before it was stopped."""
+        async with ports.storage.unit() as unit:
+            count = {
+                each: await unit[Discrepancy].total(**_of_day(row), run=row.run, difference=each) for each in Difference
+            }
+        return cls(ports, row, Counter(count))
+
+    async def add(self, found: Sequence[Discrepancy], there: Sequence[Counted]) -> None:
+        """Write down what was found. `there`: what the bank has after all, should it have been missed before."""
+        kept = []
+        for each in found:
+            if self._count[each.difference] >= MOST:
+                self.beyond[each.difference] += 1
+                continue
+            self._count[each.difference] += 1
+            kept.append(each)
+        missed = {difference_id(self._of, Difference.MISSING, each.subject, each.operation) for each in there}
+        if kept or missed:
+            await retrying(self._ports.storage, lambda unit: self._write(unit, kept, missed), again_on=_RACES)
+
+    async def _write(self, unit: Unit, found: Sequence[Discrepancy], missed: set[str]) -> None:
+        wanted = {each.id: each for each in found}
+        names = tuple(sorted({*wanted, *missed}))
+        before = {each.id: each for each in await unit[Discrepancy].find(id=OneOf(names), limit=len(names))}
+        now = self._ports.clock.now()
+        for name, each in wanted.items():
+            if name in before:
+                unit[Discrepancy].save(found_again(before[name], each))
+            else:
+                unit[Discrepancy].add(each)
+        for name in missed - wanted.keys():
+            if name in before and before[name].closed_at is None:
+                unit[Discrepancy].save(gone(before[name], now))
+
+
+def _of_day(row: Reconciliation) -> Mapping[str, Any]:
+    return {"day": row.day, "bank": row.bank, "owner": row.owner}
+
+
+async def close_gone(ports: Ports, row: Reconciliation, beyond: Mapping[Difference, int], now: datetime) -> int:
+    """Close what this run, which is over, did not find again; how many of the day are open then. Of kinds of which
+    there are more than were written down nothing is known to be gone."""
+    kinds = OneOf(tuple(each for each in Difference if not beyond.get(each)))
+
+    async def work(unit: Unit) -> bool:
+        old = await unit[Discrepancy].find(
+            **_of_day(row), closed_at=None, run=Below(row.run), difference=kinds, limit=_BATCH
+        )
+        for each in old:
+            unit[Discrepancy].save(gone(each, now))
+        return len(old) == _BATCH
+
+    while await retrying(ports.storage, work):
+        pass
+    async with ports.storage.unit() as unit:
+        return await unit[Discrepancy].total(**_of_day(row), closed_at=None)
+
+
+async def open_differences(ports: Ports, row: Reconciliation) -> list[Discrepancy]:
+    """The open ones of a day, bank and owner, the oldest first."""
+    async with ports.storage.unit() as unit:
+        found = await unit[Discrepancy].find(**_of_day(row), closed_at=None, limit=MOST * len(Difference))
+    return sorted(found, key=lambda each: (each.moment, each.id))
+
+
+async def list_differences(ports: Ports, *, limit: int = 1000) -> list[Discrepancy]:
+    """All that are open, those that were found first before others."""
+    async with ports.storage.unit() as unit:
+        return await unit[Discrepancy].find(closed_at=None, order="found_at", limit=limit, readable=True)
+
+
+async def settle_difference(ports: Ports, name: str) -> Discrepancy:
+    """An operator has settled it with bank and merchant: it is closed, and stays so as long as it is found as it is.
+
+    Raises: Refusal NOT_FOUND; INVALID_STATE for one that is closed.
+    """
+
+    async def work(unit: Unit) -> Discrepancy:
+        row = await unit[Discrepancy].get(name) if ids.is_prefixed(DIFFERENCE, name) else None
+        if row is None:
+            raise Refusal("NOT_FOUND", "No difference of this id")
+        if row.closed_at is not None:
+            raise Refusal("INVALID_STATE", "The difference is closed")
+        return unit[Discrepancy].save(msgspec.structs.replace(row, closed_at=ports.clock.now(), settled=True))
+
+    return await retrying(ports.storage, work)

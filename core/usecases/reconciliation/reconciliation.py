@@ -1,0 +1,262 @@
+"""The comparison of a bank's list with ours for a day: read in stretches, so that it stands in the storage how far it
+is, and whoever goes on after a crash goes on there (docs/reconciliation.md).
+
+It moves nothing: what differs is written down, for a person.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import date, datetime, timedelta
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import NO_ANSWER, Conflict, Stale, Unavailable, Unreadable
+from ....ports.reporting import ReportedEntry, ReportingBank
+from ...domain.accounts.accounts import Mode
+from ...domain.days import iso
+from ...domain.errors import Refusal, shape_error
+from ...domain.reconciliation.comparing import (
+    MARGIN,
+    Booked,
+    Counted,
+    Difference,
+    Standing,
+    Subject,
+    Sweep,
+    differences,
+    matters,
+)
+from ...domain.reconciliation.reconciliation import (
+    Discrepancy,
+    Reconciliation,
+    ReconciliationStatus,
+    bounds,
+    comparable_from,
+    compared,
+    discrepancy,
+    failed,
+    reconciliation_id,
+    started,
+)
+from .counted import Scope, known, others_between, payments_between, scope_of
+from .discrepancies import Ledgered, close_gone
+
+STRETCH = timedelta(minutes=30)
+"""Of the bank's list, between two notes of how far the comparison is."""
+_PAGES = 10_000
+"""Of one stretch: more is a list that never ends."""
+_AT_ONCE = 200
+"""Operations that are looked up together."""
+
+_FAILURES = (*NO_ANSWER, Unreadable)
+"""After which nothing can be said of the rest of the day."""
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one bank's comparison, by the credentials of one owner."""
+
+    bank: str
+    result: Reconciliation | None = None
+    """None: the bank gives no list."""
+
+    @property
+    def has_failed(self) -> bool:
+        return self.result is not None and self.result.status is ReconciliationStatus.FAILED
+
+    def is_of(self, bank: str, owner: str) -> bool:
+        """Whether it is of these credentials."""
+        return self.bank == bank and self.result is not None and self.result.owner == owner
+
+
+def banks_to_compare(ports: Ports, name: str | None) -> Sequence[str]:
+    """The banks of live mode, or the one that is named. Raises: Refusal VALIDATION_ERROR."""
+    live = [bank.name for bank in ports.banks.of_mode(Mode.LIVE)]
+    if name is None:
+        return live
+    if name not in live:
+        raise shape_error("bank", f"must be one of live mode: {', '.join(live) or 'there is none'}")
+    return [name]
+
+
+def check_comparable(ports: Ports, day: date) -> None:
+    """Raises: Refusal VALIDATION_ERROR for a day that is not over, or too young."""
+    begin = comparable_from(day)
+    if ports.clock.now() < begin:
+        raise shape_error("day", f"can be compared from {iso(begin)} on")
+
+
+async def reconcile(
+    ports: Ports, day: date, name: str | None = None, *, but: Sequence[Compared] = ()
+) -> list[Compared]:
+    """Compare a day with every bank of live mode, or one, to the end. A bank that fails keeps no other from it. `but`:
+    what came of it just before; only what failed goes on.
+
+    Raises: Refusal VALIDATION_ERROR; INVALID_STATE while another process compares the same.
+    """
+    check_comparable(ports, day)
+    results: list[Compared] = []
+    for each in banks_to_compare(ports, name):
+        bank = ports.banks.named(each)
+        if not isinstance(bank, ReportingBank):
+            results.append(Compared(bank=each))
+            continue
+        for owner in bank.owners():
+            done = next((one for one in but if one.is_of(each, owner) and not one.has_failed), None)
+            results.append(done or Compared(bank=each, result=await reconcile_owner(ports, bank, owner, day)))
+    return results
+
+
+async def reconcile_owner(
+    ports: Ports, bank: ReportingBank, owner: str, day: date, *, stretches: int | None = None
+) -> Reconciliation:
+    """Compare a day by the credentials of one owner, from where it was left. `stretches`: so many at most, and the
+    comparison may be running still.
+
+    Raises: Refusal INVALID_STATE while another process compares the same; Unavailable of the storage.
+    """
+    try:
+        row = await _begin(ports, bank, owner, day)
+        run = _Run(ports, await scope_of(ports, bank, owner), row, day)
+        try:
+            return await run.carry(stretches)
+        except _FAILURES as fault:
+            return await run.fail(fault)
+    except (Stale, Conflict):
+        raise Refusal("INVALID_STATE", "Another process compares this day: it is the one that goes on") from None
+
+
+async def _begin(ports: Ports, bank: ReportingBank, owner: str, day: date) -> Reconciliation:
+    async with ports.storage.unit() as unit:
+        before = await unit[Reconciliation].get(reconciliation_id(bank.name, day.isoformat(), owner))
+        row = started(before, bank.name, day, owner, ports.clock.now())
+        if row == before:
+            return row
+        saved = unit[Reconciliation].add(row) if before is None else unit[Reconciliation].save(row)
+        await unit.commit()
+    return saved
+
+
+class _Run:
+    """One process at work on a comparison."""
+
+    def __init__(self, ports: Ports, scope: Scope, row: Reconciliation, day: date) -> None:
+        self._ports = ports
+        self._scope = scope
+        self._row = row
+        self._begin, self._end = bounds(day)
+        self._sweep = Sweep(row.judged_until, self._end)
+        self._entries = 0
+
+    async def carry(self, stretches: int | None) -> Reconciliation:
+        """Go on to the end, or for so many stretches. Raises: what the bank's list does, and the storage; Stale."""
+        now = self._ports.clock.now()
+        listed, last = self._row.judged_until - MARGIN, self._end + MARGIN
+        written = await Ledgered.of(self._ports, self._row)
+        self._sweep.hold([each async for each in others_between(self._ports, self._scope, listed, last)])
+        held = listed
+        while listed < now and (listed < last or self._sweep.waits()):
+            upto = min(listed + STRETCH, now)
+            until = min(upto + MARGIN, last)
+            if held < until:
+                self._sweep.hold([each async for each in payments_between(self._ports, self._scope, held, until)])
+                held = until
+            async for page in self._pages(listed, upto):
+                await self._compare(page, written)
+            listed = upto
+            await self._lack(self._sweep.lacking(listed), written)
+            if stretches is not None:
+                stretches -= 1
+            is_over = listed >= last and not self._sweep.waits()
+            if not is_over:
+                position = self._sweep.judged_until(listed)
+                await self._note(msgspec.structs.replace(self._row, judged_until=position))
+            if stretches == 0 and not is_over:
+                return self._row
+        await self._lack(self._sweep.lacking(None), written)
+        return await self._finish(written)
+
+    async def fail(self, fault: Exception) -> Reconciliation:
+        """It cannot be compared, now. Raises: Stale."""
+        return await self._note(failed(self._row, str(fault), self._ports.clock.now()))
+
+    async def _finish(self, written: Ledgered) -> Reconciliation:
+        now = self._ports.clock.now()
+        left = await close_gone(self._ports, self._row, written.beyond, now)
+        return await self._note(compared(self._row, left + sum(written.beyond.values()), now))
+
+    async def _note(self, row: Reconciliation) -> Reconciliation:
+        """How far it is. Raises: Stale where another process has it."""
+        async with self._ports.storage.unit() as unit:
+            counted = msgspec.structs.replace(row, entries=row.entries + self._entries)
+            self._row = unit[Reconciliation].save(counted)
+            await unit.commit()
+        self._entries = 0
+        return self._row
+
+    async def _pages(self, since: datetime, until: datetime) -> AsyncIterator[Sequence[ReportedEntry]]:
+        """Raises: what the bank's list does; Unavailable for one without an end."""
+        cursor, bank = None, self._scope.bank
+        for _ in range(_PAGES):
+            # That a list cannot be read says nothing of payments: no gateway is judged by it.
+            page = await bank.entries(self._scope.owner, since, until, cursor)
+            yield [each for each in page.entries if since <= each.moment < until]
+            if page.next_cursor is None:
+                return
+            if page.next_cursor == cursor:
+                raise Unavailable(f"{bank.name}: the list comes to the same place again")
+            cursor = page.next_cursor
+        raise Unavailable(f"{bank.name}: the list of {STRETCH} is too long")
+
+    async def _compare(self, page: Sequence[ReportedEntry], written: Ledgered) -> None:
+        """Tell agreed entries from others by what is held, and look all others up: what is held may be some minutes
+        old, and has not all of the money."""
+        asked: list[Booked] = []
+        for entry in page:
+            booked = _booked(entry)
+            is_judged = self._begin <= booked.moment < self._end
+            if is_judged:
+                self._entries += 1
+            ours = self._sweep.match(booked)
+            if not is_judged or (ours is None and not matters(booked)):
+                continue
+            if ours is None or differences(ours, booked):
+                asked.append(booked)
+        for start in range(0, len(asked), _AT_ONCE):
+            await self._look_up(asked[start : start + _AT_ONCE], written)
+
+    async def _look_up(self, asked: Sequence[Booked], written: Ledgered) -> None:
+        ours = await known(self._ports, self._scope, {each.operation for each in asked if each.operation is not None})
+        found: list[Discrepancy] = []
+        there: list[Counted] = []
+        now = self._ports.clock.now()
+        for booked in asked:
+            mine = ours.get(booked.operation or "")
+            is_second = mine is not None and self._sweep.is_second(mine.operation, booked.id)
+            told = differences(None if is_second else mine, booked)
+            if mine is not None and not is_second and Difference.EXTRA not in told:
+                self._sweep.found(mine.operation, booked.id)
+                there.append(mine)
+            found += [discrepancy(self._row, difference, mine, booked, now) for difference in told]
+        await written.add(found, there)
+
+    async def _lack(self, lacking: Sequence[Counted], written: Ledgered) -> None:
+        """What the list should have and has not, as it stands now."""
+        for start in range(0, len(lacking), _AT_ONCE):
+            part = lacking[start : start + _AT_ONCE]
+            ours = await known(self._ports, self._scope, {each.operation for each in part})
+            now = self._ports.clock.now()
+            missed = [mine for mine in ours.values() if differences(mine, None)]
+            await written.add([discrepancy(self._row, Difference.MISSING, mine, None, now) for mine in missed], ())
+
+
+def _booked(entry: ReportedEntry) -> Booked:
+    return Booked(
+        id=entry.id,
+        subject=Subject(entry.kind.value),
+        standing=Standing(entry.state.value),
+        moment=entry.moment,
+        kopecks=entry.amount_kopecks,
+        operation=entry.operation,
+        reference=entry.reference,
+        fee=entry.fee_kopecks,
+    )

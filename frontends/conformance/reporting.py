@@ -1,0 +1,181 @@
+"""What every bank must do that lists what it booked (ports/reporting.py). Your conftest.py gives a fixture
+`bank_bench`, a BankBench; a bank that gives no list is skipped."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import pytest
+
+from ...ports.bank import Invoice, RefundRequest
+from ...ports.faults import NotConfigured, Unavailable
+from ...ports.reporting import ReportedEntry, ReportedKind, ReportedState, ReportingBank
+from .bank.kit import OPERATION, REFUND
+from .benches import BankBench
+from .charges import CHARGE, charger, debit
+from .mandates import binder, binding, bound
+from .operation_ids import binding_id, operation_id
+from .remittances import AMOUNT, remitter, to
+from .remittances import OPERATION as REMITTANCE
+
+HOUR = timedelta(hours=1)
+_PAGES = 100
+"""More than any test makes: a list without an end fails."""
+
+
+def reporter(bench: BankBench) -> ReportingBank:
+    """The bank, where it gives a list."""
+    if not isinstance(bench.bank, ReportingBank):
+        pytest.skip("the bank gives no list of what it booked: reconciliation passes it over")
+    return bench.bank
+
+
+async def listed(
+    bench: BankBench, since: datetime | None = None, until: datetime | None = None, *, whose: str | None = None
+) -> list[ReportedEntry]:
+    """All entries of a time, of the last hour unless it is said, of everybody's credentials."""
+    bank, now = reporter(bench), bench.clock.now()
+    begin, end = since or now - HOUR, until or now + HOUR
+    found: list[ReportedEntry] = []
+    for owner in bank.owners() if whose is None else (whose,):
+        cursor: str | None = None
+        for _ in range(_PAGES):
+            page = await bank.entries(owner, begin, end, cursor)
+            found += page.entries
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        else:
+            pytest.fail("the list has no end")
+    assert all(begin <= each.moment < end for each in found), "an entry is of another time than was asked for"
+    return found
+
+
+def only(found: Sequence[ReportedEntry], kind: ReportedKind, operation: str) -> ReportedEntry:
+    """The one entry of an operation."""
+    named = [each for each in found if (each.kind, each.operation) == (kind, operation)]
+    assert len(named) == 1, f"{len(named)} entries of {operation}: {found}"
+    return named[0]
+
+
+class TestReporting:
+    """Everything that moved money is listed once, as it stands now, where it began."""
+
+    async def _paid(self, bench: BankBench, operation: str = OPERATION, kopecks: int = 100_00) -> Invoice:
+        invoice = await bench.bank.create_invoice(bench.request(operation, kopecks))
+        await bench.pay(operation, invoice, kopecks)
+        return invoice
+
+    async def test_a_paid_invoice_is_listed_with_its_operation_and_amount(self, bank_bench: BankBench) -> None:
+        bank = reporter(bank_bench)
+        invoice = await self._paid(bank_bench)
+        entry = only(await listed(bank_bench), ReportedKind.PAYMENT, OPERATION)
+        assert (entry.state, entry.amount_kopecks) == (ReportedState.DONE, 100_00)
+        assert entry.reference in (None, invoice.reference), "a reference is spelt as it was given out"
+        assert bank.owner_of(invoice.reference) in bank.owners()
+        [transfer] = (await bank.invoice_state(invoice.reference)).transfers
+        assert None in (entry.fee_kopecks, transfer.fee_kopecks) or entry.fee_kopecks == transfer.fee_kopecks
+
+    async def test_what_nobody_paid_is_not_done(self, bank_bench: BankBench) -> None:
+        reporter(bank_bench)
+        await bank_bench.bank.create_invoice(bank_bench.request(OPERATION))
+        assert [each for each in await listed(bank_bench) if each.state is ReportedState.DONE] == []
+
+    async def test_what_ends_later_keeps_its_place(self, bank_bench: BankBench) -> None:
+        """So that a day has the same entries whenever it is asked for."""
+        reporter(bank_bench)
+        invoice, began = await bank_bench.bank.create_invoice(bank_bench.request(OPERATION)), bank_bench.clock.now()
+        await bank_bench.pass_time(timedelta(minutes=10))
+        await bank_bench.pay(OPERATION, invoice, 100_00)
+        found = await listed(bank_bench, began - timedelta(minutes=5), began + timedelta(minutes=5))
+        assert only(found, ReportedKind.PAYMENT, OPERATION).state is ReportedState.DONE
+        assert await listed(bank_bench, began + timedelta(minutes=5)) == []
+
+    async def test_it_is_listed_though_our_notes_are_lost(self, bank_bench: BankBench) -> None:
+        reporter(bank_bench)
+        await self._paid(bank_bench)
+        await bank_bench.forget()
+        only(await listed(bank_bench), ReportedKind.PAYMENT, OPERATION)
+
+    async def test_each_of_many_is_listed_once(self, bank_bench: BankBench) -> None:
+        reporter(bank_bench)
+        names = [operation_id("pay", number) for number in range(1, 2 * bank_bench.page + 2)]
+        for name in names:
+            await self._paid(bank_bench, name)
+        found = await listed(bank_bench)
+        assert sorted(each.operation or "" for each in found) == names
+        assert len({each.id for each in found}) == len(names)
+
+    async def test_no_entry_falls_between_two_stretches(self, bank_bench: BankBench) -> None:
+        """`since` is within, `until` is not, to the microsecond."""
+        reporter(bank_bench)
+        await self._paid(bank_bench)
+        moment = only(await listed(bank_bench), ReportedKind.PAYMENT, OPERATION).moment
+        step = timedelta(microseconds=1)
+        assert len(await listed(bank_bench, moment, moment + step)) == 1
+        assert await listed(bank_bench, moment - HOUR, moment) == []
+        assert await listed(bank_bench, moment + step, moment + HOUR) == []
+        assert len(await listed(bank_bench, moment - HOUR, moment + step)) == 1
+
+    async def test_a_refund_is_listed_as_it_ends(self, bank_bench: BankBench) -> None:
+        bank = reporter(bank_bench)
+        if not bank.capabilities.refunds:
+            pytest.skip("the bank does not refund")
+        invoice = await self._paid(bank_bench)
+        await bank.refund(RefundRequest(operation=REFUND, reference=invoice.reference, amount_kopecks=40_00))
+        begun = only(await listed(bank_bench), ReportedKind.REFUND, REFUND)
+        assert begun.state is not ReportedState.FAILED
+        await bank_bench.finish_refunds()
+        found = await listed(bank_bench)
+        entry = only(found, ReportedKind.REFUND, REFUND)
+        assert (entry.id, entry.state, entry.amount_kopecks) == (begun.id, ReportedState.DONE, 40_00)
+        paid = only(found, ReportedKind.PAYMENT, OPERATION)
+        assert (paid.state, paid.amount_kopecks) == (ReportedState.DONE, 100_00), "what came, came, though it went back"
+
+    async def test_a_refund_that_failed_is_not_done(self, bank_bench: BankBench) -> None:
+        bank = reporter(bank_bench)
+        if not bank.capabilities.refunds:
+            pytest.skip("the bank does not refund")
+        invoice = await self._paid(bank_bench)
+        await bank_bench.fail_next_refund()
+        await bank.refund(RefundRequest(operation=REFUND, reference=invoice.reference, amount_kopecks=40_00))
+        await bank_bench.finish_refunds()
+        assert only(await listed(bank_bench), ReportedKind.REFUND, REFUND).state is ReportedState.FAILED
+
+    async def test_the_first_charge_of_a_binding_is_listed(self, bank_bench: BankBench) -> None:
+        reporter(bank_bench)
+        made = await binder(bank_bench).bind(binding(bank_bench, 250_00))
+        await bank_bench.confirm(binding_id())
+        entry = only(await listed(bank_bench), ReportedKind.PAYMENT, binding_id())
+        assert (entry.state, entry.amount_kopecks) == (ReportedState.DONE, 250_00)
+        assert entry.reference in (None, made.reference)
+
+    async def test_a_charge_is_listed(self, bank_bench: BankBench) -> None:
+        reporter(bank_bench)
+        bank, mandate = charger(bank_bench), await bound(bank_bench)
+        made = await bank.charge(debit(mandate))
+        await bank_bench.finish_charges()
+        entry = only(await listed(bank_bench), ReportedKind.PAYMENT, CHARGE)
+        assert (entry.state, entry.amount_kopecks) == (ReportedState.DONE, 250_00)
+        assert entry.reference in (None, made.reference)
+
+    async def test_money_to_a_person_is_listed(self, bank_bench: BankBench) -> None:
+        bank = reporter(bank_bench)
+        await remitter(bank_bench).remit(to(bank_bench))
+        await bank_bench.finish_remittances()
+        assert "" in bank.owners(), "payouts go by the installation's own credentials"
+        entry = only(await listed(bank_bench, whose=""), ReportedKind.PAYOUT, REMITTANCE)
+        assert (entry.state, entry.amount_kopecks) == (ReportedState.DONE, AMOUNT)
+
+    async def test_a_bank_that_is_away_gives_no_list(self, bank_bench: BankBench) -> None:
+        """An empty one would say that nothing was booked."""
+        reporter(bank_bench)
+        await self._paid(bank_bench)
+        await bank_bench.be_away()
+        with pytest.raises(Unavailable):
+            await listed(bank_bench)
+
+    async def test_credentials_that_are_refused_give_no_list(self, bank_bench: BankBench) -> None:
+        reporter(bank_bench)
+        await bank_bench.refuse_credentials()
+        with pytest.raises((NotConfigured, Unavailable)):
+            await listed(bank_bench)

@@ -1,0 +1,516 @@
+"""A bank's own list beside ours: what is found, written once, and closed again (docs/reconciliation.md)."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.ids import SeededIds
+from cambist.adapters.script import Ending, Script, Twist
+from cambist.adapters.storage.memory.memory import MemoryStorage
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.days import MOSCOW
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.reconciliation.comparing import Difference
+from cambist.core.domain.reconciliation.reconciliation import Discrepancy, Reconciliation, ReconciliationStatus
+from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.operators.action_items import read_action_items
+from cambist.core.usecases.reconciliation.discrepancies import (
+    list_differences,
+    open_differences,
+    settle_difference,
+)
+from cambist.core.usecases.reconciliation.nightly import COMPARE
+from cambist.core.usecases.reconciliation.reconciliation import reconcile, reconcile_owner
+from cambist.core.usecases.standing import start_standing
+from cambist.frontends.compose import Adapters
+from cambist.ports.bank import BankCapabilities, InvoiceStatus, Pretence, RefundStatus
+from cambist.ports.faults import NotConfigured, Unavailable
+from cambist.ports.jobs import Job
+from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedPage, ReportedState, ReportingBank
+from tests.invariants import everything
+from tests.refund_house import RefundHouse, open_refund_house
+
+BANK = "simulator-live"
+AWAY = Twist(ending=Ending.UNAVAILABLE)
+S = ReconciliationStatus
+
+
+@pytest.fixture
+async def live() -> AsyncIterator[RefundHouse]:
+    async with open_refund_house() as opened:
+        yield opened
+
+
+class Day:
+    """A Moscow day at a live bank, from its noon on."""
+
+    def __init__(self, live: RefundHouse) -> None:
+        self.live = live
+        self.ports = live.ports
+        self.clock = live.house.clock
+        self.day = self.clock.now().astimezone(MOSCOW).date() + timedelta(days=1)
+
+    async def at(self, hours: float, day: int = 0) -> None:
+        """The clock says so many hours after the day's midnight in Moscow."""
+        midnight = datetime.combine(self.day + timedelta(days=day), datetime.min.time(), MOSCOW)
+        await self.clock.advance((midnight + timedelta(hours=hours) - self.clock.now()).total_seconds())
+
+    @property
+    def told(self) -> Any:
+        """What the bank's list has other than its books."""
+        return self.live.house.script.entries
+
+    async def over(self) -> None:
+        await self.at(4, day=1)
+
+    async def compared(self, day: date | None = None) -> Reconciliation:
+        [one] = await reconcile(self.ports, day or self.day, BANK)
+        assert one.result is not None
+        return one.result
+
+    async def found(self) -> list[tuple[str, str | None]]:
+        """Open differences: in what, and about which object of ours."""
+        return [(each.difference.value, each.object_id) for each in await list_differences(self.ports)]
+
+
+@pytest.fixture
+async def day(live: RefundHouse) -> Day:
+    made = Day(live)
+    await live.set(refund_approval="auto")
+    await made.at(12)
+    return made
+
+
+class RealBank(SimulatedBank):
+    """Says that it is no simulator."""
+
+    @property
+    def capabilities(self) -> BankCapabilities:
+        return msgspec.structs.replace(super().capabilities, simulated=False)
+
+
+class RealHouse:
+    """A house with a bank of live mode that is no simulator, as far as it says."""
+
+    def __init__(self, live: RefundHouse, bank: SimulatedBank, script: Script) -> None:
+        self.live = live
+        self.ports = live.ports
+        self.bank = bank
+        self.script = script
+
+    async def paid(self) -> str:
+        """A payment that was paid; its id."""
+        made = await self.live.house.payment((await self.live.house.create(mode="live")).json()["id"])
+        paid = Pretence(status=InvoiceStatus.PAID)
+        for notice in await self.bank.pretend(made.id, paid, reference=made.bank_reference):
+            await on_notice(self.ports, notice)
+        return made.id
+
+    async def jobs(self) -> list[Job]:
+        return [each for each in await everything(self.ports, Job) if each.kind == COMPARE.kind]
+
+
+@asynccontextmanager
+async def open_real_house() -> AsyncIterator[RealHouse]:
+    script, clock = Script(), VirtualClock()
+    bank = RealBank("real", MemoryStorage(clock), clock, SeededIds(), script=script)
+    async with open_refund_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as live:
+        bank._clock = live.house.clock
+        await start_standing(live.ports)
+        yield RealHouse(live, bank, script)
+
+
+async def test_a_day_on_which_all_went_well_agrees(day: Day) -> None:
+    paid = [await day.live.paid(mode="live") for _ in range(3)]
+    await day.live.house.create(mode="live")  # nobody pays it
+    refund_id = await day.live.apply(paid[0], "40.00", mode="live")
+    await day.live.house.work(60)
+    assert await day.live.status(refund_id) == "completed"
+    await day.over()
+    row = await day.compared()
+    assert (row.status, row.entries, row.found, row.failure) == (S.AGREED, 5, 0, None)
+    assert await day.found() == []
+
+
+@pytest.mark.parametrize("hours", [0.0, 23.9999])
+async def test_an_operation_at_midnight_is_found_on_whichever_day_the_bank_booked_it(day: Day, hours: float) -> None:
+    await day.at(hours, day=1)
+    payment_id = await day.live.paid(mode="live")
+    moved = timedelta(minutes=5) if hours else -timedelta(minutes=5)
+    day.told.turned[payment_id] = lambda each: msgspec.structs.replace(each, moment=each.moment + moved)
+    await day.at(4, day=3)
+    for each in range(3):
+        assert (await day.compared(day.day + timedelta(days=each))).status is S.AGREED
+    assert await day.found() == []
+
+
+async def test_each_difference_is_found_once_and_is_an_action_item(day: Day) -> None:
+    names = [await day.live.paid(mode="live") for _ in range(5)]
+    agreed, omitted, dearer, fee, failed = names
+    day.told.omitted.add(omitted)
+    day.told.turned = {
+        dearer: lambda each: msgspec.structs.replace(each, amount_kopecks=100_01),
+        fee: lambda each: msgspec.structs.replace(each, fee_kopecks=41),
+        failed: lambda each: msgspec.structs.replace(each, state=ReportedState.FAILED),
+    }
+    day.told.invented.append(entry("made-up", day.clock.now()))
+    async with day.ports.storage.unit() as unit:
+        payment = await day.live.payment(fee)
+        unit[Payment].save(msgspec.structs.replace(payment, provider_fee=type(payment.amount)(40)))
+        await unit.commit()
+    await day.over()
+    for _ in range(2):
+        row = await day.compared()
+        assert (row.status, row.found) == (S.DIFFERENT, 5)
+        assert sorted(await day.found(), key=str) == sorted(
+            [
+                ("missing", omitted),
+                ("amount", dearer),
+                ("fee", fee),
+                ("state", failed),
+                ("extra", None),
+            ],
+            key=str,
+        )
+    assert agreed not in str(await day.found())
+    items = [each for each in (await read_action_items(day.ports)).found if each.kind == "difference"]
+    assert len(items) == 5
+    assert {each.mode for each in items} == {Mode.LIVE}
+
+
+def entry(name: str, moment: datetime, **fields: Any) -> ReportedEntry:
+    return ReportedEntry(
+        **{
+            "id": name,
+            "kind": ReportedKind.PAYMENT,
+            "state": ReportedState.DONE,
+            "moment": moment,
+            "amount_kopecks": 100_00,
+            **fields,
+        }
+    )
+
+
+async def test_a_difference_that_is_gone_at_a_later_run_is_closed(day: Day) -> None:
+    payment_id = await day.live.paid(mode="live")
+    day.told.omitted.add(payment_id)
+    await day.over()
+    assert (await day.compared()).status is S.DIFFERENT
+    day.told.omitted.clear()
+    assert (await day.compared()).status is S.AGREED
+    [row] = await everything(day.ports, Discrepancy)
+    assert (row.closed_at, row.settled) == (day.clock.now(), False)
+    day.told.omitted.add(payment_id)
+    await day.compared()
+    assert await day.found() == [("missing", payment_id)]
+
+
+async def test_one_that_an_operator_settled_is_no_difference_any_more(day: Day) -> None:
+    payment_id = await day.live.paid(mode="live")
+    day.told.omitted.add(payment_id)
+    await day.over()
+    await day.compared()
+    [row] = await list_differences(day.ports)
+    await settle_difference(day.ports, row.id)
+    assert (await day.compared()).status is S.AGREED
+    with pytest.raises(Refusal) as refusal:
+        await settle_difference(day.ports, row.id)
+    assert refusal.value.code == "INVALID_STATE"
+    for name in ("nothing", "", "\0", "x" * 5000):
+        with pytest.raises(Refusal) as refusal:
+            await settle_difference(day.ports, name)
+        assert refusal.value.code == "NOT_FOUND"
+
+
+async def test_money_that_we_never_heard_of_is_another_state(day: Day) -> None:
+    made = (await day.live.house.create(mode="live")).json()["id"]
+    await day.live.bank("live").pretend(
+        made,
+        Pretence(status=InvoiceStatus.PAID, silent=True),
+        reference=(await day.live.payment(made)).bank_reference,
+    )
+    await day.over()
+    assert (await day.compared()).status is S.DIFFERENT
+    [row] = await list_differences(day.ports)
+    assert (row.difference, row.object_id, row.their_standing, row.our_standing) == ("state", made, "done", "open")
+    await day.live.house.work(60)
+    assert (await day.live.payment(made)).status in ("paid", "expired")
+
+
+async def test_all_transfers_of_a_payment_count_on_both_sides(day: Day) -> None:
+    """The second is in suspense; sent back, it came all the same, and the bank has both ways."""
+    payment_id = await day.live.paid(mode="live")
+    await day.live.house.told(payment_id, Pretence(status=InvoiceStatus.PAID, again=True))
+    await day.live.house.work(60)
+    await day.over()
+    row = await day.compared()
+    assert (row.status, await day.found()) == (S.AGREED, [])
+
+
+async def test_a_refund_that_came_back_agrees_with_whichever_the_bank_says(day: Day) -> None:
+    payment_id = await day.live.paid(mode="live")
+    refund_id = await day.live.apply(payment_id, "40.00", mode="live")
+    await day.live.house.work(60)
+    await day.live.bank("live").pretend_refund(refund_id, RefundStatus.REVERSED)
+    await day.live.house.work(86400 * 3)
+    assert await day.live.status(refund_id) == "reversed"
+    assert (await day.compared()).status is S.AGREED
+    day.told.turned[refund_id] = lambda each: msgspec.structs.replace(each, state=ReportedState.DONE)
+    assert (await day.compared()).status is S.AGREED
+
+
+async def test_a_second_payment_of_one_operation_is_extra(day: Day) -> None:
+    payment_id = await day.live.paid(mode="live")
+    day.told.invented.append(entry("second", day.clock.now(), operation=payment_id))
+    await day.over()
+    await day.compared()
+    [row] = await list_differences(day.ports)
+    assert (row.difference, row.entry, row.object_id) == (Difference.EXTRA, "second", payment_id)
+
+
+async def test_pages_end_and_all_of_them_are_read(day: Day) -> None:
+    day.told.page = 2
+    names = [await day.live.paid(mode="live") for _ in range(7)]
+    day.told.omitted.add(names[6])
+    await day.over()
+    row = await day.compared()
+    assert (row.entries, await day.found()) == (6, [("missing", names[6])])
+
+
+async def test_one_that_fails_goes_on_where_it_stood_and_closes_nothing(day: Day) -> None:
+    early = await day.live.paid(mode="live")
+    await day.at(18)
+    late = await day.live.paid(mode="live")
+    day.told.omitted.add(early)
+    await day.over()
+    bank = Counting(day.live.bank("live"), fails_from=await at(day, 17))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(day.live.bank("live"), "entries", bank.entries)
+        failed = await day.compared()
+        assert failed.status is S.FAILED
+        assert failed.failure is not None
+        assert await day.found() == [("missing", early)]
+        assert "reconciliation" in {each.kind for each in (await read_action_items(day.ports)).found}
+        bank.fails_from, bank.asked = None, []
+        done = await day.compared()
+    assert min(bank.asked) > await at(day, 12), "it began anew"
+    assert (done.status, done.run, done.found) == (S.DIFFERENT, failed.run, 1)
+    assert await day.found() == [("missing", early)]
+    assert late not in str(await day.found())
+    assert "reconciliation" not in {each.kind for each in (await read_action_items(day.ports)).found}
+
+
+async def at(day: Day, hours: float) -> datetime:
+    return datetime.combine(day.day, datetime.min.time(), MOSCOW) + timedelta(hours=hours)
+
+
+class Counting:
+    """The bank's list, which says what it was asked for, and fails from a moment on."""
+
+    def __init__(self, bank: SimulatedBank, fails_from: datetime | None = None) -> None:
+        self._entries = bank.entries
+        self.fails_from = fails_from
+        self.asked: list[datetime] = []
+
+    async def entries(self, owner: str, since: datetime, until: datetime, cursor: str | None) -> ReportedPage:
+        self.asked.append(since)
+        if self.fails_from is not None and since >= self.fails_from:
+            raise Unavailable("away")
+        return await self._entries(owner, since, until, cursor)
+
+
+async def test_one_that_was_killed_goes_on_where_it_stood(day: Day) -> None:
+    names = []
+    for hours in (12, 14, 16, 18):
+        await day.at(hours)
+        names.append(await day.live.paid(mode="live"))
+    day.told.omitted |= {names[0], names[3]}
+    await day.over()
+    bank = day.ports.banks.named(BANK)
+    assert isinstance(bank, ReportingBank)
+    runs = 0
+    while True:
+        row = await reconcile_owner(day.ports, bank, "", day.day, stretches=5)
+        runs += 1
+        if row.status is not S.RUNNING:
+            break
+    assert runs > 5
+    assert (row.status, row.run, row.found) == (S.DIFFERENT, 1, 2)
+    assert sorted(await day.found()) == sorted([("missing", names[0]), ("missing", names[3])])
+
+
+async def test_of_two_processes_at_one_day_one_goes_on(day: Day) -> None:
+    await day.live.paid(mode="live")
+    await day.over()
+    bank = day.ports.banks.named(BANK)
+    assert isinstance(bank, ReportingBank)
+    entries = day.live.bank("live").entries
+    other: list[Reconciliation] = []
+
+    async def meanwhile(owner: str, since: datetime, until: datetime, cursor: str | None) -> ReportedPage:
+        if not other:
+            other.append(msgspec.structs.replace(await stored(day)))
+            other[0] = await reconcile_owner(day.ports, bank, "", day.day)
+        return await entries(owner, since, until, cursor)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(day.live.bank("live"), "entries", meanwhile)
+        with pytest.raises(Refusal) as refusal:
+            await day.compared()
+    assert refusal.value.code == "INVALID_STATE"
+    assert other[0].status is S.AGREED
+
+
+async def stored(day: Day) -> Reconciliation:
+    row: Reconciliation
+    [row] = await everything(day.ports, Reconciliation)
+    return row
+
+
+async def test_a_list_that_never_ends_fails_and_does_not_go_on_for_ever(day: Day) -> None:
+    await day.over()
+
+    async def endless(owner: str, since: datetime, until: datetime, cursor: str | None) -> ReportedPage:
+        return ReportedPage(entries=(), next_cursor="again")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(day.live.bank("live"), "entries", endless)
+        row = await day.compared()
+    assert row.status is S.FAILED
+
+
+@pytest.mark.parametrize("which", ["young", "nobody"])
+async def test_what_cannot_be_compared_is_refused(day: Day, which: str) -> None:
+    asked = {"young": (day.day, BANK), "nobody": (day.day - timedelta(days=2), "nobody")}[which]
+    with pytest.raises(Refusal) as refusal:
+        await reconcile(day.ports, *asked)
+    assert refusal.value.code == "VALIDATION_ERROR"
+
+
+@pytest.fixture
+async def real() -> AsyncIterator[RealHouse]:
+    async with open_real_house() as opened:
+        yield opened
+
+
+async def test_each_night_the_day_that_is_over_is_compared(real: RealHouse) -> None:
+    await real.live.house.work(3 * 86400)
+    rows = await everything(real.ports, Reconciliation)
+    assert [each.status for each in rows] == [S.AGREED] * 3
+    assert len({each.day for each in rows}) == 3
+    assert not await real.jobs()
+
+
+async def test_a_night_on_which_the_bank_was_away_is_made_up_for(real: RealHouse) -> None:
+    await real.live.house.work(86400)
+    real.script.entries.calls.extend([AWAY] * 3)
+    await real.live.house.work(86400)
+    assert [each.status for each in await everything(real.ports, Reconciliation)] == [S.AGREED] * 2
+    assert not await real.jobs()
+
+
+async def test_a_bank_that_stays_away_is_asked_again_the_next_night(real: RealHouse) -> None:
+    await real.live.house.work(86400)
+    real.script.entries.calls.extend([AWAY] * 60)
+    await real.live.house.work(2 * 86400)
+    assert S.FAILED in {each.status for each in await everything(real.ports, Reconciliation)}
+    real.script.entries.calls.clear()
+    await real.live.house.work(2 * 86400)
+    assert {each.status for each in await everything(real.ports, Reconciliation)} == {S.AGREED}
+
+
+async def test_a_day_with_open_differences_is_compared_again_and_they_close_by_themselves(real: RealHouse) -> None:
+    payment_id = await real.paid()
+    real.script.entries.omitted.add(payment_id)
+    await real.live.house.work(2 * 86400)
+    [row] = await list_differences(real.ports)
+    assert row.object_id == payment_id
+    real.script.entries.omitted.clear()
+    await real.live.house.work(86400)
+    assert await list_differences(real.ports) == []
+
+
+async def test_days_on_which_no_worker_ran_are_made_up_for(real: RealHouse) -> None:
+    await real.live.house.work(86400)
+    await real.live.house.clock.advance(3 * 86400)
+    await real.live.house.work(86400)
+    days = sorted(each.day for each in await everything(real.ports, Reconciliation))
+    first = date.fromisoformat(days[0])
+    assert days == [(first + timedelta(days=number)).isoformat() for number in range(5)]
+
+
+async def test_simulators_are_compared_only_when_somebody_asks(live: RefundHouse) -> None:
+    await start_standing(live.ports)
+    await live.house.work(2 * 86400)
+    assert await everything(live.ports, Reconciliation) == []
+
+
+async def test_what_is_older_than_a_year_goes_and_open_differences_stay(real: RealHouse) -> None:
+    payment_id = await real.paid()
+    real.script.entries.omitted.add(payment_id)
+    await real.live.house.work(2 * 86400)
+    await real.live.house.clock.advance(401 * 86400)
+    await real.live.house.work(86400)
+    assert [each.object_id for each in await everything(real.ports, Discrepancy)] == [payment_id]
+    assert len(await everything(real.ports, Reconciliation)) < 20
+
+
+class MerchantsBank(RealBank):
+    """A bank with the installation's credentials, and a merchant's own, by which some operations go."""
+
+    merchant = ""
+    own: frozenset[str] = frozenset()
+    away: str | None = None
+    """Whose list it does not give."""
+
+    def owners(self) -> tuple[str, ...]:
+        return ("", self.merchant)
+
+    def owner_of(self, reference: str) -> str:
+        return self.merchant if self._operation(reference) in self.own else ""
+
+    async def entries(self, owner: str, since: datetime, until: datetime, cursor: str | None) -> ReportedPage:
+        if owner == self.away:
+            raise NotConfigured("its credentials are gone")
+        page = await super().entries(owner, since, until, cursor)
+        listed = [each for each in page.entries if ((each.operation or "") in self.own) is (owner != "")]
+        return msgspec.structs.replace(page, entries=tuple(listed))
+
+
+async def test_each_owner_of_credentials_is_compared_with_its_own_list_and_fails_alone() -> None:
+    script, clock = Script(), VirtualClock()
+    bank = MerchantsBank("real", MemoryStorage(clock), clock, SeededIds(), script=script)
+    async with open_refund_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as live:
+        bank._clock, house = live.house.clock, RealHouse(live, bank, script)
+        bank.merchant = live.house.account.account_id
+        ours, own, lost = [await house.paid() for _ in range(3)]
+        bank.own = frozenset((own, lost))
+        script.entries.omitted |= {lost}
+        day = live.house.clock.now().astimezone(MOSCOW).date()
+        await live.house.work(2 * 86400)
+        told = {each.result.owner: each.result for each in await reconcile(live.ports, day) if each.result is not None}
+        assert {owner: (row.status, row.entries) for owner, row in told.items()} == {
+            "": (S.AGREED, 1),
+            bank.merchant: (S.DIFFERENT, 1),
+        }
+        assert [(each.owner, each.object_id) for each in await list_differences(live.ports)] == [(bank.merchant, lost)]
+        bank.away = bank.merchant
+        told = {each.result.owner: each.result for each in await reconcile(live.ports, day) if each.result is not None}
+        assert {owner: row.status for owner, row in told.items()} == {"": S.AGREED, bank.merchant: S.FAILED}
+        assert [each.object_id for each in await list_differences(live.ports)] == [lost], "nothing is said to be gone"
+        assert ours not in {lost, own}
+
+
+async def test_open_differences_of_a_day_are_told_by_day(day: Day) -> None:
+    payment_id = await day.live.paid(mode="live")
+    day.told.omitted.add(payment_id)
+    await day.over()
+    row = await day.compared()
+    assert [each.object_id for each in await open_differences(day.ports, row)] == [payment_id]
