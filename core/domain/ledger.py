@@ -82,6 +82,9 @@ _RUB_PURSES = frozenset(
     (Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.BANK, Purse.REFUNDING, Purse.CONVERTED_RUB)
 ) | frozenset((Purse.EXCHANGING_RUB, Purse.REMITTING, Purse.STOCK_RUB, Purse.LOSSES_RUB))
 
+BALANCE_PURSES = frozenset((Purse.AVAILABLE, Purse.RESERVED, Purse.PENDING))
+"""What merchants see of their purses, as their balance."""
+
 _STRIPES: Mapping[Purse, int] = {Purse.PENDING: 4, Purse.BANK: 16}
 """Over how many rows a running balance is spread where every payment moves it: a database locks a row until its commit
 is on disk, and one row would let only one payment at a time be paid. All others have one."""
@@ -151,7 +154,8 @@ class Posting(msgspec.Struct, frozen=True, array_like=True):
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One move of money. Written in the unit that makes it true; only `number` and `seal` are set later, once."""
+    """One move of money. Written in the unit that makes it true; only `number`, `seal` and `place` are set after that,
+    once."""
 
     id: str
     """`entry_id(...)`: kind, object and revision, so that the same move cannot be booked twice."""
@@ -167,6 +171,9 @@ class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Its place in the hash chain; null until it is chained."""
     seal: bytes | None = None
     """Its link in the chain, and the vault's tag (chains.py)."""
+    place: int | None = None
+    """Its number among the movements of its account and mode (movements.py); null until it is listed, zero where it
+    moves no balance."""
     version: int = 0
 
 
@@ -218,6 +225,7 @@ def journal_entry(
         mode=mode,
         at=at,
         postings=kept,
+        place=None if moves_balance(kept) else 0,
     )
 
 
@@ -231,6 +239,11 @@ def imbalance(postings: Iterable[Posting]) -> str | None:
         return "nothing is posted"
     over = [f"{amount} {currency} too much" for currency, amount in sums.items() if amount]
     return ", ".join(over) or None
+
+
+def moves_balance(postings: Iterable[Posting]) -> bool:
+    """Whether postings change what the merchant sees as balance."""
+    return any(posting.purse in BALANCE_PURSES for posting in postings)
 
 
 def owner_of(purse: Purse, account_id: str) -> str:

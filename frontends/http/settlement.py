@@ -1,21 +1,17 @@
 """Settlements over HTTP. No rule lives here (docs/settlement.md "Reconciling")."""
 
-import csv
-import io
 from collections.abc import AsyncIterator, Iterable, Sequence
 from decimal import Decimal
 
 import msgspec
-from litestar.response.streaming import ASGIStreamingResponse
 from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.errors import shape_error
 from ...core.domain.settlement.rates import merchant_rate
 from ...core.domain.settlement.settlement import Settlement, SettlementItem
-from ...core.usecases.paging import Page
+from ...core.usecases.paging import MomentFilter, Page
 from ...core.usecases.settlement.settlement import settle_own
 from ...core.usecases.settlement.statements import (
     all_items,
@@ -26,10 +22,8 @@ from ...core.usecases.settlement.statements import (
 from ...ports.bundle import Ports
 from .door.answers import answer
 from .door.bodies import page_of
-from .door.operation import PAGES, ApiRequest, Operation, Query, Refusals
-from .views import Pagination, pagination
-
-_FORMATS = ("json", "csv")
+from .door.operation import FORMAT, MADE, PAGES, ApiRequest, Operation, Refusals
+from .views import Pagination, csv_answer, pagination, wants_csv
 
 
 class SettlementView(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,21 +117,17 @@ def items_view(settlement: Settlement, page: Page[SettlementItem]) -> ItemsView:
     return ItemsView(data=item_views(settlement, page.records), pagination=pagination(page))
 
 
-async def _csv(settlement: Settlement, batches: AsyncIterator[Sequence[SettlementItem]]) -> AsyncIterator[str]:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(ItemView.__struct_fields__)
+async def _rows(
+    settlement: Settlement, batches: AsyncIterator[Sequence[SettlementItem]]
+) -> AsyncIterator[list[ItemView]]:
     async for batch in batches:
-        writer.writerows(msgspec.structs.astuple(view) for view in item_views(settlement, batch))
-        yield text.getvalue()
-        text.seek(0)
-        text.truncate()
-    if rest := text.getvalue():
-        yield rest
+        yield item_views(settlement, batch)
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    return answer(settlements_view(await list_settlements(ports, caller, *page_of(request.query))))
+    return answer(
+        settlements_view(await list_settlements(ports, caller, request.asked(MomentFilter), *page_of(request.query)))
+    )
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
@@ -146,15 +136,11 @@ async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIAp
 
 async def items(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
     query = request.query
-    wanted = query.get("format", "json")
-    if wanted not in _FORMATS:
-        raise shape_error("format", f"must be one of: {', '.join(_FORMATS)}")
     # Of the file, which has no pages, too: what cannot be meant is not passed over in silence.
-    number, size = page_of(query)
-    if wanted == "csv":
+    in_csv, (number, size) = wants_csv(query), page_of(query)
+    if in_csv:
         settlement, batches = await all_items(ports, caller, request.id)
-        headers = {"Content-Disposition": f'attachment; filename="{settlement.id}.csv"'}
-        return ASGIStreamingResponse(iterator=_csv(settlement, batches), media_type="text/csv", headers=headers)
+        return csv_answer(settlement.id, ItemView, _rows(settlement, batches))
     return answer(items_view(*await list_items(ports, caller, request.id, number, size)))
 
 
@@ -173,7 +159,7 @@ SETTLEMENTS = (
         "Settlements, the newest first",
         page,
         answer=SettlementsView,
-        query=PAGES,
+        query=(*PAGES, *MADE),
     ),
     Operation(
         "get_settlement",
@@ -194,10 +180,7 @@ SETTLEMENTS = (
         items,
         answer=ItemsView,
         also_as="text/csv",
-        query=(
-            *PAGES,
-            Query("format", "`csv`: all lines in one file, without pages.", {"enum": [*_FORMATS], "default": "json"}),
-        ),
+        query=(*PAGES, FORMAT),
         refusals=_NO_SETTLEMENT,
     ),
     Operation(

@@ -3,22 +3,27 @@
 No rule lives here.
 """
 
+from collections.abc import AsyncIterator, Sequence
+
 import msgspec
 from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
 from ...core.domain.accounts.accounts import Caller, Mode
+from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import Refusal
 from ...core.domain.settlement.withdrawals import Withdrawal, shown_hash
-from ...core.usecases.paging import Page
+from ...core.usecases.ledger.conversions import Conversion, conversions_of
+from ...core.usecases.paging import MomentFilter, Page
 from ...core.usecases.sandbox.withdrawals import WithdrawalSimulation, simulate_withdrawal
+from ...core.usecases.settlement.payout_items import PayoutItem, all_payout_items, list_payout_items
 from ...core.usecases.settlement.withdrawals import get_withdrawal, list_withdrawals
 from ...ports.bundle import Ports
 from .door.answers import answer
 from .door.bodies import page_of
-from .door.operation import PAGES, ApiRequest, Operation, Refusals
-from .views import Pagination, pagination
+from .door.operation import FORMAT, MADE, PAGES, ApiRequest, Operation, Refusals
+from .views import Pagination, csv_answer, pagination, wants_csv
 
 
 class WithdrawalView(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +43,25 @@ class WithdrawalView(msgspec.Struct, frozen=True, kw_only=True):
     completed_at: str | None
     """When it came to its end, whichever it was."""
     sandbox: bool | UnsetType = UNSET
+
+
+class WithdrawalItemView(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of what a payout is made of (docs/settlement.md "What a payout is made of")."""
+
+    kind: str
+    amount_usdt: str
+    object_type: str | None
+    object_id: str | None
+    converted_rub: str | None
+    rate: str | None
+    settlement_id: str | None
+    number: int | None
+    created_at: str
+
+
+class WithdrawalItemsView(msgspec.Struct, frozen=True, kw_only=True):
+    data: list[WithdrawalItemView]
+    pagination: Pagination
 
 
 class WithdrawalsView(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,12 +92,49 @@ def withdrawals_view(page: Page[Withdrawal]) -> WithdrawalsView:
     return WithdrawalsView(data=[withdrawal_view(each) for each in page.records], pagination=pagination(page))
 
 
+def _item_view(item: PayoutItem, conversion: Conversion | None) -> WithdrawalItemView:
+    movement = item.movement
+    return WithdrawalItemView(
+        kind=item.kind.value,
+        amount_usdt=str(item.amount),
+        object_type=None if movement is None else movement.object_type.value,
+        object_id=None if movement is None else movement.object_id,
+        converted_rub=None if conversion is None else str(conversion.amount),
+        rate=None if conversion is None else conversion.rate,
+        settlement_id=None if conversion is None else conversion.settlement_id,
+        number=None if movement is None else movement.number,
+        created_at=iso(item.at),
+    )
+
+
+async def _item_views(ports: Ports, items: Sequence[PayoutItem]) -> list[WithdrawalItemView]:
+    movements = [item.movement for item in items if item.movement is not None]
+    found = await conversions_of(ports, movements)
+    return [_item_view(item, None if item.movement is None else found.get(item.movement.number)) for item in items]
+
+
+async def _rows(ports: Ports, batches: AsyncIterator[Sequence[PayoutItem]]) -> AsyncIterator[list[WithdrawalItemView]]:
+    async for batch in batches:
+        yield await _item_views(ports, batch)
+
+
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    return answer(withdrawals_view(await list_withdrawals(ports, caller, *page_of(request.query))))
+    return answer(
+        withdrawals_view(await list_withdrawals(ports, caller, request.asked(MomentFilter), *page_of(request.query)))
+    )
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
     return answer(withdrawal_view(await get_withdrawal(ports, caller, request.id)))
+
+
+async def items(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    in_csv, (number, size) = wants_csv(request.query), page_of(request.query)
+    if in_csv:
+        withdrawal, batches = await all_payout_items(ports, caller, request.id)
+        return csv_answer(withdrawal.id, WithdrawalItemView, _rows(ports, batches))
+    found = await list_payout_items(ports, caller, request.id, number, size)
+    return answer(WithdrawalItemsView(data=await _item_views(ports, found.records), pagination=pagination(found)))
 
 
 async def withdraw(_: Ports, __: Caller, ___: ApiRequest[None]) -> ASGIApp:
@@ -95,7 +156,7 @@ WITHDRAWALS = (
         "Payouts, the newest first",
         page,
         answer=WithdrawalsView,
-        query=PAGES,
+        query=(*PAGES, *MADE),
     ),
     Operation(
         "get_withdrawal",
@@ -108,6 +169,18 @@ WITHDRAWALS = (
         refusals=_NO_WITHDRAWAL,
     ),
     Operation(
+        "list_withdrawal_items",
+        "get",
+        "/api/v1/withdrawals/{withdrawal_id}/items",
+        "Money",
+        "What a payout is made of: lines that sum to its amount",
+        items,
+        answer=WithdrawalItemsView,
+        also_as="text/csv",
+        query=(*PAGES, FORMAT),
+        refusals={**_NO_WITHDRAWAL, 503: ("PROVIDER_UNAVAILABLE",)},
+    ),
+    Operation(
         "create_withdrawal",
         "post",
         "/api/v1/withdrawals",
@@ -115,6 +188,7 @@ WITHDRAWALS = (
         "Discontinued: payouts are automatic",
         withdraw,
         refusals={410: ("WITHDRAWAL_DISCONTINUED",)},
+        right=Right.READ,
     ),
     Operation(
         "simulate_withdrawal",

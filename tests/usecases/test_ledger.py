@@ -122,7 +122,7 @@ async def test_what_comes_while_it_seals_is_left_to_the_next_time(house: TestHou
 
                 async def commit() -> None:
                     self.came += 1
-                    await book(house, entry(house, f"a_{self.came}"))
+                    await book(house, entry(house, f"pay_!{self.came}"))
                     await unit.commit()
 
                 yield OtherCommit(unit, commit)

@@ -91,6 +91,17 @@ class TestMaking:
         assert payouts.account_id in caplog.text
         assert await payouts.purses() == (CREDIT, ZERO, ZERO)
 
+    async def test_a_wallet_on_another_network_than_is_paid_on_keeps_the_balance(
+        self, payouts: Payouts, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        await payouts.credit()
+        await payouts.set_wallet("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed")
+        assert await payouts.pay_out() is None
+        assert "its payout_wallet is none on tron" in caplog.text
+        with pytest.raises(Refusal, match="is no address of tron"):
+            await pay_out_now(payouts.ports, payouts.account_id, payouts.mode)
+        assert await payouts.purses() == (CREDIT, ZERO, ZERO)
+
     async def test_an_account_that_is_not_there_gets_nothing(self, payouts: Payouts) -> None:
         assert await pay_out(payouts.ports, "acc_nobody", payouts.mode) is None
 

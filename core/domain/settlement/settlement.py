@@ -224,5 +224,9 @@ def item_ids(settlement_id: str) -> tuple[str, str]:
 
 def item_id(settlement_id: str, line: Line, payment_id: str) -> str:
     """Puts the lines of a payment together, the payment's own first."""
-    place = "0" if line.kind is ItemKind.PAYMENT else f"1:{line.object_id}"
-    return f"{settlement_id}:{payment_id}:{place}"
+    return line_id(settlement_id, payment_id, None if line.kind is ItemKind.PAYMENT else line.object_id)
+
+
+def line_id(settlement_id: str, payment_id: str, refund_id: str | None = None) -> str:
+    """The id of a payment's own line of a statement, or of the line of a refund of it."""
+    return f"{settlement_id}:{payment_id}:{'0' if refund_id is None else f'1:{refund_id}'}"

@@ -80,7 +80,7 @@ class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
     blob: bytes | None = None
     """The signed transfer itself, while it may have to be broadcast again. Whoever has it can send it."""
     signed_until: datetime | None = None
-    """No block made from then on takes the signed transfer."""
+    """No block made from then on takes the signed transfer; None: it never expires, or nothing is signed."""
     sent_at: datetime | None = None
     completed_at: datetime | None = None
     """When it came to its end, whichever it was."""
@@ -115,12 +115,17 @@ def moved_to(withdrawal: Withdrawal, trigger: WithdrawalTrigger, **changes: Any)
     return msgspec.structs.replace(withdrawal, status=status, sequence=withdrawal.sequence + 1, **changes)
 
 
-def signed(withdrawal: Withdrawal, tx_hash: str, blob: bytes, until: datetime) -> Withdrawal:
+def signed(withdrawal: Withdrawal, tx_hash: str, blob: bytes, until: datetime | None) -> Withdrawal:
     """The withdrawal with its signed transfer, as it must be stored before the first broadcast.
 
     Raises: IllegalMove: for one that has a signed transfer, a second would be a second payout.
     """
     return moved_to(withdrawal, _T.SIGNED, tx_hash=tx_hash, blob=blob, signed_until=until)
+
+
+def signed_anew(withdrawal: Withdrawal, tx_hash: str, blob: bytes, until: datetime | None) -> Withdrawal:
+    """The withdrawal whose wallet put another transfer in the place of the signed one: of both one alone can move."""
+    return msgspec.structs.replace(withdrawal, tx_hash=tx_hash, blob=blob, signed_until=until)
 
 
 def way(before: WithdrawalStatus, trigger: WithdrawalTrigger) -> tuple[WithdrawalTrigger, ...]:

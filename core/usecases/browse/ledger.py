@@ -20,9 +20,13 @@ from ...domain.ledger import (
     Purse,
     entry_id,
 )
+from ...domain.movements import Movement
 from ...domain.operators.audit import AuditEntry
 from ...domain.refunds.suspense_returns import MOST_TRIES
 from ...domain.settlement.settlement import Correction, Settlement, SettlementItem, item_ids
+from ..accounts.accounts import storable
+from ..ledger.listing import last_movement, list_fresh
+from ..ledger.movements import MOST, Span
 from ..ledger.watch import ledger_faults
 from .browse import Wanted, Way, merged
 
@@ -143,6 +147,28 @@ async def list_entries(
 
 def _ids(object_id: str, kinds: Iterable[EntryKind]) -> tuple[str, ...]:
     return tuple(entry_id(kind, object_id, number) for kind in kinds for number in range(1, MOST_TRIES + 2))
+
+
+async def list_movements(ports: Ports, wanted: Wanted, after: Movement | None, limit: int) -> list[Movement]:
+    """What moved an account's balance, of one mode or of both, the newest first; of no account none. What nobody has
+    read yet is listed on the way."""
+    owner = wanted.account_id
+    if owner is None or not storable(owner):
+        return []
+    if after is None:
+        for mode in wanted.modes:
+            await list_fresh(ports, owner, mode, most=MOST)
+    found: list[Movement] = []
+    async with ports.storage.unit() as unit:
+        for mode in wanted.modes:
+            last = await last_movement(unit, owner, mode)
+            end = 1 if last is None else last.number + 1
+            span = Span(unit=unit, account_id=owner, mode=mode, low=1, high=end)
+            marks = [] if after is None else [(after.at, after.id)]
+            for number in (await span.first_where(marks, lambda each, mark: (each.at, each.id) >= mark)).values():
+                end = number
+            found += await span.of(max(end - limit, 1), end - 1)
+    return sorted(found, key=lambda each: (each.at, each.id), reverse=True)[:limit]
 
 
 async def list_statements(

@@ -107,7 +107,7 @@ async def verify_ledger(
             books.chain.stops()
         else:
             balances = await _compared(seen, books)
-            values = [] if adopting else await bad_values(seen, ports.vault)
+            values = [] if adopting else await bad_values(seen, ports.vault, books.counted)
     return LedgerReport(
         entries=books.chain.rows,
         unsealed=books.chain.loose,

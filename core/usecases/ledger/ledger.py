@@ -24,6 +24,7 @@ from ...domain.money import Usdt
 from ...domain.operators.audit import AUDIT
 from ..chains import extend_chain
 from ..schedule import reschedule_at
+from .listing import list_all
 
 EXTEND_CHAINS = "ledger.seal"
 
@@ -95,16 +96,17 @@ async def purses(unit: Unit, owner: str, mode: Mode) -> dict[Purse, int]:
 
 
 def first_extension(ports: Ports) -> Job:
-    """The standing job that adds new entries to their chains every hour."""
+    """The standing job that adds new entries to their chains, and to merchants' movements, every hour."""
     now = ports.clock.now()
     return Job(id=EXTEND_CHAINS, kind=EXTEND_CHAINS, argument="", due=now + _EVERY, created_at=now)
 
 
 async def extend_chains(ports: Ports, job: Job) -> None:
-    """Put every entry, and every row of the audit log, that is not chained yet into its hash chain, and come back in an
-    hour."""
+    """Put every entry, and every row of the audit log, that is not chained yet into its hash chain, and list what the
+    movements of merchants lack; come back in an hour."""
     await extend_journal(ports)
     await extend_chain(ports, AUDIT)
+    await list_all(ports)
     await reschedule_at(ports, job, ports.clock.now() + _EVERY, anew=True)
 
 

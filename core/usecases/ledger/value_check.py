@@ -1,6 +1,6 @@
 """Rows beside the journal that say what money is, or where it goes: payments are held against their entries, payouts
-against theirs and their tags, wallets, exchanges, what is sent back of them and operators' acts against theirs. Whoever
-alters one alone is found out by the other."""
+against theirs and their tags, wallets, exchanges, what is sent back of them and operators' acts against theirs, and
+movements against all of it. Whoever alters one alone is found out by the other."""
 
 from collections.abc import AsyncIterator, Mapping
 
@@ -18,6 +18,7 @@ from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.payments.tallies import TOOK_MONEY
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..sealed import act_fits, exchange_fits, return_fits, wallet_fits, withdrawal_fits
+from .movement_check import movement_faults
 
 _BATCH = 1000
 _END = "~"
@@ -42,18 +43,20 @@ class BadValue(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-async def bad_values(seen: Snapshot, vault: Vault) -> list[BadValue]:
-    """All that differ, MOST at most. Memory stays flat. A row that cannot be read is left to those who name such rows.
-    Raises: Unreadable for an entry."""
+async def bad_values(seen: Snapshot, vault: Vault, counted: Mapping[str, int]) -> list[BadValue]:
+    """All that differ, MOST at most. `counted`: what the journal's entries sum to, by the ids of running balances.
+
+    Memory stays flat. A row that cannot be read is left to those who name such rows. Raises: Unreadable for an entry.
+    """
     found: list[BadValue] = []
-    async for each in _every(seen, vault):
+    async for each in _every(seen, vault, counted):
         found.append(each)
         if len(found) == MOST:
             break
     return found
 
 
-async def _every(seen: Snapshot, vault: Vault) -> AsyncIterator[BadValue]:
+async def _every(seen: Snapshot, vault: Vault, counted: Mapping[str, int]) -> AsyncIterator[BadValue]:
     async for accounts in _batches(seen, Account):
         for account in accounts:
             if not wallet_fits(vault, account):
@@ -74,6 +77,8 @@ async def _every(seen: Snapshot, vault: Vault) -> AsyncIterator[BadValue]:
         low = f"{high}{_END}"
     async for each in _payments(seen, [], low, _END):
         yield each
+    async for record_id, field, reason in movement_faults(seen, counted):
+        yield _bad(record_id, field, reason)
 
 
 async def _exchanges(seen: Snapshot, vault: Vault) -> AsyncIterator[BadValue]:

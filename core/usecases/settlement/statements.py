@@ -9,14 +9,16 @@ from ...domain import ids
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal
 from ...domain.settlement.settlement import Settlement, SettlementItem, item_ids
-from ..paging import Page, list_newest
+from ..paging import MomentFilter, Page, list_newest
 
 
-async def list_settlements(ports: Ports, caller: Caller, number: int, size: int) -> Page[Settlement]:
-    """The caller's statements, newest first; one that is being made among them."""
-    return await list_newest(
-        ports, Settlement, number, size, order="-started_at", account_id=caller.account_id, mode=caller.mode
-    )
+async def list_settlements(
+    ports: Ports, caller: Caller, asked: MomentFilter, number: int, size: int
+) -> Page[Settlement]:
+    """The caller's statements by when they were started, newest first; one that is being made among them. Raises:
+    Refusal VALIDATION_ERROR."""
+    owner = {"account_id": caller.account_id, "mode": caller.mode}
+    return await list_newest(ports, Settlement, number, size, order="-started_at", started_at=asked.made(), **owner)
 
 
 async def get_settlement(ports: Ports, caller: Caller, settlement_id: str) -> Settlement:

@@ -22,6 +22,7 @@ from ...domain.settlement.withdrawals import (
     moved,
     shown_hash,
     signed,
+    signed_anew,
     way,
 )
 from ...domain.webhooks.events import EventType
@@ -68,6 +69,9 @@ class _Payouts(SignedTransfers[Withdrawal]):
         after = signed(pending, by.tx_hash, by.blob, by.expires_at)
         await announce_withdrawal(ports, unit, after, pending.status)
         return unit[Withdrawal].save(after)
+
+    def replaced(self, withdrawal: Withdrawal, by: SignedTransfer) -> Withdrawal:
+        return signed_anew(withdrawal, by.tx_hash, by.blob, by.expires_at)
 
     async def taken(self, ports: Ports, unit: Unit, withdrawal: Withdrawal) -> Withdrawal:
         return await advance(ports, unit, withdrawal, _T.TAKEN)

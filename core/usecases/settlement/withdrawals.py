@@ -19,11 +19,12 @@ from ...domain.ledger import EntryKind, Purse
 from ...domain.money import Usdt
 from ...domain.settlement.settlement import Settlement
 from ...domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus, WithdrawalTrigger, payable
+from ...domain.wallets import is_wallet_on
 from ..accounts.accounts import find_account
 from ..causes import caused_id
 from ..holding import holds_back
 from ..ledger.ledger import LEDGER_RULES, may_take, purses
-from ..paging import Page, list_newest
+from ..paging import MomentFilter, Page, list_newest
 from ..refunds.waiting import kept_for_refunds
 from ..sealed import tag_withdrawal, wallet_fits
 from ..signed_transfers.wallet import sent_before
@@ -44,11 +45,11 @@ async def pay_out(
 ) -> Withdrawal | None:
     """Pay the merchant all that is available and that the network can move; the rest stays available.
 
-    None when there is nothing to pay, no wallet to pay it to, or none to pay it from: then the balance stays, for the
-    next settlement. So it does in a held copy, whose balance lacks what was paid out since; and what refunds wait for,
-    where the account is set so. What is paid is reserved in the unit that makes the payout, so a second call finds
-    nothing more to take. `batch_id`: the settlement's that causes it; None: somebody asked for it. `settlement_id`: the
-    statement that it follows, where the batch brought one; it names the first payout that did.
+    None when there is nothing to pay, no wallet on the network to pay it to, or none to pay it from: then the balance
+    stays, for the next settlement. So it does in a held copy, whose balance lacks what was paid out since; and what
+    refunds wait for, where the account is set so. What is paid is reserved in the unit that makes the payout, so a
+    second call finds nothing more to take. `batch_id`: the settlement's that causes it; None: somebody asked for it.
+    `settlement_id`: the statement that it follows, where the batch brought one; it names the first payout that did.
     """
     try:
         sender = ports.senders.of_mode(mode)
@@ -59,6 +60,10 @@ async def pay_out(
     async def work(unit: Unit) -> Withdrawal | None:
         account = await unit[Account].get(account_id)
         if account is None or account.settings.payout_wallet is None or await holds_back(unit, mode):
+            return None
+        network = sender.capabilities.network.value
+        if not is_wallet_on(network, account.settings.payout_wallet):
+            log.warning("nothing is paid out to account %s: its payout_wallet is none on %s", account_id, network)
             return None
         kept = await kept_for_refunds(unit, account, mode)
         amount = await _take(unit, account_id, mode, sender.capabilities.step, kept)
@@ -72,7 +77,7 @@ async def pay_out(
             amount=amount,
             wallet=account.settings.payout_wallet,
             sender=sender.name,
-            network=sender.capabilities.network.value,
+            network=network,
             created_at=ports.clock.now(),
             settlement_id=settlement_id,
             sequence=1,
@@ -132,12 +137,14 @@ async def pay_out_now(ports: Ports, account_id: str, mode: Mode) -> Withdrawal:
     if account.settings.payout_wallet is None:
         raise Refusal("INVALID_STATE", "The account has no payout_wallet")
     try:
-        step = Usdt(ports.senders.of_mode(mode).capabilities.step)
+        capabilities = ports.senders.of_mode(mode).capabilities
     except NotConfigured as fault:
         raise Refusal("INVALID_STATE", f"Nothing can be paid out: {fault}") from None
+    if not is_wallet_on(capabilities.network.value, account.settings.payout_wallet):
+        raise Refusal("INVALID_STATE", f"The payout_wallet is no address of {capabilities.network}")
     withdrawal = await pay_out(ports, account.id, mode)
     if withdrawal is None:
-        why = f"less than {step} USDT is available and kept for no refund"
+        why = f"less than {Usdt(capabilities.step)} USDT is available and kept for no refund"
         raise Refusal("INVALID_STATE", f"There is nothing to pay out: {why}")
     return withdrawal
 
@@ -237,9 +244,12 @@ async def hurry_withdrawal(ports: Ports, withdrawal_id: str) -> Withdrawal:
     return await retrying(ports.storage, work)
 
 
-async def list_withdrawals(ports: Ports, caller: Caller, number: int, size: int) -> Page[Withdrawal]:
-    """The caller's payouts, newest first."""
-    return await list_newest(ports, Withdrawal, number, size, account_id=caller.account_id, mode=caller.mode)
+async def list_withdrawals(
+    ports: Ports, caller: Caller, asked: MomentFilter, number: int, size: int
+) -> Page[Withdrawal]:
+    """The caller's payouts, newest first. Raises: Refusal VALIDATION_ERROR."""
+    owner = {"account_id": caller.account_id, "mode": caller.mode}
+    return await list_newest(ports, Withdrawal, number, size, created_at=asked.made(), **owner)
 
 
 async def get_withdrawal(ports: Ports, caller: Caller, withdrawal_id: str) -> Withdrawal:

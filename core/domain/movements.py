@@ -1,0 +1,246 @@
+"""Movements: what the journal did to a merchant's balance, one after the other, each with the balance after it
+(docs/settlement.md "Movements").
+
+Entries are written by units that know nothing of one another, so none can know what the balance was before it. They are
+listed behind those who write them: in the order of their moments, each gets the next number of its account and mode. A
+movement is never changed after, and says what the balance is after it and how many of each sort there were up to it. So
+a page, a total and the number at a moment are found by looking at some of them, however many there are.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import msgspec
+
+from . import ids
+from .accounts.accounts import Mode
+from .ledger import EntryKind, JournalEntry, Purse, entry_id
+from .money import Rub, Usdt
+
+BELIEVED = timedelta(hours=1)
+"""By how much an entry's moment may lie before that of the movement before it, and is taken for the same: units do not
+commit in the order of their moments. More than this is a clock that was set right."""
+
+
+class Balance(StrEnum):
+    """The parts of a balance, as GET /balance names them."""
+
+    AVAILABLE = "available"
+    RESERVED = "reserved"
+    PENDING = "pending"
+
+
+class ObjectType(StrEnum):
+    """What can move a balance."""
+
+    PAYMENT = "payment"
+    REFUND = "refund"
+    WITHDRAWAL = "withdrawal"
+    EXCHANGE = "exchange"
+
+
+_K, _O, _B = EntryKind, ObjectType, Balance
+
+OBJECT_IDS: Mapping[str, ObjectType] = {
+    ids.PAYMENT: _O.PAYMENT,
+    ids.REFUND: _O.REFUND,
+    ids.WITHDRAWAL: _O.WITHDRAWAL,
+    ids.EXCHANGE: _O.EXCHANGE,
+}
+"""By the prefixes of ids."""
+
+KINDS: Mapping[ObjectType, tuple[EntryKind, ...]] = {
+    _O.PAYMENT: (_K.RECEIPT, _K.REVIEW_ACCEPTED, _K.SETTLEMENT, _K.SANDBOX_CLEARED),
+    # A correction is settled by the id of its refund.
+    _O.REFUND: (_K.REFUND_TAKEN, _K.REFUND_RETURNED, _K.REFUND_REVERSED, _K.SETTLEMENT, _K.SANDBOX_CLEARED),
+    _O.WITHDRAWAL: (_K.PAYOUT_RESERVED, _K.PAYOUT_SENT, _K.PAYOUT_RELEASED, _K.SANDBOX_CLEARED),
+    _O.EXCHANGE: (_K.EXCHANGE_COMPLETED, _K.EXCHANGE_FAILED, _K.SANDBOX_CLEARED),
+}
+"""The kinds of entries by which each moves a balance."""
+
+REVISIONS: Mapping[EntryKind, int] = {_K.PAYOUT_RESERVED: 2}
+"""How often such an entry can be booked of one object, where that is more than once."""
+
+# One that was written is never given to another kind: rows hold them.
+_LETTERS: Mapping[EntryKind, str] = {
+    _K.RECEIPT: "r",
+    _K.REVIEW_ACCEPTED: "v",
+    _K.SETTLEMENT: "s",
+    _K.REFUND_TAKEN: "t",
+    _K.REFUND_RETURNED: "b",
+    _K.REFUND_REVERSED: "c",
+    _K.PAYOUT_RESERVED: "h",
+    _K.PAYOUT_SENT: "o",
+    _K.PAYOUT_RELEASED: "l",
+    _K.EXCHANGE_COMPLETED: "e",
+    _K.EXCHANGE_FAILED: "f",
+    _K.SANDBOX_CLEARED: "z",
+}
+MOVEMENT_KINDS = tuple(_LETTERS)
+"""The kinds of entries that can move a balance."""
+_TYPE_LETTERS: Mapping[ObjectType, str] = {kind: kind[0] for kind in ObjectType}
+_AVAILABLE, _RESERVED, _PENDING = 1, 2, 4
+_BITS: Mapping[Balance, int] = {_B.AVAILABLE: _AVAILABLE, _B.RESERVED: _RESERVED, _B.PENDING: _PENDING}
+_RANK: Mapping[EntryKind, int] = {kind: number for number, kind in enumerate(EntryKind)}
+
+
+class Movement(msgspec.Struct, frozen=True, kw_only=True):
+    """What one entry of the journal did to a merchant's balance. Written once."""
+
+    id: str
+    """Account, mode and number (`movement_id`): a range of ids is the list."""
+    number: int
+    """Its place in the list of its account and mode, from 1."""
+    kind: EntryKind
+    object_id: str
+    revision: int
+    at: datetime
+    """The moment of the entry, or that of the movement before it, where that is later (BELIEVED)."""
+    available: Usdt
+    reserved: Usdt
+    pending: Rub
+    """By how much each changed."""
+    available_after: Usdt
+    reserved_after: Usdt
+    pending_after: Rub
+    counts: dict[str, int]
+    """How many there were of each sort up to this one, which is among them (`sort_of`)."""
+    version: int = 0
+
+    @property
+    def object_type(self) -> ObjectType:
+        """What the object is."""
+        return object_type(self.object_id)
+
+    @property
+    def entry_id(self) -> str:
+        """The entry of the journal."""
+        return entry_id(self.kind, self.object_id, self.revision)
+
+
+class Sorts(msgspec.Struct, frozen=True, kw_only=True):
+    """Which movements are asked for; None: of any."""
+
+    kind: EntryKind | None = None
+    object_type: ObjectType | None = None
+    balance: Balance | None = None
+
+    @property
+    def all(self) -> bool:
+        """Every movement is."""
+        return self == _EVERY
+
+    def takes(self, sort: str) -> bool:
+        """Whether movements of this sort are asked for."""
+        letter, of, bits = tuple(sort)
+        return (
+            (self.kind is None or _LETTERS.get(self.kind) == letter)
+            and (self.object_type is None or _TYPE_LETTERS[self.object_type] == of)
+            and (self.balance is None or bool(int(bits) & _BITS[self.balance]))
+        )
+
+    def count(self, movement: Movement | None) -> int:
+        """How many of those that are asked for there were up to a movement; before the first: none."""
+        if movement is None:
+            return 0
+        if self.all:
+            return movement.number
+        return sum(count for sort, count in movement.counts.items() if self.takes(sort))
+
+
+_EVERY = Sorts()
+
+
+def object_type(object_id: str) -> ObjectType:
+    """What an object is, by the prefix of its id. Raises: ValueError for what moves no balance."""
+    for prefix, kind in OBJECT_IDS.items():
+        if object_id.startswith(prefix):
+            return kind
+    raise ValueError(f"{object_id} is nothing that moves a balance")
+
+
+def sort_of(movement: Movement) -> str:
+    """By what movements are counted: what happened, to what kind of object, and which parts of the balance it moved, a
+    character each."""
+    bits = (
+        _AVAILABLE * bool(movement.available.units)
+        | _RESERVED * bool(movement.reserved.units)
+        | _PENDING * bool(movement.pending.kopecks)
+    )
+    return f"{_LETTERS[movement.kind]}{_TYPE_LETTERS[movement.object_type]}{bits}"
+
+
+def movement_id(account_id: str, mode: Mode, number: int) -> str:
+    """The id of a movement. Numbers have twelve digits, so that ids are in their order."""
+    return f"{account_id}:{mode}:{number:012}"
+
+
+def movement_ids(account_id: str, mode: Mode, low: int = 1, high: int | None = None) -> tuple[str, str]:
+    """The range of ids of the movements from number `low` on and before `high`; None: of all from there on."""
+    end = f"{account_id}:{mode};" if high is None else movement_id(account_id, mode, high)
+    return movement_id(account_id, mode, low), end
+
+
+def entry_ids(object_id: str) -> list[str]:
+    """The ids of all entries by which an object can have moved the balance. Raises: ValueError as `object_type`."""
+    return [
+        entry_id(kind, object_id, revision)
+        for kind in KINDS[object_type(object_id)]
+        for revision in range(1, REVISIONS.get(kind, 1) + 1)
+    ]
+
+
+def in_order(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
+    """Entries as they are listed: by their moments, and at one moment first what brings money, then what takes it."""
+    return sorted(entries, key=lambda entry: (entry.at, _RANK[entry.kind], entry.id))
+
+
+def movement_of(entry: JournalEntry, before: Movement | None) -> Movement | None:
+    """The movement of an entry, after the one before it (None: it is the first); None where the entry moves no balance.
+
+    Many thousands are made at once, and so plainly. Raises: ValueError for a kind, or an object, that moves none.
+    """
+    available = reserved = pending = 0
+    for posting in entry.postings:
+        if posting.purse is Purse.AVAILABLE:
+            available += posting.amount
+        elif posting.purse is Purse.RESERVED:
+            reserved += posting.amount
+        elif posting.purse is Purse.PENDING:
+            pending += posting.amount
+    bits = _AVAILABLE * bool(available) | _RESERVED * bool(reserved) | _PENDING * bool(pending)
+    if not bits:
+        return None
+    letter = _LETTERS.get(entry.kind)
+    if letter is None:
+        raise ValueError(f"{entry.id} is of a kind that moves no balance")
+    sort = f"{letter}{_TYPE_LETTERS[object_type(entry.object_id)]}{bits}"
+    if before is None:
+        number, at, counts = 1, entry.at, {sort: 1}
+        available_after, reserved_after, pending_after = available, reserved, pending
+    else:
+        number, at = before.number + 1, _not_before(entry.at, before.at)
+        counts = before.counts | {sort: before.counts.get(sort, 0) + 1}
+        available_after = before.available_after.units + available
+        reserved_after = before.reserved_after.units + reserved
+        pending_after = before.pending_after.kopecks + pending
+    return Movement(
+        id=movement_id(entry.account_id, entry.mode, number),
+        number=number,
+        kind=entry.kind,
+        object_id=entry.object_id,
+        revision=entry.revision,
+        at=at,
+        available=Usdt(available),
+        reserved=Usdt(reserved),
+        pending=Rub(pending),
+        available_after=Usdt(available_after),
+        reserved_after=Usdt(reserved_after),
+        pending_after=Rub(pending_after),
+        counts=counts,
+    )
+
+
+def _not_before(at: datetime, before: datetime) -> datetime:
+    return before if at < before <= at + BELIEVED else at

@@ -1,0 +1,116 @@
+"""Movements held against the journal that they are of (value_check.py): whoever alters one, or takes one away, is found
+out."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping
+
+from ....ports.storage import AtLeast, Between, OneOf, Snapshot
+from ...domain.accounts.accounts import Mode
+from ...domain.ledger import BALANCE_PURSES, JournalEntry, Purse
+from ...domain.movements import Movement, movement_of
+
+_BATCH = 1000
+
+Sums = tuple[int, int, int]
+"""Available, reserved, pending, in their smallest parts."""
+Fault = tuple[str, str, str]
+"""A row, its field, and what is wrong."""
+
+_NOTHING = 0, 0, 0
+
+
+async def movement_faults(seen: Snapshot, counted: Mapping[str, int]) -> AsyncIterator[Fault]:
+    """All that differ. `counted`: what the journal's entries sum to, by the ids of running balances.
+
+    Memory grows with the number of balances. A movement that cannot be read is passed over, and so its follower is
+    named. Raises: Unreadable for an entry.
+    """
+    last: dict[str, Movement] = {}
+    after, past = "", 0
+    while batch := await seen[Movement].find(id=AtLeast(after), offset=past, limit=_BATCH, readable=True):
+        wanted = OneOf(tuple({movement.entry_id for movement in batch}))
+        found = await seen[JournalEntry].find(id=wanted, limit=len(wanted.values))
+        entries = {entry.id: entry for entry in found}
+        for movement in batch:
+            owner = movement.id.rpartition(":")[0]
+            reason = _fault(movement, entries.get(movement.entry_id), last.get(owner))
+            if reason is not None:
+                yield movement.id, *reason
+            last[owner] = movement
+        after, past = batch[-1].id, 1
+    for owner, balance in _balances(counted).items():
+        listed = _after(last.pop(owner, None))
+        waiting = await _waiting(seen, owner)
+        sums = listed[0] + waiting[0], listed[1] + waiting[1], listed[2] + waiting[2]
+        if sums != balance:
+            yield owner, "movements", f"sum to {_told(sums)}, but the journal to {_told(balance)}"
+    for owner in last:
+        yield owner, "movements", "are of no entries"
+
+
+def _fault(movement: Movement, entry: JournalEntry | None, before: Movement | None) -> tuple[str, str] | None:
+    if entry is None:
+        return "movements.object_id", "or kind or revision: the journal has no such entry"
+    if entry.place != movement.number:
+        return "movements.number", f"is {movement.number}, but its entry has the place {entry.place}"
+    expected = _movement(entry, before)
+    if expected is None:
+        return "movements.number", "is of an entry that moves no balance"
+    for field in Movement.__struct_fields__:
+        if getattr(movement, field) != getattr(expected, field):
+            return f"movements.{field}", "is not what its entry and the movement before it say"
+    return None
+
+
+def _movement(entry: JournalEntry, before: Movement | None) -> Movement | None:
+    try:
+        return movement_of(entry, before)
+    except ValueError:
+        return None  # nobody booked it so: the chain names it, and the sums differ
+
+
+def _balances(counted: Mapping[str, int]) -> dict[str, Sums]:
+    """Of every merchant and mode, by the beginning of the ids of movements."""
+    found: dict[str, dict[str, int]] = {}
+    for row_id, amount in counted.items():
+        owner, purse, _stripe = row_id.rsplit(":", 2)
+        if purse in BALANCE_PURSES:
+            sums = found.setdefault(owner, dict.fromkeys(BALANCE_PURSES, 0))
+            sums[Purse(purse)] += amount
+    return {owner: (sums[Purse.AVAILABLE], sums[Purse.RESERVED], sums[Purse.PENDING]) for owner, sums in found.items()}
+
+
+async def _waiting(seen: Snapshot, owner: str) -> Sums:
+    """The sums of what is not listed yet."""
+    account_id, _, mode = owner.rpartition(":")
+    sums, since, past = _NOTHING, None, 0
+    while batch := await seen[JournalEntry].find(
+        place=None, account_id=account_id, mode=Mode(mode), at=Between(since), order="at", offset=past, limit=_BATCH
+    ):
+        sums = _added(sums, batch)
+        last = batch[-1].at
+        same = sum(entry.at == last for entry in batch)
+        past = past + same if last == since else same
+        since = last
+    return sums
+
+
+def _added(sums: Sums, entries: Iterable[JournalEntry]) -> Sums:
+    available, reserved, pending = sums
+    for entry in entries:
+        movement = _movement(entry, None)
+        if movement is not None:
+            available += movement.available.units
+            reserved += movement.reserved.units
+            pending += movement.pending.kopecks
+    return available, reserved, pending
+
+
+def _after(movement: Movement | None) -> Sums:
+    if movement is None:
+        return _NOTHING
+    return movement.available_after.units, movement.reserved_after.units, movement.pending_after.kopecks
+
+
+def _told(sums: Sums) -> str:
+    available, reserved, pending = sums
+    return f"{available} available, {reserved} reserved, {pending} pending"

@@ -1,0 +1,266 @@
+"""A merchant's movements, read (docs/settlement.md "Movements").
+
+Whoever reads lists first what was booked since, so that the last movement's balance is that of GET /balance. A page is
+found by looking at some movements only: each knows how many there were of each sort up to it.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Between, OneOf, Unit
+from ...domain import ids
+from ...domain.accounts.accounts import Caller, Mode
+from ...domain.errors import Refusal, read_choice, shape_error
+from ...domain.ledger import EntryKind, JournalEntry, Purse
+from ...domain.movements import (
+    BELIEVED,
+    MOVEMENT_KINDS,
+    OBJECT_IDS,
+    Balance,
+    Movement,
+    ObjectType,
+    Sorts,
+    entry_ids,
+    movement_id,
+    movement_ids,
+    movement_of,
+    sort_of,
+)
+from ..accounts.accounts import find_account
+from ..paging import MomentFilter, Page
+from .ledger import purses
+from .listing import AT_ONCE, fresh_entries, last_movement, list_fresh
+
+MOST = 30
+"""Units that one request waits for: some seconds. What is behind that the hourly job lists, and the requests after."""
+RETRY_AFTER = 2
+"""Seconds."""
+
+_PROBES = 64
+"""Movements that one read of a search looks at. Few reads of many are quicker than many of few: a read of a server is
+a round trip."""
+
+T = TypeVar("T")
+
+
+class MovementFilter(MomentFilter, frozen=True, kw_only=True):
+    """Query values of GET /balance/movements as they came; None: not given."""
+
+    kind: str | None = None
+    object_type: str | None = None
+    object_id: str | None = None
+    balance: str | None = None
+
+
+async def bring_up(ports: Ports, caller: Caller) -> None:
+    """List what the caller's movements lack. Raises: Refusal PROVIDER_UNAVAILABLE while that is more than a request may
+    wait for: the next one goes on.
+
+    What is not listed is looked for near the end of the list: before that, Postgres may walk over all that was listed
+    since it last tidied up. Whether something older is missing, of a clock that was set right, the balance tells; what
+    is booked between these reads only makes it look once more.
+    """
+    owner = caller.account_id, caller.mode
+    async with ports.storage.unit() as seen:
+        last = await last_movement(seen, *owner)
+        since = None if last is None else last.at - BELIEVED
+        fresh = await fresh_entries(seen, *owner, since)
+        balance = await purses(seen, *owner)
+    after = last
+    for entry in fresh:
+        after = movement_of(entry, after) or after
+    whole = _is_balance(after, balance)
+    if (fresh or not whole) and not await list_fresh(ports, *owner, since=since if whole else None, most=MOST):
+        raise Refusal("PROVIDER_UNAVAILABLE", "The movements are being listed; try again", retry_after=RETRY_AFTER)
+
+
+def _is_balance(last: Movement | None, balance: Mapping[Purse, int]) -> bool:
+    available, reserved, pending = (balance.get(each, 0) for each in (Purse.AVAILABLE, Purse.RESERVED, Purse.PENDING))
+    if last is None:
+        return not (available or reserved or pending)
+    after = last.available_after.units, last.reserved_after.units, last.pending_after.kopecks
+    return after == (available, reserved, pending)
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True):
+    """Movements of one account and mode from number `low` on and before `high`, of some sorts. It reads by `unit`."""
+
+    unit: Unit
+    account_id: str
+    mode: Mode
+    low: int
+    high: int
+    sorts: Sorts = Sorts()
+
+    async def counted(self) -> tuple[int, int]:
+        """How many of the sorts there were before the span, and up to its end."""
+        edges = await self._at({self.low - 1, self.high - 1})
+        return self.sorts.count(edges.get(self.low - 1)), self.sorts.count(edges.get(self.high - 1))
+
+    async def of(self, first: int, last: int) -> list[Movement]:
+        """Those with the ordinals from `first` to `last`, counted from the account's beginning; in their order."""
+        if first > last:
+            return []
+        if self.sorts.all:
+            span = Between(*movement_ids(self.account_id, self.mode, first, last + 1))
+            return await self.unit[Movement].find(id=span, limit=last - first + 1, quick=True)
+        numbers = await self.first_where(
+            range(first, last + 1), lambda movement, ordinal: self.sorts.count(movement) >= ordinal
+        )
+        found = await self._at(set(numbers.values()))
+        return [found[number] for number in numbers.values()]
+
+    async def first_where(self, wanted: Iterable[T], reached: Callable[[Movement, T], bool]) -> dict[T, int]:
+        """For each that is wanted the number of the first movement that reached it, and with it all after; `high` where
+        none did. All are searched for at once."""
+        bounds = dict.fromkeys(wanted, (self.low, self.high))
+        while left := {each: bound for each, bound in bounds.items() if bound[0] < bound[1]}:
+            parts = max(_PROBES // len(left), 1) + 1
+            places = {
+                each: sorted({low + (high - low) * part // parts for part in range(1, parts)})
+                for each, (low, high) in left.items()
+            }
+            seen = await self._at({number for numbers in places.values() for number in numbers})
+            for each, numbers in places.items():
+                low, high = bounds[each]
+                for number in numbers:
+                    if reached(seen[number], each):
+                        high = number
+                        break
+                    low = number + 1
+                bounds[each] = low, high
+        return {each: low for each, (low, _) in bounds.items()}
+
+    async def _at(self, numbers: set[int]) -> dict[int, Movement]:
+        wanted = OneOf(tuple(movement_id(self.account_id, self.mode, number) for number in numbers if number))
+        if not wanted.values:
+            return {}
+        found = await self.unit[Movement].find(id=wanted, limit=len(wanted.values), quick=True)
+        return {movement.number: movement for movement in found}
+
+
+class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """A filter that was read."""
+
+    sorts: Sorts
+    object_id: str | None
+    since: datetime | None
+    until: datetime | None
+
+    def takes(self, movement: Movement) -> bool:
+        """Whether it is asked for."""
+        return (
+            self.sorts.takes(sort_of(movement))
+            and (self.object_id is None or self.object_id == movement.object_id)
+            and (self.since is None or self.since <= movement.at)
+            and (self.until is None or movement.at < self.until)
+        )
+
+
+async def list_movements(ports: Ports, caller: Caller, asked: MovementFilter, number: int, size: int) -> Page[Movement]:
+    """A page of the caller's movements, the newest first.
+
+    Raises: Refusal VALIDATION_ERROR; PROVIDER_UNAVAILABLE as `bring_up`.
+    """
+    wanted = _read(asked)
+    await bring_up(ports, caller)
+    offset = (number - 1) * size
+    async with ports.storage.unit() as unit:
+        if wanted.object_id is not None:
+            found = [each for each in await _of_object(unit, caller, wanted.object_id) if wanted.takes(each)]
+            return Page(found[::-1][offset : offset + size], number, size, len(found))
+        span = await _span(unit, caller, wanted)
+        before, until = await span.counted()
+        records = await span.of(max(until - offset - size, before) + 1, until - offset)
+    return Page(records[::-1], number, size, until - before)
+
+
+async def movements_of(ports: Ports, account_id: str, mode: Mode, asked: MovementFilter, limit: int) -> list[Movement]:
+    """For operators: the newest movements of an account and mode, the newest first.
+
+    Raises: Refusal ACCOUNT_NOT_FOUND, and as `list_movements`.
+    """
+    async with ports.storage.unit() as unit:
+        caller = Caller(account=await find_account(unit, account_id), mode=mode, key_id="")
+    return (await list_movements(ports, caller, asked, 1, limit)).records
+
+
+async def all_movements(ports: Ports, caller: Caller, asked: MovementFilter) -> AsyncIterator[Sequence[Movement]]:
+    """All movements of the caller that are asked for and there are by now, the oldest first, a batch at a time. Raises
+    as `list_movements`, before the first batch."""
+    wanted = _read(asked)
+    await bring_up(ports, caller)
+    async with ports.storage.unit() as unit:
+        if wanted.object_id is not None:
+            found = [each for each in await _of_object(unit, caller, wanted.object_id) if wanted.takes(each)]
+            return _lone(found)
+        return batches_of(ports, await _span(unit, caller, wanted), wanted.takes)
+
+
+async def _lone(found: Sequence[Movement]) -> AsyncIterator[Sequence[Movement]]:
+    yield found
+
+
+async def batches_of(ports: Ports, span: Span, takes: Callable[[Movement], bool]) -> AsyncIterator[Sequence[Movement]]:
+    """The movements of a span that are taken, the oldest first; read by units of their own."""
+    for low in range(span.low, span.high, AT_ONCE):
+        ends = Between(*movement_ids(span.account_id, span.mode, low, min(low + AT_ONCE, span.high)))
+        async with ports.storage.unit() as unit:
+            found = await unit[Movement].find(id=ends, limit=AT_ONCE)
+        yield [movement for movement in found if takes(movement)]
+
+
+async def _span(unit: Unit, caller: Caller, wanted: _Wanted) -> Span:
+    last = await last_movement(unit, caller.account_id, caller.mode)
+    end = 1 if last is None else last.number + 1
+    whole = Span(unit=unit, account_id=caller.account_id, mode=caller.mode, low=1, high=end, sorts=wanted.sorts)
+    moments = {moment for moment in (wanted.since, wanted.until) if moment is not None}
+    firsts = await whole.first_where(moments, lambda movement, moment: movement.at >= moment)
+    low = 1 if wanted.since is None else firsts[wanted.since]
+    high = end if wanted.until is None else firsts[wanted.until]
+    return msgspec.structs.replace(whole, low=low, high=max(low, high))
+
+
+async def _of_object(unit: Unit, caller: Caller, object_id: str) -> list[Movement]:
+    """An object's movements, in their order: its entries are known by their ids, and each says its place."""
+    wanted = tuple(entry_ids(object_id))
+    entries = await unit[JournalEntry].find(id=OneOf(wanted), limit=len(wanted), quick=True)
+    places = tuple(
+        movement_id(entry.account_id, entry.mode, entry.place)
+        for entry in entries
+        if entry.place and (entry.account_id, entry.mode) == (caller.account_id, caller.mode)
+    )
+    return await unit[Movement].find(id=OneOf(places), limit=len(places), quick=True) if places else []
+
+
+def _read(asked: MovementFilter) -> _Wanted:
+    """Raises: Refusal VALIDATION_ERROR for a value that no movement could have."""
+    made = asked.made()
+    return _Wanted(
+        sorts=Sorts(
+            kind=None if asked.kind is None else _kind(asked.kind),
+            object_type=None
+            if asked.object_type is None
+            else read_choice("object_type", asked.object_type, ObjectType),
+            balance=None if asked.balance is None else read_choice("balance", asked.balance, Balance),
+        ),
+        object_id=None if asked.object_id is None else _object_id(asked.object_id),
+        since=made.low,
+        until=made.high,
+    )
+
+
+def _kind(text: str) -> EntryKind:
+    if text.lower() not in MOVEMENT_KINDS:
+        raise shape_error("kind", f"must be one of: {', '.join(MOVEMENT_KINDS)}")
+    return EntryKind(text.lower())
+
+
+def _object_id(text: str) -> str:
+    if not any(ids.is_prefixed(prefix, text) for prefix in OBJECT_IDS):
+        raise shape_error("object_id", f"must be the id of one of: {', '.join(ObjectType)}")
+    return text

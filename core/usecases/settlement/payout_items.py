@@ -1,0 +1,148 @@
+"""What a payout is made of (docs/settlement.md "What a payout is made of"): every movement of available USDT since the
+payout before it, with what that left and what this one leaves. The lines sum to its amount."""
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import Unit
+from ...domain.accounts.accounts import Account, Caller
+from ...domain.errors import Refusal
+from ...domain.ledger import EntryKind, JournalEntry, entry_id
+from ...domain.money import Usdt
+from ...domain.movements import Balance, Movement, Sorts, movement_id, sort_of
+from ...domain.settlement.withdrawals import Withdrawal
+from ..ledger.movements import Span, batches_of, bring_up
+from ..paging import Page
+from .withdrawals import get_withdrawal
+
+
+class CarryKind(StrEnum):
+    """What a line is that is no movement."""
+
+    CARRIED_IN = "carried_in"
+    """What the payout before it left."""
+    CARRIED_OUT = "carried_out"
+    """What this one leaves: less than the network can move, or kept for refunds. Below zero."""
+    CORRECTED = "corrected"
+    """What the wallet had sent more than was reserved, or less, where an operator accepted that."""
+
+
+_AVAILABLE = Sorts(balance=Balance.AVAILABLE)
+_RESERVED = EntryKind.PAYOUT_RESERVED
+
+
+class PayoutItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One line."""
+
+    kind: EntryKind | CarryKind
+    amount: Usdt
+    at: datetime
+    movement: Movement | None = None
+    """Null of what is no movement."""
+
+
+class _Made(msgspec.Struct, frozen=True, kw_only=True):
+    """The lines, of which those of movements are not read yet."""
+
+    head: list[PayoutItem]
+    tail: list[PayoutItem]
+    span: Span
+    before: int
+    """Movements of available USDT before the span."""
+    count: int
+    """And in it."""
+
+
+async def list_payout_items(
+    ports: Ports, caller: Caller, withdrawal_id: str, number: int, size: int
+) -> Page[PayoutItem]:
+    """A page of a payout's lines, in the order of time.
+
+    Raises: Refusal WITHDRAWAL_NOT_FOUND; PROVIDER_UNAVAILABLE while movements are being listed.
+    """
+    withdrawal = await get_withdrawal(ports, caller, withdrawal_id)
+    await bring_up(ports, caller)
+    async with ports.storage.unit() as unit:
+        made = await _made(unit, caller, withdrawal)
+        low, high = (number - 1) * size - len(made.head), number * size - len(made.head)
+        first, last = max(low, 0), min(high, made.count)
+        movements = await made.span.of(made.before + first + 1, made.before + last)
+    ends = [*made.head, *made.tail]
+    total = len(ends) + made.count
+    items = [*made.head[(number - 1) * size : number * size], *map(_item, movements)]
+    items += made.tail[max(low - made.count, 0) : max(high - made.count, 0)]
+    return Page(items, number, size, total)
+
+
+async def payout_items_of(ports: Ports, withdrawal_id: str, limit: int) -> list[PayoutItem]:
+    """For operators: the first lines of any payout. Raises: Refusal WITHDRAWAL_NOT_FOUND, and as above."""
+    found = await ports.storage.get(Withdrawal, withdrawal_id)
+    account = None if found is None else await ports.storage.get(Account, found.account_id)
+    if found is None or account is None:
+        raise Refusal("WITHDRAWAL_NOT_FOUND", "No withdrawal of this id")
+    caller = Caller(account=account, mode=found.mode, key_id="")
+    return (await list_payout_items(ports, caller, withdrawal_id, 1, limit)).records
+
+
+async def all_payout_items(
+    ports: Ports, caller: Caller, withdrawal_id: str
+) -> tuple[Withdrawal, AsyncIterator[Sequence[PayoutItem]]]:
+    """All lines, a batch at a time. Raises as `list_payout_items`."""
+    withdrawal = await get_withdrawal(ports, caller, withdrawal_id)
+    await bring_up(ports, caller)
+    async with ports.storage.unit() as unit:
+        made = await _made(unit, caller, withdrawal)
+    return withdrawal, _batches(ports, made)
+
+
+async def _batches(ports: Ports, made: _Made) -> AsyncIterator[Sequence[PayoutItem]]:
+    yield made.head
+    async for batch in batches_of(ports, made.span, lambda movement: _AVAILABLE.takes(sort_of(movement))):
+        yield [_item(movement) for movement in batch]
+    yield made.tail
+
+
+async def _made(unit: Unit, caller: Caller, withdrawal: Withdrawal) -> _Made:
+    whole = Span(unit=unit, account_id=caller.account_id, mode=caller.mode, low=1, high=1, sorts=_AVAILABLE)
+    own = await _reserved(unit, caller, withdrawal, 1)
+    if own is None:
+        raise LookupError(f"nothing was reserved for {withdrawal.id}")
+    earlier = await _payout_before(msgspec.structs.replace(whole, high=own.number, sorts=Sorts(kind=_RESERVED)))
+    head, tail = [], []
+    if earlier is not None and earlier.available_after != Usdt(0):
+        head.append(PayoutItem(kind=CarryKind.CARRIED_IN, amount=earlier.available_after, at=earlier.at))
+    corrected = await _reserved(unit, caller, withdrawal, 2)
+    if corrected is not None:
+        tail.append(PayoutItem(kind=CarryKind.CORRECTED, amount=Usdt(0) - corrected.available, at=corrected.at))
+    if own.available_after != Usdt(0):
+        tail.append(PayoutItem(kind=CarryKind.CARRIED_OUT, amount=Usdt(0) - own.available_after, at=own.at))
+    low = 1 if earlier is None else earlier.number + 1
+    span = msgspec.structs.replace(whole, low=low, high=own.number)
+    before, until = await span.counted()
+    return _Made(head=head, tail=tail, span=span, before=before, count=until - before)
+
+
+async def _reserved(unit: Unit, caller: Caller, withdrawal: Withdrawal, revision: int) -> Movement | None:
+    entry = await unit[JournalEntry].get(entry_id(_RESERVED, withdrawal.id, revision))
+    if entry is None or not entry.place:
+        return None
+    return await unit[Movement].get(movement_id(caller.account_id, caller.mode, entry.place))
+
+
+async def _payout_before(reservations: Span) -> Movement | None:
+    """The last payout in the span. One that only corrects what another reserved is none."""
+    _, ordinal = await reservations.counted()
+    while ordinal:
+        [found] = await reservations.of(ordinal, ordinal)
+        if found.revision == 1:
+            return found
+        ordinal -= 1
+    return None
+
+
+def _item(movement: Movement) -> PayoutItem:
+    return PayoutItem(kind=movement.kind, amount=movement.available, at=movement.at, movement=movement)

@@ -1,0 +1,107 @@
+"""Movements of the balance over HTTP. No rule lives here (docs/settlement.md "Movements")."""
+
+from collections.abc import AsyncIterator, Sequence
+
+import msgspec
+from litestar.types import ASGIApp
+
+from ...core.domain.accounts.accounts import Caller
+from ...core.domain.days import iso
+from ...core.domain.movements import MOVEMENT_KINDS, Balance, Movement, ObjectType
+from ...core.usecases.ledger.conversions import Conversion, conversions_of
+from ...core.usecases.ledger.movements import MovementFilter, all_movements, list_movements
+from ...ports.bundle import Ports
+from .door.answers import answer
+from .door.bodies import page_of
+from .door.operation import FORMAT, MADE, PAGES, ApiRequest, Operation, Query
+from .views import Pagination, csv_answer, pagination, wants_csv
+
+
+class MovementView(msgspec.Struct, frozen=True, kw_only=True):
+    """A movement (docs/settlement.md "Movements")."""
+
+    id: str
+    number: int
+    kind: str
+    object_type: str
+    object_id: str
+    available_usdt: str
+    reserved_usdt: str
+    pending_rub: str
+    converted_rub: str | None
+    rate: str | None
+    settlement_id: str | None
+    balance_available_usdt: str
+    balance_reserved_usdt: str
+    balance_pending_rub: str
+    created_at: str
+
+
+class MovementsView(msgspec.Struct, frozen=True, kw_only=True):
+    data: list[MovementView]
+    pagination: Pagination
+
+
+def movement_view(movement: Movement, conversion: Conversion | None) -> MovementView:
+    """The movement object of the interface."""
+    return MovementView(
+        id=movement.entry_id,
+        number=movement.number,
+        kind=movement.kind.value,
+        object_type=movement.object_type.value,
+        object_id=movement.object_id,
+        available_usdt=str(movement.available),
+        reserved_usdt=str(movement.reserved),
+        pending_rub=str(movement.pending),
+        converted_rub=None if conversion is None else str(conversion.amount),
+        rate=None if conversion is None else conversion.rate,
+        settlement_id=None if conversion is None else conversion.settlement_id,
+        balance_available_usdt=str(movement.available_after),
+        balance_reserved_usdt=str(movement.reserved_after),
+        balance_pending_rub=str(movement.pending_after),
+        created_at=iso(movement.at),
+    )
+
+
+async def _views(ports: Ports, movements: Sequence[Movement]) -> list[MovementView]:
+    found = await conversions_of(ports, movements)
+    return [movement_view(each, found.get(each.number)) for each in movements]
+
+
+async def _rows(ports: Ports, batches: AsyncIterator[Sequence[Movement]]) -> AsyncIterator[list[MovementView]]:
+    async for batch in batches:
+        yield await _views(ports, batch)
+
+
+async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    query = request.query
+    in_csv, (number, size) = wants_csv(query), page_of(query)
+    asked = request.asked(MovementFilter)
+    if in_csv:
+        return csv_answer("movements", MovementView, _rows(ports, await all_movements(ports, caller, asked)))
+    found = await list_movements(ports, caller, asked, number, size)
+    return answer(MovementsView(data=await _views(ports, found.records), pagination=pagination(found)))
+
+
+MOVEMENTS = (
+    Operation(
+        "list_movements",
+        "get",
+        "/api/v1/balance/movements",
+        "Money",
+        "Every change of the balance with what caused it, the newest first",
+        page,
+        answer=MovementsView,
+        also_as="text/csv",
+        query=(
+            *PAGES,
+            Query("kind", "Exactly this.", {"enum": [*MOVEMENT_KINDS]}),
+            Query("object_type", "By objects of this type.", {"enum": [*ObjectType]}),
+            Query("object_id", "By this object."),
+            Query("balance", "Those that changed this part of the balance.", {"enum": [*Balance]}),
+            *MADE,
+            FORMAT,
+        ),
+        refusals={503: ("PROVIDER_UNAVAILABLE",)},
+    ),
+)
