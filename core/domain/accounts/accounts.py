@@ -13,6 +13,7 @@ from ..errors import Refusal
 from ..money import Rub, Usdt
 from ..sandbox_clock import SandboxClock
 from ..shapes import has_control
+from .key_terms import KeyTerms
 from .receipts import PaymentMode, PaymentSubject, ReceiptTerms, TaxSystem, Vat
 
 
@@ -85,6 +86,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator sets per account. Names are those of `cambist account set`."""
 
     webhook_url: str | None = None
+    webhook_events: tuple[str, ...] | None = None
+    """The types of events that the receiver wants, judged when one happens; None: all
+    (docs/webhooks.md "The events you want")."""
     alarm_email: str | None = None
     """Who is told when the receiver of live mode has not answered well for an hour (docs/alarms.md "Merchants")."""
     acceptance: bool = True
@@ -104,6 +108,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     kyc: KycDemand = KycDemand.OFF
     """Whether a new payment needs a verified client."""
     kyc_flow: KycFlow = KycFlow.DOCUMENTS
+    kyc_open_page: bool = True
+    """Clients may come to the hosted page without a link of the merchant's (docs/kyc.md "Without a link of yours")."""
     refunds: bool = False
     """The refund API is on; off, its paths answer a plain 404."""
     refund_approval: RefundApproval | None = None
@@ -157,6 +163,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 _RECEIPT = ("receipt_tax_system", "receipt_vat", "receipt_subject", "receipt_mode")
 
 
+class EndpointRef(msgspec.Struct, frozen=True, kw_only=True):
+    """What an account says of a further webhook endpoint, so that whoever writes an event knows who wants it without
+    reading more. It is written with the endpoint, in one unit."""
+
+    id: str
+    mode: Mode
+    event_types: tuple[str, ...] | None = None
+    """None: all."""
+
+
 class Account(msgspec.Struct, frozen=True, kw_only=True):
     """A merchant. Webhook secrets are sealed; `previous_secret` still signs beside the new one until its end."""
 
@@ -172,12 +188,18 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """The vault's over the payout wallet, by whom it was set; null without one."""
     clock: SandboxClock | None = None
     """Of test mode; null until it is first moved."""
+    endpoints: tuple[EndpointRef, ...] | None = None
+    """Further webhook endpoints; null without any."""
     version: int = 0
 
     @property
     def receives(self) -> bool:
         """Both webhook address and secret are set; until then events wait (docs/webhooks.md "Webhooks")."""
         return self.settings.webhook_url is not None and self.webhook_secret is not None
+
+    def further(self, mode: Mode) -> tuple[EndpointRef, ...]:
+        """The further webhook endpoints of a mode."""
+        return tuple(each for each in self.endpoints or () if each.mode is mode)
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,6 +212,25 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     ends_at: datetime | None = None
     """Revoked from then on; None while it is the pair in force."""
+    name: str | None = None
+    """Of a pair beside the mode's own, of which there may be several in force; None: the mode's own."""
+    rights: tuple[str, ...] | None = None
+    """These two as KeyTerms has them."""
+    addresses: tuple[str, ...] | None = None
+    version: int = 0
+
+    @property
+    def terms(self) -> KeyTerms:
+        """What its holder may do."""
+        return KeyTerms(rights=self.rights, addresses=self.addresses)
+
+
+class KeyUse(msgspec.Struct, frozen=True, kw_only=True):
+    """When a pair was last used, by the key's id: a row of its own, so that using a key changes nothing of the key."""
+
+    id: str
+    used_at: datetime
+    """To the minute."""
     version: int = 0
 
 
@@ -215,6 +256,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     account: Account
     mode: Mode
     key_id: str
+    terms: KeyTerms = KeyTerms()
 
     @property
     def account_id(self) -> str:

@@ -1,9 +1,12 @@
 """Who asks: a key pair becomes a Caller, or one refusal for every cause (docs/concepts.md "Accounts, keys, modes")."""
 
 import hmac
+from ipaddress import IPv4Address, IPv6Address
 
 from ....ports.bundle import Ports
 from ...domain.accounts.accounts import KEY_PREFIXES, LIVE, Account, ApiKey, Caller
+from ...domain.accounts.key_terms import Right, marked, networks
+from ...domain.accounts.quota import is_among
 from ...domain.errors import Refusal
 
 _LONGEST_KEY = 128
@@ -39,7 +42,23 @@ async def authenticate(ports: Ports, api_key: str, api_secret: str) -> Caller:
             # The clock of a test account may be moved by another process, and time never goes back.
             within = RECENT if key.mode is LIVE else 0.0
             account = await ports.storage.recent(Account, key.account_id, within=within)
+    if key is not None and not key.terms.are_all:
+        given = marked(given)
     matches = hmac.compare_digest(given, _NO_DIGEST if key is None else key.secret_digest)
     if not matches or key is None or account is None or _has_ended(ports, key):
         raise Refusal("Unauthorized", "The API key or secret is not valid")
-    return Caller(account=account, mode=key.mode, key_id=key.id)
+    return Caller(account=account, mode=key.mode, key_id=key.id, terms=key.terms)
+
+
+def require_address(caller: Caller, address: IPv4Address | IPv6Address | None) -> None:
+    """Refuse a caller whose key is bound to other addresses. Raises: Refusal KEY_ADDRESS_NOT_ALLOWED."""
+    allowed = caller.terms.addresses
+    if allowed is not None and (address is None or not is_among(address, networks(allowed))):
+        raise Refusal("KEY_ADDRESS_NOT_ALLOWED", "The key may not be used from this address")
+
+
+def require_right(caller: Caller, right: Right) -> None:
+    """Refuse a caller whose key may not do this. Raises: Refusal KEY_RIGHT_MISSING."""
+    rights = caller.terms.rights
+    if rights is not None and right not in rights:
+        raise Refusal("KEY_RIGHT_MISSING", f"The key has not the right {right}", details={"right": right.value})

@@ -1,7 +1,7 @@
-"""Merchants' accounts: opened, shown, set and their keys exchanged by an operator (docs/cli.md "A new account";
+"""Merchants' accounts: opened, shown and set by an operator (docs/cli.md "A new account";
 docs/concepts.md "Accounts, keys, modes").
 
-Shops live in shops.py.
+Shops live in shops.py, keys in keys.py.
 """
 
 import hmac
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.storage import AtLeast, Unit
+from ....ports.storage import OneOf, Unit
 from ....ports.vault import VaultError
 from ...domain import ids
 from ...domain.account_settings import WEBHOOK_SECRET, read_settings
@@ -22,6 +22,7 @@ from ...domain.accounts.accounts import (
     KEY_PREFIXES,
     Account,
     ApiKey,
+    KeyUse,
     Mode,
     Shop,
     account_name,
@@ -38,8 +39,6 @@ from ..webhooks.results import close_breakers
 
 SECRET_OVERLAP = timedelta(hours=24)
 """How long the replaced webhook secret still signs (docs/webhooks.md "Changing the secret")."""
-
-LONGEST_KEY_OVERLAP = timedelta(days=30)
 
 WALLET = "payout_wallet"
 
@@ -66,25 +65,12 @@ class NewAccount(msgspec.Struct, frozen=True, kw_only=True):
     test: KeyPair
 
 
-class ReplacedKey(msgspec.Struct, frozen=True, kw_only=True):
-    """An older key and when it ends."""
-
-    api_key: str
-    ends_at: datetime
-
-
-class NewKey(msgspec.Struct, frozen=True, kw_only=True):
-    """The pair in force from now on, and what became of those before it."""
-
-    pair: KeyPair
-    replaced: tuple[ReplacedKey, ...]
-
-
 class AccountView(msgspec.Struct, frozen=True, kw_only=True):
-    """An account with its keys, the newest of each mode first."""
+    """An account with its keys, the newest of each mode first, and when each was last used."""
 
     account: Account
     keys: tuple[ApiKey, ...]
+    uses: Mapping[str, datetime]
 
 
 def storable(record_id: str) -> bool:
@@ -100,7 +86,8 @@ async def find_account(unit: Unit, account_id: str) -> Account:
     return account
 
 
-def _new_key(ports: Ports, account_id: str, mode: Mode) -> tuple[KeyPair, ApiKey]:
+def new_key(ports: Ports, account_id: str, mode: Mode) -> tuple[KeyPair, ApiKey]:
+    """A fresh pair that may do everything, with its record, which nobody has written yet."""
     pair = KeyPair(
         api_key=f"{KEY_PREFIXES[mode]}{ports.ids.secret(_KEY_BYTES)}", api_secret=ports.ids.secret(_SECRET_BYTES)
     )
@@ -123,8 +110,8 @@ async def create_account(ports: Ports, name: str) -> NewAccount:
     now = ports.clock.now()
     account_id = ids.prefixed(ids.ACCOUNT, ports.ids.uuid())
     shop_id = ports.ids.uuid()
-    live, live_record = _new_key(ports, account_id, Mode.LIVE)
-    test, test_record = _new_key(ports, account_id, Mode.TEST)
+    live, live_record = new_key(ports, account_id, Mode.LIVE)
+    test, test_record = new_key(ports, account_id, Mode.TEST)
 
     async def work(unit: Unit) -> None:
         await begin_chains(ports, unit)
@@ -158,7 +145,10 @@ async def get_account(ports: Ports, account_id: str) -> AccountView:
     keys = [key async for batch in ports.storage.scan(ApiKey, account_id=account_id) for key in batch]
     keys.sort(key=lambda key: key.created_at, reverse=True)
     keys.sort(key=lambda key: key.mode)
-    return AccountView(account=account, keys=tuple(keys))
+    async with ports.storage.unit() as unit:
+        wanted = OneOf(tuple(key.id for key in keys))
+        uses = await unit[KeyUse].find(id=wanted, limit=len(keys)) if keys else []
+    return AccountView(account=account, keys=tuple(keys), uses={use.id: use.used_at for use in uses})
 
 
 async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) -> Account:
@@ -211,7 +201,7 @@ def _with_secret(ports: Ports, account: Account, secret: str | None) -> Account:
     replaced = account.webhook_secret
     if replaced is not None:
         try:
-            if hmac.compare_digest(open_webhook_secret(ports.vault, account, replaced).encode(), secret.encode()):
+            if hmac.compare_digest(open_webhook_secret(ports.vault, account.id, replaced).encode(), secret.encode()):
                 return account
         except VaultError:
             # Sealed with a key that is lost: it can sign nothing any more, and must not stand in the way of a new one.
@@ -225,26 +215,3 @@ def _with_secret(ports: Ports, account: Account, secret: str | None) -> Account:
         previous_secret=replaced,
         previous_secret_until=None if replaced is None else now + SECRET_OVERLAP,
     )
-
-
-async def rotate_key(ports: Ports, account_id: str, mode: Mode, overlap: timedelta | None = None) -> NewKey:
-    """A new pair for a mode. Every older pair that is still valid ends now, or after `overlap` where it had no
-    earlier end.
-
-    Raises: Refusal ACCOUNT_NOT_FOUND; VALIDATION_ERROR for an overlap below zero or above 30 days.
-    """
-    if overlap is not None and not timedelta(0) <= overlap <= LONGEST_KEY_OVERLAP:
-        raise Refusal("VALIDATION_ERROR", f"overlap is from 0 to {LONGEST_KEY_OVERLAP.days} days")
-    pair, record = _new_key(ports, account_id, mode)
-    ends_at = record.created_at + (overlap or timedelta(0))
-
-    async def work(unit: Unit) -> NewKey:
-        await find_account(unit, account_id)
-        # One pair is in force at any time, so of two rotations at once one is stale, and then ends the other's pair.
-        in_force = await unit[ApiKey].find(account_id=account_id, mode=mode, ends_at=None)
-        ending = await unit[ApiKey].find(account_id=account_id, mode=mode, ends_at=AtLeast(ends_at))
-        replaced = [unit[ApiKey].save(msgspec.structs.replace(key, ends_at=ends_at)) for key in (*in_force, *ending)]
-        unit[ApiKey].add(record)
-        return NewKey(pair=pair, replaced=tuple(ReplacedKey(api_key=key.id, ends_at=ends_at) for key in replaced))
-
-    return await retrying(ports.storage, work)

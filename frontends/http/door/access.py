@@ -1,28 +1,29 @@
 """Who asks: what everything under /api/v1 but the health check passes first
 (docs/concepts.md "Accounts, keys, modes")."""
 
-from typing import Any
+from collections.abc import Collection
 
-from litestar.connection import ASGIConnection
-from litestar.handlers import BaseRouteHandler
-from litestar.types import Guard, HTTPScope
+from litestar.types import HTTPScope
 
 from ....core.domain.accounts.accounts import TEST, Caller
+from ....core.domain.accounts.quota import Network
 from ....core.domain.errors import Refusal
-from ....core.usecases.accounts.access import authenticate
+from ....core.usecases.accounts.access import authenticate, require_address
 from ....core.usecases.test_clock import test_clock_of
 from ....ports.bundle import Ports
 from ...telemetry.logs import of_account
-from .headers import headers_of
+from .origin import whole_address_of
 
 _PAIR = {"X-Api-Key": "svc_test_... or svc_live_...", "X-Api-Secret": "its secret, 64 hex characters"}
 _SCHEMES = {"basic": "Basic", "bearer": "Bearer"}
 """By which others take keys, as whoever comes from them may send."""
 
 
-async def enter(ports: Ports, scope: HTTPScope, known: dict[bytes, bytes], sandbox: bool) -> Caller:
+async def enter(
+    ports: Ports, scope: HTTPScope, known: dict[bytes, bytes], sandbox: bool, trusted_proxies: Collection[Network]
+) -> Caller:
     """Who holds the key pair; the rest of the request is his, and in his account's time. The sandbox is not there for
-    live keys (docs/sandbox.md "The calls"). Raises: Refusal Unauthorized, NOT_FOUND."""
+    live keys (docs/sandbox.md "The calls"). Raises: Refusal Unauthorized, KEY_ADDRESS_NOT_ALLOWED, NOT_FOUND."""
     api_key, secret = known.get(b"x-api-key", b""), known.get(b"x-api-secret", b"")
     if not (api_key and secret):
         raise _incomplete(known)
@@ -30,6 +31,8 @@ async def enter(ports: Ports, scope: HTTPScope, known: dict[bytes, bytes], sandb
     scope["auth"] = caller
     of_account(caller.account_id, caller.mode)
     ports.clock.enter(test_clock_of(caller.account, caller.mode))
+    if caller.terms.addresses is not None:
+        require_address(caller, whole_address_of(scope, known, trusted_proxies))
     if sandbox and caller.mode is not TEST:
         raise Refusal("NOT_FOUND", "Endpoint not found: the sandbox takes test keys (svc_test_...) only")
     return caller
@@ -43,16 +46,3 @@ def _incomplete(known: dict[bytes, bytes]) -> Refusal:
     if scheme in _SCHEMES:
         text = f"{text}; Authorization: {_SCHEMES[scheme]} is not read"
     return Refusal("Unauthorized", text)
-
-
-def authorized(ports: Ports, *, sandbox: bool) -> Guard:
-    """The same as a guard of the framework's, which leaves the caller in the scope.
-
-    It is `async`, because the framework sends a plain function to a thread.
-    """
-
-    async def guard(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
-        scope: HTTPScope = connection.scope  # type: ignore[assignment]  # it stands before routes of HTTP only
-        await enter(ports, scope, headers_of(scope), sandbox)
-
-    return guard

@@ -1,5 +1,5 @@
-"""An operation of the interface: one row, of which its routes, the way past the framework and its description are made;
-and the request that its handler gets."""
+"""An operation of the interface: one row, of which its place in the table and its description are made; and the request
+that its handler gets."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from litestar.types import ASGIApp, HTTPScope
 
+from ....core.domain.accounts.key_terms import Right
 from ....core.domain.accounts.quota import API, Network
 from ....ports.bundle import Ports
 from .bodies import PAGE_MAX, PER_PAGE_MAX, read_body
@@ -15,6 +16,7 @@ from .origin import address_of
 from .streams import WindowStreams
 
 Body = TypeVar("Body")
+T = TypeVar("T", bound=msgspec.Struct)
 
 _SANDBOX = f"{API}/sandbox/"
 
@@ -41,7 +43,7 @@ class AppContext(msgspec.Struct, frozen=True):
 
 
 class ApiRequest(msgspec.Struct, Generic[Body]):
-    """A request of the interface as handlers get it, whichever way it came."""
+    """A request of the interface as handlers get it."""
 
     context: AppContext
     scope: HTTPScope
@@ -64,6 +66,12 @@ class ApiRequest(msgspec.Struct, Generic[Body]):
         """The query's values; of several of a name the first counts."""
         text = self.scope["query_string"]
         return dict(reversed(parse_qsl(text.decode("latin-1"), keep_blank_values=True))) if text else {}
+
+    def asked(self, kind: type[T]) -> T:
+        """The query's values as a filter, a struct whose fields are named as they are. What it has no field for is
+        left aside (docs/concepts.md "Requests in general")."""
+        query, names = self.query, zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True)
+        return kind(**{field: query[name] for field, name in names if name in query})
 
     @property
     def key(self) -> str | None:
@@ -121,17 +129,38 @@ class Operation(msgspec.Struct, Generic[Body], frozen=True):
     failing: int | None = None
     """A further status that has the same answer."""
 
+    right: Right | None = None
+    """What a key has to have the right to, of an operation that changes something. Reads need `read`, all else of the
+    sandbox `sandbox`."""
+
     is_sandbox: bool = False
     """Whether it is not there for live keys: by its path."""
+    needs: Right = Right.READ
+    """The right that it needs, wherever that is said."""
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "is_sandbox", self.path.startswith(_SANDBOX))
+        is_sandbox = self.path.startswith(_SANDBOX)
+        follows = Right.READ if self.method == "get" or not self.keyed else Right.SANDBOX if is_sandbox else None
+        needs = self.right or follows
+        if needs is None:
+            raise TypeError(f"{self.id}: its row says no right")
+        msgspec.structs.force_setattr(self, "is_sandbox", is_sandbox)
+        msgspec.structs.force_setattr(self, "needs", needs)
 
 
 PAGES = (
     Query("page", "From 1.", {"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": 1}),
     Query("per_page", "Elements per page.", {"type": "integer", "minimum": 1, "maximum": PER_PAGE_MAX, "default": 20}),
 )
+FORMATS = ("json", "csv")
+FORMAT = Query("format", "`csv`: all lines in one file, without pages.", {"enum": [*FORMATS], "default": "json"})
 MOMENT = {"type": "string", "format": "date-time"}
 DAY = {"type": "string", "format": "date"}
 UUID = {"type": "string", "format": "uuid"}
+MADE = (
+    Query("created_from", "Made at this moment or later.", MOMENT),
+    Query("created_to", "Made before this moment.", MOMENT),
+)
+"""How every list of what is made at some moment is narrowed (core/usecases/paging.py: MomentFilter)."""
+FOUND_BY = (Query("external_id", "Exactly this."), *MADE)
+"""The same of what merchants give an id of theirs (ListFilter)."""

@@ -1,0 +1,167 @@
+"""Keys of an account: exchanged, made with fewer rights, and ended by an operator
+(docs/concepts.md "Accounts, keys, modes", "Keys with fewer rights")."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from ....ports.bundle import Ports
+from ....ports.storage import AtLeast, Unit
+from ...domain.accounts.accounts import ApiKey, Mode
+from ...domain.accounts.key_terms import KeyTerms, key_name, marked, read_addresses, read_rights
+from ...domain.errors import Refusal
+from ..units import retrying
+from .accounts import KeyPair, find_account, new_key, storable
+
+LONGEST_KEY_OVERLAP = timedelta(days=30)
+
+MOST_KEYS = 50
+"""Pairs of one mode that may be in force beside the mode's own."""
+
+
+class ReplacedKey(msgspec.Struct, frozen=True, kw_only=True):
+    """An older key and when it ends."""
+
+    api_key: str
+    ends_at: datetime
+
+
+class NewKey(msgspec.Struct, frozen=True, kw_only=True):
+    """The pair in force from now on, and what became of those before it."""
+
+    pair: KeyPair
+    replaced: tuple[ReplacedKey, ...]
+
+
+def _check_overlap(overlap: timedelta | None) -> timedelta:
+    if overlap is not None and not timedelta(0) <= overlap <= LONGEST_KEY_OVERLAP:
+        raise Refusal("VALIDATION_ERROR", f"overlap is from 0 to {LONGEST_KEY_OVERLAP.days} days")
+    return overlap or timedelta(0)
+
+
+def _on_terms(key: ApiKey, terms: KeyTerms) -> ApiKey:
+    """The key with other terms, and its digest as keys of such terms have it."""
+    digest = key.secret_digest if terms.are_all is key.terms.are_all else marked(key.secret_digest)
+    return msgspec.structs.replace(key, rights=terms.rights, addresses=terms.addresses, secret_digest=digest)
+
+
+async def rotate_key(
+    ports: Ports, account_id: str, mode: Mode, overlap: timedelta | None = None, *, name: str | None = None
+) -> NewKey:
+    """A new pair for a mode, or for the key of a name, with the rights and addresses that the one in force has. Every
+    older pair that is still valid ends now, or after `overlap` where it had no earlier end.
+
+    Raises: Refusal ACCOUNT_NOT_FOUND; VALIDATION_ERROR for an overlap below zero or above 30 days; KEY_NOT_FOUND where
+    no key of the name is in force.
+    """
+    pause = _check_overlap(overlap)
+    pair, fresh = new_key(ports, account_id, mode)
+    fresh = msgspec.structs.replace(fresh, name=name)
+    ends_at = fresh.created_at + pause
+
+    async def work(unit: Unit) -> NewKey:
+        await find_account(unit, account_id)
+        # One pair is in force at any time, so of two rotations at once one is stale, and then ends the other's pair.
+        in_force = await unit[ApiKey].find(account_id=account_id, mode=mode, name=name, ends_at=None)
+        ending = await unit[ApiKey].find(account_id=account_id, mode=mode, name=name, ends_at=AtLeast(ends_at))
+        if name is not None and not in_force:
+            raise _no_key()
+        terms = in_force[0].terms if in_force else KeyTerms()
+        replaced = [unit[ApiKey].save(msgspec.structs.replace(key, ends_at=ends_at)) for key in (*in_force, *ending)]
+        unit[ApiKey].add(_on_terms(fresh, terms))
+        return NewKey(pair=pair, replaced=tuple(ReplacedKey(api_key=key.id, ends_at=ends_at) for key in replaced))
+
+    return await retrying(ports.storage, work)
+
+
+async def create_key(
+    ports: Ports,
+    account_id: str,
+    mode: Mode,
+    name: str,
+    *,
+    rights: Sequence[str] | None = None,
+    addresses: Sequence[str] | None = None,
+) -> NewKey:
+    """A further pair of a mode, beside the mode's own. None: all rights, from everywhere.
+
+    Raises: Refusal ACCOUNT_NOT_FOUND; VALIDATION_ERROR for what is no name, right or address; INVALID_STATE for a name
+    that a key in force has, and where there are MOST_KEYS already.
+    """
+    wanted = key_name(name)
+    terms = KeyTerms(
+        rights=None if rights is None else read_rights(rights),
+        addresses=None if addresses is None else read_addresses(addresses),
+    )
+    pair, fresh = new_key(ports, account_id, mode)
+    fresh = msgspec.structs.replace(_on_terms(fresh, terms), name=wanted)
+
+    async def work(unit: Unit) -> NewKey:
+        await find_account(unit, account_id)
+        in_force = await unit[ApiKey].find(account_id=account_id, mode=mode, ends_at=None)
+        if any(key.name == wanted for key in in_force):
+            raise Refusal("INVALID_STATE", "A key of this name is in force: rotate it, or end it first")
+        if sum(key.name is not None for key in in_force) >= MOST_KEYS:
+            raise Refusal("INVALID_STATE", f"{MOST_KEYS} keys are in force in this mode already: end one first")
+        unit[ApiKey].add(fresh)
+        for own in [key for key in in_force if key.name is None][:1]:
+            unit[ApiKey].save(own)  # its version rises, so that of two that ask at once one looks again
+        return NewKey(pair=pair, replaced=())
+
+    return await retrying(ports.storage, work)
+
+
+async def set_key(
+    ports: Ports,
+    api_key: str,
+    *,
+    rights: Sequence[str] | None | UnsetType = UNSET,
+    addresses: Sequence[str] | None | UnsetType = UNSET,
+) -> ApiKey:
+    """Change what a pair in force may do; its secret stays. None: all rights, from everywhere; UNSET: as it is. Every
+    process goes by it within seconds.
+
+    Raises: Refusal KEY_NOT_FOUND; VALIDATION_ERROR as above.
+    """
+    new_rights = read_rights(rights) if isinstance(rights, Sequence) else rights
+    new_addresses = read_addresses(addresses) if isinstance(addresses, Sequence) else addresses
+
+    async def work(unit: Unit) -> ApiKey:
+        key = await _in_force(ports, unit, api_key)
+        terms = KeyTerms(
+            rights=key.rights if new_rights is UNSET else new_rights,
+            addresses=key.addresses if new_addresses is UNSET else new_addresses,
+        )
+        return unit[ApiKey].save(_on_terms(key, terms))
+
+    return await retrying(ports.storage, work)
+
+
+async def end_key(ports: Ports, api_key: str, overlap: timedelta | None = None) -> ApiKey:
+    """End a pair that was made beside the mode's own, now or after `overlap`.
+
+    Raises: Refusal KEY_NOT_FOUND; VALIDATION_ERROR for an overlap below zero or above 30 days; INVALID_STATE for the
+    mode's own, which is only ever exchanged for another one.
+    """
+    pause = _check_overlap(overlap)
+
+    async def work(unit: Unit) -> ApiKey:
+        key = await _in_force(ports, unit, api_key)
+        if key.name is None:
+            raise Refusal("INVALID_STATE", "It is the mode's own key: rotate it")
+        return unit[ApiKey].save(msgspec.structs.replace(key, ends_at=ports.clock.now() + pause))
+
+    return await retrying(ports.storage, work)
+
+
+async def _in_force(ports: Ports, unit: Unit, api_key: str) -> ApiKey:
+    key = await unit[ApiKey].get(api_key) if storable(api_key) else None
+    if key is None or (key.ends_at is not None and key.ends_at <= ports.clock.now()):
+        raise _no_key()
+    return key
+
+
+def _no_key() -> Refusal:
+    return Refusal("KEY_NOT_FOUND", "There is no such key in force")
