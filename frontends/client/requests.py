@@ -102,9 +102,34 @@ def get(path: str, answer: type[T], **query: Any) -> Request[T]:
     return Request(method="GET", path=path, read=reader(answer), query=_query(query), repeatable=True)
 
 
-def post(path: str, answer: type[T], body: Mapping[str, Any] | None = None, *, repeatable: bool = False) -> Request[T]:
+def get_csv(path: str, **query: Any) -> Request[str]:
+    """A read of a list as one CSV file; query values as `get` takes them."""
+    return Request(
+        method="GET",
+        path=path,
+        query=_query({**query, "format": "csv"}),
+        read=lambda body: body.decode("utf-8"),
+        repeatable=True,
+    )
+
+
+def post(
+    path: str,
+    answer: type[T],
+    body: Mapping[str, Any] | None = None,
+    *,
+    query: Mapping[str, Any] | None = None,
+    repeatable: bool = False,
+) -> Request[T]:
     """A call that makes no resource, so it has no Idempotency-Key."""
-    return Request(method="POST", path=path, read=reader(answer), body=_body(body), repeatable=repeatable)
+    return Request(
+        method="POST",
+        path=path,
+        read=reader(answer),
+        query=_query(query or {}),
+        body=_body(body),
+        repeatable=repeatable,
+    )
 
 
 def create(

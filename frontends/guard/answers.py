@@ -24,9 +24,10 @@ from ...ports.kyc import Check, DocumentState, KycVerifier
 from ...ports.mandates import Binding, ChargeState, ChargeStatus, MandateBank, MandateState
 from ...ports.members import BankListing
 from ...ports.notices import Heard, Notices
-from ...ports.payouts import FindingSender, ListingSender, SignedTransfer, UsdtSender
+from ...ports.payouts import FindingSender, ListingSender, ReplacingSender, SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
 from ...ports.remittances import RemittanceBank
+from ...ports.reporting import ReportingBank
 from ...ports.searching import (
     SearchesBindings,
     SearchesCharges,
@@ -45,6 +46,7 @@ _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
         RemittanceBank,
         ListingBank,
         BankListing,
+        ReportingBank,
         Notices,
         SearchesInvoices,
         SearchesRefunds,
@@ -57,7 +59,7 @@ _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
     "files": (FileStore, Checkable),
     "deposits": (DepositWatcher, Checkable),
     "kyc": (KycVerifier, SearchesChecks, Notices, Checkable),
-    "payouts": (UsdtSender, FindingSender, ListingSender, Checkable),
+    "payouts": (UsdtSender, FindingSender, ListingSender, ReplacingSender, Checkable),
     "rates": (RateSource, Checkable),
     "alarms": (Alarms, TellsMerchants, Checkable),
 }
@@ -175,6 +177,10 @@ def _signed(answer: SignedTransfer, asked: Any) -> None:
     filled(answer.blob, "answer.blob")
 
 
+def _in_place(answer: SignedTransfer, asked: SignedTransfer) -> None:
+    _same(answer.operation, asked.operation, "answer.operation")
+
+
 def _stored(answer: StoredFile, asked: Any) -> None:
     _same(answer.key, asked, "answer.key")
 
@@ -189,6 +195,7 @@ _OF_OPERATIONS: Mapping[str, Callable[[Any, Any], None]] = {
     "check_state": _about,
     "stat": _stored,
     "sign": _signed,
+    "in_place": _in_place,
     "find": lambda sent, asked: _same(sent.signed.operation, asked, "answer.signed.operation"),
     "address": lambda answer, _: address(answer, "answer"),
 }

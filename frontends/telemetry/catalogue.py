@@ -116,6 +116,13 @@ _SHARED = (
     _gauge("settlement_late_seconds", "mode", "since when a settlement should have begun, or an open one goes on"),
     _gauge("notice_last_seconds", "adapter", "Unix time when a provider's notice was last heard, to within a minute"),
     _gauge("alarm_channel_failing_seconds", "channel", "since when an alarm channel does not work; 0: it does"),
+    _gauge(
+        "reconciliation_last_success_seconds",
+        "bank",
+        "Unix time when a day was last compared with the bank's own list, to its end",
+    ),
+    _gauge("reconciliation_differences", "bank difference", "differences from the bank's lists that are open"),
+    _gauge("reconciliation_failed", "", "days that could not be compared with a bank's list, and wait for it"),
     _gauge("held", "", "1 while the installation is held, so that no money is sent in live mode: see `cambist resume`"),
     _gauge("unreadable_rows", "", "rows that cannot be read: see `cambist unreadable list`"),
     _gauge("ledger_faults", "", "what the look at the ledger found wrong: 0, or run `cambist ledger verify`"),

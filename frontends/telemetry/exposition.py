@@ -84,6 +84,19 @@ class Exposition(Collector):
         yield _gauge("settlement_late_seconds", [((each.mode,), each.lateness) for each in signs.settlements])
         yield _gauge("notice_last_seconds", [((name,), _unix(at)) for name, at in signs.notices.items()])
         yield _gauge("alarm_channel_failing_seconds", [((name,), age) for name, age in signs.alarm_channels.items()])
+        compared = [(each.bank, each.compared_at) for each in signs.reconciliations]
+        yield _gauge(
+            "reconciliation_last_success_seconds", [((bank,), _unix(at)) for bank, at in compared if at is not None]
+        )
+        yield _gauge(
+            "reconciliation_differences",
+            [
+                ((each.bank, difference), count)
+                for each in signs.reconciliations
+                for difference, count in each.differences.items()
+            ],
+        )
+        yield _one("reconciliation_failed", signs.days_not_compared)
         yield _one("held", None if signs.held is None else float(signs.held))
         yield _one("unreadable_rows", signs.unreadable)
         yield _one("ledger_faults", signs.ledger_faults)

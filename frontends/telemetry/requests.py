@@ -4,12 +4,16 @@ import logging
 import re
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 from litestar.types import HTTPScope
 
+from ...core.domain.accounts.accounts import Caller
+from ...core.domain.accounts.request_log import ID_LENGTH
+from ...core.usecases.accounts.key_uses import KeyUses
 from ...core.usecases.accounts.limit_hits import HitCounter
+from ...core.usecases.accounts.request_log import Noted, RequestLog
 from ...ports.clock import Clock
 from .telemetry import Telemetry
 from .tracing import Tracing, ended
@@ -30,6 +34,7 @@ class RequestWatch:
     """What watches the requests of a process. `access_log`: `off`, `errors` (answered 5xx, or not at all) or `all`.
 
     Those that a limit refuses are counted with telemetry and without: in `hits`, else in the telemetry's own counter.
+    Whose key was used is noted in `uses`, and what it asked in `requests`, by the operations' paths.
     """
 
     def __init__(
@@ -38,17 +43,21 @@ class RequestWatch:
         telemetry: Telemetry | None = None,
         access_log: str = "off",
         hits: HitCounter | None = None,
+        uses: KeyUses | None = None,
+        requests: RequestLog | None = None,
     ) -> None:
         self.clock = clock
         self.telemetry = telemetry
         self.hits = hits or (HitCounter() if telemetry is None else telemetry.counters.limit_hits)
+        self.uses = uses or KeyUses()
+        self.requests = requests or RequestLog()
         self._every = access_log == "all"
         self._failed = access_log != "off"
         self._routes: dict[str, str] = {}
 
-    def begin(self, scope: HTTPScope, headers: dict[bytes, bytes]) -> "Asked":
+    def begin(self, scope: HTTPScope, headers: dict[bytes, bytes], request_id: str = "") -> "Asked":
         """A request that came; it is under way inside the `with` of what is returned."""
-        return Asked(self, scope, headers)
+        return Asked(self, scope, headers, request_id)
 
     def route_of(self, scope: HTTPScope) -> str:
         """The route as it is declared, without the types of its parameters: `/api/v1/payments/{payment_id}`. The path
@@ -70,6 +79,7 @@ class Asked(msgspec.Struct, eq=False):
     _watch: RequestWatch
     _scope: HTTPScope
     _headers: dict[bytes, bytes]
+    _request_id: str
     _begun: float = 0.0
     _status: int | None = None
     _answered: float = 0.0
@@ -93,6 +103,9 @@ class Asked(msgspec.Struct, eq=False):
 
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
         watch = self._watch
+        caller: Caller | None = self._scope.get("auth")
+        if caller is not None:
+            self._note(watch, caller)
         writes = watch.writes(self._status)
         if watch.telemetry is None and not writes:
             return
@@ -103,6 +116,28 @@ class Asked(msgspec.Struct, eq=False):
             self._span.end(route, self._status)
         if writes:
             self._write(route)
+
+    def _note(self, watch: RequestWatch, caller: Caller) -> None:
+        """What the caller may see of it later. Nothing is worked out here: every request passes."""
+        watch.uses.note(caller.key_id)
+        if self._status is not None:
+            scope: Any = self._scope
+            named = scope.get("path_values", ())[:1]
+            watch.requests.note(
+                Noted(
+                    caller.account.id,
+                    caller.mode,
+                    caller.key_id,
+                    scope["method"],
+                    scope.get("path_template") or NONE,
+                    named if named and len(named[0]) <= ID_LENGTH else (),
+                    self._status,
+                    scope.get("refusal_code"),
+                    self._begun,
+                    self._answered,
+                    self._request_id,
+                )
+            )
 
     def _count(self, telemetry: Telemetry, route: str) -> None:
         counters = telemetry.counters

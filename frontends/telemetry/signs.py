@@ -20,6 +20,7 @@ from ...core.usecases.operators import probes
 from ...core.usecases.operators.health import Question
 from ...core.usecases.operators.probes import SettlementSigns, Unknown, Waiting
 from ...core.usecases.operators.unreadable import count_unreadable
+from ...core.usecases.reconciliation.signs import ReconciliationSigns, days_not_compared, reconciliation_signs
 from ...ports.bundle import Ports
 from .counters import Counters
 
@@ -55,6 +56,8 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     """When each provider's notice was last heard."""
     alarm_channels: dict[str, float] = msgspec.field(default_factory=dict)
     """For how many seconds each does not work; 0: it does."""
+    reconciliations: tuple[ReconciliationSigns, ...] = ()
+    days_not_compared: int | None = None
     held: bool | None = None
     unreadable: int | None = None
     ledger_faults: int | None = None
@@ -102,6 +105,8 @@ class Reader:
             settlements=await told("settlements", lambda: probes.settlements(ports)) or (),
             notices=await told("notices", lambda: last_heard(ports)) or {},
             alarm_channels=await told("alarms", lambda: channels_failing(ports)) or {},
+            reconciliations=await told("reconciliation", lambda: reconciliation_signs(ports)) or (),
+            days_not_compared=await told("comparisons", lambda: days_not_compared(ports)),
             held=await told("held", lambda: _is_held(ports)),
             unreadable=await told("unreadable", lambda: count_unreadable(ports)),
             ledger_faults=self._ledger,

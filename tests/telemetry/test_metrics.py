@@ -14,14 +14,16 @@ import httpx
 import msgspec
 import pytest
 
-from cambist.adapters.script import Twist
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.installation import Because
 from cambist.core.domain.notices import NoticeAddress
+from cambist.core.domain.reconciliation.reconciliation import bounds, last_comparable
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.holding import hold
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.notice_addresses import make_addresses
+from cambist.core.usecases.reconciliation.reconciliation import reconcile
 from cambist.core.usecases.standing import start_standing
 from cambist.frontends.http.door.crowd import Crowd
 from cambist.frontends.settings import Settings, SettingsError
@@ -32,6 +34,7 @@ from cambist.frontends.telemetry.process import observed, scraped
 from cambist.frontends.telemetry.signs import Reader
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
+from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedState
 from tests.houses import open_test_house
 from tests.telemetry.kit import Traced, sample, samples, traced_house
 
@@ -132,6 +135,28 @@ async def test_what_is_read_from_the_storage(house: Traced) -> None:
     assert found[sample("settlement_late_seconds", mode="live")] == 0
 
 
+async def test_comparisons_with_a_banks_list_are_seen(house: Traced) -> None:
+    bank = sample("reconciliation_last_success_seconds", bank="simulator-live")
+    before = await house.scrape()
+    assert bank not in before
+    assert before[sample("reconciliation_failed")] == 0
+    await house.clock.advance(86400)
+    day = last_comparable(house.clock.now())
+    noon = bounds(day)[0] + timedelta(hours=12)
+    made_up = ReportedEntry(
+        id="b-1", kind=ReportedKind.PAYMENT, state=ReportedState.DONE, moment=noon, amount_kopecks=1
+    )
+    house.script.entries.invented.append(made_up)
+    await reconcile(house.ports, day)
+    found = await house.scrape()
+    assert found[bank] == house.clock.now().timestamp()
+    assert found[sample("reconciliation_differences", bank="simulator-live", difference="extra")] == 1
+    assert found[sample("reconciliation_differences", bank="simulator-live", difference="missing")] == 0
+    house.script.entries.calls.append(Twist(ending=Ending.UNAVAILABLE))
+    await reconcile(house.ports, day)
+    assert (await house.scrape())[sample("reconciliation_failed")] == 1
+
+
 async def test_a_hold_is_seen_while_it_lasts(house: Traced) -> None:
     seen = [(await house.scrape())[sample("held")]]
     await hold(house.ports, Because.BY_HAND)
@@ -168,6 +193,7 @@ async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(house: T
         await house.http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"})
     Crowd(most=0, of_an_address=0, counters=house.telemetry.counters).enter("192.0.2.1")
     await hear_notice(house)
+    await reconcile(house.ports, last_comparable(house.clock.now()))
     found = await house.scrape()
     for metric in METRICS.values():
         for series in metric.series:

@@ -22,9 +22,10 @@ from cambist.ports.mandates import MandateBank, MandateSimulator
 from cambist.ports.members import BankListing
 from cambist.ports.notices import Notices
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
-from cambist.ports.payouts import FindingSender, ListingSender, SenderSimulator, UsdtSender
+from cambist.ports.payouts import FindingSender, ListingSender, ReplacingSender, SenderSimulator, UsdtSender
 from cambist.ports.rates import RateSimulator, RateSource
 from cambist.ports.remittances import RemittanceBank, RemittanceSimulator
+from cambist.ports.reporting import ReportingBank
 from cambist.ports.searching import (
     SearchesBindings,
     SearchesCharges,
@@ -98,6 +99,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
         BankSimulator,
         ListingBank,
         BankListing,
+        ReportingBank,
         MandateBank,
         MandateSimulator,
         RemittanceBank,
@@ -112,7 +114,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
     "chain": (ChainWatcher, ChainSimulator),
     "deposits": (DepositWatcher, DepositSimulator),
     "kyc": (KycVerifier, SearchesChecks, VerifierSimulator, Notices),
-    "payouts": (UsdtSender, FindingSender, ListingSender, SenderSimulator),
+    "payouts": (UsdtSender, FindingSender, ListingSender, ReplacingSender, SenderSimulator),
     "files": (FileStore, UploadReceiver, ElsewhereFiles),
     "rates": (RateSource, RateSimulator),
     "alarms": (Alarms, TellsMerchants),

@@ -20,9 +20,13 @@ class Answer(msgspec.Struct, frozen=True):
     status: int = 200
     headers: Sequence[tuple[bytes, bytes]] = ()
     media_type: bytes = JSON
+    code: str | None = None
+    """Of a refusal; the request's scope keeps it for the log of requests."""
 
-    async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, _: Receive, send: Send) -> None:
         """Send it."""
+        if self.code is not None:
+            scope["refusal_code"] = self.code  # type: ignore[typeddict-unknown-key]  # ours, beside the framework's
         headers = [(b"content-type", self.media_type), (b"content-length", b"%d" % len(self.body)), *self.headers]
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": False})
@@ -31,6 +35,17 @@ class Answer(msgspec.Struct, frozen=True):
         """The same as a response, for pages that put more headers on it."""
         headers = {name.decode(): value.decode() for name, value in self.headers}
         return Response(self.body, status_code=self.status, media_type=self.media_type.decode(), headers=headers)
+
+
+class NoContent(msgspec.Struct, frozen=True):
+    """204, which has headers alone."""
+
+    headers: Sequence[tuple[bytes, bytes]]
+
+    async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
+        """Send it."""
+        await send({"type": "http.response.start", "status": 204, "headers": [*self.headers]})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def answer(view: Any, *, status: int = 200) -> Answer:

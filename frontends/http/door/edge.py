@@ -82,7 +82,7 @@ class Edge:
                 message["headers"] = [*message.get("headers", ()), *extra]
             await send(message)
 
-        with request_context(request_id), self._watch.begin(scope, known) as asked:
+        with request_context(request_id), self._watch.begin(scope, known, request_id) as asked:
             verdict = await self._count(scope, path, known)
             if verdict is not None:
                 extra += headers(verdict)

@@ -24,6 +24,7 @@ class ErrorDetails(msgspec.Struct, frozen=True, kw_only=True):
     next_allowed_at: str | UnsetType = UNSET
     payment_id: str | UnsetType = UNSET
     failure_reason: str | UnsetType = UNSET
+    right: str | UnsetType = UNSET
 
 
 class ErrorBody(msgspec.Struct, frozen=True):
@@ -49,12 +50,18 @@ def refused(refusal: Refusal, *headers: tuple[bytes, bytes]) -> Answer:
     """The answer that a refusal is, on every way out of the service."""
     if refusal.retry_after is not None:
         headers = (*headers, (b"retry-after", b"%d" % refusal.retry_after))
-    return Answer(envelope(refusal.code, refusal.message, refusal.details), refusal.status, headers)
+    body = envelope(refusal.code, refusal.message, refusal.details)
+    return Answer(body, refusal.status, headers, code=refusal.code)
 
 
 def endpoint_not_found() -> Refusal:
     """Unknown path, or a path that is not there for this caller."""
     return Refusal("NOT_FOUND", "Endpoint not found")
+
+
+def method_not_allowed() -> Refusal:
+    """A path that is there, asked by another method."""
+    return Refusal("METHOD_NOT_ALLOWED", "This path does not know this method")
 
 
 def internal_error() -> Refusal:
@@ -82,7 +89,7 @@ def refusal_of(error: Exception) -> Refusal:
         case NotFoundException():
             return endpoint_not_found()
         case MethodNotAllowedException():
-            return Refusal("METHOD_NOT_ALLOWED", "This path does not know this method")
+            return method_not_allowed()
         case HTTPException() if error.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
             return Refusal("VALIDATION_ERROR", "The request cannot be read")
         case _:

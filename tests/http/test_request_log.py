@@ -1,0 +1,368 @@
+"""The log of a merchant's requests: what is in it, and what never is; its bounds; how it is followed and deleted
+(docs/concepts.md "Your requests")."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.request_log import KEPT, RequestBatch, RequestCount, shown_object
+from cambist.core.usecases.accounts import request_log
+from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.accounts.request_log import (
+    PRUNE,
+    Noted,
+    RequestFilter,
+    RequestLog,
+    first_pruning,
+    list_requests,
+    prune,
+)
+from cambist.frontends.http.app import create_app
+from cambist.frontends.telemetry.limit_hits import REQUESTS_EVERY, requests_kept
+from cambist.frontends.telemetry.requests import RequestWatch
+from cambist.ports.faults import Unavailable
+from cambist.ports.jobs import Job
+from tests.houses import TestHouse, open_test_house
+from tests.tables import table
+
+PAYMENT = "/api/v1/payments/{payment_id}"
+
+
+class Watched:
+    """A house of which each request is noted."""
+
+    def __init__(self, house: TestHouse) -> None:
+        self.house = house
+        self.log = RequestLog()
+        watch = RequestWatch(house.ports.clock, requests=self.log)
+        app: Any = create_app(house.ports, watch=watch)
+        self.http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://pay.example")
+
+    async def ask(self, method: str, path: str, mode: str = "test", **more: Any) -> httpx.Response:
+        headers = {**self.house.headers(mode), **more.pop("headers", {})}
+        return await self.http.request(method, f"/api/v1{path}", headers=headers, **more)
+
+    async def listed(self, mode: str = "test", **query: Any) -> dict[str, Any]:
+        """As GET /requests has it, once what was noted is written."""
+        await self.log.flush(self.house.ports)
+        response = await self.house.get(f"/requests?{urlencode(query)}", mode=mode)
+        assert response.status_code == 200, response.text
+        found: dict[str, Any] = response.json()
+        return found
+
+
+@pytest.fixture
+async def watched(house: TestHouse) -> AsyncIterator[Watched]:
+    opened = Watched(house)
+    yield opened
+    await opened.http.aclose()
+
+
+async def test_a_request_is_told_by_these_fields_and_no_others(watched: Watched) -> None:
+    payment = (await watched.house.created())["id"]
+    answer = await watched.ask("GET", f"/payments/{payment}", headers={"X-Request-Id": "mine-1"})
+    assert answer.status_code == 200
+    found = await watched.listed()
+    assert found["data"] == [
+        {
+            "request_id": "mine-1",
+            "method": "GET",
+            "path": PAYMENT,
+            "object_id": payment,
+            "status": 200,
+            "code": None,
+            "api_key": watched.house.account.test.api_key,
+            "took_ms": 0,
+            "created_at": "2026-01-01T00:00:00.000Z",
+            "sandbox": True,
+        }
+    ]
+    assert found["pagination"] == {"page": 1, "per_page": 20, "total": 1, "total_pages": 1}
+    assert found["not_kept"] == 0
+    assert (await watched.listed("live"))["data"] == []
+
+
+async def test_refusals_have_their_code_and_paths_of_others_their_form_alone(watched: Watched) -> None:
+    await watched.ask("GET", "/payments/+79001234567")
+    await watched.ask("POST", "/payments", json={"amount_rub": "1.00", "metadata": {"phone": "+79001234567"}})
+    await watched.ask("GET", "/exchange-clients?q=9001234567")
+    await watched.ask("DELETE", "/payments")
+    await watched.ask("GET", "/no-such-path/+79001234567")
+    await watched.http.get("/api/v1/balance", headers={"X-Api-Key": watched.house.account.test.api_key})
+    found = (await watched.listed())["data"]
+    told = [(each["method"], each["path"], each["status"], each["code"], each["object_id"]) for each in found]
+    assert sorted(told, key=str) == [
+        ("GET", "/api/v1/exchange-clients", 200, None, None),
+        ("GET", PAYMENT, 404, "PAYMENT_NOT_FOUND", None),
+        ("POST", "/api/v1/payments", 400, "MISSING_IDEMPOTENCY_KEY", None),
+    ]
+    kept = [each async for batch in watched.house.ports.storage.scan(RequestBatch) for each in batch]
+    assert "9001234567" not in str([msgspec.structs.astuple(each) for each in kept])
+
+
+@table(
+    ("value", "shown"),
+    [
+        ("pay_01a1b2c3-0000-7000-8000-000000000000", True),
+        ("svc_test_0", False),
+        ("+79001234567", False),
+        ("pay_79001234567", False),
+        ("ivan_01a1b2c3-0000-7000-8000-000000000000x", False),
+        ("", False),
+    ],
+)
+def test_only_what_has_the_form_of_an_id_of_ours_is_kept_of_a_path(value: str, shown: bool) -> None:
+    assert (shown_object((value,)) is not None) is shown
+    assert shown_object(()) is None
+
+
+async def test_pages_are_those_that_sorting_gives(url: str, tmp_path: Path) -> None:
+    """By hours, from whichever end, on every storage; those of other accounts and modes are nobody else's."""
+    async with open_test_house(database_url=url, data_dir=tmp_path) as house:
+        chance, log = random.Random(3), RequestLog()
+        account_id = house.account.account_id
+        async with house.ports.storage.unit() as unit:
+            account = await unit[Account].get(account_id)
+        assert account is not None
+        for made in range(60):
+            for number in range(chance.choice([0, 1, 2, 7])):
+                now = house.clock.monotonic() - (9 - number) / 1000
+                of = chance.choice([(account_id, Mode.TEST)] * 3 + [(account_id, Mode.LIVE), ("acc_0", Mode.TEST)])
+                status = chance.choice([200, 201, 404, 409])
+                log.note(Noted(*of, "key", "GET", PAYMENT, (), status, None, now, now, f"r{made}-{number}"))
+            await log.flush(house.ports)
+            await house.clock.advance(chance.choice([60, 1800, 3600, 7 * 3600]))
+        every = [each async for batch in house.ports.storage.scan(RequestBatch) for each in batch]
+        caller = Caller(account=account, mode=Mode.TEST, key_id="k")
+        mine = [
+            entry
+            for each in sorted(every, key=lambda each: each.id)
+            if (each.account_id, each.mode) == (account_id, Mode.TEST)
+            for entry in each.entries
+        ]
+        moments = [mine[0].at, mine[len(mine) // 2].at, mine[-1].at, mine[-1].at + timedelta(hours=1)]
+        asked_status: int | None
+        for asked_status in (None, 200, 409):
+            for low in (None, *moments):
+                for high in (None, *moments):
+                    wanted = [
+                        each.request_id
+                        for each in reversed(mine)
+                        if asked_status in (None, each.status)
+                        and (low is None or each.at >= low)
+                        and (high is None or each.at < high)
+                    ]
+                    asked = RequestFilter(
+                        status=None if asked_status is None else str(asked_status),
+                        created_from=None if low is None else low.isoformat(),
+                        created_to=None if high is None else high.isoformat(),
+                    )
+                    for number, size in ((1, 5), (2, 5), (3, 20), (9, 9)):
+                        page = await list_requests(house.ports, caller, asked, number, size)
+                        assert page.total == len(wanted), (asked_status, low, high)
+                        expected = wanted[(number - 1) * size : number * size]
+                        assert [each.request_id for each in page.records] == expected, (
+                            asked_status,
+                            low,
+                            high,
+                            number,
+                            size,
+                        )
+
+
+async def test_what_no_request_could_have_is_refused(house: TestHouse) -> None:
+    bad = [*(("status", text) for text in ("abc", "4xx", "99", "600", "²00", "")), ("created_from", "now")]
+    for name, text in bad:
+        response = await house.get(f"/requests?{urlencode({name: text})}")
+        assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR"), (name, text)
+
+
+async def test_a_test_accounts_clock_does_not_hide_its_requests(watched: Watched) -> None:
+    """They are of the machine's time, whatever that of the account is."""
+    response = await watched.house.http.post(
+        "/api/v1/sandbox/clock/advance", json={"seconds": 90 * 86400}, headers=watched.house.headers()
+    )
+    assert response.status_code == 200, response.text
+    await watched.ask("GET", "/balance")
+    [found] = (await watched.listed())["data"]
+    assert found["created_at"] == "2026-01-01T00:00:00.000Z"
+
+
+class TestBounds:
+    async def test_what_waits_is_bounded_and_what_is_not_kept_is_told(
+        self, watched: Watched, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(request_log, "WAITING", 3)
+        for _ in range(5):
+            await watched.ask("GET", "/balance")
+        found = await watched.listed()
+        assert (len(found["data"]), found["pagination"]["total"], found["not_kept"]) == (3, 3, 2)
+        assert (await watched.listed(created_from="2026-01-01T02:00:00Z"))["not_kept"] == 0
+
+    async def test_while_the_storage_is_away_it_waits(self, watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+        await watched.ask("GET", "/balance")
+
+        def away() -> None:
+            raise Unavailable("away")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(watched.house.ports.storage, "unit", away)
+            with pytest.raises(Unavailable):
+                await watched.log.flush(watched.house.ports)
+        assert (await watched.listed())["pagination"]["total"] == 1
+
+    async def test_a_process_writes_by_itself_and_once_more_at_its_end(self, watched: Watched) -> None:
+        ports = watched.house.ports
+        async with requests_kept(ports, watched.log):
+            await watched.ask("GET", "/balance")
+            await watched.house.clock.advance(REQUESTS_EVERY + 0.1)
+            async with ports.storage.unit() as unit:
+                assert await unit[RequestBatch].total() == 1
+            await watched.ask("GET", "/balance")
+        async with ports.storage.unit() as unit:
+            assert await unit[RequestBatch].total() == 2
+
+    async def test_nothing_longer_than_an_id_waits_of_a_path(self, watched: Watched) -> None:
+        await watched.ask("GET", f"/payments/{'9' * 2000}")
+        assert [each.values for each in watched.log._waiting] == [()]
+
+    @table(
+        ("waiting", "seconds", "due"),
+        [
+            (0, 1, True),
+            (50, 1, True),
+            (51, 1, False),
+            (1999, 9, False),
+            (51, 10, True),
+            (2000, 1, True),
+        ],
+    )
+    async def test_few_are_written_at_once_and_more_of_them_together(
+        self, house: TestHouse, waiting: int, seconds: float, due: bool
+    ) -> None:
+        log = RequestLog()
+        await log.flush(house.ports)
+        await house.clock.advance(seconds)
+        for number in range(waiting):
+            log.note(_noted(house, f"acc_{number}"))
+        assert log.is_due(house.ports) is due
+
+    async def test_the_end_of_a_process_waits_for_no_more_of_them(self, house: TestHouse) -> None:
+        log = RequestLog()
+        await log.flush(house.ports)
+        async with requests_kept(house.ports, log):
+            for _ in range(100):
+                log.note(_noted(house))
+            await house.clock.advance(REQUESTS_EVERY)
+            assert len(log._waiting) == 100
+        assert await _batches(house) == 1
+
+    async def test_what_is_written_of_an_account_at_once_is_one_row(self, house: TestHouse) -> None:
+        log = RequestLog()
+        for _ in range(3):
+            for number in range(100):
+                log.note(_noted(house, f"acc_{number}"))
+        await log.flush(house.ports)
+        # At most one account's requests lie on both sides of a unit's end.
+        assert 100 <= await _batches(house) <= 101
+
+
+def _noted(house: TestHouse, account_id: str = "acc_0") -> Noted:
+    now = house.clock.monotonic()
+    return Noted(account_id, Mode.TEST, "key", "GET", PAYMENT, (), 200, None, now, now, "r")
+
+
+async def _batches(house: TestHouse) -> int:
+    async with house.ports.storage.unit() as unit:
+        return await unit[RequestBatch].total()
+
+
+class TestPruning:
+    async def test_after_thirty_days_nothing_is_left_and_nothing_younger_goes(self, url: str, tmp_path: Path) -> None:
+        async with open_test_house(database_url=url, data_dir=tmp_path) as house:
+            log, ports = RequestLog(), house.ports
+            for _ in range(3):
+                now = house.clock.monotonic()
+                for mode in Mode:
+                    of = (house.account.account_id, mode)
+                    log.note(Noted(*of, "key", "GET", PAYMENT, (), 200, None, now, now, "r"))
+                await log.flush(ports)
+                await house.clock.advance(3600)
+            await house.clock.advance(KEPT.total_seconds() - 2 * 3600)
+            await self.pruned(house)
+            async with ports.storage.unit() as unit:
+                assert await unit[RequestBatch].total() == 4
+                assert sorted({each.hour for each in await unit[RequestCount].find()}) == [
+                    "2026-01-01T01",
+                    "2026-01-01T02",
+                ]
+            await house.clock.advance(86400)
+            await self.pruned(house)
+            async with ports.storage.unit() as unit:
+                assert (await unit[RequestBatch].total(), await unit[RequestCount].total()) == (0, 0)
+
+    async def test_many_are_deleted_in_turns(self, house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(request_log, "_BATCH", 2)
+        monkeypatch.setattr(request_log, "_PORTION", 4)
+        log, now = RequestLog(), house.clock.monotonic()
+        for _ in range(9):
+            log.note(Noted(house.account.account_id, Mode.TEST, "key", "GET", PAYMENT, (), 200, None, now, now, "r"))
+            await log.flush(house.ports)
+        await house.clock.advance(KEPT.total_seconds() + 7200)
+        job = await self.pruned(house)
+        async with house.ports.storage.unit() as unit:
+            assert await unit[RequestBatch].total() == 5
+        assert job.due - house.clock.now() == timedelta(seconds=1), "it comes back at once"
+        for _ in range(3):
+            await self.pruned(house)
+        async with house.ports.storage.unit() as unit:
+            assert await unit[RequestBatch].total() == 0
+
+    async def test_a_turn_deletes_no_more_where_many_accounts_have_a_little(
+        self, house: TestHouse, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(request_log, "_PORTION", 3)
+        log = RequestLog()
+        for number in range(9):
+            log.note(_noted(house, (await create_account(house.ports, f"Merchant {number}")).account_id))
+        await log.flush(house.ports)
+        await house.clock.advance(KEPT.total_seconds() + 7200)
+        job = await self.pruned(house)
+        assert await _batches(house) == 6
+        assert job.due - house.clock.now() == timedelta(seconds=1)
+        for _ in range(3):
+            await self.pruned(house)
+        assert await _batches(house) == 0
+
+    async def pruned(self, house: TestHouse) -> Job:
+        async with house.ports.storage.unit() as unit:
+            if await unit[Job].get(PRUNE) is None:
+                unit[Job].add(first_pruning(house.ports))
+            await unit.commit()
+        job = await house.ports.storage.get(Job, PRUNE)
+        assert job is not None
+        await prune(house.ports, job)
+        after = await house.ports.storage.get(Job, PRUNE)
+        assert after is not None
+        return after
+
+
+async def test_two_flushes_at_once_write_each_request_once(house: TestHouse) -> None:
+    log, now = RequestLog(), house.clock.monotonic()
+    for number in range(600):
+        name = str(number)
+        log.note(Noted(house.account.account_id, Mode.TEST, "key", "GET", PAYMENT, (), 200, None, now, now, name))
+    await asyncio.gather(log.flush(house.ports), log.flush(house.ports))
+    async with house.ports.storage.unit() as unit:
+        rows = await unit[RequestBatch].find(limit=1000)
+    written = [entry.request_id for row in rows for entry in row.entries]
+    assert sorted(written) == sorted(map(str, range(600)))
