@@ -2,7 +2,7 @@
 
 import msgspec
 
-from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.days import iso
 from cambist.core.domain.payloads import PaymentPayload
 from cambist.core.domain.webhooks.events import Event, EventType
@@ -39,6 +39,8 @@ async def happen(
     )
     made = []
     async with ports.storage.unit() as unit:
+        found = await unit[Account].get(account_id)
+        account = found if found is None or found.receives is receives else _receiving(found, receives)
         for _ in range(count):
             event = Event(
                 id=f"evt_{ports.ids.uuid()}",
@@ -50,7 +52,13 @@ async def happen(
                 body=body,
                 created_at=now,
             )
-            announce(ports, unit, event, receives=receives)
+            announce(ports, unit, event, account)
             made.append(event.id)
         await unit.commit()
     return made
+
+
+def _receiving(account: Account, receives: bool) -> Account:
+    """The account as if it had an address and a secret, or none."""
+    settings = msgspec.structs.replace(account.settings, webhook_url="https://m.example" if receives else None)
+    return msgspec.structs.replace(account, settings=settings, webhook_secret=b"sealed" if receives else None)

@@ -73,6 +73,7 @@ def list_events(
 @_status
 @_since
 @_until
+@click.option("--endpoint", "endpoint_id", metavar="ID", help="To this further webhook endpoint, not to the first.")
 @answering
 @reasoned
 def resend(
@@ -83,6 +84,7 @@ def resend(
     status: str | None,
     since: str | None,
     until: str | None,
+    endpoint_id: str | None,
 ) -> Answer:
     """Send events again: these, or all that an account has from one moment to another.
 
@@ -92,25 +94,30 @@ def resend(
     if event_ids:
         if account_id or mode or asked != EventQuery():
             raise click.UsageError("name events, or a range, not both")
-        count = in_house(lambda ports: _resend_each(ports, event_ids))
+        count = in_house(lambda ports: _resend_each(ports, event_ids, endpoint_id))
     else:
         if account_id is None or since is None or until is None:
             raise click.UsageError("name events, or --account, --from and --to")
         modes = list(Mode) if mode is None else [Mode(mode)]
-        count = in_house(lambda ports: _resend_range(ports, account_id, modes, asked))
+        count = in_house(lambda ports: _resend_range(ports, account_id, modes, asked, endpoint_id))
     document = {"events": count}
     return Answer(document=document, text=fields({"events to be sent again": count}))
 
 
-async def _resend_each(ports: Ports, event_ids: tuple[str, ...]) -> int:
+async def _resend_each(ports: Ports, event_ids: tuple[str, ...], endpoint_id: str | None) -> int:
     for event_id in event_ids:
-        await resend_event(on(ports, event_id), None, event_id)
+        await resend_event(on(ports, event_id), None, event_id, endpoint_id)
     return len(event_ids)
 
 
-async def _resend_range(ports: Ports, account_id: str, modes: list[Mode], asked: EventQuery) -> int:
-    await get_account(ports, account_id)
-    return sum([await resend_range(on(ports, account_id), account_id, mode, asked) for mode in modes])
+async def _resend_range(
+    ports: Ports, account_id: str, modes: list[Mode], asked: EventQuery, endpoint_id: str | None
+) -> int:
+    found = (await get_account(ports, account_id)).account
+    if endpoint_id is not None:
+        # It is of one mode.
+        modes = [mode for mode in modes if any(ref.id == endpoint_id for ref in found.further(mode))] or modes[:1]
+    return sum([await resend_range(on(ports, account_id), account_id, mode, asked, endpoint_id) for mode in modes])
 
 
 def _document(told: Told) -> dict[str, Any]:

@@ -25,6 +25,7 @@ class EventType(OpenEnum):
 
 
 class DeliveryStatus(OpenEnum):
+    SKIPPED = "skipped"
     HELD = "held"
     PENDING = "pending"
     DELIVERED = "delivered"
@@ -38,6 +39,8 @@ class EventRecord(Record, frozen=True, kw_only=True):
     type: EventType
     object_id: str
     sequence: int
+    endpoint_id: str | None
+    """The further endpoint that the delivery goes to; None: the account's own."""
     delivery_status: DeliveryStatus
     attempt_count: int
     next_attempt_at: datetime | None
@@ -52,6 +55,8 @@ class EventRecord(Record, frozen=True, kw_only=True):
 class DeliveryAttempt(Record, frozen=True, kw_only=True):
     """One letter to the receiver."""
 
+    endpoint_id: str | None
+    """None: the account's own endpoint."""
     number: int
     probe: bool
     sent_at: datetime
@@ -61,11 +66,22 @@ class DeliveryAttempt(Record, frozen=True, kw_only=True):
     took_ms: int
 
 
+class FurtherDelivery(Record, frozen=True, kw_only=True):
+    """How the delivery to a further endpoint stands."""
+
+    endpoint_id: str
+    delivery_status: DeliveryStatus
+    attempt_count: int
+    next_attempt_at: datetime | None
+    delivered_at: datetime | None
+
+
 class WholeEvent(EventRecord, frozen=True, kw_only=True):
     """An event with what was sent and every attempt."""
 
     payload: dict[str, Any]
     attempts: list[DeliveryAttempt]
+    further_deliveries: list[FurtherDelivery]
 
 
 class BreakerState(Record, frozen=True, kw_only=True):
@@ -94,6 +110,7 @@ class WebhookEndpoint(Record, frozen=True, kw_only=True):
 
     url: str | None
     secret_set: bool
+    event_types: list[EventType] | None
     previous_secret_until: datetime | None
     breaker: BreakerState
     backlog: Backlog
@@ -139,10 +156,13 @@ class Events(Group[Face]):
         delivery_status: DeliveryStatus | str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[EventRecord]]:
-        """Events, the newest first. `since` is inclusive, `until` exclusive."""
+        """Events, the newest first. `created_from` is inclusive, `created_to` exclusive; `since` and `until` are
+        their older names."""
         return get(
             "/events",
             Page[EventRecord],
@@ -151,6 +171,8 @@ class Events(Group[Face]):
             delivery_status=delivery_status,
             from_=since,
             to=until,
+            created_from=created_from,
+            created_to=created_to,
             page=page,
             per_page=per_page,
         )
@@ -158,9 +180,9 @@ class Events(Group[Face]):
     iterate = walk(list)
 
     @operation
-    def resend(self, event_id: str) -> Request[EventRecord]:
-        """Send an event again."""
-        return post(at("events", event_id, "resend"), EventRecord)
+    def resend(self, event_id: str, *, endpoint_id: str | None = None) -> Request[EventRecord]:
+        """Send an event again: to the account's own endpoint, or to this further one."""
+        return post(at("events", event_id, "resend"), EventRecord, query={"endpoint_id": endpoint_id})
 
     @operation
     def resend_range(
@@ -170,9 +192,16 @@ class Events(Group[Face]):
         until: datetime,
         type: EventType | str | None = None,  # noqa: A002 - the interface's word
         delivery_status: DeliveryStatus | str | None = None,
+        endpoint_id: str | None = None,
     ) -> Request[Resent]:
-        """Send all events of a range again, oldest first."""
-        body = {"from": since, "to": until, "type": type, "delivery_status": delivery_status}
+        """Send all events of a range again, oldest first: to the account's own endpoint, or to this further one."""
+        body = {
+            "from": since,
+            "to": until,
+            "type": type,
+            "delivery_status": delivery_status,
+            "endpoint_id": endpoint_id,
+        }
         return post("/events/resend", Resent, body)
 
     @operation

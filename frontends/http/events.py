@@ -3,30 +3,31 @@
 None of these calls makes a resource, so none needs an Idempotency-Key.
 """
 
-from collections.abc import Mapping
-
 import msgspec
 from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
 from ...core.domain.accounts.accounts import Caller, Mode
+from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.webhooks.delivery import AT_ONCE
-from ...core.domain.webhooks.events import Attempt
+from ...core.domain.webhooks.events import Attempt, Delivery, EndpointDelivery
 from ...core.usecases.paging import Page
 from ...core.usecases.webhooks.events import (
+    EndpointEventFilter,
     EventQuery,
     EventRange,
     Told,
     ToldWhole,
     get_event,
+    list_endpoint_events,
     list_events,
 )
 from ...core.usecases.webhooks.resends import resend_event, resend_range
 from ...ports.bundle import Ports
 from .door.answers import answer
 from .door.bodies import page_of
-from .door.operation import MOMENT, PAGES, ApiRequest, Operation, Query, Refusals
+from .door.operation import MADE, MOMENT, PAGES, ApiRequest, Operation, Query, Refusals
 from .views import Pagination
 
 
@@ -37,6 +38,8 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     object_id: str
     sequence: int
+    endpoint_id: str | None
+    """The further endpoint that the delivery goes to; null: the account's own."""
     delivery_status: str
     attempt_count: int
     """Probes do not count."""
@@ -54,6 +57,8 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True):
 class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
     """One webhook."""
 
+    endpoint_id: str | None
+    """Null: the account's own endpoint."""
     number: int
     probe: bool
     sent_at: str
@@ -63,11 +68,22 @@ class AttemptView(msgspec.Struct, frozen=True, kw_only=True):
     took_ms: int
 
 
+class FurtherDeliveryView(msgspec.Struct, frozen=True, kw_only=True):
+    """How the delivery to a further endpoint stands."""
+
+    endpoint_id: str
+    delivery_status: str
+    attempt_count: int
+    next_attempt_at: str | None
+    delivered_at: str | None
+
+
 class WholeEventView(EventView, frozen=True, kw_only=True):
     """An event with what was sent and every attempt."""
 
     payload: msgspec.Raw
     attempts: list[AttemptView]
+    further_deliveries: list[FurtherDeliveryView]
 
 
 class ResendCount(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,9 +105,10 @@ def event_view(told: Told) -> EventView:
         type=event.type,
         object_id=event.object_id,
         sequence=event.sequence,
+        endpoint_id=delivery.endpoint_id if isinstance(delivery, EndpointDelivery) else None,
         delivery_status=delivery.status.value,
         attempt_count=delivery.attempts,
-        next_attempt_at=None if delivery.due == AT_ONCE else iso_or_none(delivery.due),
+        next_attempt_at=_next_attempt(delivery),
         last_attempt_at=None if last is None else iso(last.sent_at),
         last_answer=None if last is None else last.answer,
         last_status=None if last is None else last.status,
@@ -107,11 +124,27 @@ def whole_event_view(whole: ToldWhole) -> WholeEventView:
         **msgspec.structs.asdict(event_view(whole.told)),
         payload=msgspec.Raw(whole.told.event.body),
         attempts=[_attempt_view(attempt) for attempt in whole.attempts],
+        further_deliveries=[_further_view(delivery) for delivery in whole.further],
     )
+
+
+def _further_view(delivery: EndpointDelivery) -> FurtherDeliveryView:
+    return FurtherDeliveryView(
+        endpoint_id=delivery.endpoint_id,
+        delivery_status=delivery.status.value,
+        attempt_count=delivery.attempts,
+        next_attempt_at=_next_attempt(delivery),
+        delivered_at=iso_or_none(delivery.delivered_at),
+    )
+
+
+def _next_attempt(delivery: Delivery) -> str | None:
+    return None if delivery.due == AT_ONCE else iso_or_none(delivery.due)
 
 
 def _attempt_view(attempt: Attempt) -> AttemptView:
     return AttemptView(
+        endpoint_id=attempt.endpoint_id,
         number=attempt.number,
         probe=attempt.probe,
         sent_at=iso(attempt.sent_at),
@@ -132,20 +165,9 @@ def events_view(page: Page[Told]) -> EventsView:
     )
 
 
-def _query(values: Mapping[str, str]) -> EventQuery:
-    return EventQuery(
-        type=values.get("type"),
-        object_id=values.get("object_id"),
-        delivery_status=values.get("delivery_status"),
-        since=values.get("from"),
-        until=values.get("to"),
-    )
-
-
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    query = request.query
-    number, size = page_of(query)
-    return answer(events_view(await list_events(ports, caller, _query(query), number, size)))
+    number, size = page_of(request.query)
+    return answer(events_view(await list_events(ports, caller, request.asked(EventQuery), number, size)))
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
@@ -153,15 +175,24 @@ async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIAp
 
 
 async def resend(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    return answer(event_view(await resend_event(ports, caller, request.id)))
+    return answer(event_view(await resend_event(ports, caller, request.id, request.query.get("endpoint_id"))))
 
 
 async def resend_many(ports: Ports, caller: Caller, request: ApiRequest[EventRange]) -> ASGIApp:
-    count = await resend_range(ports, caller.account_id, caller.mode, request.read().query)
+    asked = request.read()
+    count = await resend_range(ports, caller.account_id, caller.mode, asked.query, asked.endpoint_id)
     return answer(ResendCount(events=count))
 
 
+async def of_endpoint(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    asked = request.asked(EndpointEventFilter)
+    found = await list_endpoint_events(ports, caller, request.id, asked, lambda: page_of(request.query))
+    return answer(events_view(found))
+
+
 _NO_EVENT: Refusals = {404: ("EVENT_NOT_FOUND",)}
+
+_NO_ENDPOINT: Refusals = {404: ("WEBHOOK_ENDPOINT_NOT_FOUND",)}
 
 EVENTS = (
     Operation(
@@ -175,8 +206,9 @@ EVENTS = (
         query=(
             *PAGES,
             *(Query(name, "Exactly this.") for name in ("type", "object_id", "delivery_status")),
-            Query("from", "From this moment on.", MOMENT),
-            Query("to", "Until before this moment.", MOMENT),
+            *MADE,
+            Query("from", "An older name of created_from.", MOMENT),
+            Query("to", "An older name of created_to.", MOMENT),
         ),
     ),
     Operation(
@@ -197,7 +229,9 @@ EVENTS = (
         "Send an event again",
         resend,
         answer=EventView,
-        refusals=_NO_EVENT,
+        query=(Query("endpoint_id", "To this further endpoint, and not to the account's own."),),
+        refusals={404: ("EVENT_NOT_FOUND", "WEBHOOK_ENDPOINT_NOT_FOUND")},
+        right=Right.WEBHOOKS,
     ),
     Operation(
         "resend_events",
@@ -208,5 +242,18 @@ EVENTS = (
         resend_many,
         body=EventRange,
         answer=ResendCount,
+        refusals=_NO_ENDPOINT,
+        right=Right.WEBHOOKS,
+    ),
+    Operation(
+        "list_webhook_endpoint_events",
+        "get",
+        "/api/v1/webhook-endpoints/{endpoint_id}/events",
+        "Events",
+        "What went to a further endpoint, the newest first",
+        of_endpoint,
+        answer=EventsView,
+        query=(*PAGES, Query("delivery_status", "Exactly this."), *MADE),
+        refusals=_NO_ENDPOINT,
     ),
 )

@@ -1,5 +1,6 @@
 """Where a sandbox's webhooks arrive: verified, kept, and handed to the merchant's own receiver where there is one."""
 
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -9,7 +10,10 @@ import anyio.to_thread
 import httpx
 import msgspec
 
-from ...core.domain.webhooks.signing import Signer, headers
+from ...core.domain.webhooks.endpoints import WebhookEndpoint
+from ...core.domain.webhooks.signing import NotVerified, Signer, headers
+from ...core.usecases.sealed import open_webhook_secret
+from ...ports.bundle import Ports
 from ...ports.notifier import Answer, DeliveryResult, WebhookRequest
 from ..client.webhooks import Webhook, verify_webhook
 
@@ -26,6 +30,8 @@ log = logging.getLogger("cambist.testing")
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """One webhook that was posted, and what the receiver made of it. Every attempt is one."""
 
+    url: str
+    """Of the endpoint that it went to."""
     webhook: Webhook
     headers: Mapping[str, str]
     body: bytes
@@ -59,22 +65,23 @@ class Postbox:
         """`machine_time`: what the merchant's receiver takes for the time, where that is not `now`."""
         self.deliveries: list[Delivery] = []
         self.receiver: Receiver | InApp | None = None
+        self.ports: Ports | None = None
+        """Where the secrets of further endpoints are."""
         self._secret = secret
-        self._signer = Signer(secret)
         self._now = now
         self._machine_time = machine_time
 
     async def send(self, webhook: WebhookRequest) -> DeliveryResult:
         """Verify, hand over, keep."""
-        verified = verify_webhook(webhook.headers, webhook.body, [self._secret], now=self._now)
-        shown = self._at_receivers_time(webhook, verified)
+        verified, secret = await self._verified(webhook)
+        shown = self._at_receivers_time(webhook, verified, secret)
         error: BaseException | None = None
         try:
             status = await self._hand_over(webhook.url, shown, webhook.body)
         except Exception as raised:
             log.exception("the merchant's receiver raised")
             status, error = _FAILED, raised
-        kept = Delivery(webhook=verified, headers=shown, body=webhook.body, status=status, error=error)
+        kept = Delivery(url=webhook.url, webhook=verified, headers=shown, body=webhook.body, status=status, error=error)
         self.deliveries.append(kept)
         return DeliveryResult(answer=Answer.RESPONDED, status=status)
 
@@ -89,12 +96,27 @@ class Postbox:
         status = await anyio.to_thread.run_sync(self.receiver, shown, body)
         return _GOOD if status is None else status
 
-    def _at_receivers_time(self, request: WebhookRequest, webhook: Webhook) -> Mapping[str, str]:
+    async def _verified(self, request: WebhookRequest) -> tuple[Webhook, str]:
+        """The webhook, and the secret that it is signed with. Raises: NotVerified."""
+        for secret in await self._further_secrets():
+            with contextlib.suppress(NotVerified):
+                return verify_webhook(request.headers, request.body, [secret], now=self._now), secret
+        return verify_webhook(request.headers, request.body, [self._secret], now=self._now), self._secret
+
+    async def _further_secrets(self) -> list[str]:
+        """Of all further endpoints, those that were replaced and still sign among them."""
+        if self.ports is None:
+            return []
+        found = [each async for batch in self.ports.storage.scan(WebhookEndpoint) for each in batch]
+        sealed = [(each.id, one) for each in found for one in (each.secret, each.previous_secret) if one is not None]
+        return [open_webhook_secret(self.ports.vault, endpoint_id, one) for endpoint_id, one in sealed]
+
+    def _at_receivers_time(self, request: WebhookRequest, webhook: Webhook, secret: str) -> Mapping[str, str]:
         """Signed as of the machine's time: a receiver looks at its own clock, which stands elsewhere than ours."""
         if self._machine_time is None or self.receiver is None:
             return request.headers
         return headers(
-            self._signer,
+            Signer(secret),
             event_id=webhook.id,
             event=webhook.event.event,
             sequence=webhook.sequence,

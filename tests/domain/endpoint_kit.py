@@ -9,6 +9,7 @@ from cambist.core.domain.accounts.accounts import Account, Mode, Settings
 from cambist.core.domain.webhooks.breaker import Breaker, after_delivery, closed, new_breaker
 from cambist.core.domain.webhooks.delivery import AT_ONCE, Outcome, sent_anew
 from cambist.core.domain.webhooks.endpoint_state import EndpointState
+from cambist.core.domain.webhooks.endpoints import EndpointKey, own_receiver
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event, EventType
 from cambist.core.domain.webhooks.limiter import Permit, SendLimiter
 from cambist.core.domain.webhooks.steps import (
@@ -76,7 +77,7 @@ class PlayedEndpoint:
     def began(self) -> None:
         """A new run."""
         assert self.account is not None
-        self.state = EndpointState(self.account.id, Mode.TEST, self.limiter, self)
+        self.state = EndpointState(EndpointKey(self.account.id, Mode.TEST), self.limiter, self)
         self.over = self.asked = False
 
     def stir(self) -> None:
@@ -162,7 +163,7 @@ class PlayedEndpoint:
             case ReadEndpoint():
                 if self._hears():
                     at = self.time.now if step.begins else None
-                    self.state.endpoint_read(self.account, self.breaker, self.time.seconds, at)
+                    self.state.endpoint_read(own_receiver(self.account), self.breaker, self.time.seconds, at)
             case ReadJob():
                 self._hears()
             case ReadDue():

@@ -18,11 +18,11 @@ from cambist.core.domain.webhooks.breaker import (
     closed,
     counts_against,
     endpoint_id,
-    endpoint_of,
     new_breaker,
     room,
 )
 from cambist.core.domain.webhooks.delivery import AT_ONCE, FAST_LADDER, LIFETIME, SLOW_LADDER, Outcome
+from cambist.core.domain.webhooks.endpoints import EndpointKey
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType
 from tests.tables import table
 
@@ -314,7 +314,10 @@ class TestRoom:
 
 def test_an_endpoint_is_named_by_account_and_mode() -> None:
     for mode in Mode:
-        assert endpoint_of(endpoint_id("acc_1", mode)) == ("acc_1", mode)
+        assert EndpointKey.of(endpoint_id("acc_1", mode)) == EndpointKey("acc_1", mode)
+        further = EndpointKey("acc_1", mode, "we_1")
+        assert EndpointKey.of(further.id) == further
+        assert new_breaker("acc_1", mode, "we_1").id == further.id
         assert new_breaker("acc_1", mode).id == endpoint_id("acc_1", mode)
 
 

@@ -213,7 +213,7 @@ def test_results_are_committed_by_many_and_pages_read_as_the_queue_runs_low() ->
 def test_the_secret_that_signs_is_the_account_as_it_was_read_last() -> None:
     endpoint = PlayedEndpoint()
     play(endpoint, "due a / serve / secret 2 / due b / after 1.25")
-    signed = {name: webhook.account.webhook_secret for name, (_, webhook) in endpoint.under_way.items()}
+    signed = {name: webhook.receiver.secret for name, (_, webhook) in endpoint.under_way.items()}
     assert signed == {"a": b"1", "b": b"2"}
 
 

@@ -60,6 +60,7 @@ class TestList:
             "type": "payment.status_changed",
             "object_id": payment,
             "sequence": 1,
+            "endpoint_id": None,
             "delivery_status": "delivered",
             "attempt_count": 1,
             "next_attempt_at": None,
@@ -183,6 +184,7 @@ class TestOne:
         times = [start, iso(house, -9), iso(house, -7)]
         assert event["attempts"] == [
             {
+                "endpoint_id": None,
                 "number": 1,
                 "probe": False,
                 "sent_at": times[0],
@@ -192,6 +194,7 @@ class TestOne:
                 "took_ms": 7,
             },
             {
+                "endpoint_id": None,
                 "number": 2,
                 "probe": False,
                 "sent_at": times[1],
@@ -201,6 +204,7 @@ class TestOne:
                 "took_ms": 10_000,
             },
             {
+                "endpoint_id": None,
                 "number": 3,
                 "probe": False,
                 "sent_at": times[2],
@@ -285,6 +289,7 @@ class TestEndpoint:
         assert state == {
             "url": WEBHOOK_URL,
             "secret_set": True,
+            "event_types": None,
             "previous_secret_until": None,
             "breaker": {"state": "closed", "failures": 0, "opened_at": None, "next_probe_at": None},
             "backlog": {"held": 0, "pending": 0, "failed": 0},

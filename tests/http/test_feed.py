@@ -53,7 +53,7 @@ def event(house: TestHouse, number: int) -> Event:
 async def write(house: TestHouse, *events: Event) -> None:
     async with house.ports.storage.unit() as unit:
         for each in events:
-            announce(house.ports, unit, each, receives=False)
+            announce(house.ports, unit, each, None)
         await unit.commit()
 
 
@@ -123,7 +123,7 @@ async def test_an_event_that_is_committed_late_is_not_passed_over(house: TestHou
     """Its id and time are older than what was read before it was there."""
     late, early = event(house, 1), event(house, 2)
     async with house.ports.storage.unit() as unit:
-        announce(house.ports, unit, late, receives=False)
+        announce(house.ports, unit, late, None)
         await house.clock.advance(3600)
         await write(house, early)
         read = await letters(house)

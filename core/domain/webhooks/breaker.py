@@ -1,5 +1,5 @@
 """The circuit breaker of a receiver: when nobody answers well, webhooks wait, and one asks now and then
-(docs/webhooks.md "When you do not answer"). One per account and mode; the pauses it adds are no attempts."""
+(docs/webhooks.md "When you do not answer"). One per endpoint; the pauses it adds are no attempts."""
 
 from datetime import datetime, timedelta
 
@@ -37,12 +37,13 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
     probes: int = 0
     """How many failed since it opened."""
     probed: str | None = None
-    """The event that was last sent as a probe; the next one takes another, lest one bad event keep it open."""
+    """The delivery that was last sent as a probe; the next one takes another, lest one bad event keep it open."""
     reset_at: datetime | None = None
     """When it was last closed by hand; webhooks sent before say nothing about the receiver of now."""
     last_success_at: datetime | None = None
     last_failure_at: datetime | None = None
     last_failed_event: str | None = None
+    """Its delivery's id."""
     last_answer: str | None = None
     last_status: int | None = None
     last_note: str | None = None
@@ -53,20 +54,14 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
         return self.next_probe_at is not None
 
 
-def endpoint_id(account_id: str, mode: Mode) -> str:
-    """What names an account's receiver in a mode, and the work of sending to it."""
-    return f"{account_id}:{mode}"
+def endpoint_id(account_id: str, mode: Mode, further: str | None = None) -> str:
+    """What names an account's endpoint in a mode, its own or a further one, and the work of sending to it."""
+    return f"{account_id}:{mode}" if further is None else f"{account_id}:{mode}/{further}"
 
 
-def endpoint_of(text: str) -> tuple[str, Mode]:
-    """The account and mode behind a `endpoint_id`."""
-    account_id, _, mode = text.rpartition(":")
-    return account_id, Mode(mode)
-
-
-def new_breaker(account_id: str, mode: Mode) -> Breaker:
+def new_breaker(account_id: str, mode: Mode, further: str | None = None) -> Breaker:
     """A closed one, for a receiver that was never posted to."""
-    return Breaker(id=endpoint_id(account_id, mode), account_id=account_id, mode=mode)
+    return Breaker(id=endpoint_id(account_id, mode, further), account_id=account_id, mode=mode)
 
 
 def counts_against(outcome: Outcome) -> bool:

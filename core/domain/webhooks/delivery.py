@@ -1,6 +1,7 @@
 """What comes after an attempt to deliver an event (docs/webhooks.md "When you do not answer")."""
 
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 import msgspec
 
@@ -28,6 +29,9 @@ AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
 
 TIMEOUT = "timeout"
 """The `answer` of an outcome where none came in time: the notifier's word (ports/notifier.py)."""
+
+
+D = TypeVar("D", bound=Delivery)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -71,7 +75,7 @@ def attempt_of(delivery: Delivery, outcome: Outcome) -> Attempt:
     """The row of a webhook that was sent when `delivery` stood as it is."""
     return Attempt(
         id=attempt_id(delivery, delivery.attempts + delivery.probes + 1),
-        event_id=delivery.id,
+        event_id=delivery.event_id,
         number=next_number(delivery),
         probe=outcome.probe,
         sent_at=outcome.sent_at,
@@ -134,7 +138,7 @@ def _next_rung(entered: Delivery, outcome: Outcome) -> datetime | None:
     return next((moment for moment in moments if moment > outcome.ended_at), None)
 
 
-def _ended(delivery: Delivery, status: DeliveryStatus) -> Delivery:
+def _ended(delivery: D, status: DeliveryStatus) -> D:
     return msgspec.structs.replace(delivery, status=status, due=None, give_up_at=None)
 
 
@@ -154,12 +158,12 @@ def put_off(delivery: Delivery, now: datetime) -> Delivery:
     return msgspec.structs.replace(delivery, due=now + PUT_OFF)
 
 
-def held(delivery: Delivery) -> Delivery:
+def held(delivery: D) -> D:
     """The account has no receiver (any more): it waits for one."""
     return _ended(delivery, DeliveryStatus.HELD)
 
 
-def sent_anew(delivery: Delivery, *, receives: bool, now: datetime) -> Delivery:
+def sent_anew(delivery: D, *, receives: bool, now: datetime) -> D:
     """Due at once, at the foot of a new ladder; held where the account has no receiver."""
     if not receives:
         return held(delivery)

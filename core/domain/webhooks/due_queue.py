@@ -56,7 +56,7 @@ class DueQueue:
         self.empty = not fresh
         for delivery in fresh:
             self._in_hand.add(delivery.id)
-            event = events.get(delivery.id)
+            event = events.get(delivery.event_id)
             if is_too_old(delivery, now):
                 self.unsent.append(given_up(delivery))
             elif event is None:

@@ -1,6 +1,6 @@
 """Plan the deliveries to one endpoint (docs/webhooks.md "When you do not answer").
 
-`EndpointState` is all that is known of an endpoint while it is served: account and breaker, what is due, what is under
+`EndpointState` is all that is known of an endpoint while it is served: receiver and breaker, what is due, what is under
 way, what was answered, whether the job is still ours. `next` returns one step. Whoever performs it tells what came of
 it, and asks again; so every race is an order of calls here, and nothing is awaited.
 """
@@ -8,11 +8,11 @@ it, and asks again; so every race is an order of calls here, and nothing is awai
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from ..accounts.accounts import Account, Mode
 from .breaker import Breaker, after_delivery, new_breaker
 from .breaker import room as room_of
 from .delivery import TIMEOUT, Outcome
 from .due_queue import DueQueue
+from .endpoints import EndpointKey, Receiver
 from .events import Delivery, Event
 from .limiter import Permit, SendLimiter, host_of
 from .limiter_pool import Customer, Trust
@@ -24,7 +24,7 @@ ENOUGH = 64
 """How many results are worth a commit while further webhooks are under way: a receiver that answers at once would else
 cost a commit for every few. After a kill -9 at most so many webhooks, and those under way, are sent again."""
 ACCOUNT_SECONDS = 1.0
-"""How old what is known of the account may be, its address and its secrets among it (docs/decisions.md "Storage": two
+"""How old what is known of the receiver may be, its address and its secrets (docs/decisions.md "Storage": two
 seconds)."""
 _READ_JOB, _SEND, _WAIT = ReadJob(), Send(), Wait()
 
@@ -32,16 +32,15 @@ _READ_JOB, _SEND, _WAIT = ReadJob(), Send(), Wait()
 class EndpointState:
     """What is known of one endpoint while its job is ours."""
 
-    def __init__(self, account_id: str, mode: Mode, limiter: SendLimiter, customer: Customer) -> None:
+    def __init__(self, endpoint: EndpointKey, limiter: SendLimiter, customer: Customer) -> None:
         """`customer` is stirred when `next` has something else to say."""
-        self._unknown = new_breaker(account_id, mode)
+        self._unknown = new_breaker(endpoint.account_id, endpoint.mode, endpoint.further)
         self._limiter = limiter
         self._customer = customer
         self._begins = True
         self._read_at = 0.0
-        self._account: Account | None = None
-        self._receives = False
-        self._receiver = ""
+        self._receiver: Receiver | None = None
+        self._address = ""
         """This endpoint at its present address: another one is another receiver."""
         self._host = ""
         self.due = DueQueue()
@@ -67,7 +66,7 @@ class EndpointState:
     @property
     def is_slow(self) -> bool:
         """Whether its receiver's last webhook was late."""
-        return self._limiter.is_slow(self._receiver)
+        return self._limiter.is_slow(self._address)
 
     @property
     def trust(self) -> Trust:
@@ -101,14 +100,15 @@ class EndpointState:
 
     # What came of a step.
 
-    def endpoint_read(self, account: Account | None, breaker: Breaker | None, now: float, at: datetime | None) -> None:
-        """Account and stored breaker as they are now. `at`: by the storage's clock, where serving begins."""
-        self._read_at = now
-        self._account, self._receives = account, account is not None and account.receives
-        url = None if account is None else account.settings.webhook_url
-        receiver = f"{self._unknown.id} {url}"
-        if receiver != self._receiver:
-            self._receiver, self._host = receiver, host_of(url or "")
+    def endpoint_read(
+        self, receiver: Receiver | None, breaker: Breaker | None, now: float, at: datetime | None
+    ) -> None:
+        """Receiver and stored breaker as they are now. `at`: by the storage's clock, where serving begins."""
+        self._read_at, self._receiver = now, receiver
+        url = None if receiver is None else receiver.url
+        address = f"{self._unknown.id} {url}"
+        if address != self._address:
+            self._address, self._host = address, host_of(url or "")
         self._take_breaker(breaker)
         if at is None:
             return
@@ -116,7 +116,7 @@ class EndpointState:
         probe_at = self.breaker.next_probe_at
         self._found_open = probe_at is not None
         self._probe_due = probe_at is not None and at >= probe_at
-        pause = self._limiter.turned_away(self.trust) if self._receives else None
+        pause = self._limiter.turned_away(self.trust) if receiver is not None else None
         if pause is not None:
             self.release(pause)
 
@@ -194,7 +194,7 @@ class EndpointState:
     @property
     def _halted(self) -> bool:
         """No further webhook may be begun."""
-        if self._over is not None or not self._receives:
+        if self._over is not None or self._receiver is None:
             return True
         return self.breaker.is_open and not (self._probe_due or self._probing)
 
@@ -224,7 +224,7 @@ class EndpointState:
         if mine >= most or len(self.due.ready) <= len(self._beginning):
             limiter.decline(self._customer)
             return None
-        permit = limiter.take(self._customer, self._receiver, self._host, trust)
+        permit = limiter.take(self._customer, self._address, self._host, trust)
         if permit is not None:
             self._under_way += 1
             self._beginning.append(permit)
@@ -235,11 +235,11 @@ class EndpointState:
         return None
 
     def _following(self) -> Webhook | None:
-        account = self._account
-        if account is None or not self.due.ready or self._halted or self._under_way > self._most:
+        receiver = self._receiver
+        if receiver is None or not self.due.ready or self._halted or self._under_way > self._most:
             return None
         ready = self.due.ready.popleft()
-        return Webhook(account, ready.delivery, ready.event, self._probing)
+        return Webhook(receiver, ready.delivery, ready.event, self._probing)
 
     def _commit(self, *, leaves: bool) -> Commit:
         self._urgent = False
@@ -247,7 +247,7 @@ class EndpointState:
 
     def _end(self) -> Commit:
         """All is committed, and nothing more may be sent."""
-        if not self._receives:
+        if self._receiver is None:
             return Commit(aside=Aside.RECEIVER, leaves=True, unsure=True)
         if not self.breaker.is_open:
             return Commit(leaves=True, unsure=self.due.empty)

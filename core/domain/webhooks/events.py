@@ -46,6 +46,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class DeliveryStatus(StrEnum):
+    SKIPPED = "skipped"
+    """The receiver does not want events of its type."""
     HELD = "held"
     """Address or secret not set yet."""
     PENDING = "pending"
@@ -54,8 +56,8 @@ class DeliveryStatus(StrEnum):
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The sending of an event; its id is the event's. How it goes on is decided in delivery.py, what was answered is in
-    its attempts."""
+    """The sending of an event to the account's own endpoint; its id is the event's. How it goes on is decided in
+    delivery.py, what was answered is in its attempts."""
 
     id: str
     account_id: str
@@ -80,12 +82,29 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When it was last answered well. A resend leaves it."""
     version: int = 0
 
+    @property
+    def event_id(self) -> str:
+        """The event that it delivers."""
+        return self.id.partition("/")[0]
+
+
+class EndpointDelivery(Delivery, frozen=True, kw_only=True, gc=False):
+    """The sending of an event to a further endpoint; its id is `delivery_id`."""
+
+    endpoint_id: str
+
+
+def delivery_id(event_id: str, endpoint_id: str) -> str:
+    """The id of the delivery of an event to a further endpoint. It follows the event's, and the ids of webhooks
+    (`attempt_id`) of one event, whoever they went to, lie between the event's id with `/` and with `;`."""
+    return f"{event_id}/{endpoint_id}"
+
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One webhook of a delivery and what became of it, written once."""
 
     id: str
-    """The event's id, a colon, and a number that puts its webhooks in order: they are found by a range of ids."""
+    """The delivery's id, a colon, and a number that puts its webhooks in order: they are found by a range of ids."""
     event_id: str
     number: int
     """What X-Webhook-Attempt said. A probe says the number of the attempt that it goes before."""
@@ -98,3 +117,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     note: str
     took_ms: int
     version: int = 0
+
+    @property
+    def endpoint_id(self) -> str | None:
+        """The further endpoint that it went to; None: the account's own."""
+        return self.id.partition("/")[2].partition(":")[0] or None

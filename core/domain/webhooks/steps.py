@@ -5,13 +5,13 @@ from enum import Enum
 
 import msgspec
 
-from ..accounts.accounts import Account
 from .delivery import Outcome
+from .endpoints import Receiver
 from .events import Delivery, Event
 
 
 class ReadEndpoint(msgspec.Struct, frozen=True):
-    """Read account, breaker and job; where serving begins, the storage's time, too, by which it is judged whether to
+    """Read receiver, breaker and job; where serving begins, the storage's time, too, by which it is judged whether to
     probe."""
 
     begins: bool
@@ -34,9 +34,9 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class Webhook(msgspec.Struct, frozen=True, gc=False):
-    """A delivery to be sent, signed for the account."""
+    """A delivery to be sent, signed for its receiver."""
 
-    account: Account
+    receiver: Receiver
     delivery: Delivery
     event: Event
     probe: bool
@@ -53,7 +53,7 @@ class Aside(Enum):
     """What pending deliveries wait for that may not be sent."""
 
     RECEIVER = "receiver"
-    """The account has none, so they are held."""
+    """The endpoint has no address, so they are held; a further one is gone, and they with it."""
     BREAKER = "breaker"
     """It is open: what came due waits for it alone, to leave in the order of age."""
 

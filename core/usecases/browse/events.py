@@ -5,7 +5,7 @@ account's, in one mode), so that by a status the receivers' own orders are merge
 receivers that ever failed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,11 +13,12 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, OneOf, Unit
-from ...domain.accounts.accounts import Account, Mode
+from ...domain.accounts.accounts import Account
 from ...domain.days import LONG_AGO, iso
 from ...domain.errors import Refusal
 from ...domain.webhooks.breaker import Breaker
 from ...domain.webhooks.delivery import last_attempt_id
+from ...domain.webhooks.endpoints import EndpointKey, WebhookEndpoint
 from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 from ..webhooks.events import EventQuery, deliveries_of
 from ..webhooks.resends import resend_range
@@ -98,7 +99,9 @@ async def _endpoints(unit: Unit, wanted: Wanted, *, failing: bool = False) -> li
         rows = await unit[Breaker].find(
             last_failure_at=AtLeast(LONG_AGO), order="-last_failure_at", limit=_RECEIVERS, readable=True
         )
-        return [{"account_id": row.account_id, "mode": row.mode} for row in rows if row.mode in wanted.modes]
+        # A merchant's further endpoints have rows of their own.
+        owners = dict.fromkeys((row.account_id, row.mode) for row in rows if row.mode in wanted.modes)
+        return [{"account_id": account_id, "mode": mode} for account_id, mode in owners]
     accounts = await unit[Account].find(limit=_ACCOUNTS, readable=True)
     return [{"account_id": account.id, "mode": mode} for account in accounts for mode in wanted.modes]
 
@@ -141,22 +144,53 @@ async def browse_receivers(
         return await merged(unit, [Way(Breaker, criteria)], after, limit, by=by, newest_first=not is_open)
 
 
-async def given_up(ports: Ports, account_id: str, mode: Mode, most: int = 1000) -> list[Delivery]:
-    """Deliveries of a receiver that failed for good, the oldest first."""
-    async with ports.storage.unit() as unit:
-        return await unit[Delivery].find(
-            account_id=account_id, mode=mode, status=_S.FAILED, due=None, order="id", limit=most, readable=True
+class TrackedEndpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """An endpoint as operators see it, and the account's others in its mode."""
+
+    url: str | None
+    """None: not set, or the endpoint is gone."""
+    event_types: tuple[str, ...] | None
+    others: tuple[str, ...]
+    """What names them: the ids of `EndpointKey`."""
+
+
+async def track_endpoint(ports: Ports, endpoint: EndpointKey) -> TrackedEndpoint:
+    """Where an endpoint's webhooks go and what it wants."""
+    async with ports.storage.snapshot() as seen:
+        account = await seen[Account].get(endpoint.account_id)
+        found = None if endpoint.further is None else await seen[WebhookEndpoint].get(endpoint.further)
+    refs = () if account is None else account.further(endpoint.mode)
+    keys = [EndpointKey(endpoint.account_id, endpoint.mode, further) for further in (None, *(ref.id for ref in refs))]
+    others = tuple(key.id for key in keys if key != endpoint)
+    if endpoint.further is not None:
+        return TrackedEndpoint(
+            url=None if found is None else found.url,
+            event_types=None if found is None else found.event_types,
+            others=others,
         )
+    settings = None if account is None else account.settings
+    return TrackedEndpoint(
+        url=None if settings is None else settings.webhook_url,
+        event_types=None if settings is None else settings.webhook_events,
+        others=others,
+    )
 
 
-async def resend_given_up(ports: Ports, account_id: str, mode: Mode) -> int:
+async def given_up(ports: Ports, endpoint: EndpointKey, most: int = 1000) -> Sequence[Delivery]:
+    """Deliveries to an endpoint that failed for good, the oldest first."""
+    async with ports.storage.unit() as unit:
+        failed = endpoint.of_status(_S.FAILED, due=None)
+        return await unit[endpoint.deliveries].find(**failed, order="id", limit=most, readable=True)
+
+
+async def resend_given_up(ports: Ports, endpoint: EndpointKey) -> int:
     """Have all that was given up for a receiver sent again, and say how many there are.
 
     Raises: Refusal INVALID_STATE where there is none, because another operator was quicker, say.
     """
-    oldest = await given_up(ports, account_id, mode, 1)
+    oldest = await given_up(ports, endpoint, 1)
     if not oldest:
         raise Refusal("INVALID_STATE", "Nothing is given up there (any more)")
     until = ports.clock.real() + timedelta(days=366 * 100)
     asked = EventQuery(delivery_status=_S.FAILED, since=iso(oldest[0].created_at), until=iso(until))
-    return await resend_range(ports, account_id, mode, asked)
+    return await resend_range(ports, endpoint.account_id, endpoint.mode, asked, endpoint.further)

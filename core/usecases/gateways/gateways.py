@@ -149,7 +149,7 @@ async def _tell_player(
     )
     sequence = after.sequence + (0 if shared is None else shared.sequence)
     event = gateway_event(ports, caller.account_id, caller.mode, telling, sequence)
-    announce(ports, unit, event, receives=account is not None and account.receives)
+    announce(ports, unit, event, account)
 
 
 async def first_open(ports: Ports, routes: Sequence[AnyBank], mode: Mode, account_id: str) -> AnyBank | None:

@@ -102,14 +102,14 @@ async def tell_accounts(ports: Ports, job: Job) -> None:
         telling = msgspec.json.decode(present.argument, type=Telling)
         accounts = await unit[Account].find(id=AtLeast(f"{telling.after}!"), order="id", limit=_BATCH, readable=True)
         mode = mode_of(ports, telling.gateway_id)
-        receiving = [account for account in accounts if account.receives]
+        receiving = [account for account in accounts if account.receives or account.further(mode)]
         own = await _own_sequences(unit, mode, receiving, telling.gateway_id)
         for account in receiving:
             sequence = telling.sequence + own.get(account.id, 0)
             with ports.clock.entered(test_clock_of(account, mode)):
                 # What the account is told happened in its own time.
                 told = msgspec.structs.replace(telling, at=telling.at + (ports.clock.now() - ports.clock.real()))
-                announce(ports, unit, gateway_event(ports, account.id, mode, told, sequence), receives=True)
+                announce(ports, unit, gateway_event(ports, account.id, mode, told, sequence), account)
         if len(accounts) < _BATCH:
             unit[Job].remove(present)
         else:

@@ -18,7 +18,7 @@ async def announce_payment(ports: Ports, unit: Unit, move: PaymentMove) -> None:
     shop_name = None if move.shop is None else move.shop.name
     payload = payment_payload(ports, move.after, move.before.status, shop_name=shop_name)
     event = event_of(ports, move.after, EventType.PAYMENT_STATUS_CHANGED, payload)
-    announce(ports, unit, event, receives=move.account is not None and move.account.receives)
+    announce(ports, unit, event, move.account)
 
 
 def payment_payload(

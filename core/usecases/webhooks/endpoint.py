@@ -15,6 +15,7 @@ from ...domain.days import iso
 from ...domain.errors import Refusal
 from ...domain.webhooks.breaker import Breaker, after_outcome, endpoint_id, new_breaker
 from ...domain.webhooks.delivery import Outcome
+from ...domain.webhooks.endpoints import EndpointKey, Receiver, own_receiver
 from ...domain.webhooks.events import Delivery, DeliveryStatus
 from ..units import retrying
 from .outbox import ask_to_deliver
@@ -77,15 +78,21 @@ async def send_test(ports: Ports, caller: Caller) -> TestReport:
 
     Raises: Refusal INVALID_STATE while address and secret are not both set; VaultError.
     """
-    if not caller.account.receives:
+    receiver = own_receiver(caller.account)
+    if receiver is None:
         raise Refusal("INVALID_STATE", "The webhook address and secret are not both set")
+    return await post_test(ports, EndpointKey(caller.account_id, caller.mode), receiver)
+
+
+async def post_test(ports: Ports, endpoint: EndpointKey, receiver: Receiver) -> TestReport:
+    """The same to any endpoint of the caller's. Raises: VaultError."""
     now = ports.clock.now()
     event_id = ids.prefixed(ids.EVENT, ports.ids.uuid())
-    payload = TestPayload(timestamp=iso(now), sandbox=True if caller.mode is Mode.TEST else UNSET)
+    payload = TestPayload(timestamp=iso(now), sandbox=True if endpoint.mode is Mode.TEST else UNSET)
     webhook = signed_webhook(
         Signers(ports.vault),
-        caller.account,
-        caller.mode,
+        receiver,
+        endpoint.mode,
         event_id=event_id,
         event=TEST_EVENT,
         sequence=1,
@@ -102,17 +109,17 @@ async def send_test(ports: Ports, caller: Caller) -> TestReport:
         ended_at=ports.clock.now(),
     )
     if outcome.good:
-        await _close(ports, caller, event_id, outcome)
+        await _close(ports, endpoint, event_id, outcome)
     return TestReport(event_id=event_id, sent_at=now, result=result, delivered=outcome.good)
 
 
-async def _close(ports: Ports, caller: Caller, event_id: str, outcome: Outcome) -> None:
+async def _close(ports: Ports, endpoint: EndpointKey, event_id: str, outcome: Outcome) -> None:
     async def work(unit: Unit) -> None:
-        breaker = await unit[Breaker].get(endpoint_id(caller.account_id, caller.mode))
+        breaker = await unit[Breaker].get(endpoint.id)
         if breaker is None or not breaker.failures:
             return
         unit[Breaker].save(after_outcome(breaker, event_id, outcome))
         if breaker.is_open:
-            ask_to_deliver(ports, unit, caller.account_id, caller.mode)
+            ask_to_deliver(ports, unit, endpoint.account_id, endpoint.mode, endpoint.further)
 
     await retrying(ports.storage, work)

@@ -11,15 +11,17 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import AtLeast, AtMost, OneOf
 from ...domain.accounts.accounts import Account
-from ...domain.webhooks.breaker import Breaker, endpoint_of
+from ...domain.webhooks.breaker import Breaker
 from ...domain.webhooks.delivery import AT_ONCE, Outcome, next_number
 from ...domain.webhooks.endpoint_state import EndpointState
-from ...domain.webhooks.events import Delivery, Event
+from ...domain.webhooks.endpoints import EndpointKey, own_receiver
+from ...domain.webhooks.events import Event
 from ...domain.webhooks.limiter import SendLimiter
 from ...domain.webhooks.steps import Commit, Leave, ReadDue, ReadEndpoint, ReadJob, Send, Step, Wait, Webhook
 from ..schedule import is_ours, reschedule_at
 from ..test_clock import test_clock_of
-from .results import EndpointKey, commit, set_aside
+from .receivers import receiver_of
+from .results import commit, set_aside
 from .signing import Signers, signed_webhook
 
 
@@ -29,7 +31,7 @@ class EndpointWorker:
     def __init__(self, ports: Ports, signers: Signers, limiter: SendLimiter, job: Job) -> None:
         self._ports = ports
         self._signers = signers
-        self._endpoint = EndpointKey(*endpoint_of(job.argument))
+        self._endpoint = EndpointKey.of(job.argument)
         self._job = job
         """As it was read last, so that a request made after that is noticed."""
         self._as_claimed = True
@@ -38,7 +40,7 @@ class EndpointWorker:
         """How far the storage's clock, by which leases and due times are judged, is ahead of ours."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._stirred = asyncio.Event()
-        self.state = EndpointState(self._endpoint.account_id, self._endpoint.mode, limiter, self)
+        self.state = EndpointState(self._endpoint, limiter, self)
 
     def stir(self) -> None:
         """The planner has something else to say."""
@@ -101,11 +103,12 @@ class EndpointWorker:
         clock, key = self._ports.clock, self._endpoint
         async with self._ports.storage.unit() as unit:
             account = await unit[Account].get(key.account_id)
+            receiver = own_receiver(account) if key.further is None else await receiver_of(unit, key)
             breaker = await unit[Breaker].get(key.id)
             if not self._as_claimed and not self._hear(await unit[Job].get(self._job.id)):
                 return
         at = await self._storage_now() if step.begins else None
-        self.state.endpoint_read(account, breaker, clock.monotonic(), at)
+        self.state.endpoint_read(receiver, breaker, clock.monotonic(), at)
         # Whoever advances the clock of a test account serves its endpoint, too.
         test_clock = clock.test_clock
         if test_clock is not None and account is not None and test_clock_of(account, key.mode) != test_clock:
@@ -119,10 +122,10 @@ class EndpointWorker:
             self._as_claimed = False
             now = await self._storage_now()
             due = {"due": AtMost(now)} if page.after is None else {"due": AT_ONCE, "id": AtLeast(f"{page.after}!")}
-            found = await unit[Delivery].find(
+            found = await unit[self._endpoint.deliveries].find(
                 order="due", limit=page.limit, quick=True, readable=True, **self._endpoint.pending(**due)
             )
-            ids = tuple(delivery.id for delivery in self.state.due.fresh(found))
+            ids = tuple(delivery.event_id for delivery in self.state.due.fresh(found))
             events = await unit[Event].find(id=OneOf(ids), limit=len(ids), quick=True, readable=True)
         self.state.due_read(page, found, {event.id: event for event in events}, now)
 
@@ -160,7 +163,7 @@ class EndpointWorker:
         sent_at = clock.now() + ahead
         request = signed_webhook(
             self._signers,
-            webhook.account,
+            webhook.receiver,
             delivery.mode,
             event_id=event.id,
             event=event.type,

@@ -1,6 +1,7 @@
 """What merchants and operators see of events: lists, and one with its webhooks
 (docs/webhooks.md "Looking, and sending again")."""
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
@@ -14,8 +15,9 @@ from ...domain.accounts.accounts import Caller, Mode
 from ...domain.days import read_moment
 from ...domain.errors import Refusal, read_choice
 from ...domain.webhooks.delivery import last_attempt_id
-from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
-from ..paging import Page
+from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event, EventType
+from ..paging import MomentFilter, Page
+from .receivers import further_deliveries, own_endpoint
 
 _OF_ONE_OBJECT = 1000
 """Events of one object at most that are listed: far more than one ever has."""
@@ -23,14 +25,15 @@ _OF_ONE_OBJECT = 1000
 T = TypeVar("T", bound=StrEnum)
 
 
-class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for, as it came; None: not given. `since` with it, `until` without."""
+class EventQuery(MomentFilter, frozen=True, kw_only=True):
+    """What is asked for, as it came; None: not given. `since` with it, `until` without: older names of `created_from`
+    and `created_to`."""
 
     type: str | None = None
     object_id: str | None = None
     delivery_status: str | None = None
-    since: str | None = None
-    until: str | None = None
+    since: str | None = msgspec.field(default=None, name="from")
+    until: str | None = msgspec.field(default=None, name="to")
 
 
 class EventRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -40,6 +43,7 @@ class EventRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     until: str = msgspec.field(name="to")
     type: str | None = None
     delivery_status: str | None = None
+    endpoint_id: str | None = None
 
     @property
     def query(self) -> EventQuery:
@@ -55,10 +59,11 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class ToldWhole(msgspec.Struct, frozen=True):
-    """An event with all its webhooks, in the order sent."""
+    """An event with its deliveries to further endpoints, and all webhooks, in the order sent."""
 
     told: Told
     attempts: list[Attempt]
+    further: list[EndpointDelivery]
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +77,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     high: datetime | None = None
     done: int = 0
     """Events at exactly `low` that are done already."""
+    endpoint_id: str | None = None
+    """Sent again to this further endpoint, whose deliveries the status is of."""
 
     def events(self) -> dict[str, Any]:
         """Criteria for events; the delivery's status is none of theirs."""
@@ -82,7 +89,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         """Criteria for deliveries of the wanted status. Only pending ones have a `due`; that the others have none lets
         the index give the order."""
         due = {} if self.status is DeliveryStatus.PENDING else {"due": None}
-        return {**self.events(), **due, "status": self.status}
+        endpoint = {} if self.endpoint_id is None else {"endpoint_id": self.endpoint_id}
+        return {**self.events(), **due, **endpoint, "status": self.status}
 
     def takes(self, event: Event) -> bool:
         """Whether an event found otherwise is one of them, but for its delivery's status."""
@@ -95,7 +103,9 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_query(owner: dict[str, str], asked: EventQuery) -> Wanted:
-    kind = asked.type
+    kind, made = asked.type, asked.made()
+    since = None if asked.since is None else read_moment("from", asked.since)
+    until = None if asked.until is None else read_moment("to", asked.until)
     return Wanted(
         owner=owner,
         type=None if kind is None else read_choice("type", kind, EventType),
@@ -103,8 +113,8 @@ def read_query(owner: dict[str, str], asked: EventQuery) -> Wanted:
         status=None
         if asked.delivery_status is None
         else read_choice("delivery_status", asked.delivery_status, DeliveryStatus),
-        low=None if asked.since is None else read_moment("from", asked.since),
-        high=None if asked.until is None else read_moment("to", asked.until),
+        low=max((each for each in (since, made.low) if each is not None), default=None),
+        high=min((each for each in (until, made.high) if each is not None), default=None),
     )
 
 
@@ -119,6 +129,39 @@ async def list_events(ports: Ports, caller: Caller, asked: EventQuery, number: i
     async with ports.storage.snapshot() as seen:
         total, events = await _page(seen, wanted, number, size)
     return Page(events, number, size, total)
+
+
+class EndpointEventFilter(MomentFilter, frozen=True, kw_only=True):
+    """Query values of GET /webhook-endpoints/{id}/events as they came; None: not given."""
+
+    delivery_status: str | None = None
+
+
+async def list_endpoint_events(
+    ports: Ports,
+    caller: Caller,
+    endpoint_id: str,
+    asked: EndpointEventFilter,
+    read_page: Callable[[], tuple[int, int]],
+) -> Page[Told]:
+    """A page of the events that went, or are to go, to a further endpoint, newest first, with how their deliveries
+    there stand. `read_page` reads its number and size, once it is known that the endpoint is there.
+
+    Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND, VALIDATION_ERROR.
+    """
+    async with ports.storage.snapshot() as seen:
+        await own_endpoint(seen, caller, endpoint_id)
+        number, size = read_page()
+        criteria: dict[str, Any] = {"endpoint_id": endpoint_id, "created_at": asked.made()}
+        if asked.delivery_status is not None:
+            criteria["status"] = read_choice("delivery_status", asked.delivery_status, DeliveryStatus)
+            # Only pending ones have one; that the others have none lets the index give the order.
+            criteria |= {} if criteria["status"] is DeliveryStatus.PENDING else {"due": None}
+        total = await seen[EndpointDelivery].total(**criteria)
+        deliveries = await seen[EndpointDelivery].page(number, size, order="-id", readable=True, **criteria)
+        ids_of = OneOf(tuple(each.event_id for each in deliveries))
+        found = await seen[Event].find(id=ids_of, order="-id", limit=size, readable=True) if deliveries else []
+        return Page(await _joined(seen, found, deliveries), number, size, total)
 
 
 async def find_events(
@@ -166,9 +209,9 @@ async def deliveries_of(seen: Snapshot | Unit, events: list[Event]) -> list[Deli
     return await seen[Delivery].find(id=ids_of, limit=len(events), readable=True)
 
 
-async def _joined(seen: Snapshot, events: list[Event], deliveries: list[Delivery]) -> list[Told]:
+async def _joined(seen: Snapshot, events: list[Event], deliveries: Sequence[Delivery]) -> list[Told]:
     """Each event that has one of the deliveries, with it and its last webhook."""
-    of_event = {delivery.id: delivery for delivery in deliveries}
+    of_event = {delivery.event_id: delivery for delivery in deliveries}
     wanted = tuple(last_attempt_id(each) for each in deliveries)
     webhooks = await seen[Attempt].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
     last = {attempt.event_id: attempt for attempt in webhooks}
@@ -179,7 +222,8 @@ async def get_event(ports: Ports, caller: Caller, event_id: str) -> ToldWhole:
     """One event of the caller's account and mode. Raises: Refusal EVENT_NOT_FOUND."""
     async with ports.storage.snapshot() as seen:
         told = await told_of(seen, event_id, caller)
-        return ToldWhole(told, await _attempts(seen, event_id))
+        further = await further_deliveries(seen, [told.event])
+        return ToldWhole(told, await _attempts(seen, event_id), further)
 
 
 async def told_of(seen: Snapshot | Unit, event_id: str, caller: Caller | None) -> Told:
@@ -196,4 +240,5 @@ def _owns(caller: Caller, event: Event) -> bool:
 
 
 async def _attempts(seen: Snapshot, event_id: str) -> list[Attempt]:
-    return await seen[Attempt].find(id=Between(f"{event_id}:", f"{event_id};"), order="id", readable=True)
+    found = await seen[Attempt].find(id=Between(f"{event_id}/", f"{event_id};"), readable=True)
+    return sorted(found, key=lambda attempt: (attempt.sent_at, attempt.id))

@@ -149,11 +149,11 @@ class _Signing:
         old, until = account.previous_secret, account.previous_secret_until
         rotating = old is not None and until is not None and now < until
         self._timestamp = int(now.timestamp())
-        self._previous = signers.of(account, old) if rotating and old is not None else None
+        self._previous = signers.of(account.id, old) if rotating and old is not None else None
         self._signer = (
             Signer(listening_secret(ports.vault, account.id))
             if account.webhook_secret is None
-            else signers.of(account, account.webhook_secret)
+            else signers.of(account.id, account.webhook_secret)
         )
 
     def letter(self, entry: FeedEntry, event: Event) -> FedLetter:

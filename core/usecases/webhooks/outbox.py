@@ -1,6 +1,7 @@
 """Writes events, here and nowhere else: each in the unit that makes it true (docs/webhooks.md "Events")."""
 
-from datetime import timedelta
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 
@@ -10,11 +11,12 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts.accounts import Account, Mode, Owned
+from ...domain.accounts.accounts import Account, EndpointRef, Mode, Owned
 from ...domain.payloads import Payload
 from ...domain.webhooks.breaker import endpoint_id
-from ...domain.webhooks.delivery import sent_anew
-from ...domain.webhooks.events import Delivery, DeliveryStatus, Event, EventType
+from ...domain.webhooks.delivery import AT_ONCE, LIFETIME, sent_anew
+from ...domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery, Event, EventType, delivery_id
+from ...domain.webhooks.wanted import wants
 from ..schedule import FollowUp, reschedule_at
 from ..test_clock import living_with
 from ..units import retrying
@@ -39,8 +41,7 @@ class Subject(Owned, Protocol):
 async def announce_of(ports: Ports, unit: Unit, subject: Subject, event_type: EventType, payload: Payload) -> None:
     """Write an event about an object that the same unit saves, with its `sequence` raised for this event."""
     account = await unit[Account].get(subject.account_id)
-    event = event_of(ports, subject, event_type, payload)
-    announce(ports, unit, event, receives=account is not None and account.receives)
+    announce(ports, unit, event_of(ports, subject, event_type, payload), account)
 
 
 def event_of(ports: Ports, subject: Subject, event_type: EventType, payload: Payload) -> Event:
@@ -57,22 +58,49 @@ def event_of(ports: Ports, subject: Subject, event_type: EventType, payload: Pay
     )
 
 
-def announce(ports: Ports, unit: Unit, event: Event, *, receives: bool) -> None:
-    """Write an event that this unit makes true. `receives` says whether the account receives webhooks, as read in the
-    same unit."""
+def announce(ports: Ports, unit: Unit, event: Event, account: Account | None) -> None:
+    """Write an event that this unit makes true. `account` is its account as read in the same unit."""
+    receives = account is not None and account.receives
+    wanted = account is None or wants(account.settings.webhook_events, event.type)
     delivery = Delivery(
         id=event.id,
         account_id=event.account_id,
         mode=event.mode,
         type=event.type,
-        status=DeliveryStatus.HELD,
+        status=DeliveryStatus.HELD if wanted else DeliveryStatus.SKIPPED,
         created_at=event.created_at,
     )
     unit[Event].add(event)
-    unit[Delivery].add(sent_anew(delivery, receives=receives, now=event.created_at))
+    if wanted:
+        delivery = sent_anew(delivery, receives=receives, now=event.created_at)
+    unit[Delivery].add(delivery)
+    if account is not None and account.endpoints is not None:
+        _announce_further(ports, unit, event, account.further(event.mode))
     note_letters(ports, unit, [(event.id, event.account_id, event.mode)])
-    if receives:
+    if receives and wanted:
         ask_to_deliver(ports, unit, event.account_id, event.mode)
+
+
+def _announce_further(ports: Ports, unit: Unit, event: Event, endpoints: Iterable[EndpointRef]) -> None:
+    for each in endpoints:
+        if wants(each.event_types, event.type):
+            unit[EndpointDelivery].add(further_delivery(event, each.id))
+            ask_to_deliver(ports, unit, event.account_id, event.mode, each.id)
+
+
+def further_delivery(event: Event, endpoint_id: str, now: datetime | None = None) -> EndpointDelivery:
+    """The delivery of an event to a further endpoint, due at once. `now`: where that is later than the event."""
+    return EndpointDelivery(
+        id=delivery_id(event.id, endpoint_id),
+        account_id=event.account_id,
+        mode=event.mode,
+        type=event.type,
+        status=DeliveryStatus.PENDING,
+        created_at=event.created_at,
+        due=AT_ONCE,
+        give_up_at=(now or event.created_at) + LIFETIME,
+        endpoint_id=endpoint_id,
+    )
 
 
 def deliver_id(endpoint: str) -> str:
@@ -80,11 +108,12 @@ def deliver_id(endpoint: str) -> str:
     return f"{DELIVER}:{endpoint}"
 
 
-def ask_to_deliver(ports: Ports, unit: Unit, account_id: str, mode: Mode) -> None:
-    """Have everything sent that is due at a receiver, once this unit is committed. Call it in the unit that makes
-    something due. It writes the receiver's one job (dispatcher.py), or asks again where the job exists."""
+def ask_to_deliver(ports: Ports, unit: Unit, account_id: str, mode: Mode, further: str | None = None) -> None:
+    """Have everything sent that is due at an endpoint, the account's own or a further one, once this unit is
+    committed. Call it in the unit that makes something due. It writes the endpoint's one job (dispatcher.py), or asks
+    again where the job exists."""
     now = ports.clock.now()
-    endpoint = endpoint_id(account_id, mode)
+    endpoint = endpoint_id(account_id, mode, further)
     unit[Job].accrue(Job(id=deliver_id(endpoint), kind=DELIVER, argument=endpoint, due=now, created_at=now, asked=1))
 
 

@@ -6,35 +6,43 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
-from ....ports.storage import Unit
+from ....ports.storage import OneOf, Unit
 from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.errors import shape_error
-from ...domain.webhooks.delivery import sent_anew
-from ...domain.webhooks.events import Delivery, Event
+from ...domain.webhooks.delivery import last_attempt_id, sent_anew
+from ...domain.webhooks.endpoints import WebhookEndpoint
+from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event, delivery_id
 from ..schedule import is_ours
 from ..test_clock import in_test_time_of_account, living_with
 from ..units import retrying
 from .events import EventQuery, Told, Wanted, deliveries_of, owner_of, read_query, told_of
 from .feed import note_letters
-from .outbox import ask_to_deliver
+from .outbox import ask_to_deliver, further_delivery
+from .receivers import endpoint_of
 
 RESEND = "webhook.resend"
+RESEND_TO = "webhook.resend_to"
+"""To a further endpoint: a kind of its own, because programs of before would send it to the account's own."""
 
+_NEW = ("endpoint_deliveries_id",)
 _BATCH = 100
 """Events in one unit. Its statements keep others waiting, so it stays a matter of milliseconds."""
 
 
-async def resend_event(ports: Ports, caller: Caller | None, event_id: str) -> Told:
+async def resend_event(ports: Ports, caller: Caller | None, event_id: str, endpoint_id: str | None = None) -> Told:
     """Send an event again now, whatever became of it. It gets a new ladder, and its attempts are numbered on.
+    `endpoint_id`: to this further endpoint, also where it went there never; None: to the account's own.
 
     Without a caller an operator asks, for any account. Behind an open breaker the event waits for it; without a
     receiver it is held.
 
-    Raises: Refusal EVENT_NOT_FOUND.
+    Raises: Refusal EVENT_NOT_FOUND, WEBHOOK_ENDPOINT_NOT_FOUND.
     """
 
     async def work(unit: Unit) -> Told:
         told = await told_of(unit, event_id, caller)
+        if endpoint_id is not None:
+            return await _send_further(ports, unit, told, endpoint_id)
         account = await unit[Account].get(told.event.account_id)
         [after] = _send_anew(ports, unit, account, told.event.mode, [told.delivery])
         return msgspec.structs.replace(told, delivery=after)
@@ -42,7 +50,31 @@ async def resend_event(ports: Ports, caller: Caller | None, event_id: str) -> To
     async with ports.storage.unit() as unit:
         event = (await told_of(unit, event_id, caller)).event
     async with living_with(ports, event.account_id, event.mode):
-        return await retrying(ports.storage, work)
+        return await retrying(ports.storage, work, again_on=_NEW)
+
+
+async def _send_further(ports: Ports, unit: Unit, told: Told, endpoint_id: str) -> Told:
+    endpoint = await endpoint_of(unit, told.event.account_id, told.event.mode, endpoint_id)
+    [after] = await _send_to(ports, unit, endpoint, [told.event])
+    return msgspec.structs.replace(told, delivery=after, last=await unit[Attempt].get(last_attempt_id(after)))
+
+
+async def _send_to(ports: Ports, unit: Unit, endpoint: WebhookEndpoint, events: list[Event]) -> list[EndpointDelivery]:
+    """Have events sent to a further endpoint, again or for the first time."""
+    if not events:
+        return []
+    now, shelf, key = ports.clock.now(), unit[EndpointDelivery], endpoint.key
+    wanted = tuple(delivery_id(event.id, endpoint.id) for event in events)
+    found = {each.id: each for each in await shelf.find(id=OneOf(wanted), limit=len(wanted), readable=True)}
+    sent = []
+    for event, made in zip(events, wanted, strict=True):
+        present = found.get(made)
+        if present is None:
+            sent.append(shelf.add(further_delivery(event, endpoint.id, now)))
+        else:
+            sent.append(shelf.save(sent_anew(present, receives=True, now=now)))
+    ask_to_deliver(ports, unit, key.account_id, key.mode, key.further)
+    return sent
 
 
 def _send_anew(
@@ -57,26 +89,34 @@ def _send_anew(
 
 
 @in_test_time_of_account
-async def resend_range(ports: Ports, account_id: str, mode: Mode, asked: EventQuery) -> int:
-    """Have all events of a range sent again, and say how many there are. A job does it, some at a time.
+async def resend_range(
+    ports: Ports, account_id: str, mode: Mode, asked: EventQuery, endpoint_id: str | None = None
+) -> int:
+    """Have all events of a range sent again, and say how many there are. A job does it, some at a time. `endpoint_id`:
+    to this further endpoint, the wanted status being that of the deliveries there; None: to the account's own.
 
-    Raises: Refusal VALIDATION_ERROR.
+    Raises: Refusal VALIDATION_ERROR, WEBHOOK_ENDPOINT_NOT_FOUND.
     """
-    wanted = read_query(owner_of(account_id, mode), asked)
+    wanted = msgspec.structs.replace(read_query(owner_of(account_id, mode), asked), endpoint_id=endpoint_id)
     if wanted.low is None or wanted.high is None or wanted.low >= wanted.high:
         raise shape_error("to", "must be later than from")
     now = ports.clock.now()
     # Not what comes while it runs.
     wanted = msgspec.structs.replace(wanted, high=min(wanted.high, now + timedelta(microseconds=1)))
     async with ports.storage.unit() as unit:
+        if endpoint_id is not None:
+            await endpoint_of(unit, account_id, mode, endpoint_id)
         if wanted.status is None:
             total = await unit[Event].total(**wanted.events())
-        else:
+        elif endpoint_id is None:
             total = await unit[Delivery].total(**wanted.deliveries())
+        else:
+            total = await unit[EndpointDelivery].total(**wanted.deliveries())
         if total:
             argument = msgspec.json.encode(wanted).decode()
-            job_id = f"{RESEND}:{ports.ids.uuid()}"
-            unit[Job].add(Job(id=job_id, kind=RESEND, argument=argument, due=now, created_at=now))
+            kind = RESEND if endpoint_id is None else RESEND_TO
+            job_id = f"{kind}:{ports.ids.uuid()}"
+            unit[Job].add(Job(id=job_id, kind=kind, argument=argument, due=now, created_at=now))
             await unit.commit()
     return total
 
@@ -93,16 +133,31 @@ async def resend_batch(ports: Ports, job: Job) -> None:
         events = await unit[Event].find(
             order="created_at", offset=wanted.done, limit=_BATCH, readable=True, **wanted.events()
         )
-        deliveries = [each for each in await deliveries_of(unit, events) if wanted.status in (None, each.status)]
-        account = await unit[Account].get(wanted.owner["account_id"])
-        _send_anew(ports, unit, account, Mode(wanted.owner["mode"]), deliveries)
+        if wanted.endpoint_id is None:
+            deliveries = [each for each in await deliveries_of(unit, events) if wanted.status in (None, each.status)]
+            account = await unit[Account].get(wanted.owner["account_id"])
+            _send_anew(ports, unit, account, Mode(wanted.owner["mode"]), deliveries)
+        else:
+            await _send_range_to(ports, unit, wanted, wanted.endpoint_id, events)
         if len(events) < _BATCH:
             unit[Job].remove(present)
             return
         argument = msgspec.json.encode(_after(wanted, events)).decode()
         unit[Job].save(msgspec.structs.replace(present, argument=argument, leased_until=None, attempts=0))
 
-    await retrying(ports.storage, work)
+    await retrying(ports.storage, work, again_on=_NEW)
+
+
+async def _send_range_to(ports: Ports, unit: Unit, wanted: Wanted, endpoint_id: str, events: list[Event]) -> None:
+    endpoint = await unit[WebhookEndpoint].get(endpoint_id)
+    if endpoint is None:
+        return
+    if wanted.status is not None:
+        of = tuple(delivery_id(event.id, endpoint_id) for event in events)
+        found = await unit[EndpointDelivery].find(id=OneOf(of), limit=len(of), readable=True) if of else []
+        there = {each.event_id for each in found if each.status is wanted.status}
+        events = [event for event in events if event.id in there]
+    await _send_to(ports, unit, endpoint, events)
 
 
 def _after(wanted: Wanted, events: list[Event]) -> Wanted:

@@ -6,7 +6,6 @@ later: one job, due no later than the first of them, which asks for the receiver
 """
 
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 
@@ -14,35 +13,22 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import AtLeast, Between, Unit
 from ...domain.accounts.accounts import Account, Mode
-from ...domain.webhooks.breaker import Breaker, after_delivery, closed, endpoint_id, endpoint_of, new_breaker
+from ...domain.webhooks.breaker import Breaker, after_delivery, closed, new_breaker
 from ...domain.webhooks.delivery import AT_ONCE, attempt_of, held
-from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus
+from ...domain.webhooks.endpoints import EndpointKey
+from ...domain.webhooks.events import Attempt
 from ...domain.webhooks.steps import Aside, Commit
 from ..schedule import is_ours
 from ..test_clock import test_clock_of
 from ..units import retrying
 from .outbox import ask_to_deliver, deliver_id
+from .receivers import receiver_of, remove_rest
 
 TIMER = "webhook.timer"
 
 _BATCH = 200
 _JUST_AFTER = timedelta(microseconds=1)
 _NEW = ("attempts_id", "breakers_id", "jobs_id")
-
-
-class EndpointKey(msgspec.Struct, frozen=True):
-    """One receiver: an account's, in one mode."""
-
-    account_id: str
-    mode: Mode
-
-    @property
-    def id(self) -> str:
-        return endpoint_id(self.account_id, self.mode)
-
-    def pending(self, **due: Any) -> dict[str, Any]:
-        """Criteria for its pending deliveries."""
-        return {"account_id": self.account_id, "mode": self.mode, "status": DeliveryStatus.PENDING, **due}
 
 
 async def commit(
@@ -57,9 +43,9 @@ async def commit(
         # What was read is nearly always still so; only a unit that lost reads it anew.
         first, again = not again, True
         known = breaker if first else await unit[Breaker].get(endpoint.id)
-        moved = known or new_breaker(endpoint.account_id, endpoint.mode)
+        moved = known or new_breaker(endpoint.account_id, endpoint.mode, endpoint.further)
         later: list[datetime] = []
-        deliveries = unit[Delivery]
+        deliveries = unit[endpoint.deliveries]
         rows: list[Attempt] = []
         for each in planned.sent:
             delivery = each.delivery if first else await deliveries.get(each.delivery.id)
@@ -112,7 +98,7 @@ async def rest(ports: Ports, job: Job, due: datetime) -> None:
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)
         if present is not None and is_ours(present, job):
-            await set_timer(ports, unit, EndpointKey(*endpoint_of(job.argument)), due)
+            await set_timer(ports, unit, EndpointKey.of(job.argument), due)
             unit[Job].remove(present)
 
     await retrying(ports.storage, work, again_on=_NEW)
@@ -134,15 +120,17 @@ async def set_timer(ports: Ports, unit: Unit, endpoint: EndpointKey, due: dateti
 
 async def ring(ports: Ports, job: Job) -> None:
     """The timer's job: it has what is due sent, and sets the timer to what is due next."""
-    endpoint = EndpointKey(*endpoint_of(job.argument))
+    endpoint = EndpointKey.of(job.argument)
 
     async def work(unit: Unit) -> None:
         timer = await unit[Job].get(job.id)
         if timer is None:
             return
         after = AtLeast(await ports.storage.now() + _JUST_AFTER)
-        ask_to_deliver(ports, unit, endpoint.account_id, endpoint.mode)
-        next_due = await unit[Delivery].find(**endpoint.pending(due=after), order="due", limit=1, readable=True)
+        ask_to_deliver(ports, unit, endpoint.account_id, endpoint.mode, endpoint.further)
+        next_due = await unit[endpoint.deliveries].find(
+            **endpoint.pending(due=after), order="due", limit=1, readable=True
+        )
         if next_due:
             due = next_due[0].due or timer.due
             unit[Job].save(msgspec.structs.replace(timer, due=due, leased_until=None, attempts=0))
@@ -159,13 +147,14 @@ async def set_aside(ports: Ports, endpoint: EndpointKey, aside: Aside) -> None:
         due: Between | AtLeast = AtLeast(AT_ONCE)
         if aside is Aside.BREAKER:
             due = Between(AT_ONCE + _JUST_AFTER, await ports.storage.now() + _JUST_AFTER)
-        else:
-            account = await unit[Account].get(endpoint.account_id)
-            if account is not None and account.receives:
-                return 0
-        found = await unit[Delivery].find(**endpoint.pending(due=due), order="due", limit=_BATCH, readable=True)
+        elif await receiver_of(unit, endpoint) is not None:
+            return 0
+        elif endpoint.further is not None:
+            return await remove_rest(unit, endpoint, _BATCH)
+        deliveries = unit[endpoint.deliveries]
+        found = await deliveries.find(**endpoint.pending(due=due), order="due", limit=_BATCH, readable=True)
         for each in found:
-            unit[Delivery].save(held(each) if aside is Aside.RECEIVER else msgspec.structs.replace(each, due=AT_ONCE))
+            deliveries.save(held(each) if aside is Aside.RECEIVER else msgspec.structs.replace(each, due=AT_ONCE))
         return len(found)
 
     while await retrying(ports.storage, one_batch) == _BATCH:
@@ -178,17 +167,19 @@ async def close_breakers(ports: Ports, unit: Unit, account_id: str) -> None:
     account = await unit[Account].get(account_id)
     for mode in Mode:
         with ports.clock.entered(None if account is None else test_clock_of(account, mode)):
-            await _close_breaker(ports, unit, account_id, mode)
+            await close_breaker(ports, unit, EndpointKey(account_id, mode))
 
 
-async def _close_breaker(ports: Ports, unit: Unit, account_id: str, mode: Mode) -> None:
+async def close_breaker(ports: Ports, unit: Unit, endpoint: EndpointKey) -> None:
+    """Close the breaker of an endpoint, because its address or secret changed. Call it in the unit that saves the
+    change, in the endpoint's test time."""
     now = ports.clock.now()
-    breaker = await unit[Breaker].get(endpoint_id(account_id, mode))
+    breaker = await unit[Breaker].get(endpoint.id)
     if breaker is not None:
         unit[Breaker].save(closed(breaker, by_hand_at=now))
     if breaker is not None and breaker.is_open:
-        ask_to_deliver(ports, unit, account_id, mode)
+        ask_to_deliver(ports, unit, endpoint.account_id, endpoint.mode, endpoint.further)
     # One that failed for want of a secret that opens would wait for its turn.
-    job = await unit[Job].get(deliver_id(endpoint_id(account_id, mode)))
+    job = await unit[Job].get(deliver_id(endpoint.id))
     if job is not None and job.leased_until is None and job.due > now:
         unit[Job].save(msgspec.structs.replace(job, due=now))

@@ -4,7 +4,8 @@ from datetime import datetime
 
 from ....ports.notifier import WebhookRequest
 from ....ports.vault import Vault
-from ...domain.accounts.accounts import Account, Mode
+from ...domain.accounts.accounts import Mode
+from ...domain.webhooks.endpoints import Receiver
 from ...domain.webhooks.signing import Signer, headers
 from ..sealed import open_webhook_secret
 
@@ -22,12 +23,12 @@ class Signers:
         self._vault = vault
         self._made: dict[tuple[str, bytes], Signer] = {}
 
-    def of(self, account: Account, sealed: bytes) -> Signer:
-        """The signer of one of the account's secrets. Raises: VaultError."""
-        key = (account.id, sealed)
+    def of(self, holder: str, sealed: bytes) -> Signer:
+        """The signer of one of the secrets of an account, or of a further endpoint. Raises: VaultError."""
+        key = (holder, sealed)
         signer = self._made.get(key)
         if signer is None:
-            signer = Signer(open_webhook_secret(self._vault, account, sealed))
+            signer = Signer(open_webhook_secret(self._vault, holder, sealed))
             if len(self._made) >= _SIGNERS:
                 del self._made[next(iter(self._made))]
             self._made[key] = signer
@@ -36,7 +37,7 @@ class Signers:
 
 def signed_webhook(
     signers: Signers,
-    account: Account,
+    receiver: Receiver,
     mode: Mode,
     *,
     event_id: str,
@@ -46,19 +47,15 @@ def signed_webhook(
     body: bytes,
     now: datetime,
 ) -> WebhookRequest:
-    """The request that is posted to the account's receiver at `now`. Raises: VaultError; ValueError where there is no
-    receiver."""
-    secret, address = account.webhook_secret, account.settings.webhook_url
-    if secret is None or address is None:
-        raise ValueError("the account has no receiver")
-    old, until = account.previous_secret, account.previous_secret_until
+    """The request that is posted to the receiver at `now`. Raises: VaultError."""
+    old, until = receiver.previous_secret, receiver.previous_until
     previous = None
     if old is not None and until is not None and now < until:
-        previous = signers.of(account, old)
+        previous = signers.of(receiver.holder, old)
     return WebhookRequest(
-        url=address,
+        url=receiver.url,
         headers=headers(
-            signers.of(account, secret),
+            signers.of(receiver.holder, receiver.secret),
             previous=previous,
             event_id=event_id,
             event=event,

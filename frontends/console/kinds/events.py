@@ -16,7 +16,7 @@ from ...terminal_texts import json_text
 from ..columns import Column, when
 from ..texts import moment
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish
-from .payments import wanted
+from .wishes import wanted
 
 PERSONAL = ("payer_name", "client_phone", "phone", "metadata")
 """Fields of bodies that name a person, or may: a merchant puts whatever it likes into its metadata."""

@@ -4,16 +4,17 @@ from typing import Any
 
 import msgspec
 
-from ....core.domain.webhooks.breaker import Breaker, endpoint_of
+from ....core.domain.webhooks.breaker import Breaker
+from ....core.domain.webhooks.endpoints import EndpointKey
 from ....core.domain.webhooks.events import Delivery
 from ....core.usecases.accounts.accounts import storable
-from ....core.usecases.browse.events import browse_receivers, given_up, resend_given_up
+from ....core.usecases.browse.events import TrackedEndpoint, browse_receivers, given_up, resend_given_up, track_endpoint
 from ....core.usecases.browse.timeline import Moment, read_acts
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .events import receiver_state
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish
-from .payments import wanted
+from .wishes import wanted
 
 _LISTED = 100
 
@@ -26,6 +27,7 @@ class _Shown(msgspec.Struct, frozen=True, kw_only=True):
     account_id: str
     breaker: Breaker
     failed: tuple[Delivery, ...]
+    endpoint: TrackedEndpoint
 
     @property
     def count(self) -> str:
@@ -42,13 +44,14 @@ async def _get(ports: Ports, receiver_id: str) -> _Shown | None:
     breaker = await ports.storage.get(Breaker, receiver_id) if storable(receiver_id) else None
     if breaker is None:
         return None
-    failed = await given_up(ports, breaker.account_id, breaker.mode, _LISTED)
+    failed = await given_up(ports, EndpointKey.of(breaker.id), _LISTED)
     return _Shown(
         id=breaker.id,
         version=breaker.version,
         account_id=breaker.account_id,
         breaker=breaker,
         failed=tuple(failed),
+        endpoint=await track_endpoint(ports, EndpointKey.of(breaker.id)),
     )
 
 
@@ -62,9 +65,16 @@ def _answer(each: Breaker) -> str | None:
     return None if each.last_answer is None else str(each.last_status or each.last_answer)
 
 
+def _named(receiver_id: str) -> str:
+    return EndpointKey.of(receiver_id).further or "the account's own"
+
+
 def _facts(shown: _Shown) -> list[tuple[str, Any]]:
-    each = shown.breaker
+    each, endpoint = shown.breaker, shown.endpoint
     return [
+        ("address", endpoint.url or "not set"),
+        ("endpoint", _named(each.id)),
+        ("wants", "all events" if endpoint.event_types is None else ", ".join(endpoint.event_types)),
         ("breaker", _state(each)),
         ("receiver", receiver_state(each)),
         ("given up", shown.count if shown.failed else "none"),
@@ -79,6 +89,10 @@ def _facts(shown: _Shown) -> list[tuple[str, Any]]:
         ("closed by hand", each.reset_at),
         ("mode", each.mode),
         ("account", each.account_id),
+        (
+            "others",
+            ", ".join(EndpointKey.of(other).further or "the account's own" for other in endpoint.others) or None,
+        ),
     ]
 
 
@@ -89,9 +103,9 @@ async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
             at=each.created_at,
             source="event",
             text=f"{each.type}: given up after {each.attempts}",
-            detail=each.id,
+            detail=each.event_id,
             of="event",
-            object_id=each.id,
+            object_id=each.event_id,
         )
         for each in shown.failed
     ]
@@ -100,8 +114,12 @@ async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
     return sorted([*failed, *acts], key=lambda moment: moment.at)
 
 
+def _endpoint(each: Breaker) -> str:
+    return EndpointKey.of(each.id).further or "own"
+
+
 async def _resend(doing: Doing) -> str:
-    count = await resend_given_up(doing.ports, *endpoint_of(doing.record.id))
+    count = await resend_given_up(doing.ports, EndpointKey.of(doing.record.id))
     return f"Sent again: {count}, the oldest first."
 
 
@@ -114,9 +132,9 @@ RECEIVERS = Kind(
         Column(title="breaker", cell=_state, width=7),
         Column(title="answer", cell=_answer, width=10),
         Column(title="mode", cell=lambda each: each.mode, width=4),
+        Column(title="endpoint", cell=_endpoint, width=20, broad=39, ends=True, wide=True),
         when("next probe", lambda each: each.next_probe_at),
         merchant(14, 24),
-        Column(title="account", cell=lambda each: each.account_id, width=40, wide=True),
         Column(title="last success", cell=lambda each: each.last_success_at, width=19, wide=True),
     ),
     read=_read,

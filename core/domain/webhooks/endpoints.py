@@ -1,0 +1,187 @@
+"""Webhook endpoints: the account's own, which the operator sets, and further ones, which its merchant makes
+(docs/webhooks.md "Further endpoints")."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ..accounts.accounts import Account, EndpointRef, Mode
+from ..errors import Refusal, shape_error
+from ..shapes import has_control
+from ..web_addresses import WEB_ADDRESS, is_web_address
+from .breaker import endpoint_id
+from .events import Delivery, DeliveryStatus, EndpointDelivery
+from .wanted import read_wanted
+
+MOST = 5
+"""Endpoints that an account may have in each mode, its own among them."""
+
+SECRET_OVERLAP_HOURS = 24
+"""For which a replaced secret still signs beside the new one."""
+
+DESCRIPTION_LONGEST = 256
+
+ALL = "*"
+"""In place of types: all of them, also those to come."""
+
+
+class WebhookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A further endpoint, of one mode. Its secrets are sealed; `previous_secret` still signs beside the new one until
+    its end."""
+
+    id: str
+    account_id: str
+    mode: Mode
+    url: str
+    event_types: tuple[str, ...] | None
+    """The types of events that it wants; None: all."""
+    description: str | None
+    secret: bytes
+    created_at: datetime
+    previous_secret: bytes | None = None
+    previous_secret_until: datetime | None = None
+    version: int = 0
+
+    @property
+    def key(self) -> "EndpointKey":
+        return EndpointKey(self.account_id, self.mode, self.id)
+
+    @property
+    def ref(self) -> EndpointRef:
+        """What its account says of it."""
+        return EndpointRef(id=self.id, mode=self.mode, event_types=self.event_types)
+
+    @property
+    def receiver(self) -> "Receiver":
+        return Receiver(self.id, self.url, self.secret, self.previous_secret, self.previous_secret_until)
+
+
+class EndpointKey(msgspec.Struct, frozen=True):
+    """One endpoint: an account's, in one mode."""
+
+    account_id: str
+    mode: Mode
+    further: str | None = None
+    """The id of a further one; None: the account's own."""
+
+    @classmethod
+    def of(cls, text: str) -> "EndpointKey":
+        """The endpoint of this `id`. Raises: ValueError."""
+        account_id, _, rest = text.rpartition(":")
+        mode, _, further = rest.partition("/")
+        return cls(account_id, Mode(mode), further or None)
+
+    @property
+    def id(self) -> str:
+        """What names its breaker, and the work of sending to it."""
+        return endpoint_id(self.account_id, self.mode, self.further)
+
+    @property
+    def deliveries(self) -> type[Delivery]:
+        """The record of its deliveries."""
+        return Delivery if self.further is None else EndpointDelivery
+
+    def of_status(self, status: DeliveryStatus, **more: Any) -> dict[str, Any]:
+        """Criteria for its deliveries of a status."""
+        if self.further is not None:
+            return {"endpoint_id": self.further, "status": status, **more}
+        return {"account_id": self.account_id, "mode": self.mode, "status": status, **more}
+
+    def pending(self, **due: Any) -> dict[str, Any]:
+        """Criteria for its pending deliveries."""
+        return self.of_status(DeliveryStatus.PENDING, **due)
+
+
+class Receiver(msgspec.Struct, frozen=True):
+    """Where an endpoint's webhooks go, and what they are signed with."""
+
+    holder: str
+    """The record that holds the secrets: an account, or a further endpoint."""
+    url: str
+    secret: bytes
+    """Sealed, as the previous one."""
+    previous_secret: bytes | None = None
+    previous_until: datetime | None = None
+
+
+def own_receiver(account: Account | None) -> Receiver | None:
+    """The receiver of the account's own endpoint; None while it has none."""
+    if account is None or account.webhook_secret is None or account.settings.webhook_url is None:
+        return None
+    return Receiver(
+        account.id,
+        account.settings.webhook_url,
+        account.webhook_secret,
+        account.previous_secret,
+        account.previous_secret_until,
+    )
+
+
+class EndpointOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /webhook-endpoints."""
+
+    url: str
+    event_types: list[str] | None = None
+    description: str | None = None
+
+
+class EndpointPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of PATCH /webhook-endpoints/{id}: what is not named, or null, stays; an empty description takes it
+    away."""
+
+    url: str | None = None
+    event_types: list[str] | None = None
+    description: str | None = None
+
+
+def read_order(order: EndpointOrder | EndpointPatch, mode: Mode) -> dict[str, Any]:
+    """The fields that an order names, as they are kept. Raises: Refusal VALIDATION_ERROR."""
+    fields: dict[str, Any] = {}
+    if order.url is not None:
+        fields["url"] = _url(order.url, mode)
+    if order.event_types is not None:
+        fields["event_types"] = _event_types(order.event_types)
+    if order.description is not None:
+        fields["description"] = _description(order.description)
+    return fields
+
+
+def _url(url: str, mode: Mode) -> str:
+    if not is_web_address(url):
+        raise shape_error("url", WEB_ADDRESS)
+    if mode is Mode.LIVE and not url.lower().startswith("https:"):
+        raise shape_error("url", "must be https in live mode")
+    return url
+
+
+def _event_types(names: Sequence[str]) -> tuple[str, ...] | None:
+    try:
+        return None if ALL in names else read_wanted(names)
+    except ValueError as error:
+        raise shape_error("event_types", str(error)) from None
+
+
+def _description(text: str) -> str | None:
+    if len(text) > DESCRIPTION_LONGEST or has_control(text):
+        raise shape_error("description", f"has at most {DESCRIPTION_LONGEST} characters, none of control")
+    return text or None
+
+
+def with_endpoint(account: Account, endpoint: WebhookEndpoint) -> Account:
+    """The account that knows of this endpoint, as it stands. Raises: Refusal WEBHOOK_ENDPOINT_LIMIT."""
+    others = tuple(each for each in account.endpoints or () if each.id != endpoint.id)
+    # The account's own counts, set or not.
+    if 1 + sum(each.mode is endpoint.mode for each in others) >= MOST:
+        raise Refusal(
+            "WEBHOOK_ENDPOINT_LIMIT",
+            f"An account has at most {MOST} webhook endpoints in a mode, its own among them",
+        )
+    return msgspec.structs.replace(account, endpoints=(*others, endpoint.ref))
+
+
+def without_endpoint(account: Account, endpoint_id: str) -> Account:
+    """The account that does not know of this endpoint any more."""
+    left = tuple(each for each in account.endpoints or () if each.id != endpoint_id)
+    return msgspec.structs.replace(account, endpoints=left or None)

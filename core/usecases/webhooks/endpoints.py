@@ -1,0 +1,267 @@
+"""Further webhook endpoints, which merchants make themselves (docs/webhooks.md "Further endpoints").
+
+The row of an endpoint and what its account says of it are written in one unit. So the account's version is the guard of
+how many there may be, and whoever writes an event reads nothing more than the account.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import Conflict
+from ....ports.jobs import Job
+from ....ports.storage import Snapshot, Unit
+from ...domain import ids
+from ...domain.accounts.accounts import Account, Caller, Mode
+from ...domain.accounts.idempotency import IdempotencyKey
+from ...domain.errors import Refusal
+from ...domain.webhooks.breaker import Breaker, new_breaker
+from ...domain.webhooks.endpoints import (
+    SECRET_OVERLAP_HOURS,
+    EndpointKey,
+    EndpointOrder,
+    EndpointPatch,
+    WebhookEndpoint,
+    read_order,
+    with_endpoint,
+    without_endpoint,
+)
+from ...domain.webhooks.events import DeliveryStatus
+from ..idempotency import KEY_TAKEN, Lock, Made, once
+from ..paging import MomentFilter, Page, newest
+from ..schedule import FollowUp, reschedule_at
+from ..sealed import webhook_secret_place
+from ..units import retrying
+from .endpoint import TestReport, post_test
+from .receivers import no_endpoint, own_endpoint, remove_rest
+from .results import close_breaker
+
+KIND = "webhook_endpoint"
+
+DROP = FollowUp("webhook.drop")
+
+_SECRET_BYTES = 32
+_BATCH = 100
+_DROP_PAUSES = (timedelta(seconds=30), timedelta(seconds=90))
+"""Longer than a webhook is under way, and than a unit stands."""
+
+
+class NewEndpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """An endpoint with a secret that was just made; None where an earlier call made it, for it is shown once."""
+
+    endpoint: WebhookEndpoint
+    secret: str | None
+
+
+class FurtherReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A further endpoint and how it does."""
+
+    endpoint: WebhookEndpoint
+    breaker: Breaker
+    backlog: dict[DeliveryStatus, int]
+    """How many events wait, and how many were given up."""
+
+
+async def create_endpoint(
+    ports: Ports, caller: Caller, key: str | None, read: Callable[[], EndpointOrder]
+) -> Made[NewEndpoint]:
+    """Make a further endpoint of the caller's mode, with a secret of its own. What happens from now on goes there, too.
+
+    Raises: Refusal WEBHOOK_ENDPOINT_LIMIT, VALIDATION_ERROR, and those of the key.
+    """
+
+    async def make(lock: Lock) -> NewEndpoint:
+        fields = read_order(read(), caller.mode)
+        endpoint_id = ids.prefixed(ids.ENDPOINT, ports.ids.uuid())
+        secret, sealed = _new_secret(ports, endpoint_id)
+
+        async def work(unit: Unit) -> WebhookEndpoint:
+            made = WebhookEndpoint(
+                id=endpoint_id,
+                account_id=caller.account_id,
+                mode=caller.mode,
+                secret=sealed,
+                created_at=ports.clock.now(),
+                **{"event_types": None, "description": None, **fields},
+            )
+            key_record = lock(made.id)
+            try:
+                await _tell_account(unit, made)
+            except Refusal:
+                if await unit[IdempotencyKey].get(key_record.id) is not None:
+                    # The endpoint that this very key made meanwhile may be the one that is too many.
+                    raise Conflict(KEY_TAKEN) from None
+                raise
+            unit[WebhookEndpoint].add(made)
+            unit[IdempotencyKey].add(key_record)
+            return made
+
+        return NewEndpoint(endpoint=await retrying(ports.storage, work), secret=secret)
+
+    async def recall(endpoint_id: str) -> NewEndpoint:
+        async with ports.storage.unit() as unit:
+            return NewEndpoint(endpoint=await own_endpoint(unit, caller, endpoint_id), secret=None)
+
+    return await once(ports, caller, key, KIND, make=make, recall=recall)
+
+
+def _new_secret(ports: Ports, endpoint_id: str) -> tuple[str, bytes]:
+    secret = ports.ids.secret(_SECRET_BYTES)
+    return secret, ports.vault.seal(secret.encode(), webhook_secret_place(endpoint_id))
+
+
+async def _tell_account(unit: Unit, endpoint: WebhookEndpoint) -> None:
+    account = await unit[Account].get(endpoint.account_id)
+    if account is None:
+        raise no_endpoint()
+    unit[Account].save(with_endpoint(account, endpoint))
+
+
+async def list_endpoints(
+    ports: Ports, caller: Caller, asked: MomentFilter, number: int, size: int
+) -> Page[FurtherReport]:
+    """A page of the caller's further endpoints, the newest first. Raises: Refusal VALIDATION_ERROR."""
+    owner = {"account_id": caller.account_id, "mode": caller.mode}
+    made = asked.made()
+    async with ports.storage.snapshot() as seen:
+        found = await newest(seen, WebhookEndpoint, number, size, created_at=made, **owner)
+        return Page([await _report(seen, each) for each in found.records], number, size, found.total)
+
+
+async def get_endpoint(ports: Ports, caller: Caller, endpoint_id: str) -> FurtherReport:
+    """A further endpoint and how it does. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND."""
+    async with ports.storage.snapshot() as seen:
+        found = await own_endpoint(seen, caller, endpoint_id)
+        return await _report(seen, found)
+
+
+async def _report(seen: Snapshot, endpoint: WebhookEndpoint) -> FurtherReport:
+    breaker, backlog = await _state(seen, endpoint.key)
+    return FurtherReport(endpoint=endpoint, breaker=breaker, backlog=backlog)
+
+
+async def _state(seen: Snapshot, key: EndpointKey) -> tuple[Breaker, dict[DeliveryStatus, int]]:
+    breaker = await seen[Breaker].get(key.id) or new_breaker(key.account_id, key.mode, key.further)
+    counted = (DeliveryStatus.PENDING, DeliveryStatus.FAILED)
+    return breaker, {status: await seen[key.deliveries].total(**key.of_status(status)) for status in counted}
+
+
+async def change_endpoint(
+    ports: Ports, caller: Caller, endpoint_id: str, read: Callable[[], EndpointPatch]
+) -> WebhookEndpoint:
+    """Change what the body names. With another address the breaker closes, and what waits is sent at once.
+
+    Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND, VALIDATION_ERROR.
+    """
+
+    async def work(unit: Unit) -> WebhookEndpoint:
+        before = await own_endpoint(unit, caller, endpoint_id)
+        after = msgspec.structs.replace(before, **read_order(read(), caller.mode))
+        if after == before:
+            return before
+        if after.ref != before.ref:
+            await _tell_account(unit, after)
+        if after.url != before.url:
+            await close_breaker(ports, unit, after.key)
+        return unit[WebhookEndpoint].save(after)
+
+    return await retrying(ports.storage, work)
+
+
+async def try_endpoint(ports: Ports, caller: Caller, endpoint_id: str) -> TestReport:
+    """Post a signed test webhook there now (endpoint.py: `send_test`). Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND;
+    VaultError."""
+    async with ports.storage.unit() as unit:
+        found = await own_endpoint(unit, caller, endpoint_id)
+    return await post_test(ports, found.key, found.receiver)
+
+
+async def rotate_secret(ports: Ports, caller: Caller, endpoint_id: str) -> NewEndpoint:
+    """A new secret. The replaced one signs beside it for 24 hours; of several changes within them the oldest does,
+    because receivers verify with it (docs/webhooks.md "Changing the secret").
+
+    Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND.
+    """
+    secret, sealed = _new_secret(ports, endpoint_id)
+
+    async def work(unit: Unit) -> WebhookEndpoint:
+        before = await own_endpoint(unit, caller, endpoint_id)
+        # Receivers verify by the machine's time, whatever the test clock says.
+        now, until = ports.clock.real(), before.previous_secret_until
+        overlaps = before.previous_secret is not None and until is not None and until > now
+        after = msgspec.structs.replace(
+            before,
+            secret=sealed,
+            previous_secret=before.previous_secret if overlaps else before.secret,
+            previous_secret_until=now + timedelta(hours=SECRET_OVERLAP_HOURS),
+        )
+        await close_breaker(ports, unit, after.key)
+        return unit[WebhookEndpoint].save(after)
+
+    return NewEndpoint(endpoint=await retrying(ports.storage, work), secret=secret)
+
+
+async def delete_endpoint(ports: Ports, caller: Caller, endpoint_id: str) -> None:
+    """Nothing more goes there; what waits is given up. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND."""
+
+    async def work(unit: Unit) -> None:
+        found = await own_endpoint(unit, caller, endpoint_id)
+        account = await unit[Account].get(found.account_id)
+        if account is not None:
+            unit[Account].save(without_endpoint(account, found.id))
+        unit[WebhookEndpoint].remove(found)
+        now = ports.clock.now()
+        unit[Job].add(DROP.first(found.key.id, now, now))
+
+    await retrying(ports.storage, work)
+
+
+async def drop_rest(ports: Ports, job: Job) -> None:
+    """The job behind `delete_endpoint`. It works batch by batch, and again after a while, for results of webhooks that
+    were under way and for units that read the account before."""
+    key = EndpointKey.of(job.argument)
+
+    async def one_batch(unit: Unit) -> int:
+        return await remove_rest(unit, key, _BATCH)
+
+    while await retrying(ports.storage, one_batch) == _BATCH:
+        pass
+    passed = job.attempts - 1
+    due = ports.clock.now() + _DROP_PAUSES[passed] if passed < len(_DROP_PAUSES) else None
+    await reschedule_at(ports, job, due)
+
+
+class ShownEndpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Any endpoint of an account, for operators."""
+
+    key: EndpointKey
+    url: str | None
+    event_types: tuple[str, ...] | None
+    breaker: Breaker
+    backlog: dict[DeliveryStatus, int]
+
+
+async def list_all_endpoints(ports: Ports, account_id: str) -> list[ShownEndpoint]:
+    """The account's own endpoint in each mode, and its further ones. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    async with ports.storage.snapshot() as seen:
+        account = await seen[Account].get(account_id) if ids.is_prefixed(ids.ACCOUNT, account_id) else None
+        if account is None:
+            raise Refusal("ACCOUNT_NOT_FOUND", "There is no account of this id")
+        shown = []
+        for mode in Mode:
+            own = account.settings
+            shown.append(await _shown(seen, EndpointKey(account_id, mode), own.webhook_url, own.webhook_events))
+            for ref in account.further(mode):
+                found = await seen[WebhookEndpoint].get(ref.id)
+                if found is not None:
+                    shown.append(await _shown(seen, found.key, found.url, found.event_types))
+        return shown
+
+
+async def _shown(
+    seen: Snapshot, key: EndpointKey, url: str | None, event_types: tuple[str, ...] | None
+) -> ShownEndpoint:
+    breaker, backlog = await _state(seen, key)
+    return ShownEndpoint(key=key, url=url, event_types=event_types, breaker=breaker, backlog=backlog)

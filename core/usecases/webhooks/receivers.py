@@ -1,0 +1,83 @@
+"""Whom an endpoint's webhooks go to, and which events went to further ones, as the storage has it.
+
+What went to an endpoint is removed with it. So whatever further deliveries an event has are of endpoints that its
+account names, and are found by their ids.
+"""
+
+from collections.abc import Iterable
+
+from ....ports.storage import OneOf, Snapshot, Unit
+from ...domain import ids
+from ...domain.accounts.accounts import Account, Caller, Mode
+from ...domain.errors import Refusal
+from ...domain.webhooks.breaker import Breaker
+from ...domain.webhooks.delivery import attempt_id
+from ...domain.webhooks.endpoints import EndpointKey, Receiver, WebhookEndpoint, own_receiver
+from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event, delivery_id
+
+
+async def receiver_of(unit: Unit, endpoint: EndpointKey) -> Receiver | None:
+    """The receiver of an endpoint; None where its account has set none, or it is gone."""
+    if endpoint.further is None:
+        return own_receiver(await unit[Account].get(endpoint.account_id))
+    found = await unit[WebhookEndpoint].get(endpoint.further)
+    return None if found is None else found.receiver
+
+
+def no_endpoint() -> Refusal:
+    """Unknown, foreign, of the other mode, or deleted."""
+    return Refusal("WEBHOOK_ENDPOINT_NOT_FOUND", "No further webhook endpoint of this id")
+
+
+async def own_endpoint(unit: Unit | Snapshot, caller: Caller, endpoint_id: str) -> WebhookEndpoint:
+    """A further endpoint of the caller's account and mode. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND."""
+    return await endpoint_of(unit, caller.account_id, caller.mode, endpoint_id)
+
+
+async def endpoint_of(unit: Unit | Snapshot, account_id: str, mode: Mode, endpoint_id: str) -> WebhookEndpoint:
+    """A further endpoint of an account and mode. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND."""
+    found = await unit[WebhookEndpoint].get(endpoint_id) if ids.is_prefixed(ids.ENDPOINT, endpoint_id) else None
+    if found is None or (found.account_id, found.mode) != (account_id, mode):
+        raise no_endpoint()
+    return found
+
+
+async def further_deliveries(seen: Unit | Snapshot, events: Iterable[Event | Delivery]) -> list[EndpointDelivery]:
+    """The deliveries of these events to further endpoints."""
+    events = list(events)
+    owners = tuple({each.account_id for each in events})
+    if not owners:
+        return []
+    found = await seen[Account].find(id=OneOf(owners), limit=len(owners), readable=True)
+    accounts = {account.id: account for account in found if account.endpoints is not None}
+    wanted = tuple(
+        delivery_id(each.id, ref.id)
+        for each in events
+        if each.account_id in accounts
+        for ref in accounts[each.account_id].further(each.mode)
+    )
+    return await seen[EndpointDelivery].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
+
+
+async def attempts_of(seen: Unit | Snapshot, deliveries: Iterable[Delivery]) -> list[Attempt]:
+    """Every webhook of these deliveries."""
+    wanted = tuple(
+        attempt_id(delivery, number)
+        for delivery in deliveries
+        for number in range(1, delivery.attempts + delivery.probes + 1)
+    )
+    return await seen[Attempt].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
+
+
+async def remove_rest(unit: Unit, endpoint: EndpointKey, most: int) -> int:
+    """Remove what is left of a further endpoint that is gone: its breaker, and deliveries with their webhooks; how many
+    of these, at most `most`."""
+    breaker = await unit[Breaker].get(endpoint.id)
+    if breaker is not None:
+        unit[Breaker].remove(breaker)
+    found = await unit[EndpointDelivery].find(endpoint_id=endpoint.further, order="id", limit=most)
+    for attempt in await attempts_of(unit, found):
+        unit[Attempt].remove(attempt)
+    for delivery in found:
+        unit[EndpointDelivery].remove(delivery)
+    return len(found)

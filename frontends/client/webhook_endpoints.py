@@ -1,0 +1,144 @@
+"""Further webhook endpoints, each with its own secret (docs/webhooks.md "Further endpoints")."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from .events import BreakerState, DeliveryStatus, EventRecord, EventType, LastFailure, TestLetter
+from .model import Page, Record
+from .operations import Face, Group, operation, walk
+from .requests import Request, at, create, get, post
+
+
+class FurtherBacklog(Record, frozen=True, kw_only=True):
+    pending: int
+    failed: int
+
+
+class FurtherEndpoint(Record, frozen=True, kw_only=True):
+    """A further webhook endpoint and how it does."""
+
+    id: str
+    url: str
+    event_types: list[EventType] | None
+    """None: all."""
+    description: str | None
+    previous_secret_until: datetime | None
+    breaker: BreakerState
+    backlog: FurtherBacklog
+    last_success_at: datetime | None
+    last_failure: LastFailure | None
+    created_at: datetime
+    sandbox: bool = False
+
+
+class NewEndpoint(FurtherEndpoint, frozen=True, kw_only=True):
+    """The same with its secret, which is shown this once; keep it."""
+
+    secret: str | None
+    """None where an earlier call with the same key made the endpoint: `rotate_secret` gives a new one."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(id={self.id!r}, url={self.url!r}, secret=***)"
+
+
+class DeletedEndpoint(Record, frozen=True, kw_only=True):
+    id: str
+    deleted: bool
+
+
+class WebhookEndpoints(Group[Face]):
+    """`client.webhook_endpoints`"""
+
+    @operation
+    def create(
+        self,
+        *,
+        url: str,
+        event_types: Sequence[EventType | str] | None = None,
+        description: str | None = None,
+        idempotency_key: str | UUID | None = None,
+    ) -> Request[NewEndpoint]:
+        """Make a further endpoint. Without types it gets every event."""
+        body = {"url": url, "event_types": event_types, "description": description}
+        return create("/webhook-endpoints", NewEndpoint, body, idempotency_key)
+
+    @operation
+    def get(self, endpoint_id: str) -> Request[FurtherEndpoint]:
+        """A further endpoint and how it does."""
+        return get(at("webhook-endpoints", endpoint_id), FurtherEndpoint)
+
+    @operation
+    def list(
+        self,
+        *,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+    ) -> Request[Page[FurtherEndpoint]]:
+        """Further endpoints, the newest first."""
+        return get(
+            "/webhook-endpoints",
+            Page[FurtherEndpoint],
+            created_from=created_from,
+            created_to=created_to,
+            page=page,
+            per_page=per_page,
+        )
+
+    iterate = walk(list)
+
+    @operation
+    def update(
+        self,
+        endpoint_id: str,
+        *,
+        url: str | None = None,
+        event_types: Sequence[EventType | str] | None = None,
+        description: str | None = None,
+    ) -> Request[FurtherEndpoint]:
+        """Change what is given; `["*"]` means all types, and an empty description takes it away."""
+        body = {"url": url, "event_types": event_types, "description": description}
+        asked = post(at("webhook-endpoints", endpoint_id), FurtherEndpoint, body, repeatable=True)
+        return msgspec.structs.replace(asked, method="PATCH")
+
+    @operation
+    def delete(self, endpoint_id: str) -> Request[DeletedEndpoint]:
+        """Send nothing more there; what waits is dropped."""
+        return msgspec.structs.replace(get(at("webhook-endpoints", endpoint_id), DeletedEndpoint), method="DELETE")
+
+    @operation
+    def rotate_secret(self, endpoint_id: str) -> Request[NewEndpoint]:
+        """Give it a new secret; the old one signs beside it for 24 hours."""
+        return post(at("webhook-endpoints", endpoint_id, "rotate-secret"), NewEndpoint)
+
+    @operation
+    def test(self, endpoint_id: str) -> Request[TestLetter]:
+        """Post a test letter there now."""
+        return post(at("webhook-endpoints", endpoint_id, "test"), TestLetter)
+
+    @operation
+    def events(
+        self,
+        endpoint_id: str,
+        *,
+        delivery_status: DeliveryStatus | str | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+    ) -> Request[Page[EventRecord]]:
+        """What went there, the newest first."""
+        where = at("webhook-endpoints", endpoint_id, "events")
+        return get(
+            where,
+            Page[EventRecord],
+            delivery_status=delivery_status,
+            created_from=created_from,
+            created_to=created_to,
+            page=page,
+            per_page=per_page,
+        )

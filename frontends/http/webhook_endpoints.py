@@ -1,0 +1,220 @@
+"""Further webhook endpoints over HTTP (docs/webhooks.md "Further endpoints"). No rule lives here."""
+
+import msgspec
+from litestar.types import ASGIApp
+from msgspec import UNSET, UnsetType
+
+from ...core.domain.accounts.accounts import Caller, Mode
+from ...core.domain.accounts.key_terms import Right
+from ...core.domain.days import iso, iso_or_none
+from ...core.domain.webhooks.endpoints import EndpointOrder, EndpointPatch
+from ...core.domain.webhooks.events import DeliveryStatus
+from ...core.usecases.paging import MomentFilter
+from ...core.usecases.webhooks.endpoints import (
+    FurtherReport,
+    change_endpoint,
+    create_endpoint,
+    delete_endpoint,
+    get_endpoint,
+    list_endpoints,
+    rotate_secret,
+    try_endpoint,
+)
+from ...ports.bundle import Ports
+from .door.answers import answer, made
+from .door.bodies import page_of
+from .door.operation import MADE, PAGES, ApiRequest, Operation, Refusals
+from .endpoint_views import BreakerView, FailureView, TestView, breaker_view, failure_view, report_view
+from .views import Pagination, pagination
+
+
+class FurtherBacklogView(msgspec.Struct, frozen=True, kw_only=True):
+    """Events of a further endpoint: none is held, for it always has an address."""
+
+    pending: int
+    failed: int
+
+
+class FurtherEndpointView(msgspec.Struct, frozen=True, kw_only=True):
+    """A further webhook endpoint and how it does."""
+
+    id: str
+    url: str
+    event_types: list[str] | None
+    description: str | None
+    previous_secret_until: str | None
+    breaker: BreakerView
+    backlog: FurtherBacklogView
+    last_success_at: str | None
+    last_failure: FailureView | None
+    created_at: str
+    sandbox: bool | UnsetType = UNSET
+
+
+class NewEndpointView(FurtherEndpointView, frozen=True, kw_only=True):
+    """The same with its secret, which is shown this once."""
+
+    secret: str | None
+    """Null where an earlier call with the same key made it."""
+
+
+class EndpointsView(msgspec.Struct, frozen=True, kw_only=True):
+    data: list[FurtherEndpointView]
+    pagination: Pagination
+
+
+class DeletedEndpointView(msgspec.Struct, frozen=True, kw_only=True):
+    """An endpoint that is no more."""
+
+    id: str
+    deleted: bool
+
+
+def further_view(report: FurtherReport) -> FurtherEndpointView:
+    """The endpoint object of the interface."""
+    endpoint, breaker = report.endpoint, report.breaker
+    return FurtherEndpointView(
+        id=endpoint.id,
+        url=endpoint.url,
+        event_types=None if endpoint.event_types is None else list(endpoint.event_types),
+        description=endpoint.description,
+        previous_secret_until=iso_or_none(endpoint.previous_secret_until),
+        breaker=breaker_view(breaker),
+        backlog=FurtherBacklogView(
+            pending=report.backlog[DeliveryStatus.PENDING], failed=report.backlog[DeliveryStatus.FAILED]
+        ),
+        last_success_at=iso_or_none(breaker.last_success_at),
+        last_failure=failure_view(breaker),
+        created_at=iso(endpoint.created_at),
+        sandbox=True if endpoint.mode is Mode.TEST else UNSET,
+    )
+
+
+async def _with_secret(ports: Ports, caller: Caller, endpoint_id: str, secret: str | None) -> NewEndpointView:
+    view = further_view(await get_endpoint(ports, caller, endpoint_id))
+    return NewEndpointView(**msgspec.structs.asdict(view), secret=secret)
+
+
+async def create(ports: Ports, caller: Caller, request: ApiRequest[EndpointOrder]) -> ASGIApp:
+    created = await create_endpoint(ports, caller, request.key, request.read)
+    new = created.resource
+    view = await _with_secret(ports, caller, new.endpoint.id, new.secret)
+    return made(view, replayed=created.replayed)
+
+
+async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    found = await list_endpoints(ports, caller, request.asked(MomentFilter), *page_of(request.query))
+    return answer(
+        EndpointsView(
+            data=[further_view(each) for each in found.records],
+            pagination=pagination(found),
+        )
+    )
+
+
+async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    return answer(further_view(await get_endpoint(ports, caller, request.id)))
+
+
+async def change(ports: Ports, caller: Caller, request: ApiRequest[EndpointPatch]) -> ASGIApp:
+    await change_endpoint(ports, caller, request.id, request.read)
+    return answer(further_view(await get_endpoint(ports, caller, request.id)))
+
+
+async def rotate(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    new = await rotate_secret(ports, caller, request.id)
+    return answer(await _with_secret(ports, caller, new.endpoint.id, new.secret))
+
+
+async def test(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    return answer(report_view(await try_endpoint(ports, caller, request.id)))
+
+
+async def delete(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
+    await delete_endpoint(ports, caller, request.id)
+    return answer(DeletedEndpointView(id=request.id, deleted=True))
+
+
+_NO_ENDPOINT: Refusals = {404: ("WEBHOOK_ENDPOINT_NOT_FOUND",)}
+_ONE = "/api/v1/webhook-endpoints/{endpoint_id}"
+
+WEBHOOK_ENDPOINTS = (
+    Operation(
+        "create_webhook_endpoint",
+        "post",
+        "/api/v1/webhook-endpoints",
+        "Events",
+        "Make a further webhook endpoint; its secret is shown this once",
+        create,
+        body=EndpointOrder,
+        answer=NewEndpointView,
+        creates=True,
+        refusals={404: _NO_ENDPOINT[404], 409: ("WEBHOOK_ENDPOINT_LIMIT",)},
+        right=Right.WEBHOOKS,
+    ),
+    Operation(
+        "list_webhook_endpoints",
+        "get",
+        "/api/v1/webhook-endpoints",
+        "Events",
+        "Further webhook endpoints, the newest first",
+        page,
+        answer=EndpointsView,
+        query=(*PAGES, *MADE),
+    ),
+    Operation(
+        "get_further_webhook_endpoint",
+        "get",
+        _ONE,
+        "Events",
+        "A further webhook endpoint and how it does",
+        one,
+        answer=FurtherEndpointView,
+        refusals=_NO_ENDPOINT,
+    ),
+    Operation(
+        "update_webhook_endpoint",
+        "patch",
+        _ONE,
+        "Events",
+        "Change a further webhook endpoint",
+        change,
+        body=EndpointPatch,
+        answer=FurtherEndpointView,
+        refusals=_NO_ENDPOINT,
+        right=Right.WEBHOOKS,
+    ),
+    Operation(
+        "delete_webhook_endpoint",
+        "delete",
+        _ONE,
+        "Events",
+        "Send nothing more to a further webhook endpoint",
+        delete,
+        answer=DeletedEndpointView,
+        refusals=_NO_ENDPOINT,
+        right=Right.WEBHOOKS,
+    ),
+    Operation(
+        "rotate_webhook_endpoint_secret",
+        "post",
+        f"{_ONE}/rotate-secret",
+        "Events",
+        "Give a further webhook endpoint a new secret; it is shown this once",
+        rotate,
+        answer=NewEndpointView,
+        refusals=_NO_ENDPOINT,
+        right=Right.WEBHOOKS,
+    ),
+    Operation(
+        "test_further_webhook_endpoint",
+        "post",
+        f"{_ONE}/test",
+        "Events",
+        "Post a test event to a further webhook endpoint now",
+        test,
+        answer=TestView,
+        refusals=_NO_ENDPOINT,
+        right=Right.WEBHOOKS,
+    ),
+)

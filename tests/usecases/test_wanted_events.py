@@ -1,0 +1,119 @@
+"""The events that a receiver wants (docs/webhooks.md "The events you want")."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType
+from cambist.core.domain.webhooks.wanted import ALWAYS, read_wanted, wants
+from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.retention import KEPT, first_retention
+from cambist.ports.jobs import Job
+from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
+from tests.subscription_house import bound
+from tests.tables import table
+
+OPTIONAL = (
+    EventType.DELIVERY_PROOF_REMINDER,
+    EventType.SUBSCRIPTION_STATUS_CHANGED,
+    EventType.KYC_STATUS_CHANGED,
+    EventType.GATEWAY_STATUS_CHANGED,
+)
+MONEY = ",".join(ALWAYS)
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[TestHouse]:
+    async with open_test_house() as opened:
+        yield opened
+
+
+async def choose(house: TestHouse, names: str) -> None:
+    await set_settings(house.ports, house.account.account_id, {"webhook_events": names})
+
+
+async def statuses(house: TestHouse) -> dict[str, DeliveryStatus]:
+    """How the deliveries stand, by type."""
+    return {delivery.type: delivery.status for delivery in await everything(house.ports, Delivery)}
+
+
+def test_what_can_be_switched_off_is_these_and_no_others() -> None:
+    assert set(EventType) - set(ALWAYS) == set(OPTIONAL)
+
+
+@table("missing", ALWAYS)
+def test_money_cannot_be_switched_off_and_the_refusal_names_it(missing: EventType) -> None:
+    with pytest.raises(ValueError, match=rf"must have {missing}: these events cannot be switched off"):
+        read_wanted([each for each in EventType if each is not missing])
+    assert wants((), missing), "whatever a stored list says"
+
+
+def test_a_list_is_kept_in_the_order_of_the_documentation_and_each_once() -> None:
+    assert read_wanted(["gateway.status_changed", *reversed(ALWAYS), *ALWAYS]) == tuple(
+        each for each in EventType if each in ALWAYS or each == "gateway.status_changed"
+    )
+
+
+async def test_the_operator_s_refusal_names_every_type_that_is_missing(house: TestHouse) -> None:
+    with pytest.raises(Refusal) as refused:
+        await choose(house, "kyc.status_changed,payment.status_changed")
+    assert refused.value.code == "VALIDATION_ERROR"
+    for each in set(ALWAYS) - {EventType.PAYMENT_STATUS_CHANGED}:
+        assert each in refused.value.message
+    for name in ("nothing.such", f"{MONEY},", "payment"):
+        with pytest.raises(Refusal, match="must be some of: payment"):
+            await choose(house, name)
+
+
+async def test_what_is_not_wanted_is_skipped_and_the_rest_is_sent(house: TestHouse) -> None:
+    await choose(house, MONEY)
+    made = await bound(house)
+    await house.work(5)
+    assert {webhook.headers["X-Webhook-Event"] for webhook in house.postman.webhooks} == {"payment.status_changed"}
+    assert await statuses(house) == {"payment.status_changed": "delivered", "subscription.status_changed": "skipped"}
+    shown = (await house.get("/events?delivery_status=skipped")).json()
+    assert [each["object_id"] for each in shown["data"]] == [made["id"]]
+    assert (await house.get("/webhook-endpoint")).json()["event_types"] == list(ALWAYS)
+
+
+async def test_without_a_receiver_it_is_held_only_if_it_is_wanted() -> None:
+    async with open_test_house(receiver=False) as house:
+        await choose(house, MONEY)
+        await bound(house)
+        assert await statuses(house) == {"payment.status_changed": "held", "subscription.status_changed": "skipped"}
+
+
+async def test_what_was_skipped_goes_out_when_it_is_sent_again(house: TestHouse) -> None:
+    await choose(house, MONEY)
+    await bound(house)
+    [skipped] = (await house.get("/events?delivery_status=skipped")).json()["data"]
+    answer = await house.http.post(f"/api/v1/events/{skipped['id']}/resend", headers=house.headers())
+    assert answer.json()["delivery_status"] == "pending"
+    await run_due(house.ports)
+    assert (await house.get(f"/events/{skipped['id']}")).json()["delivery_status"] == "delivered"
+
+
+async def test_all_are_wanted_again(house: TestHouse) -> None:
+    await choose(house, MONEY)
+    await choose(house, "")
+    await bound(house)
+    await house.work(5)
+    assert set((await statuses(house)).values()) == {DeliveryStatus.DELIVERED}
+    assert (await house.get("/webhook-endpoint")).json()["event_types"] is None
+
+
+async def test_what_was_skipped_is_deleted_with_the_rest_after_30_days(house: TestHouse) -> None:
+    """docs/webhooks.md "Looking, and sending again"."""
+    await choose(house, MONEY)
+    await bound(house)
+    await house.clock.advance((KEPT + timedelta(days=1)).total_seconds())
+    job = first_retention(house.clock.now())
+    async with house.ports.storage.unit() as unit:
+        unit[Job].add(job)
+        await unit.commit()
+    await run_due(house.ports)
+    assert await statuses(house) == {}

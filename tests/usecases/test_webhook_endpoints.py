@@ -1,0 +1,187 @@
+"""Further webhook endpoints on every storage: the limit under requests at once, and crashes at each commit
+(docs/webhooks.md "Further endpoints")."""
+
+import asyncio
+import contextlib
+from datetime import timedelta
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.webhooks.breaker import Breaker
+from cambist.core.domain.webhooks.delivery import after_attempt, sent_anew
+from cambist.core.domain.webhooks.endpoints import MOST, EndpointKey, EndpointOrder, EndpointPatch, WebhookEndpoint
+from cambist.core.domain.webhooks.events import Attempt, EndpointDelivery
+from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.jobs import LEASE, run_due
+from cambist.core.usecases.paging import MomentFilter
+from cambist.core.usecases.webhooks.endpoints import (
+    change_endpoint,
+    create_endpoint,
+    delete_endpoint,
+    get_endpoint,
+    list_endpoints,
+    rotate_secret,
+)
+from cambist.core.usecases.webhooks.outbox import DELIVER
+from cambist.frontends.compose import open_house
+from cambist.frontends.settings import Settings
+from cambist.ports.bundle import Ports
+from cambist.ports.jobs import Job
+from tests import event_factory
+from tests.crash_points import CrashPoint, Killed, fused
+from tests.domain.test_delivery import NOON, fresh, outcome
+from tests.houses import TestHouse
+from tests.http.test_webhook_endpoints import URL, made, paid, sent_to
+from tests.invariants import everything
+
+
+async def a_caller(ports: Ports) -> Caller:
+    account = await create_account(ports, "Merchant")
+    found = await ports.storage.get(Account, account.account_id)
+    assert found is not None
+    return Caller(account=found, mode=Mode.TEST, key_id=account.test.api_key)
+
+
+def order() -> EndpointOrder:
+    return EndpointOrder(url=URL)
+
+
+async def test_of_many_at_once_only_so_many_are_made_as_there_may_be(url: str) -> None:
+    """The account's version is the guard."""
+    async with open_house(Settings(database_url=url)) as house:
+        caller = await a_caller(house.ports)
+        answers = await asyncio.gather(
+            *(create_endpoint(house.ports, caller, str(uuid4()), order) for _ in range(8)), return_exceptions=True
+        )
+        refused = [each for each in answers if isinstance(each, Refusal)]
+        assert [each.code for each in refused] == ["WEBHOOK_ENDPOINT_LIMIT"] * (8 - MOST + 1)
+        listed = await list_endpoints(house.ports, caller, MomentFilter(), 1, 20)
+        assert listed.total == len(listed.records) == MOST - 1
+        account = await house.ports.storage.get(Account, caller.account_id)
+        assert account is not None
+        assert {ref.id for ref in account.further(Mode.TEST)} == {each.endpoint.id for each in listed.records}
+
+
+async def test_a_life_of_an_endpoint(url: str) -> None:
+    async with open_house(Settings(database_url=url)) as house:
+        ports, caller = house.ports, await a_caller(house.ports)
+        made = (await create_endpoint(ports, caller, str(uuid4()), order)).resource
+        endpoint_id = made.endpoint.id
+        [event] = await event_factory.happen(ports, caller.account_id)
+        report = await get_endpoint(ports, caller, endpoint_id)
+        assert (report.endpoint, report.backlog) == (made.endpoint, {"pending": 1, "failed": 0})
+        [delivery] = await everything(ports, EndpointDelivery)
+        assert (delivery.event_id, delivery.endpoint_id, delivery.id) == (event, endpoint_id, f"{event}/{endpoint_id}")
+        changed = await change_endpoint(
+            ports, caller, endpoint_id, lambda: EndpointPatch(url="https://new.example", description="new")
+        )
+        assert (changed.url, changed.description, changed.secret) == (
+            "https://new.example",
+            "new",
+            made.endpoint.secret,
+        )
+        rotated = (await rotate_secret(ports, caller, endpoint_id)).endpoint
+        assert rotated.previous_secret == made.endpoint.secret != rotated.secret
+        await delete_endpoint(ports, caller, endpoint_id)
+        await run_due(ports)
+        assert await everything(ports, EndpointDelivery) == []
+        assert await everything(ports, WebhookEndpoint) == []
+        account = await ports.storage.get(Account, caller.account_id)
+        assert account is not None
+        assert account.endpoints is None
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_crash_leaves_endpoint_and_account_in_agreement(house: TestHouse, after: bool) -> None:
+    ports = house.ports
+    account = await ports.storage.get(Account, house.account.account_id)
+    assert account is not None
+    caller = Caller(account=account, mode=Mode.TEST, key_id=house.account.test.api_key)
+    key = str(uuid4())
+    with pytest.raises(Killed):
+        await create_endpoint(fused(ports, CrashPoint(1, after=after)), caller, key, order)
+    await _agree(ports)
+    made = await create_endpoint(ports, caller, key, order)
+    assert (made.replayed, made.resource.secret is None) == (after, after)
+    endpoint_id = made.resource.endpoint.id
+    with pytest.raises(Killed):
+        await delete_endpoint(fused(ports, CrashPoint(1, after=after)), caller, endpoint_id)
+    await _agree(ports)
+    if not after:
+        await delete_endpoint(ports, caller, endpoint_id)
+    assert await everything(ports, WebhookEndpoint) == []
+
+
+async def _agree(ports: Ports) -> None:
+    [account] = await everything(ports, Account)
+    assert {ref.id for ref in account.endpoints or ()} == {each.id for each in await everything(ports, WebhookEndpoint)}
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_worker_that_dies_over_a_further_endpoint_loses_nothing(house: TestHouse, after: bool) -> None:
+    """Each commit of the way is the last one once."""
+    endpoint_id = (await made(house))["id"]
+    for at in range(1, 6):
+        await paid(house)
+        with contextlib.suppress(Killed):
+            await run_due(fused(house.ports, CrashPoint(at, after=after)))
+        await house.work(LEASE + 1)
+        await house.work(5)
+    deliveries = await everything(house.ports, EndpointDelivery)
+    assert {each.status for each in deliveries} == {"delivered"}
+    assert len({each.headers["X-Webhook-Id"] for each in sent_to(house, URL)}) == 5
+    assert {each.endpoint_id for each in deliveries} == {endpoint_id}
+
+
+async def test_deleting_while_a_webhook_is_under_way_leaves_nothing(house: TestHouse) -> None:
+    endpoint_id = (await made(house))["id"]
+    account = await house.ports.storage.get(Account, house.account.account_id)
+    assert account is not None
+    caller = Caller(account=account, mode=Mode.TEST, key_id=house.account.test.api_key)
+    plain = house.postman.send
+
+    async def deleting(webhook: object) -> object:
+        if getattr(webhook, "url", None) == URL:
+            await delete_endpoint(house.ports, caller, endpoint_id)
+        return await plain(webhook)  # type: ignore[arg-type]
+
+    house.postman.send = deleting  # type: ignore[assignment]
+    await paid(house)
+    await house.work(200)
+    assert len(sent_to(house, URL)) == 1
+    assert [each.id for each in await everything(house.ports, Breaker) if endpoint_id in each.id] == []
+    assert await everything(house.ports, EndpointDelivery) == []
+    assert [each for each in await everything(house.ports, Attempt) if each.endpoint_id] == []
+    assert [each.id for each in await everything(house.ports, Job) if endpoint_id in each.id] == []
+
+
+async def test_a_job_that_a_program_of_before_put_back_is_done_by_this_one(house: TestHouse) -> None:
+    """It could not read what the job is of, and gave it a later time, as any job that failed
+    (docs/decisions.md "Further endpoints")."""
+    endpoint_id = (await made(house))["id"]
+    await paid(house)
+    async with house.ports.storage.unit() as unit:
+        key = EndpointKey(house.account.account_id, Mode.TEST, endpoint_id)
+        job = await unit[Job].get(f"{DELIVER}:{key.id}")
+        assert job is not None
+        later = house.clock.now() + timedelta(seconds=600)
+        unit[Job].save(msgspec.structs.replace(job, due=later, attempts=5))
+        await unit.commit()
+    await house.work(30)
+    assert sent_to(house, URL) == []
+    await house.work(600)
+    assert len(sent_to(house, URL)) == 1
+
+
+def test_rules_of_deliveries_keep_the_kind_of_theirs() -> None:
+    """What a worker saves of a further delivery is one."""
+    plain = fresh()
+    further = EndpointDelivery(**{**msgspec.structs.asdict(plain), "id": f"{plain.id}/we_1"}, endpoint_id="we_1")
+    assert isinstance(sent_anew(further, receives=True, now=NOON), EndpointDelivery)
+    entered = after_attempt(further, outcome(503))
+    assert isinstance(entered, EndpointDelivery)
+    assert (entered.endpoint_id, entered.event_id) == ("we_1", plain.id)
