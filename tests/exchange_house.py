@@ -12,7 +12,7 @@ from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.deposits.simulator import SimulatedDeposits
 from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
-from cambist.core.domain.exchanges.exchanges import Exchange
+from cambist.core.domain.exchanges.exchanges import Exchange, invoice_operation
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.exchanges.orders import ExchangeOrder
 from cambist.core.domain.ledger import SERVICE, Purse
@@ -167,7 +167,7 @@ class ExchangeHouse:
     async def pay(self, exchange_id: str, kopecks: int | None = None, **more: Any) -> None:
         """The client pays the invoice, and the bank says so."""
         pretence = Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks, **more)
-        for notice in await self.bank().pretend(exchange_id, pretence):
+        for notice in await self.bank().pretend(invoice_operation(exchange_id), pretence):
             await on_notice(self.ports, notice)
 
     @property

@@ -1,6 +1,7 @@
 """Identifiers: a prefix that says what a thing is, and a UUID."""
 
 import re
+from base64 import b32decode, b32encode
 from hashlib import sha256
 from uuid import UUID
 
@@ -8,6 +9,7 @@ ACCOUNT = "acc_"
 PAYMENT = "pay_"
 REFUND = "ref_"
 EVENT = "evt_"
+ENDPOINT = "we_"
 SUBSCRIPTION = "sub_"
 SETTLEMENT = "stl_"
 WITHDRAWAL = "wd_"
@@ -56,3 +58,54 @@ def _uuid(digest: bytes, *, version: int) -> str:
 def is_prefixed(prefix: str, text: str) -> bool:
     """Whether `text` could be an id of this prefix at all; what could not be is never looked up."""
     return text.startswith(prefix) and _UUID.match(text, len(prefix)) is not None
+
+
+_PACKED = re.compile(r"([a-z2-7]{26})_([a-z0-9]{1,9})\Z", re.ASCII)
+
+
+def operation(prefix: str, object_id: str, which: int | str) -> str:
+    """The id of one of an object's operations at a provider, of 40 characters at most (docs/adapters.md "Operation
+    ids"): a prefix of 4, the object's UUID in 26, and `which` of them, in 9 of `[a-z0-9]` at most. It leads back
+    (`read_operation`). Raises: ValueError for what does not fit."""
+    packed = f"{_base32(UUID(object_id.rpartition('_')[2]).bytes)}_{which}"
+    if len(prefix) > 4 or not _PACKED.match(packed):
+        raise ValueError(f"no operation id can be made of {object_id} and {which!r}")
+    return f"{prefix}{packed}"
+
+
+def read_operation(prefix: str, text: str) -> tuple[str, str] | None:
+    """The UUID of the object whose operation this is, and which one; None for what `operation` does not make."""
+    found = _PACKED.match(text, len(prefix)) if text.startswith(prefix) else None
+    if found is None:
+        return None
+    digest = b32decode(f"{found[1].upper()}======")
+    return (str(UUID(bytes=digest)), found[2]) if _base32(digest) == found[1] else None
+
+
+def read_number(text: str) -> int | None:
+    """A number as `operation` writes it; None for any other text."""
+    return int(text) if text.isascii() and text.isdecimal() and (text == "0" or text[0] != "0") else None
+
+
+def tail(text: str, number: int) -> str:
+    """`which`, for what has no UUID of its own: 8 characters of a digest, and a number from 1 to 31 in one. Two of one
+    object share it with a chance below 10^-12.
+
+    Raises: ValueError for another number.
+    """
+    if not 1 <= number < len(_DIGITS):
+        raise ValueError(f"{number} is no number of an attempt")
+    return f"{_base32(sha256(text.encode()).digest()[:5])}{_DIGITS[number]}"
+
+
+def tail_number(text: str, which: str) -> int | None:
+    """The number in a `tail` of this text; None for what is none of it."""
+    number = _DIGITS.find(which[-1:] or "0")
+    return number if number > 0 and tail(text, number) == which else None
+
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuv"
+
+
+def _base32(raw: bytes) -> str:
+    return b32encode(raw).decode().rstrip("=").lower()

@@ -115,11 +115,23 @@ class Exchanges(Group[Face]):
         self,
         *,
         status: ExchangeStatus | str | None = None,
+        external_id: str | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[Exchange]]:
-        """Exchanges in both directions, the newest first."""
-        return get("/exchanges", Page[Exchange], status=status, page=page, per_page=per_page)
+        """Exchanges in both directions, the newest first. `created_from` is inclusive, `created_to` exclusive."""
+        return get(
+            "/exchanges",
+            Page[Exchange],
+            status=status,
+            external_id=external_id,
+            created_from=created_from,
+            created_to=created_to,
+            page=page,
+            per_page=per_page,
+        )
 
     iterate = walk(list)
 
@@ -134,10 +146,21 @@ class Exchanges(Group[Face]):
         *,
         kyc_status: ClientStatus | str | None = None,
         q: str | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[ExchangeClient]]:
         """End clients, the newest first. `q`: digits of the phone, at least three."""
-        return get("/exchange-clients", Page[ExchangeClient], kyc_status=kyc_status, q=q, page=page, per_page=per_page)
+        return get(
+            "/exchange-clients",
+            Page[ExchangeClient],
+            kyc_status=kyc_status,
+            q=q,
+            created_from=created_from,
+            created_to=created_to,
+            page=page,
+            per_page=per_page,
+        )
 
     iterate_clients = walk(clients)

@@ -4,11 +4,13 @@ import msgspec
 from litestar.types import ASGIApp
 
 from ...core.domain.accounts.accounts import Caller
+from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.exchanges.exchanges import Exchange, shown_received
 from ...core.domain.exchanges.orders import ExchangeOrder
 from ...core.domain.masked import Masked
 from ...core.usecases.exchanges.exchanges import (
+    ExchangeFilter,
     cancel_exchange,
     create_exchange,
     get_exchange,
@@ -21,7 +23,7 @@ from ...core.usecases.sealed import open_exchange_phone
 from ...ports.bundle import Ports
 from .door.answers import answer, made
 from .door.bodies import page_of
-from .door.operation import PAGES, ApiRequest, Operation, Query, Refusals
+from .door.operation import FOUND_BY, PAGES, ApiRequest, Operation, Query, Refusals
 from .views import Pagination, pagination
 
 
@@ -112,9 +114,9 @@ async def create(ports: Ports, caller: Caller, request: ApiRequest[ExchangeOrder
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    query = request.query
-    number, size = page_of(query)
-    return answer(exchanges_view(ports, await list_exchanges(ports, caller, query.get("status"), number, size)))
+    number, size = page_of(request.query)
+    asked = request.asked(ExchangeFilter)
+    return answer(exchanges_view(ports, await list_exchanges(ports, caller, asked, number, size)))
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
@@ -155,6 +157,7 @@ EXCHANGES = (
         answer=NewExchangeView,
         creates=True,
         refusals={**_BEGINNING, 409: ("IDEMPOTENCY_TERMINAL", "EXCHANGE_IN_PROGRESS")},
+        right=Right.EXCHANGES,
     ),
     Operation(
         "list_exchanges",
@@ -164,7 +167,7 @@ EXCHANGES = (
         "Exchanges in both directions, the newest first",
         page,
         answer=ExchangesView,
-        query=(*PAGES, Query("status", "An exchange status, in any case.")),
+        query=(*PAGES, Query("status", "An exchange status, in any case."), *FOUND_BY),
     ),
     Operation(
         "get_exchange",
@@ -185,6 +188,7 @@ EXCHANGES = (
         cancel,
         answer=ExchangeView,
         refusals={**_NO_EXCHANGE, 409: ("INVALID_STATE",), 503: ("PROVIDER_UNAVAILABLE",)},
+        right=Right.EXCHANGES,
     ),
     Operation(
         "begin_exchange",

@@ -12,7 +12,7 @@ from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import RETURN_FAILED, RETURNED_ANEW, Suspense
-from cambist.core.usecases.refunds.suspense_progress import RETURN
+from cambist.core.usecases.refunds.suspense_takeover import FORMER_RETURN
 from cambist.ports.jobs import Job
 from tests.contracts.migration_kit import done_on, old_url, steps_on
 
@@ -37,7 +37,7 @@ WENT = [money("went", resolved_at=NOW)]
 
 def job(suspense: Suspense, attempts: int) -> Job:
     return Job(
-        id=RETURN.id_of(suspense.id), kind=RETURN.kind, argument=suspense.id, due=NOW, attempts=attempts,
+        id=FORMER_RETURN.id_of(suspense.id), kind=FORMER_RETURN.kind, argument=suspense.id, due=NOW, attempts=attempts,
         created_at=PLANNED,
     )  # fmt: skip
 
@@ -54,7 +54,7 @@ def upgraded(connection: sa.Connection) -> dict[str, datetime | None]:
         table = sa.Table(kept.name, sa.MetaData(), autoload_with=connection)
         rows = [dict(zip(kept.codec.names, kept.codec.encode(each), strict=True)) for each in records]
         connection.execute(table.insert(), [{name: row[name] for name in row if name in table.c} for row in rows])
-    command.upgrade(config, "0022")
+    command.upgrade(config, "head")
     codec = keep(CATALOGUE)[Suspense].codec
     found = connection.execute(sa.text(f"SELECT {', '.join(codec.names)} FROM suspense"))
     read = [codec.decode(tuple(row)) for row in found]

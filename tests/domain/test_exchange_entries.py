@@ -22,7 +22,14 @@ from cambist.core.domain.exchanges.entries import (
 from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.exchanges.funds import judge_deposits, judge_payments, with_return
 from cambist.core.domain.exchanges.money import shares
-from cambist.core.domain.exchanges.payouts import PartStatus, PartTrigger, paid_out, part_moved, payout_parts
+from cambist.core.domain.exchanges.payouts import (
+    PartStatus,
+    PartTrigger,
+    paid_out,
+    part_moved,
+    part_operation,
+    payout_parts,
+)
 from cambist.core.domain.exchanges.returns import ReturnStatus
 from cambist.core.domain.ledger import Currency, JournalEntry, Purse, currency_of
 from cambist.core.domain.money import Rub, Usdt
@@ -211,7 +218,7 @@ class TestEntries:
         assert sums[P.STOCK_USDT] + sums[P.AVAILABLE] + sums[P.ROUNDING] + sums[P.SUSPENSE_USDT] == amount.units
 
     def test_while_a_part_may_still_go_nothing_is_given_back(self) -> None:
-        parts = part_moved(payout_parts(ID, Rub(9065_00), None), f"{ID}/1", PartTrigger.ASKED)
+        parts = part_moved(payout_parts(ID, Rub(9065_00), None), part_operation(ID, 1), PartTrigger.ASKED)
         it = exchange(S.RUB_SENDING, amount_usdt_received=Usdt.parse("100"), parts=parts)
         with pytest.raises(ValueError, match="under way"):
             exchange_failed(it, NOW)

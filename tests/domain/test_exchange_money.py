@@ -25,6 +25,7 @@ from cambist.core.domain.exchanges.payouts import (
     next_part,
     paid_out,
     part_moved,
+    part_operation,
     payout_parts,
 )
 from cambist.core.domain.machine import IllegalMove
@@ -181,22 +182,28 @@ class TestParts:
             seen.append((part.operation, part.status))
             trigger = PartTrigger.ASKED if part.status is PartStatus.PLANNED else PartTrigger.DELIVERED
             parts = part_moved(parts, part.operation, trigger)
-        assert seen == [(f"{ID}/{n}", status) for n in (1, 2, 3) for status in (PartStatus.PLANNED, PartStatus.SENT)]
+        assert seen == [
+            (part_operation(ID, n), status) for n in (1, 2, 3) for status in (PartStatus.PLANNED, PartStatus.SENT)
+        ]
         assert (all_delivered(parts), paid_out(parts)) == (True, Rub(250))
 
     def test_after_a_refusal_nothing_is_sent(self) -> None:
         parts = payout_parts(ID, Rub(250), Rub(100))
         asked, delivered, refused = PartTrigger
         for number, trigger in ((1, asked), (1, delivered), (2, asked), (2, refused)):
-            parts = part_moved(parts, f"{ID}/{number}", trigger, "no" if trigger is refused else None)
+            parts = part_moved(parts, part_operation(ID, number), trigger, "no" if trigger is refused else None)
         assert (next_part(parts), all_delivered(parts), paid_out(parts)) == (None, False, Rub(100))
         assert parts[1].failure == "no"
 
     def test_a_repeat_changes_nothing_and_a_done_part_never_fails(self) -> None:
-        parts = part_moved(payout_parts(ID, Rub(5), None), f"{ID}/1", PartTrigger.ASKED)
-        assert part_moved(parts, f"{ID}/1", PartTrigger.ASKED) == parts
+        parts = part_moved(payout_parts(ID, Rub(5), None), part_operation(ID, 1), PartTrigger.ASKED)
+        assert part_moved(parts, part_operation(ID, 1), PartTrigger.ASKED) == parts
         with pytest.raises(IllegalMove):
-            part_moved(part_moved(parts, f"{ID}/1", PartTrigger.DELIVERED), f"{ID}/1", PartTrigger.REFUSED)
+            part_moved(
+                part_moved(parts, part_operation(ID, 1), PartTrigger.DELIVERED),
+                part_operation(ID, 1),
+                PartTrigger.REFUSED,
+            )
         with pytest.raises(KeyError):
-            part_moved(parts, f"{ID}/2", PartTrigger.ASKED)
+            part_moved(parts, part_operation(ID, 2), PartTrigger.ASKED)
         assert all_delivered(()) is None

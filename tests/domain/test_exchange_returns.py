@@ -29,9 +29,9 @@ from cambist.core.domain.exchanges.returns import (
     ReturnStatus,
     ReturnTrigger,
     return_moved,
-    return_operation,
     return_signed,
     returned_transfer,
+    usdt_return_operation,
 )
 from cambist.core.domain.exchanges.reversals import LOST, judge_taken_back
 from cambist.core.domain.ledger import Purse
@@ -118,7 +118,7 @@ def test_what_is_no_return_of_ours(operation: str) -> None:
 def test_the_source_of_a_transfer_is_the_banks_id_whatever_is_in_it() -> None:
     (found,) = judge_payments(rub_exchange(), [incoming(1, f"{ID}/1:2")], NOW).transfers
     assert transfer_source(found) == f"{ID}/1:2"
-    assert returned_transfer(return_operation(found.id, 3)) == found.id
+    assert returned_transfer(usdt_return_operation(found.id, 3)) == found.id
 
 
 def test_a_second_signature_would_pay_twice() -> None:

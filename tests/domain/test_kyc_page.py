@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.core.domain.payer.kyc_page import return_address
+from cambist.core.domain.payer.kyc_page import return_address, shop_origins, typed_phone
 from tests.tables import table
 
 MERCHANT = "https://shop.example/cabinet?x=1"
@@ -146,3 +146,68 @@ def test_no_wish_leads_elsewhere(wish: str) -> None:
     assert back.startswith(HOME)
     parts = urlsplit(back)
     assert (parts.scheme, parts.netloc) == ("https", "shop.example")
+
+
+PHONE = "+79001234567"
+
+
+@table(
+    ("typed", "phone"),
+    [
+        ("+79001234567", PHONE),
+        (" 79001234567", PHONE),  # a + in an address that nobody escaped
+        ("89001234567", PHONE),
+        ("9001234567", PHONE),
+        ("8 (900) 123-45-67", PHONE),
+        ("+7\u00a0900\u2013123\u201145.67", PHONE),
+        ("7001234567", "+77001234567"),
+        ("+7900123456", None),
+        ("+89001234567", None),
+        ("+7+9001234567", None),
+        ("7+9001234567", None),
+        ("+15551234567", None),
+        ("900123456", None),
+        ("990012345678", None),
+        ("\u0669001234567", None),
+        ("900123456a", None),
+        ("9001234567\n", None),
+        ("", None),
+        (" " * 41, None),
+        ("-", None),
+    ],
+)
+def test_a_phone_is_read_as_people_type_it(typed: str, phone: str | None) -> None:
+    assert typed_phone(typed) == phone
+
+
+@table(
+    ("typed", "origin"),
+    [
+        ("shop.example", "https://shop.example"),
+        (" Shop.Example ", "https://shop.example"),
+        ("https://shop.example/cart?x=1#y", "https://shop.example"),
+        ("http://shop.example", "https://shop.example"),
+        ("shop.example:8443", "https://shop.example:8443"),
+        ("", None),
+        ("https://", None),
+        ("https://user@shop.example", None),
+        ("\\shop.example", None),
+        ("javascript:alert(1)", None),
+        ("shop .example", None),
+        ("x" * 5000, None),
+    ],
+)
+def test_a_shop_s_address_is_read_as_people_type_it(typed: str, origin: str | None) -> None:
+    """With or without `www.`, because people do not know which of the two they mean."""
+    assert (shop_origins(typed) or (None,))[0] == origin
+    if origin is not None:
+        assert shop_origins(typed)[1] == origin.replace("https://", "https://www.")
+        assert shop_origins(f"www.{typed.strip()}" if "//" not in typed else typed)[-1]
+
+
+@given(st.text(max_size=60))
+def test_what_is_read_of_any_text_is_a_phone_or_none(text: str) -> None:
+    phone = typed_phone(text)
+    assert phone is None or (
+        len(phone) == 12 and phone.startswith("+7") and phone[1:].isascii() and phone[1:].isdigit()
+    )

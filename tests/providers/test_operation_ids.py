@@ -5,7 +5,16 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.frontends.conformance.operation_ids import binding_id, check_id, operation_id, part_id, suspense_ids
+from cambist.frontends.conformance.operation_ids import (
+    LONGEST,
+    binding_id,
+    check_id,
+    exchange_invoice_id,
+    operation_id,
+    part_id,
+    return_ids,
+    suspense_ids,
+)
 from cambist.ports import short_operation, tiny_operation
 
 SHORT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z")
@@ -16,7 +25,7 @@ FORMS = st.one_of(
     st.builds(binding_id, st.integers(0, 9)),
     st.builds(part_id, st.integers(0, 9)),
     st.builds(check_id, st.integers(0, 9)),
-    st.builds(lambda bank: suspense_ids(bank)[1], st.sampled_from(["example", "банк"])),
+    st.sampled_from([*suspense_ids(), *return_ids(), exchange_invoice_id()]),
     st.text(max_size=200).filter(lambda text: text.isprintable()),
 )
 """Ids that differ in their prefix or their last character alone, and any other text."""
@@ -48,3 +57,19 @@ def test_they_stay_for_ever() -> None:
         "5237ea1c-4f7a-8558-9b96-276b11637206",
         "ki36uhcppikvqg4we5vr",
     )
+
+
+def test_the_suites_send_every_kind_at_its_full_length() -> None:
+    """Those of UUIDs, and those with a number, are as long as any that the house makes."""
+    ids = [
+        operation_id("pay"),
+        exchange_invoice_id(),
+        binding_id(),
+        part_id(),
+        check_id(),
+        *return_ids(),
+        *suspense_ids(),
+    ]
+    assert {len(each) for each in ids} == {LONGEST}
+    assert all(re.fullmatch(r"[a-z0-9_-]+", each) for each in ids)
+    assert len(set(ids)) == len(ids)

@@ -25,6 +25,8 @@ from tests.moves import pairs
 from tests.subscription_house import bindings, call, choose_calendar, record, simulator, statuses, subscribed
 
 PLAYED = [each for each in MandateEvent if each is not MandateEvent.LINK_READY]
+TWISTED = ("bind", "mandate_state", "revoke")
+"""Calls of the bank that may go wrong."""
 EVENTS = st.tuples(
     st.just("bank"),
     st.sampled_from(PLAYED),
@@ -36,7 +38,7 @@ OTHERS = st.one_of(
     st.tuples(st.just("cancel")),
     st.tuples(st.just("rebind")),
     st.tuples(st.just("wait"), st.sampled_from([30, 1000, 3600, 8 * 3600, 86400])),
-    st.tuples(st.just("twist"), st.sampled_from(["bind", "mandate_state", "revoke"]), st.sampled_from([*Ending])),
+    st.tuples(st.just("twist"), st.sampled_from(TWISTED), st.sampled_from([*Ending])),
 )
 
 
@@ -61,7 +63,7 @@ async def tell(house: TestHouse, subscription_id: str, event: MandateEvent, whic
     if not found:
         return
     payment = found[which % len(found)]
-    operation = binding_operation(subscription_id, payment.id)
+    operation = binding_operation(payment.id)
     money = event in (MandateEvent.PAID, MandateEvent.PAID_NOT_BOUND)
     if money and payment.binding is BindingCharge.NONE:
         return
@@ -109,11 +111,11 @@ async def run(steps: list[tuple[object, ...]], *, calendar: bool, charge: str) -
         made = (await subscribed(house, binding_charge=charge))["id"]
         for step in steps:
             await act(house, made, step)
-        for twists in vars(house.script).values():
-            twists.clear()
+        for name in TWISTED:
+            getattr(house.script, name).clear()
         # Whatever was lost is found by the looks that come of themselves; the rate of requests is not in question.
         for each in await bindings(house, made):
-            await on_notice(house.ports, Notice(operation=binding_operation(made, each.id)))
+            await on_notice(house.ports, Notice(operation=binding_operation(each.id)))
         await house.work(2 * 86400)
         await check(house, made)
 

@@ -12,7 +12,7 @@ import pytest
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.exchanges.exchanges import Exchange
+from cambist.core.domain.exchanges.exchanges import Exchange, invoice_operation
 from cambist.core.usecases.exchanges.exchanges import create_exchange, create_rub_usdt
 from cambist.ports.bank import BankRoutes, InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
@@ -170,7 +170,7 @@ async def _buy(house: ExchangeHouse, ports: Ports) -> None:
         await create_rub_usdt(ports, account_id, Mode.TEST, amount_rub="5000.00", client_phone=phone, address=WALLET)
     await house.house.work(15)
     [exchange] = await everything(house.ports, Exchange)
-    await house.bank().pretend(exchange.id, Pretence(status=InvoiceStatus.PAID))
+    await house.bank().pretend(invoice_operation(exchange.id), Pretence(status=InvoiceStatus.PAID))
     await house.house.work(600)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.exchanges.exchanges import Exchange
+from cambist.core.domain.exchanges.exchanges import Exchange, operation_exchange
 from cambist.core.domain.exchanges.payouts import paid_out
 from cambist.core.domain.ledger import Currency, Purse
 from cambist.core.domain.money import Usdt
@@ -178,7 +178,7 @@ async def _check_bank(house: ExchangeHouse) -> None:
     """The bank never holds more for a client than was quoted, and only for one whose USDT came whole."""
     paid = await house.remitted()
     for exchange in await everything(house.ports, Exchange):
-        mine = sum(amount for operation, amount in paid.items() if operation.startswith(exchange.id))
+        mine = sum(amount for operation, amount in paid.items() if operation_exchange(operation) == exchange.id)
         assert mine <= exchange.amount_rub.kopecks, exchange
         assert mine == 0 or exchange.amount_usdt_received >= exchange.amount_usdt, exchange
         if exchange.status == "completed" and exchange.takes_usdt:

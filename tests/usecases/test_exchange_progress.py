@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from cambist.adapters.script import Ending, Twist
+from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.exchanges.steps import WATCH_EXCHANGE
@@ -34,7 +35,7 @@ async def test_usdt_come_rub_go_and_the_remainder_is_the_merchants(house: Exchan
     await house.house.work(15)
     exchange = await house.exchange(made.id)
     assert (exchange.status, exchange.completed_at is not None) == ("completed", True)
-    assert await house.remitted() == {f"{made.id}/1": RUB_100}
+    assert await house.remitted() == {part_operation(made.id, 1): RUB_100}
     assert await house.purses(Purse.AVAILABLE, Purse.STOCK_RUB, Purse.SUSPENSE_USDT) == [EARNED_100, -RUB_100, 0]
 
 
@@ -72,7 +73,7 @@ async def test_several_deposits_add_up_and_what_is_more_is_suspense(
         await house.send(made.id, amount)
     await house.house.work(15)
     assert await house.status(made.id) == "completed"
-    assert await house.remitted() == {f"{made.id}/1": RUB_100}
+    assert await house.remitted() == {part_operation(made.id, 1): RUB_100}
     assert await house.purses(Purse.SUSPENSE_USDT) == [suspended]
     assert sum(transfer.rounded for transfer in await house.transfers()) == rounded
     received = sum(Usdt.parse(amount).units for amount in sent)
@@ -221,9 +222,12 @@ async def sending(house: ExchangeHouse, amount: str = "100") -> str:
 async def test_above_the_cap_rub_go_in_parts_one_after_another(house: ExchangeHouse) -> None:
     exchange_id = await sending(house, BIG)
     assert await house.look(exchange_id) == "rub_sending"
-    assert await house.remitted() == {f"{exchange_id}/1": 500_000_00}
+    assert await house.remitted() == {part_operation(exchange_id, 1): 500_000_00}
     await house.house.work(30)
-    assert await house.remitted() == {f"{exchange_id}/1": 500_000_00, f"{exchange_id}/2": 406_500_00}
+    assert await house.remitted() == {
+        part_operation(exchange_id, 1): 500_000_00,
+        part_operation(exchange_id, 2): 406_500_00,
+    }
     assert await house.said(exchange_id) == ["completed"]
 
 
@@ -247,11 +251,11 @@ async def test_an_answer_that_is_lost_pays_nobody_twice(house: ExchangeHouse, en
 async def test_a_payout_that_is_held_stays_until_the_bank_knows(house: ExchangeHouse) -> None:
     exchange_id = await sending(house)
     await house.look(exchange_id)
-    await house.bank().pretend_remittance(f"{exchange_id}/1", R.PROCESSING)
+    await house.bank().pretend_remittance(part_operation(exchange_id, 1), R.PROCESSING)
     await house.house.work(24 * 3600)
     assert await house.status(exchange_id) == "rub_sending"
     assert await house.purses(Purse.REMITTING) == [RUB_100]
-    await house.at_bank(f"{exchange_id}/1", R.DONE)
+    await house.at_bank(part_operation(exchange_id, 1), R.DONE)
     assert await house.said(exchange_id) == ["completed"]
 
 
@@ -263,7 +267,7 @@ async def test_a_payout_refused_for_good_fails_and_keeps_the_usdt_in_suspense(ho
         await house.look(exchange_id)
     else:
         await house.look(exchange_id)
-        await house.at_bank(f"{exchange_id}/1", R.FAILED, "recipient")
+        await house.at_bank(part_operation(exchange_id, 1), R.FAILED, "recipient")
     exchange = await house.exchange(exchange_id)
     assert (exchange.status, exchange.failure, exchange.active_slot) == ("failed", "recipient", None)
     assert await house.said(exchange_id) == ["failed"]
@@ -276,10 +280,10 @@ async def test_a_payout_refused_for_good_fails_and_keeps_the_usdt_in_suspense(ho
 async def test_when_a_later_part_is_refused_only_what_was_not_paid_is_suspense(house: ExchangeHouse) -> None:
     exchange_id = await sending(house, BIG)
     await house.look(exchange_id)
-    await house.at_bank(f"{exchange_id}/1", R.DONE)
-    assert list(await house.remitted()) == [f"{exchange_id}/1"]
+    await house.at_bank(part_operation(exchange_id, 1), R.DONE)
+    assert list(await house.remitted()) == [part_operation(exchange_id, 1)]
     await house.house.work()
-    await house.at_bank(f"{exchange_id}/2", R.FAILED)
+    await house.at_bank(part_operation(exchange_id, 2), R.FAILED)
     assert await house.said(exchange_id) == ["failed"]
     suspended, earned, paid = await house.purses(Purse.SUSPENSE_USDT, Purse.AVAILABLE, Purse.STOCK_RUB)
     assert paid == -500_000_00
@@ -311,5 +315,5 @@ async def test_a_payout_that_was_sent_goes_no_other_way(house: ExchangeHouse) ->
     assert await house.status(exchange_id) == "rub_sending"
     house.ports = house.house.ports = whole
     await house.house.work(3600)
-    assert await house.remitted() == {f"{exchange_id}/1": RUB_100}
+    assert await house.remitted() == {part_operation(exchange_id, 1): RUB_100}
     assert await house.said(exchange_id) == ["completed"]

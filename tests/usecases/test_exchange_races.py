@@ -10,6 +10,7 @@ import pytest
 
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Exchange
+from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.ledger import EntryKind, JournalEntry
 from cambist.core.usecases.exchanges.exchanges import cancel_exchange
 from cambist.core.usecases.exchanges.progress import progress
@@ -57,7 +58,7 @@ async def test_of_a_cancel_and_a_deposit_at_once_one_wins(house: ExchangeHouse) 
         await house.look(made.id)
         assert await house.status(made.id) == ("cancelled" if cancelled else "rub_sending")
         assert len(await house.remitted()) <= number + 1
-        assert (f"{made.id}/1" in await house.remitted()) is not cancelled
+        assert (part_operation(made.id, 1) in await house.remitted()) is not cancelled
 
 
 async def test_looks_at_once_book_and_pay_once(house: ExchangeHouse) -> None:
@@ -69,7 +70,7 @@ async def test_looks_at_once_book_and_pay_once(house: ExchangeHouse) -> None:
     exchange = await house.exchange(made.id)
     await asyncio.gather(*(progress(house.ports, exchange) for _ in range(8)))
     assert await house.said(made.id) == ["completed"]
-    assert await house.remitted() == {f"{made.id}/1": RUB_100}
+    assert await house.remitted() == {part_operation(made.id, 1): RUB_100}
     entries = await everything(house.ports, JournalEntry)
     assert len([entry for entry in entries if entry.kind is EntryKind.EXCHANGE_COMPLETED]) == 1
     assert len([entry for entry in entries if entry.kind is EntryKind.EXCHANGE_RECEIVED]) == 2

@@ -8,6 +8,7 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Exchange
+from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.frontends.compose import Adapters, FurtherBank
@@ -63,7 +64,7 @@ async def test_a_payout_that_began_stays_with_its_bank(house: ExchangeHouse) -> 
     await house.send(made.id)
     assert await house.look(made.id) == "rub_sending"
     await set_status(house, S.DOWN, FIRST)
-    await house.at_bank(f"{made.id}/1", RemittanceStatus.DONE)
+    await house.at_bank(part_operation(made.id, 1), RemittanceStatus.DONE)
     exchange = await house.exchange(made.id)
     assert (exchange.status, exchange.bank) == ("completed", FIRST)
 

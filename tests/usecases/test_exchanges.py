@@ -20,6 +20,7 @@ from cambist.core.domain.exchanges.orders import ExchangeOrder
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.tron import is_tron_address
 from cambist.core.usecases.exchanges.exchanges import (
+    ExchangeFilter,
     cancel_exchange,
     create_exchange,
     get_exchange,
@@ -252,13 +253,13 @@ async def test_lists_go_by_status_newest_first(house: ExchangeHouse) -> None:
         await house.house.clock.advance(1)
     await house.cancel(made[1])
     who = await house.caller()
-    whole = await list_exchanges(house.ports, who, None, 1, 2)
+    whole = await list_exchanges(house.ports, who, ExchangeFilter(), 1, 2)
     assert ([each.id for each in whole.records], whole.total) == ([made[2], made[1]], 3)
-    awaiting = await list_exchanges(house.ports, who, "Awaiting_USDT", 1, 20)
+    awaiting = await list_exchanges(house.ports, who, ExchangeFilter(status="Awaiting_USDT"), 1, 20)
     assert [each.id for each in awaiting.records] == [made[2], made[0]]
-    assert (await list_exchanges(house.ports, await house.caller(Mode.LIVE), None, 1, 20)).total == 0
+    assert (await list_exchanges(house.ports, await house.caller(Mode.LIVE), ExchangeFilter(), 1, 20)).total == 0
     with pytest.raises(Refusal) as caught:
-        await list_exchanges(house.ports, who, "gone", 1, 20)
+        await list_exchanges(house.ports, who, ExchangeFilter(status="gone"), 1, 20)
     assert caught.value.code == "VALIDATION_ERROR"
     assert all(status in caught.value.message for status in ExchangeStatus)
 

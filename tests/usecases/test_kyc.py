@@ -116,6 +116,40 @@ async def test_a_repeat_after_a_lost_answer_asks_for_the_same_check(kyc: KycHous
     assert (await kyc.client()).checks == 1
 
 
+@pytest.mark.parametrize("asked", [True, False])
+async def test_what_the_verifier_never_began_is_given_up_after_a_month(kyc: KycHouse, asked: bool) -> None:
+    """The documents' keys and the phone do not stay sealed beside the client for ever. `asked`: they are kept."""
+    kyc.twist("register", *[Ending.UNAVAILABLE] * 1000)
+    assert (await kyc.register()).status_code == 503
+    if not asked:
+        async with kyc.ports.storage.unit() as unit:
+            unit[Client].save(msgspec.structs.replace(await kyc.client(), request=None))
+            await unit.commit()
+    await kyc.house.work(29 * 86400)
+    assert (await kyc.client()).kyc is KycStatus.REGISTERING
+    await kyc.house.work(2 * 86400)
+    client = await kyc.client()
+    assert (client.kyc, client.request) == (KycStatus.REQUIRED, None)
+    assert await jobs(kyc) == []
+    kyc.verifier.script.register.clear()
+    assert (await kyc.register()).status_code == 200
+    assert (await kyc.client()).checks == 2
+
+
+async def test_a_verifier_that_says_nothing_for_a_month_is_asked_no_more(kyc: KycHouse) -> None:
+    """It may have begun the check, so it is not taken back; who registers again has it followed again."""
+    kyc.twist("register", Ending.UNKNOWN_DONE)
+    kyc.twist("find", *[Ending.UNAVAILABLE] * 1000)
+    body = await kyc.documents()
+    assert (await kyc.register(body)).status_code == 502
+    await kyc.house.work(31 * 86400)
+    assert ((await kyc.client()).kyc, await jobs(kyc)) == (KycStatus.REGISTERING, [])
+    kyc.verifier.script.find.clear()
+    assert (await kyc.register(body)).status_code == 200
+    assert (await kyc.client()).kyc is not KycStatus.REGISTERING
+    assert await kyc.begun() == 1
+
+
 class Searching:
     """A verifier that finds what it is told all of."""
 

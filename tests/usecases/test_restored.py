@@ -13,13 +13,15 @@ from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.exchanges.exchanges import Exchange, unsigned
+from cambist.core.domain.exchanges.exchanges import Exchange, invoice_operation, unsigned
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.exchanges.orders import ExchangeOrder
+from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.refunds.refunds import Refund, RefundOrder
+from cambist.core.domain.refunds.suspense_returns import return_operation
 from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.domain.subscriptions.charges import ChargeOrder
 from cambist.core.usecases.exchanges.exchanges import create_exchange, create_rub_usdt
@@ -266,7 +268,7 @@ class TestTheSameCauses:
             await house.work(60)
             done = await house.ports.storage.get(Exchange, first.id)
             assert (done and done.status) == "completed"
-        assert await world.remitted() == [f"{first.id}/1"]
+        assert await world.remitted() == [part_operation(first.id, 1)]
 
     async def test_a_charge_that_is_asked_for_again_by_its_key_debits_once(self, world: World) -> None:
         async with world.opened() as house:
@@ -364,7 +366,7 @@ class TestOlderThanTheProcess:
             await house.work(60)
             assert await list_suspense(house.ports) == []
             await house.check()
-        assert sent == [money.id]
+        assert sent == [return_operation(money, 1)]
 
     @pytest.mark.parametrize("knows", [True, False])
     async def test_rub_of_an_exchange_go_back_unless_the_bank_has_them(
@@ -376,7 +378,7 @@ class TestOlderThanTheProcess:
                 house.ports, world.account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET
             )
             await house.work(1000)
-            for notice in await world.bank.pretend(made.id, Pretence(status=InvoiceStatus.PAID)):
+            for notice in await world.bank.pretend(invoice_operation(made.id), Pretence(status=InvoiceStatus.PAID)):
                 await on_notice(house.ports, notice)
             await return_money(house.ports, made.id)
             copy = world.copy()
@@ -405,7 +407,7 @@ class TestOlderThanTheProcess:
             done = await house.ports.storage.get(Exchange, made.id)
             assert (done and done.status, done and done.bank) == ("completed", "bank")
             await house.check()
-        assert sent == [f"{made.id}/1"]
+        assert sent == [part_operation(made.id, 1)]
 
     async def test_while_one_of_them_gives_no_answer_no_other_is_sent_it(self, world: World, sent: list[str]) -> None:
         async with world.opened() as house:
@@ -422,7 +424,7 @@ class TestOlderThanTheProcess:
             waiting = await house.ports.storage.get(Exchange, made.id)
             assert (waiting and waiting.status, sent) == ("usdt_received", [])
             await house.work(600)
-            assert sent == [f"{made.id}/1"]
+            assert sent == [part_operation(made.id, 1)]
 
     async def test_what_arises_while_it_runs_costs_no_further_question(
         self, world: World, monkeypatch: pytest.MonkeyPatch

@@ -12,6 +12,7 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
+from cambist.core.domain.exchanges.exchanges import invoice_operation
 from cambist.core.domain.exchanges.orders import ExchangeOrder
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.refunds.refunds import RefundOrder
@@ -154,7 +155,8 @@ class AnExchangeOfRub(Story):
         self.exchange_id = made.id
 
     async def tell(self, house: House) -> None:
-        for notice in await house.world.bank.pretend(self.exchange_id, Pretence(status=InvoiceStatus.PAID)):
+        operation = invoice_operation(self.exchange_id)
+        for notice in await house.world.bank.pretend(operation, Pretence(status=InvoiceStatus.PAID)):
             await on_notice(house.ports, notice)
         await house.work(600)
         assert [each.status for each in await house.exchanges()] == ["completed"]

@@ -10,7 +10,7 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse
 from cambist.core.domain.payments.payments import PaymentStatus, Suspense
 from cambist.core.domain.payments.reports import Report
-from cambist.core.domain.refunds.suspense_returns import returned_money
+from cambist.core.domain.refunds.suspense_returns import return_operation, returned_money
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
 from cambist.core.usecases.payments.moves import apply
 from cambist.core.usecases.refunds.bank_refunds import REVERSAL_LOOKS
@@ -59,7 +59,7 @@ async def in_suspense(refunds: RefundHouse) -> int:
 
 
 async def jobs(refunds: RefundHouse) -> list[Job]:
-    return [job for job in await everything(refunds.ports, Job) if job.kind == "suspense.return"]
+    return [job for job in await everything(refunds.ports, Job) if job.kind == "suspense.send"]
 
 
 async def test_a_mismatch_resolved_to_failed_is_sent_back_by_itself(refunds: RefundHouse) -> None:
@@ -109,7 +109,7 @@ async def test_it_is_sent_once(refunds: RefundHouse) -> None:
         await return_suspense(refunds.ports, money.id)
     assert refused.value.code == "INVALID_STATE"
     for _ in range(2):
-        await refunds.notice(money.id)
+        await refunds.notice(return_operation(money, 1))
     kinds = [entry.kind for entry in await everything(refunds.ports, JournalEntry) if entry.object_id == money.id]
     assert sorted(kinds) == [EntryKind.SUSPENSE, EntryKind.SUSPENSE_RETURNED]
 
@@ -142,7 +142,7 @@ async def test_what_the_bank_cannot_send_stays_and_says_so(refunds: RefundHouse,
         await refunds.house.work()
     else:
         await refunds.house.work()
-        await refunds.tell((await only(refunds)).id, S.FAILED)
+        await refunds.tell(return_operation(await only(refunds), 1), S.FAILED)
         await refunds.house.work(10)
     money = await only(refunds)
     assert (money.resolved_at, money.reason) == (None, "return_failed")
@@ -159,10 +159,10 @@ async def test_what_came_back_is_in_suspense_again(refunds: RefundHouse, noticed
     await refunds.house.work(6)
     money = await only(refunds)
     if noticed:
-        await refunds.tell(money.id, S.REVERSED)
-        await refunds.notice(money.id)
+        await refunds.tell(return_operation(money, 1), S.REVERSED)
+        await refunds.notice(return_operation(money, 1))
     else:
-        await refunds.bank().pretend_refund(money.id, S.REVERSED)
+        await refunds.bank().pretend_refund(return_operation(money, 1), S.REVERSED)
         await refunds.house.work(REVERSAL_LOOKS[0].total_seconds())
     money = await only(refunds)
     assert (money.resolved_at, money.reason) == (None, "return_reversed")
@@ -174,7 +174,7 @@ async def test_reversed_before_anybody_looked_nothing_left_the_books(refunds: Re
     await refunds.house.work()
     money = await only(refunds)
     for status in (S.DONE, S.REVERSED):
-        await refunds.bank().pretend_refund(money.id, status)
+        await refunds.bank().pretend_refund(return_operation(money, 1), status)
     await refunds.house.work(20)
     assert ((await only(refunds)).reason, await in_suspense(refunds)) == ("return_reversed", 60_00)
     assert await jobs(refunds) == []
@@ -213,7 +213,7 @@ async def test_an_answer_from_before_it_came_back_moves_nothing(refunds: RefundH
     await refunds.house.work(6 if went else 0)
     money = await only(refunds)
     for status in (S.REVERSED, S.DONE, S.REVERSED):
-        await conclude_return(refunds.ports, money.id, RefundState(status=status))
+        await conclude_return(refunds.ports, return_operation(money, 1), RefundState(status=status))
     money = await only(refunds)
     assert (money.resolved_at, money.reason) == (None, "return_reversed")
     assert await in_suspense(refunds) == 60_00
@@ -232,14 +232,14 @@ async def test_a_further_attempt_is_another_operation(refunds: RefundHouse, how:
     payment_id = await mismatch(refunds)
     await refunds.house.work(0 if how == "failed" else 6)
     money = await only(refunds)
-    await refunds.tell(money.id, S(how))
+    await refunds.tell(return_operation(money, 1), S(how))
     await refunds.house.work(10)
     await return_suspense(refunds.ports, money.id)
     assert ((await only(refunds)).attempt, (await only(refunds)).reason) == (2, "returned_anew")
     await refunds.house.work(6)
     assert (await in_suspense(refunds), await refunds.left_at_bank(payment_id)) == (0, 0)
     # Its notices are found, and what comes back of it is in suspense once more.
-    await refunds.tell(f"{money.id}#2", S.REVERSED)
+    await refunds.tell(return_operation(money, 2), S.REVERSED)
     assert ((await only(refunds)).reason, await in_suspense(refunds)) == ("return_reversed", 60_00)
     await return_suspense(refunds.ports, money.id)
     await refunds.house.work(6)
@@ -256,10 +256,10 @@ async def test_late_words_of_an_earlier_attempt_move_nothing(
     await mismatch(refunds)
     await refunds.house.work()
     money = await only(refunds)
-    await refunds.tell(money.id, S.FAILED)
+    await refunds.tell(return_operation(money, 1), S.FAILED)
     await return_suspense(refunds.ports, money.id)
     for status in S:
-        await conclude_return(refunds.ports, money.id, RefundState(status=status))
+        await conclude_return(refunds.ports, return_operation(money, 1), RefundState(status=status))
     assert ((await only(refunds)).resolved_at, (await only(refunds)).reason) == (None, "returned_anew")
     assert await in_suspense(refunds) == 60_00
     assert "settle it with the bank" in caplog.text
@@ -273,10 +273,10 @@ async def test_an_attempt_that_went_after_all_is_booked_instead_of_sending_twice
     await refunds.house.work()
     money = await only(refunds)
     # Our question was answered `failed`, and the money went: the notice of that was lost.
-    await conclude_return(refunds.ports, money.id, RefundState(status=S.FAILED))
+    await conclude_return(refunds.ports, return_operation(money, 1), RefundState(status=S.FAILED))
     with pytest.raises(Refusal, match="under way"):
         await return_suspense(refunds.ports, money.id)
-    await refunds.bank().pretend_refund(money.id, S.DONE)
+    await refunds.bank().pretend_refund(return_operation(money, 1), S.DONE)
     with pytest.raises(Refusal, match="not in suspense"):
         await return_suspense(refunds.ports, money.id)
     await refunds.house.work(60)

@@ -11,11 +11,11 @@ from enum import StrEnum
 
 import msgspec
 
+from .. import ids
 from ..accounts.accounts import Mode
-from ..ids import EXCHANGE, is_prefixed
 from ..machine import IllegalMove, Move, Moves
 from ..money import Rub, Usdt
-from .payouts import PayoutPart
+from .payouts import PayoutPart, read_part
 
 LIFETIME = timedelta(minutes=15)
 """How long a client has to send the money (docs/limits.md "Times")."""
@@ -259,13 +259,18 @@ def moved_to(exchange: Exchange, trigger: ExchangeTrigger, now: datetime, failur
     )
 
 
-def signed(exchange: Exchange, tx_hash: str, blob: bytes, until: datetime) -> Exchange:
+def signed(exchange: Exchange, tx_hash: str, blob: bytes, until: datetime | None) -> Exchange:
     """The exchange with its signed transfer of USDT, as it must be stored before the first broadcast.
 
     Raises: IllegalMove outside `usdt_sending`, and for one that has a signed transfer: a second would pay twice.
     """
     if exchange.status is not _S.USDT_SENDING or exchange.tx_hash is not None:
         raise IllegalMove(f"{exchange.id} is not to be signed")
+    return msgspec.structs.replace(exchange, tx_hash=tx_hash, blob=blob, signed_until=until)
+
+
+def signed_anew(exchange: Exchange, tx_hash: str, blob: bytes, until: datetime | None) -> Exchange:
+    """The exchange whose wallet put another transfer in the place of the signed one: of both one alone can move."""
     return msgspec.structs.replace(exchange, tx_hash=tx_hash, blob=blob, signed_until=until)
 
 
@@ -276,9 +281,19 @@ def unsigned(exchange: Exchange) -> Exchange:
     return msgspec.structs.replace(exchange, tx_hash=None, blob=None, signed_until=None)
 
 
+_INVOICE = "inv_"
+
+
+def invoice_operation(exchange_id: str) -> str:
+    """The operation id of an exchange's invoice (docs/adapters.md "Operation ids")."""
+    return exchange_id.replace(ids.EXCHANGE, _INVOICE, 1)
+
+
 def operation_exchange(operation: str) -> str | None:
-    """The id of the exchange that an operation id of a bank or wallet belongs to: an invoice's and a transfer's is the
-    exchange's own, a payout's has its number after a slash. None for what is no such operation."""
-    head, _, number = operation.partition("/")
-    is_numbered = number == "" or (number.isascii() and number.isdecimal())
-    return head if is_numbered and is_prefixed(EXCHANGE, head) else None
+    """The exchange whose invoice or part of a payout this operation is, or whose own id it is: a wallet's operation,
+    and an invoice's in earlier versions. None for what is no such operation."""
+    part = read_part(operation)
+    if part is not None:
+        return part[0]
+    exchange_id = operation.replace(_INVOICE, ids.EXCHANGE, 1) if operation.startswith(_INVOICE) else operation
+    return exchange_id if ids.is_prefixed(ids.EXCHANGE, exchange_id) else None

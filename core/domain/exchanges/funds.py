@@ -14,7 +14,15 @@ from ..accounts.accounts import Mode
 from ..ledger import Currency
 from ..money import Rub, Usdt
 from .exchanges import AWAITING, FINAL, NETWORK_STEP, Exchange, ExchangeStatus, ExchangeTrigger, asked_units, held_units
-from .returns import MOST_TRIES, UNDER_WAY, MoneyReturn, ReturnStatus, return_operation
+from .returns import (
+    MOST_TRIES,
+    UNDER_WAY,
+    MoneyReturn,
+    ReturnStatus,
+    former_return,
+    rub_return_operation,
+    usdt_return_operation,
+)
 
 _S = ExchangeStatus
 _T = ExchangeTrigger
@@ -249,7 +257,9 @@ def with_return(
         raise ValueError(f"nothing of {transfer.id} can be sent back")
     number = 1 if transfer.sent_back is None else transfer.sent_back.number + 1
     planned = MoneyReturn(
-        operation=return_operation(transfer.id, number),
+        operation=(rub_return_operation if transfer.currency is Currency.RUB else usdt_return_operation)(
+            transfer.id, number
+        ),
         number=number,
         amount=amount,
         created_at=now,
@@ -257,6 +267,12 @@ def with_return(
         sender=sender,
     )
     return msgspec.structs.replace(transfer, sent_back=planned)
+
+
+def is_return_of(transfer: ExchangeTransfer, operation: str) -> bool:
+    """Whether an operation is the present attempt to send it back, as this version or an earlier one called it."""
+    back = transfer.sent_back
+    return back is not None and operation in (back.operation, former_return(transfer.id, back.operation))
 
 
 def returned(transfer: ExchangeTransfer, now: datetime) -> ExchangeTransfer:

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
+from .. import ids
 from ..machine import Move, Moves
 from ..money import Rub
 
@@ -58,6 +59,27 @@ class PayoutPart(msgspec.Struct, frozen=True, kw_only=True):
 
 Parts = tuple[PayoutPart, ...]
 
+_PART = "rem_"
+
+
+def part_operation(exchange_id: str, number: int) -> str:
+    """The operation id of a part, from 1 (docs/adapters.md "Operation ids")."""
+    return ids.operation(_PART, exchange_id, number)
+
+
+def read_part(operation: str) -> tuple[str, int] | None:
+    """The exchange and the number of a part by its operation, also in the form of earlier versions (`exch_…/1`); None
+    for what is no such operation."""
+    exchange_id, slash, which = (former_part(operation) or operation).partition("/")
+    number = ids.read_number(which) if slash and len(which) <= 9 else None
+    return None if number is None or not ids.is_prefixed(ids.EXCHANGE, exchange_id) else (exchange_id, number)
+
+
+def former_part(operation: str) -> str | None:
+    """How earlier versions called the part of this operation; None where it has that name."""
+    found = ids.read_operation(_PART, operation)
+    return None if found is None else f"{ids.EXCHANGE}{found[0]}/{found[1]}"
+
 
 def payout_parts(exchange_id: str, amount: Rub, cap: Rub | None) -> Parts:
     """The remittances that bring `amount` to the client, none above `cap`: as few as can be, and the last the smallest.
@@ -69,7 +91,7 @@ def payout_parts(exchange_id: str, amount: Rub, cap: Rub | None) -> Parts:
         raise ValueError("a payout is of more than nothing")
     starts = range(0, amount.kopecks, most)
     return tuple(
-        PayoutPart(operation=f"{exchange_id}/{number}", amount=Rub(min(most, amount.kopecks - start)))
+        PayoutPart(operation=part_operation(exchange_id, number), amount=Rub(min(most, amount.kopecks - start)))
         for number, start in enumerate(starts, 1)
     )
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from ..ids import EXCHANGE, is_prefixed
+from .. import ids
 from ..machine import IllegalMove, Move, Moves
 
 
@@ -89,16 +89,42 @@ class MoneyReturn(msgspec.Struct, frozen=True, kw_only=True):
         return f"<{self.status} return {self.operation}>"
 
 
-def return_operation(transfer_id: str, number: int) -> str:
-    """The operation id of a transfer's return."""
+_RETURN = "ret_"
+
+
+def rub_return_operation(transfer_id: str, number: int) -> str:
+    """The operation id of a return by a bank (docs/adapters.md "Operation ids"). It names the exchange, and tells its
+    transfers apart."""
+    return ids.operation(_RETURN, transfer_id.partition(":")[0], ids.tail(transfer_id, number))
+
+
+def usdt_return_operation(transfer_id: str, number: int) -> str:
+    """The operation id of a return by a wallet; of a bank's, too, in earlier versions."""
     return f"{transfer_id}#{number}"
 
 
+def returning_exchange(operation: str) -> str | None:
+    """The exchange whose money a bank sends back by an operation; None for what `rub_return_operation` never makes."""
+    found = ids.read_operation(_RETURN, operation)
+    return None if found is None else f"{ids.EXCHANGE}{found[0]}"
+
+
+def former_return(transfer_id: str, operation: str) -> str | None:
+    """How earlier versions called the return of this transfer; None where the operation is none of it, or has that
+    name."""
+    found = ids.read_operation(_RETURN, operation)
+    number = None if found is None else ids.tail_number(transfer_id, found[1])
+    return None if number is None else usdt_return_operation(transfer_id, number)
+
+
 def returned_transfer(operation: str) -> str | None:
-    """The id of the transfer that an operation sends back; None for what is no such operation."""
+    """The id of the transfer that an operation sends back by a wallet, or in earlier versions by a bank; None for what
+    is no such operation."""
     transfer_id, _, number = operation.rpartition("#")
     is_ours = (
-        is_prefixed(EXCHANGE, transfer_id.partition(":")[0]) and transfer_id.isascii() and transfer_id.isprintable()
+        ids.is_prefixed(ids.EXCHANGE, transfer_id.partition(":")[0])
+        and transfer_id.isascii()
+        and transfer_id.isprintable()
     )
     return transfer_id if is_ours and number.isascii() and number.isdecimal() else None
 
@@ -115,9 +141,14 @@ def return_moved(of: MoneyReturn, trigger: ReturnTrigger, failure: str | None = 
     return after if after.status is _S.SENDING else msgspec.structs.replace(after, blob=None)
 
 
-def return_signed(of: MoneyReturn, tx_hash: str, blob: bytes, until: datetime) -> MoneyReturn:
+def return_signed(of: MoneyReturn, tx_hash: str, blob: bytes, until: datetime | None) -> MoneyReturn:
     """The return with its signed transfer, as it must be stored before the first broadcast. Raises: IllegalMove for one
     that has a signed transfer: a second would pay twice."""
     if of.tx_hash is not None:
         raise IllegalMove(f"{of.operation} is signed already")
     return msgspec.structs.replace(return_moved(of, _T.SENT), tx_hash=tx_hash, blob=blob, signed_until=until)
+
+
+def return_signed_anew(of: MoneyReturn, tx_hash: str, blob: bytes, until: datetime | None) -> MoneyReturn:
+    """The return whose wallet put another transfer in the place of the signed one: of both one alone can move."""
+    return msgspec.structs.replace(of, tx_hash=tx_hash, blob=blob, signed_until=until)

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from .. import ids
 from ..accounts.accounts import Mode
 from ..errors import Refusal
 from ..machine import Move, Moves
@@ -170,22 +171,38 @@ _OPERATION = "kyc_"
 
 
 def operation_of(client: Client) -> str:
-    """The id under which the verifier is asked for the client's present check."""
+    """The id under which the verifier is asked for the client's present check (docs/adapters.md "Operation ids")."""
+    return ids.operation(_OPERATION, client.id, client.checks)
+
+
+def former_operation_of(client: Client) -> str:
+    """How earlier versions called the present check."""
     return f"{_OPERATION}{client.id}_{client.checks}"
 
 
 def operations_of(client: Client) -> tuple[str, ...]:
-    """The ids of all the client's checks, the present one last."""
-    return tuple(f"{_OPERATION}{client.id}_{number}" for number in range(1, client.checks + 1))
+    """The ids that the client's checks may have at the verifier, the present one's last: each as this version and as
+    earlier ones called it."""
+    each = (msgspec.structs.replace(client, checks=number) for number in range(1, client.checks + 1))
+    return tuple(name for check in each for name in (former_operation_of(check), operation_of(check)))
 
 
 def read_operation(operation: str) -> tuple[str, int] | None:
-    """The client's id and the number of the check; None for what is no such operation."""
-    head, _, number = operation.rpartition("_")
+    """The client's id and the number of the check, also by the id that earlier versions gave it; None for what is no
+    such operation."""
+    found = ids.read_operation(_OPERATION, operation)
+    head, _, number = operation.rpartition("_") if found is None else (f"{_OPERATION}{found[0]}", "_", found[1])
+    client_id = head.removeprefix(_OPERATION)
     # No more digits than a stored integer has.
-    if not head.startswith(_OPERATION) or not (number.isascii() and number.isdecimal() and len(number) <= 18):
+    if not head.startswith(_OPERATION) or ids.canonical_uuid(client_id) != client_id or len(number) > 18:
         return None
-    return head.removeprefix(_OPERATION), int(number)
+    count = ids.read_number(number)
+    return None if count is None else (client_id, count)
+
+
+def is_check_of(client: Client, operation: str) -> bool:
+    """Whether an operation is the client's present check, as this version or an earlier one called it."""
+    return operation in (operation_of(client), former_operation_of(client))
 
 
 _TEST_VERIFIED = "+7000000000"

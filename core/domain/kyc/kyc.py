@@ -25,6 +25,7 @@ UPLOAD_EMPTY = timedelta(minutes=15)
 CONTENT_TYPES = ("image/jpeg", "image/png", "application/pdf")
 """The types of files that may be uploaded (docs/kyc.md "In live mode")."""
 
+_OPEN = b"open:"
 _PHONE = re.compile(r"\+7[0-9]{10}\Z")
 _KEY = re.compile(r"[0-9a-f]{64}\Z")
 _EMAIL = re.compile(r"[!-?A-~]{1,64}@[A-Za-z0-9.-]{1,189}\Z")
@@ -145,6 +146,17 @@ def check_register(order: RegisterOrder) -> RegisterOrder:
     return order
 
 
+def open_holder(holder: bytes) -> bytes:
+    """Who holds what is uploaded for a client by somebody for whom no merchant vouches, so that a stranger cannot use
+    up the client's own room."""
+    return _OPEN + holder
+
+
+def is_open(upload: Upload) -> bool:
+    """Whether nobody vouched for whom it was granted to."""
+    return upload.holder is not None and upload.holder.startswith(_OPEN)
+
+
 def may_use(upload: Upload | None, client_account: str, mode: Mode, holder: bytes) -> bool:
     """Whether a document may be given to a check of this account's client."""
     return (
@@ -152,7 +164,7 @@ def may_use(upload: Upload | None, client_account: str, mode: Mode, holder: byte
         and upload.account_id == client_account
         and upload.mode is mode
         and upload.used_by is None
-        and upload.holder in (None, holder)
+        and upload.holder in (None, holder, open_holder(holder))
     )
 
 

@@ -226,5 +226,10 @@ def announced(subscription: Subscription) -> Subscription:
     return msgspec.structs.replace(subscription, sequence=subscription.sequence + 1)
 
 
+def untold(before: Subscription, after: Subscription) -> Subscription:
+    """The change without a number of its own, because an answer says it and no event does."""
+    return msgspec.structs.replace(after, sequence=before.sequence)
+
+
 def _is_known_to_a_bank(subscription: Subscription) -> bool:
     return subscription.mandate_token is not None or subscription.binding is not None

@@ -3,7 +3,6 @@
 progress.py."""
 
 from collections.abc import Collection
-from typing import Any
 
 import msgspec
 
@@ -18,6 +17,7 @@ from ...domain.errors import Refusal, read_choice
 from ...domain.exchanges.exchanges import (
     ACTIVE_RULE,
     CANCELLABLE,
+    NETWORK,
     Direction,
     DirectionSwitch,
     Exchange,
@@ -26,6 +26,7 @@ from ...domain.exchanges.exchanges import (
 )
 from ...domain.exchanges.money import ExchangeQuote, quote_rub, quote_usdt
 from ...domain.exchanges.orders import (
+    EXTERNAL_ID_LONGEST,
     ExchangeCase,
     ExchangeOrder,
     ReadExchange,
@@ -41,7 +42,7 @@ from ..gateways.gateways import first_open
 from ..gateways.members import known_members
 from ..idempotency import KEY_TAKEN, Lock, Made, once
 from ..kyc.gate import find_client, present_client
-from ..paging import Page, list_newest
+from ..paging import ListFilter, Page, list_newest
 from ..payments.opening import outside_limits
 from ..payments.receipts import takes_without
 from ..sealed import exchange_phone_place, tag_exchange
@@ -142,6 +143,10 @@ async def begin_exchange(
 async def _provided(ports: Ports, case: ExchangeCase, amount: Rub) -> dict[str, str]:
     """Who gives the place for the client's money, to be stored before anybody is asked. Raises: Refusal."""
     if case.direction is Direction.RUB_TO_USDT:
+        try:
+            ports.senders.on(case.mode, NETWORK)
+        except NotConfigured:
+            raise Refusal("PROVIDER_NOT_CONFIGURED", "No wallet sends USDT on TRON at present") from None
         routes = [bank for bank in ports.banks.of_mode(case.mode) if takes_without(bank, None)]
         if not routes:
             raise Refusal("PROVIDER_NOT_CONFIGURED", "No bank takes RUB without a receipt at present")
@@ -217,12 +222,18 @@ async def _own(unit: Unit, caller: Caller, exchange_id: str) -> Exchange:
     return exchange
 
 
-async def list_exchanges(ports: Ports, caller: Caller, status: str | None, number: int, size: int) -> Page[Exchange]:
+class ExchangeFilter(ListFilter, frozen=True, kw_only=True):
+    """Query values of GET /exchanges as they came; None: not given."""
+
+    status: str | None = None
+
+
+async def list_exchanges(ports: Ports, caller: Caller, asked: ExchangeFilter, number: int, size: int) -> Page[Exchange]:
     """A page of the caller's exchanges in both directions, newest first, as of one moment. Raises: Refusal
     VALIDATION_ERROR."""
-    criteria: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
-    if status is not None:
-        criteria["status"] = read_choice("status", status, ExchangeStatus)
+    criteria = {"account_id": caller.account_id, "mode": caller.mode, **asked.criteria(EXTERNAL_ID_LONGEST)}
+    if asked.status is not None:
+        criteria["status"] = read_choice("status", asked.status, ExchangeStatus)
     return await list_newest(ports, Exchange, number, size, **criteria)
 
 

@@ -1,7 +1,7 @@
 """From a written exchange to the place where its client sends the money (docs/exchanges.md "Rules").
 
-The exchange is committed before anybody is asked, with its id as the operation id: whoever goes on after a crash asks
-for the same place.
+The exchange is committed before anybody is asked, and the operation id follows from its own: whoever goes on after a
+crash asks for the same place.
 """
 
 import msgspec
@@ -12,7 +12,7 @@ from ....ports.faults import NotConfigured, Refused, Unavailable
 from ....ports.storage import Unit
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
-from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger
+from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, invoice_operation
 from ..gateways.watch import watched
 from ..units import retrying
 from .steps import WATCH_EXCHANGE, fail, move
@@ -67,7 +67,7 @@ async def open_invoice(ports: Ports, exchange: Exchange) -> Exchange | None:
     """
     bank = ports.banks.named(exchange.bank or "")
     request = InvoiceRequest(
-        operation=exchange.id,
+        operation=invoice_operation(exchange.id),
         amount_kopecks=exchange.amount_rub.kopecks,
         purpose=PURPOSE,
         expires_at=exchange.expires_at,

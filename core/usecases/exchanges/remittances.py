@@ -21,9 +21,19 @@ from ....ports.searching import SearchesRemittances
 from ....ports.storage import Unit
 from ...domain.exchanges.entries import exchange_completed, part_delivered
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, operation_exchange
-from ...domain.exchanges.payouts import PartStatus, PartTrigger, PayoutPart, all_delivered, part_asked, part_moved
+from ...domain.exchanges.payouts import (
+    PartStatus,
+    PartTrigger,
+    PayoutPart,
+    all_delivered,
+    former_part,
+    part_asked,
+    part_moved,
+)
+from ..forgotten import may_be_forgotten
 from ..gateways.watch import at_bank
 from ..ledger.ledger import post
+from ..operations.former import find_either
 from ..operations.operation import Operation, Want
 from ..operations.repeating import repeats_until
 from ..sealed import exchange_fits, open_exchange_phone
@@ -123,9 +133,15 @@ REMITTANCES = Remittances()
 
 async def find_part(ports: Ports, bank: RemittanceBank, exchange: Exchange, part: PayoutPart) -> RemittanceState | None:
     """How a part stands at a bank; None: it never saw it. Raises: what the port raises of reads."""
-    if isinstance(bank, SearchesRemittances):
-        return await bank.search_remittance(_request(ports, exchange, part), exchange.created_at)
-    return await bank.find_remittance(part.operation)
+
+    async def find(operation: str) -> RemittanceState | None:
+        if isinstance(bank, SearchesRemittances):
+            request = msgspec.structs.replace(_request(ports, exchange, part), operation=operation)
+            return await bank.search_remittance(request, exchange.created_at)
+        return await bank.find_remittance(operation)
+
+    former = former_part(part.operation) if may_be_forgotten(ports, exchange.created_at) else None
+    return await find_either(find, part.operation, former)
 
 
 def _request(ports: Ports, exchange: Exchange, part: PayoutPart) -> RemittanceRequest:

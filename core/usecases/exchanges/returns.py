@@ -84,9 +84,9 @@ def _checked(ports: Ports, exchange: Exchange, address: str | None) -> str | Non
     if address is None or not is_tron_address(address) or address == exchange.crypto_deposit_address:
         raise shape_error("address", "must be a TRON address of the client, which the client must name")
     try:
-        return ports.senders.of_mode(exchange.mode).name
+        return ports.senders.on(exchange.mode, exchange.network).name
     except NotConfigured:
-        raise Refusal("PROVIDER_NOT_CONFIGURED", "No wallet sends USDT at present") from None
+        raise Refusal("PROVIDER_NOT_CONFIGURED", "No wallet sends USDT on TRON at present") from None
 
 
 async def _planned(

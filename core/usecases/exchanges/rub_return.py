@@ -12,14 +12,21 @@ from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.exchanges.entries import return_reversed
 from ...domain.exchanges.exchanges import Exchange
-from ...domain.exchanges.funds import ExchangeTransfer, transfer_source
-from ...domain.exchanges.returns import UNDER_WAY, ReturnStatus, ReturnTrigger, returned_transfer
+from ...domain.exchanges.funds import ExchangeTransfer, is_return_of, transfer_source
+from ...domain.exchanges.returns import (
+    UNDER_WAY,
+    ReturnStatus,
+    ReturnTrigger,
+    former_return,
+    returned_transfer,
+    returning_exchange,
+)
 from ...domain.ledger import Currency
 from ..ledger.ledger import post
 from ..operations.operation import Looked, Want
 from ..refunds.bank_refunds import BankRefunds, next_look, next_reversal_look
 from .return_steps import RETURN_EXCHANGE, RETURN_RACES, arrive, return_of, with_return_asked, with_return_moved
-from .steps import watch_again
+from .steps import transfers_of, watch_again
 
 _S = ReturnStatus
 _T = ReturnTrigger
@@ -42,7 +49,7 @@ class RubReturns(BankRefunds[RubReturning]):
     races = RETURN_RACES
 
     def owns(self, operation: str, /) -> bool:
-        return returned_transfer(operation) is not None
+        return (returning_exchange(operation) or returned_transfer(operation)) is not None
 
     async def load(self, _ports: Ports, unit: Unit, object_id: str, /) -> RubReturning | None:
         transfer = await unit[ExchangeTransfer].get(object_id)
@@ -52,8 +59,13 @@ class RubReturns(BankRefunds[RubReturning]):
         return None if exchange is None else RubReturning(transfer, exchange)
 
     async def of_operation(self, ports: Ports, unit: Unit, operation: str, /) -> RubReturning | None:
-        subject = await self.load(ports, unit, returned_transfer(operation) or "")
-        return subject if subject is not None and self.operation(subject) == operation else None
+        transfer = await returned_by(unit, operation)
+        if transfer is None or not is_return_of(transfer, operation):
+            return None
+        return await self.load(ports, unit, transfer.id)
+
+    def former(self, subject: RubReturning, /) -> str | None:
+        return former_return(subject.transfer.id, self.operation(subject))
 
     def banked(self, subject: RubReturning, /) -> Exchange:
         return subject.exchange
@@ -71,7 +83,8 @@ class RubReturns(BankRefunds[RubReturning]):
         return _WANTS.get(return_of(subject.transfer).status, Want.NOTHING)
 
     def since(self, subject: RubReturning, /) -> datetime:
-        return return_of(subject.transfer).created_at
+        """When the money came: an earlier decision to send it back may be forgotten."""
+        return subject.transfer.received_at
 
     def sent_at(self, subject: RubReturning, /) -> datetime | None:
         back = return_of(subject.transfer)
@@ -109,6 +122,15 @@ class RubReturns(BankRefunds[RubReturning]):
 
 
 RUB_RETURNS = RubReturns()
+
+
+async def returned_by(unit: Unit, operation: str) -> ExchangeTransfer | None:
+    """The transfer that an operation of a bank sends back, at whichever attempt."""
+    exchange_id = returning_exchange(operation)
+    if exchange_id is None:
+        return await unit[ExchangeTransfer].get(returned_transfer(operation) or "")
+    found = await transfers_of(unit, exchange_id)
+    return next((each for each in found if former_return(each.id, operation) is not None), None)
 
 
 def _saved(unit: Unit, subject: RubReturning, after: ExchangeTransfer) -> RubReturning:

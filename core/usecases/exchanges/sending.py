@@ -8,7 +8,7 @@ from ....ports.payouts import SignedTransfer
 from ....ports.storage import Unit
 from ....ports.vault import Vault
 from ...domain.exchanges.entries import exchange_completed, money_given
-from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, signed, unsigned
+from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, signed, signed_anew, unsigned
 from ..ledger.ledger import post
 from ..sealed import exchange_fits
 from ..signed_transfers.engine import bring
@@ -23,9 +23,9 @@ _S = ExchangeStatus
 async def begin_sending(ports: Ports, exchange: Exchange) -> Exchange:
     """Choose the wallet and take the USDT out of the stock, once the hold is over; nothing is sent yet.
 
-    Raises: NotConfigured when the mode has no wallet.
+    Raises: NotConfigured when the mode has no wallet on the exchange's network.
     """
-    sender = ports.senders.of_mode(exchange.mode)
+    sender = ports.senders.on(exchange.mode, exchange.network)
 
     async def work(unit: Unit) -> Exchange:
         present = await read_exchange(unit, exchange.id)
@@ -63,6 +63,9 @@ class _Sent(SignedTransfers[Exchange]):
 
     async def store(self, ports: Ports, unit: Unit, exchange: Exchange, by: SignedTransfer) -> Exchange:
         return unit[Exchange].save(signed(exchange, by.tx_hash, by.blob, by.expires_at))
+
+    def replaced(self, exchange: Exchange, by: SignedTransfer) -> Exchange:
+        return signed_anew(exchange, by.tx_hash, by.blob, by.expires_at)
 
     async def final(self, ports: Ports, unit: Unit, exchange: Exchange) -> Exchange:
         post(unit, exchange_completed(exchange, ports.clock.now()))

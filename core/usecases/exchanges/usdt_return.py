@@ -9,7 +9,7 @@ from ....ports.storage import Unit
 from ....ports.vault import Vault
 from ...domain.exchanges.exchanges import NETWORK
 from ...domain.exchanges.funds import ExchangeTransfer, is_under_way
-from ...domain.exchanges.returns import ReturnTrigger, return_signed
+from ...domain.exchanges.returns import ReturnTrigger, return_signed, return_signed_anew
 from ...domain.ledger import Currency
 from ..sealed import return_fits
 from ..signed_transfers.row import Sending, SignedTransfers, stored
@@ -44,6 +44,10 @@ class _UsdtReturns(SignedTransfers[ExchangeTransfer]):
     ) -> ExchangeTransfer:
         back = return_signed(return_of(transfer), signed.tx_hash, signed.blob, signed.expires_at)
         return unit[ExchangeTransfer].save(msgspec.structs.replace(transfer, sent_back=back, went_by=back.tx_hash))
+
+    def replaced(self, transfer: ExchangeTransfer, by: SignedTransfer) -> ExchangeTransfer:
+        back = return_signed_anew(return_of(transfer), by.tx_hash, by.blob, by.expires_at)
+        return msgspec.structs.replace(transfer, sent_back=back, went_by=back.tx_hash)
 
     async def final(self, ports: Ports, unit: Unit, transfer: ExchangeTransfer) -> ExchangeTransfer:
         return arrive(ports, unit, await read_exchange(unit, transfer.exchange_id), transfer)

@@ -14,7 +14,7 @@ from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.kyc.clients import IN_PROGRESS, Client, ClientStatus, KycStatus, staged
 from ...domain.masked import Masked
 from ..accounts.accounts import find_account, storable
-from ..paging import Page, newest
+from ..paging import MomentFilter, Page, newest
 from ..sealed import open_client_phone
 from ..test_clock import in_test_time
 from ..units import retrying
@@ -36,7 +36,7 @@ _STORED: dict[ClientStatus, dict[str, Any]] = {
 }
 
 
-class ClientFilter(msgspec.Struct, frozen=True, kw_only=True):
+class ClientFilter(MomentFilter, frozen=True, kw_only=True):
     """Query values of GET /exchange-clients as they came; None: not given."""
 
     kyc_status: str | None = None
@@ -78,7 +78,7 @@ async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number
 
     Phones are sealed, so a search opens those of the account one by one. Raises: Refusal VALIDATION_ERROR.
     """
-    criteria: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
+    criteria: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode, "created_at": asked.made()}
     if asked.kyc_status is not None:
         criteria |= _STORED[read_choice("kyc_status", asked.kyc_status, ClientStatus)]
     digits = None if asked.q is None else "".join(_DIGITS.findall(asked.q))

@@ -27,14 +27,21 @@ class KycLink(Masked, frozen=True, kw_only=True):
     account_id: str
     phone: str
     expires_at: datetime
+    vouched: bool = True
+    """The merchant gave it, so its holder may be told how the client stands. Else the page began it by itself, for
+    whoever named the phone."""
 
 
 def hosted_url(ports: Ports, account_id: str, phone: str) -> str:
     """The hosted page for a client of a live account; a merchant may add `redirect`. The phone is sealed in it, because
     addresses end in histories and logs."""
-    link = KycLink(account_id=account_id, phone=phone, expires_at=ports.clock.now() + LINK_TIME)
-    sealed = urlsafe_b64encode(ports.vault.seal(msgspec.json.encode(link), _PLACE)).decode()
-    return f"{ports.urls.app_url}/kyc?{urlencode({'session': sealed})}"
+    return f"{ports.urls.app_url}/kyc?{urlencode({'session': new_session(ports, account_id, phone)})}"
+
+
+def new_session(ports: Ports, account_id: str, phone: str, *, vouched: bool = True) -> str:
+    """The sealed permission that a link carries."""
+    link = KycLink(account_id=account_id, phone=phone, expires_at=ports.clock.now() + LINK_TIME, vouched=vouched)
+    return urlsafe_b64encode(ports.vault.seal(msgspec.json.encode(link), _PLACE)).decode()
 
 
 def open_link(ports: Ports, session: str) -> KycLink | None:

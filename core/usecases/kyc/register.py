@@ -35,8 +35,15 @@ async def register(ports: Ports, caller: Caller, read_order: ReadRegister) -> Ky
     return await register_client(ports, caller.account, caller.mode, read_order())
 
 
-async def register_client(ports: Ports, account: Account, mode: Mode, order: RegisterOrder) -> KycAnswer:
-    """The same for a client of whom the account is known, without asking who calls."""
+class AlreadyKnown(Exception):
+    """A check of the client is under way, or was decided."""
+
+
+async def register_client(
+    ports: Ports, account: Account, mode: Mode, order: RegisterOrder, *, only_new: bool = False
+) -> KycAnswer:
+    """The same for a client of whom the account is known, without asking who calls. `only_new`: instead of the stored
+    result there is AlreadyKnown."""
     check_register(order)
     missing = await missing_files(ports, order)
 
@@ -47,6 +54,8 @@ async def register_client(ports: Ports, account: Account, mode: Mode, order: Reg
             return unit[Client].add(await _begun(ports, unit, fresh, account, order, missing))
         if needs_check(client):
             return unit[Client].save(await _begun(ports, unit, client, account, order, missing))
+        if only_new:
+            raise AlreadyKnown
         return client
 
     client = await retrying(ports.storage, work, again_on=_BEGUN_BY_ANOTHER)

@@ -13,11 +13,21 @@ from ....ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus, KycVeri
 from ....ports.searching import find_check
 from ....ports.storage import Unit
 from ...domain.days import iso
-from ...domain.kyc.clients import IN_PROGRESS, Client, DocumentState, KycStatus, operation_of, read_operation
+from ...domain.kyc.clients import (
+    IN_PROGRESS,
+    Client,
+    DocumentState,
+    KycStatus,
+    former_operation_of,
+    is_check_of,
+    operation_of,
+    read_operation,
+)
 from ...domain.kyc.kyc import Finding, Upload, found, is_announced, taken_back
 from ...domain.payloads import KycPayload
 from ...domain.webhooks.events import EventType
 from ..operations.engine import hear
+from ..operations.former import find_either
 from ..operations.operation import Followed, Looked, Want
 from ..schedule import FollowUp
 from ..sealed import kyc_request_place, open_client_phone
@@ -45,6 +55,12 @@ async def plan_follow(ports: Ports, unit: Unit, client_id: str) -> None:
     """Have a check followed from its intent on, in the unit that writes the intent."""
     now = ports.clock.now()
     await FOLLOW.plan(unit, client_id, now + _LADDER[0], now, anew=True)
+
+
+async def keep_following(ports: Ports, unit: Unit, client_id: str) -> None:
+    """Have a check followed of which nobody knows yet, also where it was given up."""
+    now = ports.clock.now()
+    await FOLLOW.keep(unit, client_id, now + _LADDER[0], now)
 
 
 def finding(check: Check) -> Finding:
@@ -93,7 +109,7 @@ class Checks(Followed[Client, Check | Refused, KycVerifier]):
         """None for an older check than the client's present one."""
         named = read_operation(operation)
         client = None if named is None else await self.load(ports, unit, named[0])
-        return client if client is not None and operation_of(client) == operation else None
+        return client if client is not None and is_check_of(client, operation) else None
 
     def operation(self, subject: Client, /) -> str:
         return operation_of(subject)
@@ -114,8 +130,15 @@ class Checks(Followed[Client, Check | Refused, KycVerifier]):
         if subject.kyc is not KycStatus.REGISTERING:
             return None
         request = None if subject.request is None else _open_request(ports, subject)
-        # When this check was begun is not kept; it cannot have been before the client was known.
-        return await find_check(provider, operation_of(subject), request, subject.created_at)
+        # The request has the id that it was given; where it is not kept, an earlier version may have begun the check.
+        named = operation_of(subject) if request is None else request.operation
+        former = former_operation_of(subject) if request is None else None
+
+        async def find(operation: str) -> Check | None:
+            # When this check was begun is not kept; it cannot have been before the client was known.
+            return await find_check(provider, operation, request, subject.created_at)
+
+        return await find_either(find, named, former)
 
     def may_send(self, _ports: Ports, subject: Client, /) -> bool:
         return subject.request is not None
@@ -125,6 +148,10 @@ class Checks(Followed[Client, Check | Refused, KycVerifier]):
 
     def refused(self, _subject: Client, fault: Refused | NotSupported, /) -> Refused | None:
         return fault if isinstance(fault, Refused) else None
+
+    def given_up(self, ports: Ports, subject: Client, /) -> Refused | None:
+        over = _is_given_up(subject, ports.clock.now())
+        return Refused("nobody began the check in all that time", reason="given_up") if over else None
 
     async def apply(self, ports: Ports, unit: Unit, subject: Client, word: Check | Refused, /) -> Client:
         if isinstance(word, Refused):
@@ -138,9 +165,9 @@ class Checks(Followed[Client, Check | Refused, KycVerifier]):
         return unit[Client].save(after)
 
     def next_look(self, ports: Ports, subject: Client, looked: Looked[Client, Check | Refused], /) -> datetime | None:
-        now, registering = ports.clock.now(), subject.kyc is KycStatus.REGISTERING
-        under_way = registering or subject.kyc is KycStatus.PROCESSING or subject.form_url is not None
-        if not under_way or (not registering and subject.updated_at + FOLLOWED <= now):
+        now, is_open = ports.clock.now(), subject.kyc in (KycStatus.REGISTERING, KycStatus.PROCESSING)
+        under_way = is_open or subject.form_url is not None
+        if not under_way or _is_given_up(subject, now):
             return None
         pause = _LADDER[min(max(looked.asked, 1), len(_LADDER)) - 1]
         if isinstance(looked.word, Check) and looked.word.check_after is not None:
@@ -149,6 +176,11 @@ class Checks(Followed[Client, Check | Refused, KycVerifier]):
 
 
 CHECKS = Checks()
+
+
+def _is_given_up(client: Client, now: datetime) -> bool:
+    """It is asked for by ourselves no more, whether it was begun or not, and whether its verifier is still the one."""
+    return client.updated_at + FOLLOWED <= now
 
 
 async def look(ports: Ports, client: Client) -> Client:
@@ -178,11 +210,11 @@ def _open_request(ports: Ports, client: Client) -> CheckRequest:
 
 async def _take_back(ports: Ports, unit: Unit, client: Client) -> Client:
     """End an intent that the verifier refused for certain, and let go of the documents."""
-    if client.kyc is not KycStatus.REGISTERING or client.request is None:
+    if client.kyc is not KycStatus.REGISTERING:
         return client
-    request = _open_request(ports, client)
-    for document in request.documents:
+    request = None if client.request is None else _open_request(ports, client)
+    for document in () if request is None else request.documents:
         upload = await unit[Upload].get(document.key)
-        if upload is not None and upload.used_by == request.operation:
+        if upload is not None and request is not None and upload.used_by == request.operation:
             unit[Upload].save(msgspec.structs.replace(upload, used_by=None))
     return unit[Client].save(taken_back(client, ports.clock.now()))

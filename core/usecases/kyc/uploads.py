@@ -11,7 +11,7 @@ from ....ports.kyc import Document, Purpose
 from ....ports.storage import Between, Unit
 from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.errors import Refusal, shape_error
-from ...domain.kyc.clients import IN_PROGRESS, Client, operation_of
+from ...domain.kyc.clients import IN_PROGRESS, Client, is_check_of, operation_of, read_operation
 from ...domain.kyc.kyc import (
     UPLOAD_EMPTY,
     UPLOAD_KEPT,
@@ -21,6 +21,7 @@ from ...domain.kyc.kyc import (
     RegisterOrder,
     Upload,
     check_content_type,
+    is_open,
     may_use,
     require_kyc,
 )
@@ -35,6 +36,9 @@ HELD_AT_ONCE = 12
 
 UNUSED_AT_ONCE = 500
 """Places of one account and mode that no check has used yet. Each may hold UPLOAD_MAX, so it bounds the bytes, too."""
+
+OPEN_AT_ONCE = 100
+"""Of these, those of strangers, for whom no merchant's link vouches: they cannot keep a merchant from uploading."""
 
 _PURPOSES = {
     "selfie_key": Purpose.SELFIE,
@@ -66,7 +70,7 @@ async def grant_upload(ports: Ports, caller: Caller, read_order: ReadUpload) -> 
 
 
 async def grant_to_client(ports: Ports, account_id: str, mode: Mode, content_type: str, holder: bytes) -> Grant:
-    """A place for a document of the client of this phone digest, who holds so many at most.
+    """A place for a document of the client of this phone digest (or of its `open_holder`), who holds so many at most.
 
     Raises: Refusal VALIDATION_ERROR, RATE_LIMIT_EXCEEDED.
     """
@@ -98,7 +102,7 @@ async def _grant(ports: Ports, account_id: str, mode: Mode, content_type: str, h
         account = await unit[Account].get(account_id)
         if account is None:
             raise Refusal("ACCOUNT_NOT_FOUND", "There is no account of this id")
-        await _require_room(unit, account_id, mode, holder)
+        await _require_room(unit, upload)
         unit[Account].save(account)  # its version rises, so that of two that ask at once one counts again
         unit[Upload].add(upload)
         unit[Job].add(tidying)
@@ -107,17 +111,18 @@ async def _grant(ports: Ports, account_id: str, mode: Mode, content_type: str, h
     return Grant(upload_url=url, file_key=upload.id, expires_at=upload.expires_at)
 
 
-async def _require_room(unit: Unit, account_id: str, mode: Mode, holder: bytes | None) -> None:
+async def _require_room(unit: Unit, upload: Upload) -> None:
     """Raises: Refusal RATE_LIMIT_EXCEEDED."""
-    if holder is not None and await unit[Upload].total(holder=holder) >= HELD_AT_ONCE:
+    if upload.holder is not None and await unit[Upload].total(holder=upload.holder) >= HELD_AT_ONCE:
         raise Refusal("RATE_LIMIT_EXCEEDED", "Too many documents; try again tomorrow")
-    prefix = _prefix(account_id, mode)
-    if await unit[Job].total(id=Between(f"{prefix}:", f"{prefix};")) >= UNUSED_AT_ONCE:  # ; follows : in ASCII
-        raise Refusal(
-            "RATE_LIMIT_EXCEEDED",
-            f"Too many documents that no check has used: {UNUSED_AT_ONCE} at most",
-            retry_after=int(UPLOAD_EMPTY.total_seconds()),
-        )
+    prefix = _prefix(upload.account_id, upload.mode)
+    for of, most in ((prefix, UNUSED_AT_ONCE), (f"{prefix}:open", OPEN_AT_ONCE if is_open(upload) else None)):
+        if most is not None and await unit[Job].total(id=Between(f"{of}:", f"{of};")) >= most:  # ; follows : in ASCII
+            raise Refusal(
+                "RATE_LIMIT_EXCEEDED",
+                f"Too many documents that no check has used: {most} at most",
+                retry_after=int(UPLOAD_EMPTY.total_seconds()),
+            )
 
 
 def _prefix(account_id: str, mode: Mode) -> str:
@@ -127,7 +132,7 @@ def _prefix(account_id: str, mode: Mode) -> str:
 
 def _unused(upload: Upload) -> str:
     """The id of the job that tidies it while no check uses it."""
-    return f"{_prefix(upload.account_id, upload.mode)}:{upload.id}"
+    return f"{_prefix(upload.account_id, upload.mode)}:{'open:' if is_open(upload) else ''}{upload.id}"
 
 
 def _used(upload: Upload) -> str:
@@ -215,6 +220,6 @@ async def tidy_upload(ports: Ports, job: Job) -> None:
 async def _is_needed(unit: Unit, upload: Upload) -> bool:
     if upload.used_by is None:
         return False
-    client_id = upload.used_by.removeprefix("kyc_").rpartition("_")[0]
-    client = await unit[Client].get(client_id)
-    return client is not None and operation_of(client) == upload.used_by and client.kyc in IN_PROGRESS
+    named = read_operation(upload.used_by)
+    client = None if named is None else await unit[Client].get(named[0])
+    return client is not None and is_check_of(client, upload.used_by) and client.kyc in IN_PROGRESS

@@ -3,8 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
-
 from ....ports.bundle import Ports
 from ...domain import ids
 from ...domain.accounts.accounts import Account, Caller, Mode, Shop
@@ -12,19 +10,18 @@ from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.ids import canonical_uuid
 from ...domain.refunds.refunds import EXTERNAL_ID_LONGEST, Refund, RefundStatus
 from ..accounts.accounts import find_account
-from ..paging import Page, newest
+from ..paging import ListFilter, Page, newest
 from .refunds import require_refunds
 
 _NEWEST_FIRST = "-created_at"
 
 
-class RefundFilter(msgspec.Struct, frozen=True, kw_only=True):
+class RefundFilter(ListFilter, frozen=True, kw_only=True):
     """Query values of GET /refunds as they came; None: not given."""
 
     payment_id: str | None = None
     status: str | None = None
     shop_id: str | None = None
-    external_id: str | None = None
 
 
 async def list_refunds(
@@ -48,7 +45,7 @@ async def list_refunds(
 
 def _read(caller: Caller, asked: RefundFilter) -> dict[str, Any]:
     """Raises: Refusal VALIDATION_ERROR for a value that no refund could have."""
-    criteria: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode}
+    criteria = {"account_id": caller.account_id, "mode": caller.mode, **asked.criteria(EXTERNAL_ID_LONGEST)}
     if asked.payment_id is not None:
         if not ids.is_prefixed(ids.PAYMENT, asked.payment_id):
             raise shape_error("payment_id", "must be the id of a payment")
@@ -60,16 +57,7 @@ def _read(caller: Caller, asked: RefundFilter) -> dict[str, Any]:
         if shop_id is None:
             raise shape_error("shop_id", "must be a UUID")
         criteria["shop_id"] = shop_id
-    if asked.external_id is not None:
-        criteria["external_id"] = _external_id(asked.external_id)
     return criteria
-
-
-def _external_id(text: str) -> str:
-    # Half a surrogate pair cannot come by HTTP, but from whoever embeds the service.
-    if len(text) > EXTERNAL_ID_LONGEST or "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
-        raise shape_error("external_id", f"has at most {EXTERNAL_ID_LONGEST} characters, none of them NUL")
-    return text
 
 
 async def list_all_refunds(

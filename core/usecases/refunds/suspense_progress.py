@@ -26,8 +26,12 @@ from ...domain.payments.payments import (
     suspended_transfer,
 )
 from ...domain.refunds.suspense_returns import (
+    attempt_of,
+    former_operation,
+    present_operation,
     return_operation,
     returned_money,
+    returning_payment,
 )
 from ..accounts.accounts import storable
 from ..ledger.ledger import book
@@ -35,8 +39,10 @@ from ..operations.operation import Looked, Want
 from ..schedule import FollowUp
 from .bank_refunds import BankRefunds, next_look, next_reversal_look
 
-RETURN = FollowUp("suspense.return")
+RETURN = FollowUp("suspense.send")
 """The one job that sends this money back."""
+
+_BATCH = 200
 
 log = logging.getLogger("cambist.suspense")
 
@@ -65,23 +71,25 @@ class SuspenseReturns(BankRefunds[Returning]):
         return None if suspense is None else await _of_attempt(unit, suspense, suspense.attempt)
 
     async def of_operation(self, _ports: Ports, unit: Unit, operation: str, /) -> Returning | None:
-        for money_id, attempt in returned_money(operation):
-            suspense = await find_suspense(unit, money_id)
-            if suspense is not None:
-                return await _of_attempt(unit, suspense, attempt)
-        return None
+        found = await suspense_of(unit, operation)
+        return None if found is None else await _of_attempt(unit, *found)
 
     def banked(self, subject: Returning, /) -> Payment:
         return subject.payment
 
     def request(self, subject: Returning, /) -> RefundRequest:
         suspense, payment, attempt = subject
+        is_present = attempt == suspense.attempt
         return RefundRequest(
-            operation=return_operation(suspense.id, attempt),
+            operation=present_operation(suspense) if is_present else return_operation(suspense, attempt),
             reference=payment.bank_reference or "",
             amount_kopecks=suspense.amount.kopecks,
             transfer=suspended_transfer(suspense, payment),
         )
+
+    def former(self, subject: Returning, /) -> str | None:
+        former = former_operation(subject.suspense.id, subject.attempt)
+        return None if former == self.operation(subject) else former
 
     def wants(self, subject: Returning, /) -> Want:
         if subject.suspense.resolved_at is not None:
@@ -99,7 +107,9 @@ class SuspenseReturns(BankRefunds[Returning]):
         return suspense.sending_since if subject.attempt == suspense.attempt else suspense.received_at
 
     async def prepare(self, ports: Ports, unit: Unit, subject: Returning, /) -> Returning:
-        marked = msgspec.structs.replace(subject.suspense, sending_since=ports.clock.now())
+        suspense = subject.suspense
+        named = return_operation(suspense, suspense.attempt)
+        marked = msgspec.structs.replace(suspense, sending_since=ports.clock.now(), operation=named)
         return subject._replace(suspense=unit[Suspense].save(marked))
 
     async def apply(self, ports: Ports, unit: Unit, subject: Returning, word: RefundState, /) -> Returning:
@@ -138,6 +148,32 @@ SUSPENSE_RETURNS = SuspenseReturns()
 async def find_suspense(unit: Unit, suspense_id: str) -> Suspense | None:
     """Money in suspense by its id, whatever text that is."""
     return await unit[Suspense].get(suspense_id) if storable(suspense_id) else None
+
+
+async def suspense_of(unit: Unit, operation: str) -> tuple[Suspense, int] | None:
+    """The money that an operation sends back, and at which attempt, as this version or an earlier one called it."""
+    payment_id = returning_payment(operation)
+    if payment_id is not None:
+        return await _of_payment(unit, payment_id, operation)
+    for money_id, attempt in returned_money(operation):
+        found = await find_suspense(unit, money_id)
+        if found is not None:
+            return found, attempt
+    return None
+
+
+async def _of_payment(unit: Unit, payment_id: str, operation: str) -> tuple[Suspense, int] | None:
+    """Anybody may pay a QR as often as the bank lets him: read in batches."""
+    offset = 0
+    while True:
+        batch = await unit[Suspense].find(payment_id=payment_id, order="received_at", limit=_BATCH, offset=offset)
+        for suspense in batch:
+            attempt = attempt_of(suspense, operation)
+            if attempt is not None:
+                return suspense, attempt
+        if len(batch) < _BATCH:
+            return None
+        offset += _BATCH
 
 
 async def _of_attempt(unit: Unit, suspense: Suspense, attempt: int) -> Returning:

@@ -15,12 +15,14 @@ from ..operations.engine import look_up, settle
 from ..test_clock import in_test_time
 from ..units import retrying
 from .suspense_progress import RETURN, SUSPENSE_RETURNS
+from .suspense_takeover import FORMER_RETURN
 
 
 async def plan_return(ports: Ports, unit: Unit, suspense_id: str, *, anew: bool = False) -> None:
     """Have money in suspense sent back, once the caller's unit is committed. `anew`: by another operation, of which the
     bank was never asked."""
     now = ports.clock.now()
+    await FORMER_RETURN.drop(unit, suspense_id)
     await RETURN.plan(unit, suspense_id, now, now, anew=anew)
 
 
@@ -52,7 +54,7 @@ async def return_suspense(ports: Ports, suspense_id: str) -> Suspense:
         await plan_return(ports, unit, suspense.id, anew=is_over)
         if is_over:
             suspense = msgspec.structs.replace(
-                suspense, attempt=suspense.attempt + 1, reason=RETURNED_ANEW, sending_since=None
+                suspense, attempt=suspense.attempt + 1, reason=RETURNED_ANEW, sending_since=None, operation=None
             )
         # Saved in any case: of two operators at once one is stale, and finds what the other began.
         return unit[Suspense].save(suspense)

@@ -15,7 +15,7 @@ from ....ports.remittances import RemittanceSimulator, RemittanceStatus
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
-from ...domain.exchanges.exchanges import AWAITING, Exchange, ExchangeStatus
+from ...domain.exchanges.exchanges import AWAITING, Exchange, ExchangeStatus, invoice_operation
 from ...domain.exchanges.money import depositable
 from ...domain.exchanges.payouts import PartStatus, next_part
 from ...domain.money import Rub, Usdt
@@ -26,6 +26,7 @@ from ..exchanges.return_progress import carry
 from ..exchanges.returns import return_money
 from ..exchanges.sending import SENT
 from ..exchanges.steps import RACES, WATCH_EXCHANGE, fail, read_exchange
+from ..operations.former import first_known
 from ..signed_transfers.engine import refuse
 from ..units import retrying
 
@@ -58,7 +59,8 @@ async def simulate_exchange(
 ) -> Exchange:
     """Lead the exchange to `outcome`, and answer with it as it then stands; one that is there already stays.
 
-    Raises: Refusal EXCHANGE_NOT_FOUND, VALIDATION_ERROR, INVALID_AMOUNT; INVALID_STATE where no way leads there.
+    Raises: Refusal EXCHANGE_NOT_FOUND, VALIDATION_ERROR, INVALID_AMOUNT; INVALID_STATE where no way leads there;
+    PROVIDER_UNAVAILABLE while the bank has nothing of it.
     """
     exchange = await get_exchange(ports, caller, exchange_id)
     wish = read_wish()
@@ -127,7 +129,12 @@ async def _paid(ports: Ports, exchange: Exchange, amount: Rub | None, *, taken_b
     missing = exchange.amount_rub - exchange.amount_rub_received
     kopecks = None if taken_back else (amount or missing).kopecks
     pretence = Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks, again=True, taken_back=taken_back)
-    await bank.pretend(exchange.id, pretence)
+    # Earlier versions called the invoice like the exchange.
+    named, reference = (invoice_operation(exchange.id), exchange.id), exchange.invoice_reference
+    try:
+        await first_known(named, lambda each: bank.pretend(each, pretence, reference=reference))
+    except Refused:
+        raise Refusal("PROVIDER_UNAVAILABLE", "The bank has no invoice of this exchange", retry_after=10) from None
     return await _seen(ports, exchange)
 
 

@@ -33,7 +33,7 @@ from ..gateways.watch import watched
 from ..operations.repeating import may_repeat
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
 from ..payments.opening import link_kind
-from ..payments.recurring import any_subscription, bound_by, save_subscription
+from ..payments.recurring import any_subscription, binding_operations, bound_by, save_subscription
 from ..schedule import reschedule
 from ..sealed import mandate_place
 from ..simulated import is_advanced_over
@@ -81,7 +81,8 @@ def read_state(state: MandateState) -> BindingReport:
 async def on_binding_notice(ports: Ports, operation: str) -> None:
     """The bank says that something happened to a binding or its mandate. Only a hint: it is asked."""
     payment = await ports.storage.get(Payment, bound_by(operation) or "")
-    if payment is None or payment.subscription_id is None or not operation.startswith(payment.subscription_id):
+    subscription_id = None if payment is None else payment.subscription_id
+    if payment is None or subscription_id is None or operation not in binding_operations(subscription_id, payment.id):
         return
     payment = await find_at_bank(ports, payment)
     if payment is not None:

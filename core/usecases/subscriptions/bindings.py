@@ -22,7 +22,7 @@ from ...domain.accounts.accounts import Mode, Scheme
 from ...domain.accounts.receipts import ReceiptTerms, receipts_lack
 from ...domain.accounts.terminals import Terminal
 from ...domain.payments.payments import LIFETIME, BindingCharge, Opening, Payment, PaymentStatus
-from ...domain.subscriptions.moves import binding_begun, binding_closed, link_issued
+from ...domain.subscriptions.moves import binding_begun, binding_closed, link_issued, untold
 from ...domain.subscriptions.periods import calendar_period, current_period, window_number, window_period
 from ...domain.subscriptions.subscriptions import (
     BINDING_SYMBOL,
@@ -33,13 +33,21 @@ from ...domain.subscriptions.subscriptions import (
     SubscriptionStatus,
 )
 from ..accounts.accounts import find_account
+from ..forgotten import may_be_forgotten
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, next_poll
 from ..gateways.watch import watched
+from ..operations.former import find_either
 from ..payments.opening import link_kind, outside_limits, routeless
 from ..payments.receipts import purpose_of, receipt_of, receipt_terms, takes_without
-from ..payments.recurring import any_subscription, binding_operation, new_recurring_payment, save_subscription
+from ..payments.recurring import (
+    any_subscription,
+    binding_operation,
+    former_binding,
+    new_recurring_payment,
+    save_subscription,
+)
 from ..payments.tallies import remove_payment
 from ..schedule import FollowUp
 from ..units import retrying
@@ -125,7 +133,7 @@ async def begin(ports: Ports, unit: Unit, subscription: Subscription, picked: Pi
     )
     unit[Job].add(WATCH_BINDING.first(payment_id, now + FIRST_LOOK, now))
     binding = Binding(
-        operation=binding_operation(subscription.id, payment_id),
+        operation=binding_operation(payment_id),
         requested_at=now,
         payment_id=payment_id,
         bank=picked.bank.name,
@@ -184,7 +192,7 @@ async def ask(ports: Ports, payment: Payment, *, announced: bool = True) -> Paym
 def _request(ports: Ports, payment: Payment, bank: MandateBank) -> BindingRequest:
     takes_money = payment.binding is BindingCharge.FIRST
     return BindingRequest(
-        operation=binding_operation(payment.subscription_id or "", payment.id),
+        operation=binding_operation(payment.id),
         first_charge_kopecks=payment.amount.kopecks if takes_money else None,
         purpose=purpose_of(payment),
         expires_at=payment.expires_at,
@@ -231,7 +239,7 @@ async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced:
             if announced:
                 await save_subscription(ports, unit, before, after)
             else:
-                unit[Subscription].save(after)
+                unit[Subscription].save(untold(before, after))
         first_look = next_poll(ports, payment, Looked(check_after=made.check_after))
         if first_look is not None:
             await WATCH_BINDING.hurry(unit, payment.id, first_look)
@@ -255,7 +263,15 @@ async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
         return payment
     async with watched(ports, payment.mode, payment.bank):
         bank = binder(ports, payment.bank)
-        found = await find_binding(bank, _request(ports, payment, bank), payment.created_at)
+        request = _request(ports, payment, bank)
+
+        async def find(operation: str) -> AtBank | None:
+            return await find_binding(bank, msgspec.structs.replace(request, operation=operation), payment.created_at)
+
+        former = former_binding(payment.subscription_id or "", payment.id)
+        found = await find_either(
+            find, request.operation, former if may_be_forgotten(ports, payment.created_at) else None
+        )
     return payment if found is None else await take_binding(ports, payment, found)
 
 

@@ -22,7 +22,7 @@ from ..causes import caused_charge_id
 from ..holding import holds_back
 from ..idempotency import Lock, Made, once, once_made
 from ..operations.engine import bring, send, settle
-from ..paging import Page
+from ..paging import ListFilter, Page
 from ..payments.charge_effects import tell_exhaustion
 from ..payments.list import PaymentFilter, list_payments
 from ..payments.receipts import receipt_terms, takes_without
@@ -256,14 +256,15 @@ async def _recall(ports: Ports, subscription_id: str, payment_id: str) -> Paymen
 
 
 async def list_charges(
-    ports: Ports, caller: Caller, subscription_id: str, read_page: Callable[[], tuple[int, int]]
+    ports: Ports, caller: Caller, subscription_id: str, asked: ListFilter, read_page: Callable[[], tuple[int, int]]
 ) -> Page[Payment]:
     """The payments of a subscription, its binding's among them, newest first (docs/subscriptions.md "Charging").
 
-    Raises: Refusal SUBSCRIPTION_NOT_FOUND, then what `read_page` raises.
+    Raises: Refusal SUBSCRIPTION_NOT_FOUND, then what `read_page` raises, VALIDATION_ERROR.
     """
     subscription = await _own(ports, caller, subscription_id)
-    return await list_payments(ports, caller, PaymentFilter(subscription_id=subscription.id), *read_page())
+    wanted = PaymentFilter(subscription_id=subscription.id, **msgspec.structs.asdict(asked))
+    return await list_payments(ports, caller, wanted, *read_page())
 
 
 async def read_charge_window(ports: Ports, caller: Caller, subscription_id: str) -> ChargeWindow:

@@ -20,8 +20,8 @@ from ....ports.bundle import Ports
 from ..columns import Column, when
 from .ending import ending
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Told, Wish
-from .payments import wanted
 from .stakes import left_in, whose
+from .wishes import DATES, ORDER, by_status, wanted
 
 _ARROWS = {Direction.USDT_TO_RUB: "USDT→RUB", Direction.RUB_TO_USDT: "RUB→USDT"}
 
@@ -46,9 +46,8 @@ class _Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def _read(ports: Ports, wish: Wish, after: Exchange | None, limit: int) -> list[Exchange]:
-    asked = wanted(wish)
-    status, direction = asked.status, wish.of("direction")
-    named: dict[str, Any] = {} if status is None else {"status": ExchangeStatus(status)}
+    asked, direction = wanted(wish), wish.of("direction")
+    named = by_status(asked, ExchangeStatus)
     if direction is not None:
         named["direction"] = Direction(direction)
     return await browse(ports, Exchange, asked, after, limit, **named)
@@ -199,6 +198,8 @@ EXCHANGES = Kind(
         Filter(name="status", choices=tuple(ExchangeStatus)),
         Filter(name="direction", choices=tuple(Direction)),
         ACCOUNT,
+        *DATES,
+        ORDER,
     ),
     private=_private,
     timeline=_timeline,
@@ -207,6 +208,7 @@ EXCHANGES = Kind(
             name="exchange.cancel",
             title="Call off",
             key="x",
+            ends=True,
             allowed=lambda each: each.exchange.status in CANCELLABLE,
             changes=lambda each: [
                 Change("status", each.exchange.status, ExchangeStatus.CANCELLED),

@@ -10,7 +10,7 @@ from ....core.domain.exchanges.returns import ReturnStatus
 from ....core.domain.ledger import Currency, Purse, currency_of
 from ....core.domain.operators.pending_acts import Guarded
 from ....core.domain.payments.payments import RETURN_ENDED, Suspense
-from ....core.domain.refunds.suspense_returns import return_operation
+from ....core.domain.refunds.suspense_returns import present_operation
 from ....core.usecases.accounts.accounts import storable
 from ....core.usecases.browse.suspense import Suspended, browse_suspense, find_suspended
 from ....core.usecases.browse.timeline import Moment, amount, read_timeline
@@ -20,8 +20,8 @@ from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .ending import ending
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Told, Wish
-from .payments import wanted
 from .stakes import left_in, whose
+from .wishes import wanted
 
 _RETURNED = "sent back"
 
@@ -86,7 +86,7 @@ def _operation(each: Suspended) -> str | None:
     """What a bank may have of it now."""
     if isinstance(each, Suspense):
         is_sent = each.sending_since is not None and each.resolved_at is None and each.reason not in RETURN_ENDED
-        return return_operation(each.id, each.attempt) if is_sent else None
+        return present_operation(each) if is_sent else None
     back = each.sent_back
     is_at_bank = back is not None and back.status is ReturnStatus.SENDING and each.currency is Currency.RUB
     return back.operation if back is not None and is_at_bank else None
@@ -140,6 +140,7 @@ SUSPENSE = Kind(
             name="suspense.return",
             title="Return to the payer",
             key="b",
+            ends=True,
             allowed=_may_return,
             entries=(Entry(name="address", label="TRON address", needed=True, wanted=_takes_address),),
             changes=lambda each: [
