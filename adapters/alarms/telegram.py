@@ -10,6 +10,7 @@ import msgspec
 from ...ports.alarms import Alarm
 from ...ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
 from ..provider_http import Answer, ProviderHttp
+from .http import require_taken
 from .texts import body_of, plain
 
 BASE = "https://api.telegram.org"
@@ -90,7 +91,11 @@ class TelegramAlarms:
             body=msgspec.json.encode(body),
             headers={"Content-Type": "application/json"},
         )
-        return answer.decoded(_Said)
+        try:
+            return answer.decoded(_Said)
+        except (OutcomeUnknown, Unavailable):
+            require_taken(answer)  # a proxy before it may have answered by itself
+            raise
 
 
 def _require(said: _Said) -> None:

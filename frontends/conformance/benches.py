@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from ...core.domain.tron import tron_address
+from ...ports.alarms import Alarms
 from ...ports.bank import Bank, Invoice, InvoiceRequest
 from ...ports.chain import ChainWatcher, Network, TokenMove, TransactionState
 from ...ports.deposits import DepositWatcher
@@ -127,6 +128,20 @@ class BankBench(ProviderBench):
     async def remitted(self) -> int:
         """How many kopecks the bank has sent, or is about to send, to people."""
         unplayed("what people got")
+
+
+class AlarmsBench(ProviderBench):
+    """A channel of alarms that is tried, with what arrives by it. Fixture `alarms_bench`."""
+
+    channel: Alarms
+
+    async def arrived(self) -> Sequence[str]:
+        """What came, a text for each message that was taken: with its subject, where it has one, and unescaped."""
+        raise NotImplementedError
+
+    async def reached(self) -> Sequence[str]:
+        """The addresses of merchants at which something came."""
+        unplayed("merchants' addresses")
 
 
 class RatesBench(ProviderBench):
@@ -265,7 +280,8 @@ class PayoutsBench(ProviderBench):
         unplayed("blocks that become final")
 
     async def outlive(self, signed: SignedTransfer) -> None:
-        """Time passes until a final block is past `expires_at` of this transfer."""
+        """Time passes until a final block is past `expires_at` of this transfer. Where transfers never expire, and this
+        one is in no block: another transaction of the wallet in its place becomes final."""
         unplayed("time that passes")
 
     async def moved(self) -> int:

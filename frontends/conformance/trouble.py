@@ -15,7 +15,8 @@ from ...ports.clock import Clock
 from ...ports.faults import Fault, NotConfigured, OutcomeUnknown, Unavailable
 from ...ports.notices import InboundNotice
 from ..fake_provider.faults import UNCLEAR, ProviderFault
-from ..fake_provider.provider import FakeProvider, HeldCall, ProviderRequest, is_write
+from ..fake_provider.provider import FakeProvider, HeldCall
+from ..fake_provider.requests import ProviderRequest, is_write
 from .hidden import check_hidden, unplayed
 
 Ask = Callable[[], Awaitable[Any]]

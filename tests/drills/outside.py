@@ -124,7 +124,7 @@ class Wallet:
 
     async def broadcast(self, signed: SignedTransfer) -> None:
         address, units = signed.blob.decode().split()
-        values = (signed.tx_hash, signed.operation, address, int(units), signed.expires_at.isoformat(), _now())
+        values = (signed.tx_hash, signed.operation, address, int(units), str(signed.expires_at), _now())
         self._world.ask("INSERT OR IGNORE INTO transfers VALUES (?, ?, ?, ?, ?, ?)", *values)
 
     async def state(self, signed: SignedTransfer) -> TransferState:

@@ -11,7 +11,7 @@ from ....ports.bank import (
 )
 from ....ports.faults import OutcomeUnknown, Refused, Unavailable
 from ..benches import BankBench
-from ..operation_ids import operation_id
+from ..operation_ids import exchange_invoice_id, operation_id
 from .kit import OPERATION, OTHER, assert_open, state_of
 
 
@@ -48,6 +48,16 @@ class TestInvoices:
         second = await bank_bench.bank.create_invoice(bank_bench.request(OTHER))
         assert first.reference != second.reference
         assert first.link != second.link
+
+    async def test_an_exchange_has_invoices_too(self, bank_bench: BankBench) -> None:
+        """Their ids are of another form, and as long."""
+        operation = exchange_invoice_id()
+        invoice = await bank_bench.bank.create_invoice(bank_bench.request(operation))
+        assert shown(await bank_bench.bank.create_invoice(bank_bench.request(operation))) == shown(invoice)
+        found = await bank_bench.bank.find_invoice(operation)
+        assert (found and found.reference) == invoice.reference
+        payment = operation_id("pay", 1)
+        assert await bank_bench.bank.find_invoice(payment) is None, "an id with the same UUID is another operation"
 
     async def test_each_of_many_is_found(self, bank_bench: BankBench) -> None:
         """A provider that lists them does so page by page."""

@@ -16,7 +16,7 @@ from ....ports.bank import (
 )
 from ....ports.faults import OutcomeUnknown, Refused, Unavailable
 from ..benches import BankBench
-from ..operation_ids import operation_id, suspense_ids
+from ..operation_ids import operation_id, return_ids, suspense_ids
 from .kit import DAY, OPERATION, REFUND, last_repeat, state_of
 
 _LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -78,10 +78,11 @@ class TestRefunds:
         found = [await bank_bench.bank.find_refund(operation) for operation in operations]
         assert None not in found, "it would be sent a second time"
 
-    async def test_attempts_whose_ids_are_long_and_differ_at_their_end_are_two(self, bank_bench: BankBench) -> None:
-        """Money in suspense goes back by ids that no key of a provider takes as they are: `short_operation`."""
+    @pytest.mark.parametrize("kind", ["suspense", "exchange"])
+    async def test_attempts_whose_ids_differ_at_their_end_are_two(self, bank_bench: BankBench, kind: str) -> None:
+        """Whoever cuts an id to what a key takes sends the second nowhere: `short_operation` keeps them apart."""
         invoice = await self._paid(bank_bench)
-        first, second = suspense_ids(bank_bench.bank.name)
+        first, second = return_ids() if kind == "exchange" else suspense_ids()
         await bank_bench.bank.refund(_back(invoice, 60_00, first))
         assert await bank_bench.bank.find_refund(second) is None
         await bank_bench.bank.refund(_back(invoice, 40_00, second))

@@ -81,7 +81,13 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
 
 KIT_CATALOGUE = (
     *CATALOGUE,
-    Table(Sample, "kit_samples", indexes=(("text", "-number", "id"),)),
+    Table(
+        Sample,
+        "kit_samples",
+        indexes=(("text", "-number", "id"),),
+        sparse=(("text_or_null", "id"),),
+        unset=(("number_or_null", "text", "moment", "id"),),
+    ),
     Table(
         Tally,
         "kit_tallies",

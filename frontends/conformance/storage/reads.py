@@ -120,6 +120,36 @@ async def test_order_goes_by_the_field_with_ties_by_id(storage: Storage) -> None
         assert ["".join(each.id for each in page) for page in pages] == [*expected, ""], order
 
 
+async def test_what_waits_for_a_value_is_found_until_it_has_one(storage: Storage) -> None:
+    """In the order of another field, some at a time, as whoever gives the values looks for it; an index over nulls
+    alone follows what is set, and what is null again."""
+    moments = {"a": 3, "b": 1, "c": 2, "d": 1}
+    await put(
+        storage, *(Sample(id=name, text="x", moment=START + timedelta(hours=hour)) for name, hour in moments.items())
+    )
+    await put(storage, Sample(id="other", text="y"), Sample(id="set", text="x", number_or_null=0))
+
+    async def waiting(limit: int = 10, **criteria: Any) -> list[Sample]:
+        async with storage.unit() as unit:
+            return await unit[Sample].find(
+                number_or_null=None, text="x", order="moment", limit=limit, quick=True, **criteria
+            )
+
+    assert [each.id for each in await waiting()] == ["b", "d", "c", "a"]
+    assert [each.id for each in await waiting(moment=AtLeast(START + timedelta(hours=2)))] == ["c", "a"]
+    async with storage.unit() as unit:
+        for number, each in enumerate(await waiting(3), 1):
+            unit[Sample].change(each, number_or_null=number)
+        await unit.commit()
+    assert [each.id for each in await waiting()] == ["a"]
+    async with storage.unit() as unit:
+        given = await unit[Sample].get("d")
+        assert given is not None
+        unit[Sample].change(given, number_or_null=None)
+        await unit.commit()
+    assert [each.id for each in await waiting()] == ["d", "a"]
+
+
 async def test_find_returns_at_most_limit(storage: Storage) -> None:
     await put(storage, *(payment(f"pay_{n}") for n in range(5)))
     async with storage.unit() as unit:
