@@ -1,6 +1,7 @@
 """The one confirmation of every act: before and after, a reason, the outcome; and what became of it when another
 operator was quicker."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -24,7 +25,7 @@ from ...ports.faults import OutcomeUnknown
 from .asking import NO_ANSWER, AskingDialog, background, note_slip, words
 from .context import ConsoleContext
 from .kinds.kinds import Change, ConsoleAct, Doing, Entry, Once, Tells
-from .texts import lines, plain
+from .texts import amounts_grouped, lines, plain
 
 _SCROLLS = {"up": -1, "down": 1, "pageup": -10, "pagedown": 10}
 
@@ -35,14 +36,17 @@ class ActDialog(AskingDialog[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Close"),
         Binding("ctrl+s", "confirm", "Confirm", priority=True),
+        Binding("ctrl+l", "last_reason", "Last reason", priority=True, show=False),
         *(Binding(key, f"scroll({lines})", show=False) for key, lines in _SCROLLS.items()),
     ]
 
-    def __init__(self, shared: ConsoleContext, act: ConsoleAct, record: Any) -> None:
+    def __init__(self, shared: ConsoleContext, act: ConsoleAct, *records: Any) -> None:
+        """`records`: what it is done with, one after the other; None alone for an act of a list."""
         super().__init__()
         self._shared = shared
         self._act = act
-        self._record = record
+        self._records = records
+        self._record = record = records[0]
         self._entries = [entry for entry in act.entries if entry.wanted(record)]
         self._tried = False
         self._busy = False
@@ -50,19 +54,22 @@ class ActDialog(AskingDialog[bool]):
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="dialog"):
-            yield Label(self._act.title, id="title", markup=False)
-            if self._record is not None:
+            count = len(self._records)
+            yield Label(self._act.title if count == 1 else f"{self._act.title} · {count}", id="title", markup=False)
+            if self._record is not None and count == 1:
                 yield Label(plain(self._record.id), id="object", markup=False)
             if self._act.tells is not None:
                 yield Static("looking how much…", id="stakes", markup=False)
-            yield Static(_table([*self._act.changes(self._record), *self._by_two({})]), id="changes")
+            yield Static(_table(self._changes()), id="changes")
             for entry in self._entries:
                 with Horizontal(classes="entry"):
                     yield Label(entry.label, classes="label", markup=False)
                     yield _field(entry)
             with Horizontal(classes="entry"):
                 yield Label(f"Reason{'' if self._act.reason_needed else ' (may be empty)'}", classes="label")
-                yield Input(id="reason", max_length=REASON_LONGEST, compact=True)
+                last = self._shared.reasons.get(self._act.name)
+                offered = "" if last is None else f"^l: {plain(last)}"
+                yield Input(id="reason", max_length=REASON_LONGEST, placeholder=offered, compact=True)
             yield Static("", id="outcome", markup=False)
             yield Vertical(id="secrets")
             with Horizontal(id="buttons"):
@@ -94,7 +101,11 @@ class ActDialog(AskingDialog[bool]):
     async def _read_stakes(self, tells: Tells, given: Mapping[str, str]) -> None:
         """How much, whose, and what will be left; that this could not be read is told, and the act can be done."""
         try:
-            told: Table | Text = lines([*await self.answer(tells(self._shared.ports, self._record, given))])
+            found: list[tuple[str, Any]] = []
+            for record in self._records:
+                found += [("", plain(record.id))] if len(self._records) > 1 else []
+                found += await self.answer(tells(self._shared.ports, record, given))
+            told: Table | Text = lines(found)
         except NO_ANSWER as fault:
             told = Text(f"how much could not be read: {words(fault)}")
         if not self._tried:
@@ -105,15 +116,24 @@ class ActDialog(AskingDialog[bool]):
     def _follow(self, event: Input.Changed | Select.Changed) -> None:
         """Show what changes by what was entered so far."""
         if self._act.follows is not None and not self._tried:
-            changes = self._act.follows(self._record, self._given())
-            self.query_one("#changes", Static).update(_table([*changes, *self._by_two(self._given())]))
+            given = self._given()
+            changes = [*self._act.follows(self._record, given), *self._by_two(self._record, given)]
+            self.query_one("#changes", Static).update(_table(changes))
         if event.control.id != "reason":
             self._tell_stakes()
 
-    def _by_two(self, given: Mapping[str, str]) -> list[Change]:
+    def _changes(self) -> list[Change]:
+        """What stands before and after, of several objects below the id of each."""
+        found = []
+        for record in self._records:
+            found += [Change(plain(record.id), "", "")] if len(self._records) > 1 else []
+            found += [*self._act.changes(record), *self._by_two(record, {})]
+        return found
+
+    def _by_two(self, record: Any, given: Mapping[str, str]) -> list[Change]:
         """Says beforehand where one operator is not enough."""
-        guarded, rules = self._act.by_two(self._record, given), self._shared.ports.four_eyes
-        if guarded is None or guarded not in rules.acts or getattr(self._record, "mode", Mode.LIVE) is not Mode.LIVE:
+        guarded, rules = self._act.by_two(record, given), self._shared.ports.four_eyes
+        if guarded is None or guarded not in rules.acts or getattr(record, "mode", Mode.LIVE) is not Mode.LIVE:
             return []
         when = f" (above {Rub(rules.refund_above)} RUB)" if guarded is Guarded.REFUNDS and rules.refund_above else ""
         return [Change("takes effect", "-", f"once another operator confirms it{when}")]
@@ -127,6 +147,12 @@ class ActDialog(AskingDialog[bool]):
     def action_scroll(self, lines: int) -> None:
         """What an act tells may be longer than the dialog."""
         self.query_one("#dialog", VerticalScroll).scroll_relative(y=lines, animate=False)
+
+    def action_last_reason(self) -> None:
+        """Take the reason that was given last for this act."""
+        reason = self.query_one("#reason", Input)
+        reason.value = self._shared.reasons.get(self._act.name, reason.value)
+        reason.focus()
 
     @on(Button.Pressed, "#confirm")
     @on(Input.Submitted)
@@ -152,7 +178,12 @@ class ActDialog(AskingDialog[bool]):
     @background("act")
     async def _do(self, given: Mapping[str, str]) -> None:
         """Do it and say how it ended. The dialog cannot be left before; when the console ends, nobody is told."""
-        outcome, good = await self.answer(self._outcome(given))
+        if given["reason"].strip():
+            self._shared.reasons[self._act.name] = given["reason"]
+        if len(self._records) == 1:
+            outcome, good = await self.answer(self._outcome(self._record, given))
+        else:
+            outcome, good = await self._each(given)
         self._busy, self._tried = False, True
         self._say(outcome.text if isinstance(outcome, Once) else outcome, good=good, bad=not good)
         if isinstance(outcome, Once):
@@ -160,9 +191,23 @@ class ActDialog(AskingDialog[bool]):
         self.query_one("#confirm", Button).display = False
         self.query_one("#secrets Button" if self._secrets else "#leave", Button).focus()
 
-    async def _outcome(self, given: Mapping[str, str]) -> tuple[str | Once, bool]:
-        """What became of it, and whether that is what was wanted."""
-        act, record = self._act, self._record
+    async def _each(self, given: Mapping[str, str]) -> tuple[str, bool]:
+        """What became of all of them. Each is an act of its own: what one is refused for does not end the others."""
+        count, well = len(self._records), True
+        told: dict[str, list[str]] = {}
+        """Outcomes, with the ids of those that came to it and were to come to another."""
+        counts = Counter[str]()
+        for number, record in enumerate(self._records, 1):
+            self._say(f"{number} of {count}…")
+            outcome, good = await self.answer(self._outcome(record, given))
+            told.setdefault(str(outcome), []).extend([] if good else [plain(record.id)])
+            counts[str(outcome)] += 1
+            well = well and good
+        return "\n".join(f"{counts[text]} of {count}: {' '.join([text, *ids])}" for text, ids in told.items()), well
+
+    async def _outcome(self, record: Any, given: Mapping[str, str]) -> tuple[str | Once, bool]:
+        """What became of one, and whether that is what was wanted."""
+        act = self._act
         wanted = Act(
             operator=self._shared.operator,
             name=act.name,
@@ -193,8 +238,7 @@ class ActDialog(AskingDialog[bool]):
     async def _show(self, outcome: Once) -> None:
         """The secrets, this one time, instead of what was asked: nothing else is to be read now."""
         self._secrets = outcome.secrets
-        for each in self.query("#changes, #stakes, .entry"):
-            each.display = False
+        self.query("#changes, #stakes, .entry").set(display=False)
         await self.query_one("#secrets", Vertical).mount_all(
             Vertical(
                 Label(name, classes="label", markup=False),
@@ -226,7 +270,7 @@ class ActDialog(AskingDialog[bool]):
         outcome = self.query_one("#outcome", Static)
         outcome.set_class(good, "good")
         outcome.set_class(bad, "bad")
-        outcome.update(text)
+        outcome.update(amounts_grouped(text))
 
 
 def _field(entry: Entry) -> Widget:

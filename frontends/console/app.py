@@ -17,6 +17,7 @@ from .catalogue import KINDS, kind_of
 from .choose_dialog import ChooseDialog
 from .context import ConsoleContext, ConsoleScreen
 from .detail import DetailScreen, OpenList, OpenObject
+from .help_dialog import HelpDialog
 from .home import HomeScreen
 from .kinds.kinds import Kind, Wish
 from .listing import ListScreen
@@ -123,11 +124,20 @@ class Console(App[None]):
             self.push_screen(DetailScreen(self.shared, kind, object_id))
 
     def action_help(self) -> None:
-        """Keys and what they do, at the side."""
-        if self.screen.query("HelpPanel"):
-            self.action_hide_help_panel()
-        else:
-            self.action_show_help_panel()
+        """Keys and what they do on the screen in front."""
+        screen = self.screen
+        if not self._has_dialog() and isinstance(screen, ConsoleScreen):
+            lists = [(kind.key, kind.title) for kind in _LISTED]
+            everywhere = [row for row in self._bound(self) if row not in lists]
+            everywhere.append(("^p", "Command palette"))
+            self.push_screen(HelpDialog(screen.heading, [*self._bound(screen), *screen.letters()], lists, everywhere))
+
+    def _bound(self, node: DOMNode) -> list[tuple[str, str]]:
+        """The keys that a node itself binds and can be used now, with what they do."""
+        enabled = {each.binding.key for each in self.screen.active_bindings.values() if each.enabled}
+        found = [each for each in node.BINDINGS if isinstance(each, Binding) and each.description]
+        shown = {each.key: each for each in found if not each.action.startswith("app.") and each.key in enabled}
+        return [(self.get_key_display(each), each.description) for each in shown.values()]
 
     def action_shade(self) -> None:
         self.theme = _LIGHT if self.theme == _DARK else _DARK

@@ -4,12 +4,14 @@ from .kinds.accounts import ACCOUNTS
 from .kinds.acts import ACTS
 from .kinds.audit import AUDIT
 from .kinds.clients import CLIENTS
+from .kinds.differences import DIFFERENCES
 from .kinds.events import EVENTS
 from .kinds.exchanges import EXCHANGES
 from .kinds.gateways import GATEWAYS
 from .kinds.keys import KEYS
 from .kinds.kinds import Kind
 from .kinds.ledger import JOURNAL, LEDGER
+from .kinds.movements import MOVEMENTS
 from .kinds.payments import PAYMENTS
 from .kinds.receivers import RECEIVERS
 from .kinds.refunds import REFUNDS
@@ -33,6 +35,7 @@ KINDS: tuple[Kind, ...] = (
     AUDIT,
     ACTS,
     SUSPENSE,
+    DIFFERENCES,
     GATEWAYS,
     RECEIVERS,
     ACCOUNTS,
@@ -44,6 +47,7 @@ KINDS: tuple[Kind, ...] = (
     SHOPS,
     TERMINALS,
     LINES,
+    MOVEMENTS,
 )
 
 

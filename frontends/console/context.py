@@ -1,12 +1,12 @@
 """What every screen works with, and how it asks the storage without ever standing still or falling over."""
 
 from collections.abc import Awaitable, Coroutine, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Label
 from textual.worker import get_current_worker
 
@@ -18,6 +18,8 @@ from .kinds.kinds import ConsoleAct
 
 T = TypeVar("T")
 
+_AROUND = 4
+"""Cells around the words of a button."""
 _PATIENCE = 0.3
 """Seconds after which an answer that has not come is shown to be awaited."""
 
@@ -50,11 +52,30 @@ class ConsoleContext(msgspec.Struct, frozen=True, kw_only=True):
     operator: str
     demo: bool = False
     names: Names = msgspec.field(default_factory=Names)
+    reasons: dict[str, str] = msgspec.field(default_factory=dict)
+    """The last reason that was given for each act, as long as the console is open."""
 
 
 def row_at(rows: Sequence[T], place: int) -> T | None:
     """The row at a table's cursor; None where there is none: a table without rows has its cursor at -1."""
     return rows[place] if 0 <= place < len(rows) else None
+
+
+class Offer(NamedTuple):
+    """Something that can be done here, by its letter."""
+
+    title: str
+    key: str
+    ends: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"{self.title} [{self.key}]"
+
+
+def offered(acts: Iterable[ConsoleAct]) -> list[Offer]:
+    """Acts as they are offered, those apart that end something."""
+    return sorted((Offer(each.title, each.key, each.ends) for each in acts), key=lambda each: each.ends)
 
 
 class ConsoleScreen(Asking[None]):
@@ -71,7 +92,7 @@ class ConsoleScreen(Asking[None]):
         """What went wrong in the last work of a group."""
         self._again: set[str] = set()
         """Groups in whose present work something went wrong."""
-        self._offered: dict[str, list[tuple[str, str]]] = {}
+        self._offered: dict[str, tuple[int, list[Offer]]] = {}
 
     def frame(self, body: ComposeResult) -> ComposeResult:
         """The bar, what is between, and the footer."""
@@ -100,15 +121,30 @@ class ConsoleScreen(Asking[None]):
     def _pressed(self, event: Button.Pressed) -> None:
         self.begin(event.button.name or "")
 
-    def offer(self, bar_id: str, offered: list[tuple[str, str]]) -> None:
-        """Show these titles, each with its letter, in a bar; without any there is no bar."""
-        if self._offered.get(bar_id) == offered:
+    def offer(self, bar_id: str, offers: list[Offer]) -> None:
+        """Show these titles with their letters in a bar of as many lines as they need; without any there is no bar."""
+        room = self.app.size.width
+        if self._offered.get(bar_id) == (room, offers):
             return
-        self._offered[bar_id] = offered
-        bar = self.query_one(bar_id, Horizontal)
+        self._offered[bar_id] = room, offers
+        bar = self.query_one(bar_id, Vertical)
         bar.remove_children()
-        bar.mount_all(Button(f"{title} [{key}]".replace("[", r"\["), name=key, compact=True) for title, key in offered)
-        bar.display = bool(offered)
+        rows: list[list[Offer]] = [[]]
+        for each in offers:
+            if rows[-1] and sum(len(one.label) + _AROUND for one in (*rows[-1], each)) > room:
+                rows.append([])
+            rows[-1].append(each)
+        bar.mount_all(Horizontal(*map(_button, row)) for row in rows if row)
+        bar.display = bool(offers)
+
+    def letters(self) -> list[tuple[str, str]]:
+        """The letters of what can be done here now, with what they do."""
+        return [(each.key, each.title) for _, offers in self._offered.values() for each in offers]
+
+    @property
+    def heading(self) -> str:
+        """What the bar calls this screen."""
+        return self._heading
 
     def head(self, title: str) -> None:
         """Show another title."""
@@ -155,3 +191,8 @@ class ConsoleScreen(Asking[None]):
         for state in self.query("#state").results(Label):  # there is none when the screen was left
             state.set_class(bool(away), "away")
             state.update(away or ("working…" if self._asking else ""))
+
+
+def _button(offer: Offer) -> Button:
+    button = Button(offer.label.replace("[", r"\["), name=offer.key, compact=True)
+    return button.add_class("ends") if offer.ends else button

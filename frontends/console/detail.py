@@ -1,12 +1,13 @@
 """One object: its facts, its timeline, and what can be done with it."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Horizontal, VerticalScroll
+from textual.containers import Container, Vertical, VerticalScroll
 from textual.message import Message
 from textual.widgets import DataTable, Static
 from textual.widgets.data_table import ColumnKey
@@ -14,8 +15,8 @@ from textual.widgets.data_table import ColumnKey
 from ...core.usecases.browse.timeline import Moment
 from .act_dialog import ActDialog
 from .asking import background
-from .context import ConsoleContext, ConsoleScreen, row_at
-from .kinds.kinds import Change, ConsoleAct, Doing, Kind
+from .context import ConsoleContext, ConsoleScreen, Offer, offered, row_at
+from .kinds.kinds import Change, ConsoleAct, Doing, Kind, Told
 from .texts import SOURCES, lines, plain, short, styled
 
 _REFRESH = 3.0
@@ -30,6 +31,10 @@ def _words(moment: Moment, width: int) -> Text:
         text.append(f"  {plain(moment.detail)}", style="dim")
         text.truncate(width, overflow="ellipsis")
     return text
+
+
+Trail = Sequence[tuple[Kind, str]]
+"""Objects that are looked at one after the other."""
 
 
 class OpenObject(Message):
@@ -59,22 +64,30 @@ class DetailScreen(ConsoleScreen):
         Binding("y", "copy_id", "Copy"),
         Binding("w", "whose", "Whose"),
         Binding("p", "private", "Personal data"),
+        Binding("n", "step(1)", "Next"),
+        Binding("N", "step(-1)", "Previous", show=False),
         Binding("r", "reload", "Reload", show=False),
     ]
 
-    def __init__(self, shared: ConsoleContext, kind: Kind, object_id: str) -> None:
-        super().__init__(shared, f"{kind.title} · {object_id}")
+    def __init__(self, shared: ConsoleContext, kind: Kind, object_id: str, trail: Trail = ()) -> None:
+        """`trail`: what it was opened from, itself included."""
+        place = next((place for place, each in enumerate(trail) if each[0] is kind and each[1] == object_id), None)
+        told = "" if place is None or len(trail) == 1 else f" · {place + 1} of {len(trail)}"
+        super().__init__(shared, f"{kind.title} · {object_id}{told}")
         self._kind = kind
         self._object_id = object_id
+        self._trail = trail
+        self._place = place
         self.record: Any = None
         self.moments: list[Moment] = []
+        self._figures: Told | None = None
 
     def compose(self) -> ComposeResult:
         yield from self.frame(self._body())
 
     def _body(self) -> ComposeResult:
-        yield Horizontal(id="acts", classes="offers")
-        yield Horizontal(id="parts", classes="offers")
+        yield Vertical(id="acts", classes="offers")
+        yield Vertical(id="parts", classes="offers")
         with Container(id="detail"):
             with VerticalScroll(id="facts"):
                 yield Static("", id="fact-lines")
@@ -111,11 +124,13 @@ class DetailScreen(ConsoleScreen):
                 self._empty()
             return
         moments = await self.ask(self._kind.timeline(self.shared.ports, record))
-        if moments is None or (self.record, self.moments) == (record, moments):
+        read = self._kind.figures
+        figures = None if read is None else await self.ask(read(self.shared.ports, record))
+        if moments is None or (self.record, self.moments, self._figures) == (record, moments, figures):
             return
         await self.ask(self.shared.names.learn(self.shared.ports, [getattr(record, "account_id", None)]))
-        self.record, self.moments = record, moments
-        facts = [(name, self.shared.names.told(value)) for name, value in self._kind.facts(record)]
+        self.record, self.moments, self._figures = record, moments, figures
+        facts = [(name, self.shared.names.told(value)) for name, value in [*(figures or []), *self._kind.facts(record)]]
         self.query_one("#fact-lines", Static).update(lines(facts))
         if self._kind.body is not None:
             self.query_one("#body", Static).display = True
@@ -136,6 +151,7 @@ class DetailScreen(ConsoleScreen):
     def on_resize(self) -> None:
         """The text of a moment takes what its other columns leave."""
         self.later(self._tell)
+        self._offer()
 
     def _tell(self) -> None:
         table = self.query_one("#timeline", DataTable)
@@ -166,8 +182,8 @@ class DetailScreen(ConsoleScreen):
         return [] if self.record is None else [act for act in self._kind.acts if act.allowed(self.record)]
 
     def _offer(self) -> None:
-        self.offer("#acts", [(each.title, each.key) for each in self.acts()])
-        self.offer("#parts", [(each.title, each.key) for each in self._kind.parts])
+        self.offer("#acts", offered(self.acts()))
+        self.offer("#parts", [Offer(each.title, each.key) for each in self._kind.parts])
 
     @on(DataTable.RowSelected, "#timeline")
     def _selected(self) -> None:
@@ -193,7 +209,8 @@ class DetailScreen(ConsoleScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys for which there is nothing to do here are not offered."""
-        del parameters
+        if action == "step":
+            return self._place is not None and 0 <= self._place + int(str(parameters[0])) < len(self._trail)
         return not (
             (action == "private" and self._kind.private is None) or (action == "whose" and self._owner() is None)
         )
@@ -207,6 +224,12 @@ class DetailScreen(ConsoleScreen):
         owner = self._owner()
         if owner is not None:
             self.app.post_message(OpenObject("account", owner))
+
+    def action_step(self, by: int) -> None:
+        """Open the next of those among which this one was opened, in its place."""
+        if self.is_current and self._place is not None:
+            kind, object_id = self._trail[self._place + by]
+            self.app.switch_screen(DetailScreen(self.shared, kind, object_id, self._trail))
 
     def action_private(self) -> None:
         """Ask for the personal data; asking is an act, too."""

@@ -10,19 +10,28 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.widgets import DataTable, Label, Sparkline, Static
 
+from ...core.domain.accounts.accounts import Mode
 from ...core.usecases.operators.action_item import ActionItem
 from ...core.usecases.operators.action_items import ActionItems, read_action_items
 from ...core.usecases.operators.dashboard import Dashboard, read_dashboard
 from .asking import background
 from .catalogue import KINDS, kind_of
-from .context import ConsoleContext, ConsoleScreen, row_at
+from .context import ConsoleContext, row_at
 from .detail import DetailScreen
-from .texts import left, plain, short, styled
+from .kinds.kinds import Kind
+from .marks import MarkingScreen
+from .texts import age, left, plain, styled
 
 _ACTION_ITEMS = 5.0
 _DASHBOARD = 2.0
-_ROOM_FOR_IDS = 157
-"""Cells of a terminal beside whose numbers whole ids fit, too."""
+_WIDE, _SIDE = 110, 40
+"""From which width on the numbers stand beside the action items, and how wide they are then (console.tcss)."""
+_FRAME, _GAP = 3, 2
+"""The box's frame with the scrollbar, and what is between two columns."""
+_NAME, _NAME_LONG = 12, 18
+"""Cells of a merchant's name, and where the reasons have theirs."""
+_WHY, _ID, _ID_WHOLE = 40, 14, 40
+"""Cells that a reason takes at most beside an id, an id at least, and a whole one."""
 _LIVE = 60
 """Looks in a live sparkline: two minutes."""
 _LINES = {
@@ -34,10 +43,12 @@ _LINES = {
 """The sparklines; the last one where there is room."""
 
 
-class HomeScreen(ConsoleScreen):
+class HomeScreen(MarkingScreen):
     """The first screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        *MarkingScreen.MARKING,
+        Binding("m", "mode", "Mode", show=False),
         Binding("slash", "app.search", "Find", key_display="/"),
         Binding("g", "app.go", "Go"),
         Binding("question_mark", "app.help", "Help", key_display="?"),
@@ -48,8 +59,12 @@ class HomeScreen(ConsoleScreen):
     def __init__(self, shared: ConsoleContext) -> None:
         super().__init__(shared, "cambist")
         self.items: list[ActionItem] = []
+        """What is shown: of live mode first, and of one mode where that was asked for."""
         self.dashboard: Dashboard | None = None
-        self._shows_ids = False
+        self._found = ActionItems(found=[], complete=True)
+        self._mode: Mode | None = None
+        self._widths: dict[str, int] = {}
+        self._rows: list[list[Text]] = []
         self._payments: list[float] = []
         self._webhooks: list[tuple[int, int]] = []
 
@@ -59,6 +74,7 @@ class HomeScreen(ConsoleScreen):
     def _body(self) -> ComposeResult:
         with Container(id="home"):
             with Vertical(id="action-items-box"):
+                yield Vertical(id="acts", classes="offers")
                 yield DataTable[Any](id="action-items", cursor_type="row", zebra_stripes=True)
             with Container(id="side"):
                 yield Static("", id="settlement")
@@ -100,47 +116,84 @@ class HomeScreen(ConsoleScreen):
             return
         found = await self.ask(read_action_items(self.shared.ports))
         if found is not None:
-            self._show_action_items(found)
+            await self.ask(self.shared.names.learn(self.shared.ports, [each.account_id for each in found.found]))
+            self._found = found
+            self._show_action_items()
 
-    def _show_action_items(self, found: ActionItems) -> None:
+    def _show_action_items(self) -> None:
+        found = self._found.found
+        shown = [each for each in found if self._mode is None or each.mode in (None, self._mode)]
+        self.items = sorted(shown, key=lambda each: each.mode is Mode.TEST)
         box = self.query_one("#action-items-box")
-        count = f"{len(found.found)}{'' if found.complete else '+'}"
-        box.border_title = f"Needs you now · {count}" if found.found else "Nothing waits for you"
-        if found.found != self.items:
-            self.items = found.found
-            self._fill()
+        count = f"{len(shown)}{'' if self._found.complete else '+'}{f' · {self._mode} mode' if self._mode else ''}"
+        box.border_title = f"Needs you now · {count}" if found else "Nothing waits for you"
+        self.marks.keep((each.of, each.object_id) for each in self.items)
+        self.tell_marks()
+
+    def action_mode(self) -> None:
+        """Both modes, live, test, and round."""
+        modes = (None, *Mode)
+        self._mode = modes[(modes.index(self._mode) + 1) % len(modes)]
+        self._show_action_items()
 
     def on_resize(self) -> None:
-        """Another terminal: the ids are shown where there is room for whole ones."""
-        if self.is_mounted and self._has_room() is not self._shows_ids:
+        """Another terminal: what is cut is told in full where there is room."""
+        if self.is_mounted and self._fitting() != self._widths:
             self._rule()
-            self._fill()
+            self.show_marks()
 
-    def _has_room(self) -> bool:
-        return self.app.size.width >= _ROOM_FOR_IDS
+    def _fitting(self) -> dict[str, int]:
+        """The columns that there is room for, with their widths."""
+        wide = self.app.size.width >= _WIDE
+        widths = {"": 1, "age": 6, "what": 10, "mode": 4, "merchant": _NAME}
+        room = self.app.size.width - _FRAME - (_SIDE if wide else 0) - sum(each + _GAP for each in widths.values())
+        longer = max(0, min(_NAME_LONG - _NAME, room - _WHY - _GAP))
+        widths["merchant"] += longer
+        room -= longer
+        beside = room - _WHY - 2 * _GAP
+        if beside >= _ID:
+            return {**widths, "why": _WHY, "object": min(_ID_WHOLE, beside)}
+        return {**widths, "why": room - _GAP}
 
     def _rule(self) -> None:
-        self._shows_ids = self._has_room()
+        self._widths = self._fitting()
+        self._rows = []
         table = self.query_one("#action-items", DataTable)
         table.clear(columns=True)
-        why = (("why", 36), ("object", 40)) if self._shows_ids else (("why", 40),)
-        for title, width in (("since (UTC)", 15), ("what", 9), ("mode", 4), *why):
+        for title, width in self._widths.items():
             table.add_column(title, width=width)
 
-    def _fill(self) -> None:
+    def show_marks(self) -> None:
+        """Draw the items anew where they are others, waited longer, or were marked."""
+        rows = [self._cells(item) for item in self.items]
+        if rows == self._rows:
+            return
+        self._rows = rows
         table = self.query_one("#action-items", DataTable)
         row = table.cursor_row
         table.clear()
-        for item in self.items:
-            cells = [
-                "now" if item.since is None else short(item.since),
-                styled(item.kind),
-                styled(item.mode),
-                styled(item.text),
-                styled(item.object_id or None),
-            ]
-            table.add_row(*cells[: len(table.columns)])
+        table.add_rows(rows)
         table.move_cursor(row=row)
+
+    def _cells(self, item: ActionItem) -> list[Text]:
+        now = self.shared.ports.clock.now()
+        merchant = self.shared.names.of(item.account_id)
+        told = {
+            "": Text("●" if (item.of, item.object_id) in self.marks else " ", style="bold"),
+            "age": Text("now" if item.since is None else age((now - item.since).total_seconds())),
+            "what": styled(item.kind),
+            "mode": styled(item.mode),
+            "merchant": styled(merchant, width=self._widths["merchant"]),
+            "why": styled(item.text, width=self._widths["why"]),
+            "object": styled(item.object_id or None, width=self._widths.get("object"), ends=True),
+        }
+        return [told[each] for each in self._widths]
+
+    def in_hand(self) -> tuple[Kind, str] | None:
+        """The object at the cursor."""
+        item = row_at(self.items, self.query_one("#action-items", DataTable).cursor_row)
+        kind = None if item is None else kind_of(item.of)
+        return None if item is None or kind is None else (kind, item.object_id)
 
     @on(DataTable.RowSelected, "#action-items")
     def _selected(self) -> None:
@@ -150,8 +203,10 @@ class HomeScreen(ConsoleScreen):
         kind = kind_of(item.of)
         if kind is None:
             self.notify(f"No screen shows a {item.of} yet: {plain(item.object_id)}")
-        else:
-            self.app.push_screen(DetailScreen(self.shared, kind, item.object_id))
+            return
+        shown = {(each.of, each.object_id): kind_of(each.of) for each in self.items}
+        trail = [(of, object_id) for (_, object_id), of in shown.items() if of is not None]
+        self.app.push_screen(DetailScreen(self.shared, kind, item.object_id, trail))
 
     @background("dashboard", exclusive=True)
     async def refresh_dashboard(self) -> None:
@@ -186,16 +241,16 @@ def _settlement(dashboard: Dashboard) -> Text:
     text.append(f"  {dashboard.next_run:%d %b %H:%M} UTC\n", style="dim")
     for due in dashboard.due:
         text.append(f"{due.mode.value:5}", style="dim")
-        text.append(f"{due.expected} RUB")
-        about = "no rate yet" if due.about_usdt is None else f"≈ {due.about_usdt} USDT"
+        text.append(plain(f"{due.expected} RUB"))
+        about = "no rate yet" if due.about_usdt is None else plain(f"≈ {due.about_usdt} USDT")
         text.append(f"  {about}\n", style="dim")
     text.rstrip()
     return text
 
 
 def _today(dashboard: Dashboard) -> Text:
-    text = Text().append(f"{dashboard.today} payments", "bold")
-    text.append(f", {dashboard.paid_today} paid\n{dashboard.taken_today} RUB came\n")
+    text = Text().append(f"{dashboard.today:,} payments", "bold")
+    text.append(f", {dashboard.paid_today:,} paid\n{plain(f'{dashboard.taken_today} RUB')} came\n")
     hits = dashboard.hits.today
     text.append(f"{sum(hits.values())} limits hit")
     if any(hits.values()):

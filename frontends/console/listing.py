@@ -1,35 +1,41 @@
 """The list of any kind: read page by page as one goes down, never as a whole."""
 
+from datetime import datetime
 from typing import Any, ClassVar
 
 from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Vertical
+from textual.coordinate import Coordinate
 from textual.widgets import DataTable, Label
 
 from ...core.usecases.accounts.accounts import list_accounts
-from .act_dialog import ActDialog
+from ...core.usecases.browse.browse import LOOKED_AT
 from .asking import background
 from .choose_dialog import AskDialog, ChooseDialog
 from .columns import Column, chosen
-from .context import ConsoleContext, ConsoleScreen, row_at
+from .context import ConsoleContext, row_at
 from .detail import DetailScreen
 from .kinds.kinds import ConsoleAct, Filter, Kind, Wish
+from .marks import MarkingScreen
 from .texts import plain, styled
 
 PAGE = 100
 _AHEAD = 40
 """Rows below the cursor, or below what is seen, that are there already."""
 _REFRESH = 3.0
+_WALKED = f" (in the next {LOOKED_AT:,})"
+"""Said of a filter that has no index: of how many records it shows what fits."""
 
 
-class ListScreen(ConsoleScreen):
+class ListScreen(MarkingScreen):
     """A list with filters, an order, and a way into each record."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back"),
+        *MarkingScreen.MARKING,
         Binding("f", "filter", "Filter"),
         Binding("m", "mode", "Mode"),
         Binding("o", "order", "Order"),
@@ -51,7 +57,7 @@ class ListScreen(ConsoleScreen):
         yield from self.frame(self._body())
 
     def _body(self) -> ComposeResult:
-        yield Horizontal(id="acts", classes="offers")
+        yield Vertical(id="acts", classes="offers")
         yield Label("", id="wish", markup=False)
         if self.kind.headline is not None:
             yield Label("", id="headline", markup=False)
@@ -64,7 +70,7 @@ class ListScreen(ConsoleScreen):
 
     def on_mount(self) -> None:
         self.table.focus()
-        self.offer("#acts", [(each.title, each.key) for each in self.acts()])
+        self.tell_marks()
         self.watch(self.table, "scroll_y", self._look_ahead, init=False)
         self.set_interval(_REFRESH, self._refresh)
 
@@ -85,8 +91,29 @@ class ListScreen(ConsoleScreen):
 
     def _append(self, records: list[Any]) -> None:
         for record in records:
-            cells = (self._cell(each, record, width) for each, width in self._shown)
-            self.table.add_row(*cells)
+            first, *others = (self._cell(each, record, width) for each, width in self._shown)
+            self.table.add_row(self._marked(record, first), *others)
+
+    def _marked(self, record: Any, first: Text) -> Text:
+        """The first cell of a row, which shows the mark; a moment's century gives way to it."""
+        if (self.kind.name, record.id) not in self.marks:
+            return first
+        isa_moment = isinstance(self._shown[0][0].cell(record), datetime)
+        return Text(f"● {first.plain[2:] if isa_moment else first.plain}"[: self._shown[0][1]], style="bold")
+
+    def show_marks(self) -> None:
+        """Draw which rows are marked."""
+        if self._shown:
+            column, width = self._shown[0]
+            for row, record in enumerate(self.records):
+                shown = self._marked(record, self._cell(column, record, width))
+                if self.table.get_cell_at(Coordinate(row, 0)) != shown:
+                    self.table.update_cell_at(Coordinate(row, 0), shown)
+
+    def in_hand(self) -> tuple[Kind, str] | None:
+        """The object at the cursor."""
+        record = row_at(self.records, self.table.cursor_row)
+        return None if record is None else (self.kind, record.id)
 
     def _cell(self, column: Column, record: Any, width: int) -> Text:
         value = column.cell(record)
@@ -105,6 +132,8 @@ class ListScreen(ConsoleScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys for which there is nothing to do here are not offered."""
         del parameters
+        if action == "mark":
+            return any(not (each.entries or each.reads) for each in self.kind.acts)
         filters = {each.name for each in self.kind.filters}
         idle = {"filter": not filters, "mode": "mode" not in filters, "order": len(self.kind.orders) == 1}
         return not idle.get(action, False)
@@ -115,7 +144,12 @@ class ListScreen(ConsoleScreen):
         self._read_first()
 
     def _tell_wish(self) -> None:
-        told = [f"{name} {plain(self.shared.names.of(value))}" for name, value in self.wish.filters.items() if value]
+        walked = {each.name for each in self.kind.filters if each.is_walked}
+        told = [
+            f"{name} {plain(self.shared.names.of(value))}{_WALKED if name in walked else ''}"
+            for name, value in self.wish.filters.items()
+            if value
+        ]
         self.query_one("#wish", Label).update(" · ".join([f"order: {self.wish.order}", *told]))
 
     @background("read", exclusive=True)
@@ -132,7 +166,9 @@ class ListScreen(ConsoleScreen):
     def _begin_with(self, found: list[Any]) -> None:
         self.table.clear()
         self.records, self.complete = found, len(found) < PAGE
+        self.marks.keep((self.kind.name, each.id) for each in found)
         self._append(found)
+        self.tell_marks()
         self._count()
         empty = self.query_one("#empty", Label)
         empty.display = not found
@@ -187,20 +223,12 @@ class ListScreen(ConsoleScreen):
     def _selected(self) -> None:
         record = row_at(self.records, self.table.cursor_row)
         if record is not None:
-            self.app.push_screen(DetailScreen(self.shared, self.kind, record.id))
+            trail = [(self.kind, each.id) for each in self.records]
+            self.app.push_screen(DetailScreen(self.shared, self.kind, record.id, trail))
 
-    def acts(self) -> list[ConsoleAct]:
+    def own_acts(self) -> list[ConsoleAct]:
         """The acts on no object."""
         return list(self.kind.list_acts)
-
-    def begin(self, key: str) -> bool:
-        """Open the confirmation of the act of this key, if there is one."""
-        act = next((act for act in self.acts() if act.key == key), None)
-        if act is not None:
-            self.app.push_screen(
-                ActDialog(self.shared, act, None), lambda tried: self.action_reload() if tried else None
-            )
-        return act is not None
 
     def ask_for(self, name: str, value: str) -> None:
         """Filter by one more thing, or, with an empty value, by one less."""

@@ -13,7 +13,7 @@ from textual.widgets.option_list import Option
 from ...core.usecases.browse.search import Hit, search
 from .asking import AskingDialog, background, words
 from .context import ConsoleContext
-from .texts import brief, plain
+from .texts import brief, moment, plain
 
 _ID = 20
 
@@ -45,13 +45,14 @@ class SearchDialog(AskingDialog[Hit | None]):
     @background(exclusive=True)
     async def _look(self, text: str) -> None:
         found = await self.answer(search(self._shared.ports, text))
+        await self.answer(self._shared.names.learn(self._shared.ports, [each.account_id for each in found]))
         if len(found) == 1 and self.is_current:
             self.dismiss(found[0])
             return
         self.query_one("#outcome", Label).update(f"{len(found)} found" if found else "Nothing found")
         hits = self.query_one("#hits", OptionList)
         hits.clear_options()
-        hits.add_options([_Found(hit) for hit in found])
+        hits.add_options([_Found(hit, plain(self._shared.names.of(hit.account_id))) for hit in found])
         if found:
             hits.focus()
 
@@ -70,15 +71,22 @@ class SearchDialog(AskingDialog[Hit | None]):
 
 
 class _Found(Option):
-    """One line of what was found, which knows what it opens: the lines may be others when the key is heard."""
+    """One of what was found, which knows what it opens: the lines may be others when the key is heard."""
 
-    def __init__(self, hit: Hit) -> None:
-        super().__init__(_line(hit))
+    def __init__(self, hit: Hit, merchant: str) -> None:
+        super().__init__(_lines(hit, merchant))
         self.hit = hit
 
 
-def _line(hit: Hit) -> Text:
+def _lines(hit: Hit, merchant: str) -> Text:
+    """What it is, and below it whose, by what name of theirs, and since when."""
     text = Text(f"{hit.kind:12} ", style="bold", no_wrap=True, overflow="ellipsis")
     text.append(brief(plain(hit.object_id), _ID).ljust(_ID))
     text.append(f"  {hit.mode or '':4} {plain(hit.text)}", style="dim")
-    return text
+    whose = (
+        None if hit.account_id is None else merchant,
+        None if hit.external_id is None else f"order {plain(hit.external_id)}",
+        None if hit.at is None else f"{moment(hit.at)} UTC",
+    )
+    told = " · ".join(each for each in whose if each is not None)
+    return text.append(f"\n{'':13}{told}", style="dim") if told else text

@@ -1,5 +1,6 @@
 """Values as the console shows them: printable, aligned, coloured by what they mean."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import Enum
@@ -9,6 +10,7 @@ from rich.table import Table
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
+from ...core.domain.money import Rub, Usdt
 from ..terminal_texts import escaped
 
 _GOOD = ("paid", "settled", "completed", "delivered", "active", "operational", "verified", "confirmed")
@@ -28,6 +30,9 @@ _WAITING = (
 _BAD = ("failed", "amount_mismatch", "down", "rejected", "cancelled", "blocked", "unknown", "mismatch", "ledger")
 _ATTENTION = ("past due", "approval", "balance", "refund", "suspense")
 _QUIET = ("expired", "refunded", "reversed", "test")
+
+_AMOUNT = re.compile(r"(?<![\w.,-])-?[0-9]{4,}\.[0-9]+(?= (?:RUB|USDT)\b)")
+"""An amount within a text, told by its currency: digits of an id are never grouped."""
 
 TO_THE_MINUTE, TO_THE_SECOND = 16, 19
 """Widths of moments."""
@@ -63,7 +68,20 @@ def plain(value: Any) -> str:
         value = value.value
     if isinstance(value, datetime):
         return moment(value)
-    return escaped(str(value))
+    if isinstance(value, Rub | Usdt):
+        return grouped(str(value))
+    return amounts_grouped(escaped(str(value)))
+
+
+def amounts_grouped(text: str) -> str:
+    """A text with its amounts of RUB and USDT grouped."""
+    return _AMOUNT.sub(lambda found: grouped(found[0]), text)
+
+
+def grouped(number: str) -> str:
+    """A decimal string with commas between its thousands: `1234567.50` is `1,234,567.50`."""
+    whole, point, part = number.partition(".")
+    return f"{int(whole):,}{point}{part}" if abs(int(whole)) else number
 
 
 def moment(at: datetime) -> str:
@@ -93,6 +111,8 @@ def styled(
     """A cell. It is never read as markup. `ends`: what is too long is shown by its beginning and end."""
     text = f"{value.astimezone(UTC):%Y-%m-%d %H:%M}" if _is_short(value, width) else plain(value)
     style = styles.get(text, "")
+    if width is not None and len(text) > width and isinstance(value, Rub | Usdt):
+        text = str(value)  # all digits matter more than the commas between them
     if width is not None and len(text) > width:
         text = brief(text, width) if ends else f"{text[: width - 1]}…"
     return Text(text, style=style, justify="right" if right else "left", no_wrap=True)
@@ -108,6 +128,15 @@ def lines(pairs: list[tuple[str, Any]]) -> Table:
             shown = plain(value)
             table.add_row(Text(name), Text(shown, style=STYLES.get(shown, "")))
     return table
+
+
+def age(seconds: float) -> str:
+    """How long it waits already: `12 d`, `3 h`, `4 min`."""
+    whole = max(0, int(seconds))
+    for unit, name in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if whole >= unit:
+            return f"{whole // unit} {name}"
+    return "now"
 
 
 def left(seconds: float) -> str:

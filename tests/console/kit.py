@@ -175,3 +175,10 @@ async def mismatch(refunds: RefundHouse) -> str:
 async def waiting(refunds: RefundHouse) -> str:
     """A live refund that awaits approval; its id."""
     return await refunds.apply(await refunds.paid(mode="live"), mode="live")
+
+
+async def both(refunds: RefundHouse) -> None:
+    """A payment for which another amount came, and a refund that awaits approval."""
+    await mismatch(refunds)
+    await refunds.house.clock.advance(1)
+    await waiting(refunds)

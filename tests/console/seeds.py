@@ -7,17 +7,22 @@ from cambist.core.domain.accounts.accounts import ApiKey, Mode
 from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.domain.kyc.clients import Client
 from cambist.core.domain.ledger import JournalEntry
+from cambist.core.domain.movements import Movement
 from cambist.core.domain.operators.audit import Act, AuditEntry
 from cambist.core.domain.operators.pending_acts import PendingAct
 from cambist.core.domain.payments.payments import Suspense
+from cambist.core.domain.reconciliation.comparing import Counted, Difference, Standing, Subject
+from cambist.core.domain.reconciliation.reconciliation import Discrepancy, discrepancy, started
 from cambist.core.domain.settlement.settlement import Settlement, SettlementBatch, SettlementItem
 from cambist.core.domain.webhooks.delivery import given_up
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.accounts.keys import create_key
 from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.accounts.terminals import create_terminal
 from cambist.core.usecases.acts.audit import acting, note
 from cambist.core.usecases.acts.decisions import Waits
+from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.sealed import tag_act
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now
@@ -96,6 +101,26 @@ async def asked(refunds: RefundHouse) -> tuple[str, str]:
     return act.id, second.id
 
 
+async def differing(refunds: RefundHouse, payment_id: str) -> str:
+    """A payment that a bank's list lacks; the id of the difference."""
+    now, account_id = refunds.house.clock.now(), refunds.house.account.account_id
+    day = started(None, "bank", now.date(), "", now)
+    mine = Counted(
+        operation=payment_id,
+        subject=Subject.PAYMENT,
+        standing=Standing.DONE,
+        began=now,
+        kopecks=100_00,
+        of="payment",
+        object_id=payment_id,
+        account_id=account_id,
+    )
+    async with refunds.ports.storage.unit() as unit:
+        made = unit[Discrepancy].add(discrepancy(day, Difference.MISSING, mine, None, now))
+        await unit.commit()
+    return made.id
+
+
 OTHER = "TLyqzVGLV1srkB7dToTAEqgDSfPtXRJZYH"
 TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 
@@ -134,10 +159,13 @@ async def everything_there_is(refunds: RefundHouse) -> dict[str, str]:
     await note(ports, Act(operator="ivan", name="look", object_id=there["payment"], reason="as an example"))
     firsts = {
         "batch": SettlementBatch, "settlement": Settlement, "line": SettlementItem, "key": ApiKey,
-        "entry": JournalEntry, "audit": AuditEntry,
+        "entry": JournalEntry, "audit": AuditEntry, "movement": Movement,
     }  # fmt: skip
+    await list_all(ports)
     for name, kind in firsts.items():
         there[name] = (await everything(ports, kind))[0].id
+    there["key.named"] = (await create_key(ports, account_id, Mode.TEST, "till")).pair.api_key
     there["act"], there["act.second"] = await asked(refunds)
+    there["difference"] = await differing(refunds, there["payment"])
     there["ledger"] = f"{account_id}:test:available"
     return there

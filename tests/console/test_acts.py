@@ -139,7 +139,7 @@ ROWS = (
     Row("exchange", "x", ("awaiting_usdt", "cancelled"), "may begin another", "exchange.open", late=REFUSED),
     Row("exchange", "b", ("merchant ", "7.00000000 USDT → 0.00000000 USDT"), "7.00000000 USDT go back",
         "exchange", late=REFUSED, given={"address": TRON}),
-    Row("exchange", "c", ("awaits RUB by SBP", "of this moment"), "awaiting_rub: 1000.00 RUB", late="Not done. ",
+    Row("exchange", "c", ("awaits RUB by SBP", "of this moment"), "awaiting_rub: 1,000.00 RUB", late="Not done. ",
         given={"account": "", "mode": "test", "amount": "1000.00", "phone": PHONE, "address": TRON}),
     Row("client", "b", ("verified", "blocked"), "Blocked: no exchange", "client", late="Nothing was done: it is so"),
     Row("client", "e", ("yes", "no"), "verified as before", "client", late="Nothing was done: it is so"),
@@ -147,6 +147,7 @@ ROWS = (
         meanwhile=told),
     Row("event", "a", ("delivered", "pending, at once"), "It is sent again", "event", before=told),
     Row("suspense", "b", ("30.00 RUB → 0.00 RUB", "on its way back"), "30.00 RUB go back", "suspense"),
+    Row("difference", "s", ("open", "settled by an operator"), "No money was moved", "difference", late=REFUSED),
     Row("gateway", "s", ("operational", "degraded"), "It is degraded", "gateway",
         given={"status": "degraded", "why": "maintenance"}),
     Row("account", "n", ("takes payments at once", "shown once"), "shown this once", late=None,
@@ -154,7 +155,7 @@ ROWS = (
     Row("account", "s", ("acceptance", "true", "false"), "acceptance is false now", "account",
         given={"name": "acceptance", "value": "false"}),
     Row("account", "x", ("set", "a new one, shown once"), "shown this once", "account", given={"how": "make one"}),
-    Row("shop", "n", ("Corner", "Cafe"), "It is named Cafe", "shop", given={"name": "Cafe"}),
+    Row("shop", "a", ("Corner", "Cafe"), "It is named Cafe", "shop", given={"name": "Cafe"}),
     Row("shop", "k", ("0.02", "0.04"), "Its markup is 0.04", "shop", given={"markup": "0.04"}),
     Row("shop", "t", ("return_url", "https://x.example/"), "https://x.example/", "shop",
         given={"url": "https://x.example/"}),
@@ -162,6 +163,8 @@ ROWS = (
     Row("shop", "e", ("no", "yes"), "Enabled", "shop"),
     Row("terminal", "d", ("yes", "no new payments"), "Disabled", "terminal"),
     Row("terminal", "e", ("no", "yes"), "Enabled", "terminal"),
+    Row("key", "l", ("rights", "all", "refunds"), "Every process goes by it", "key.named", given={"rights": "refunds"}),
+    Row("key", "e", ("this pair", "ends after 1 hour"), "It ends at", "key.named", given={"overlap": "after 1 hour"}),
     Row("key", "t", ("in force", "ends after 1 hour"), "copy it now", "key", given={"overlap": "after 1 hour"}),
     Row("ledger", "v", ("as they are", "computed anew"), "The books hold: ", late=None),
     Row("entry", "v", ("as they are", "computed anew"), "The books hold: ", late=None),
@@ -182,7 +185,7 @@ ROWS = (
     Row("client", "x", ("taken away", "gone"), "Forgotten.", "client", late="There is no client of this id"),
 )  # fmt: skip
 ADDED = (
-    Row("account", "n", ("shop", "a new one, enabled"), "is there", "account", late="of this name already",
+    Row("account", "i", ("shop", "a new one, enabled"), "is there", "account", late="of this name already",
         given={"name": "Kiosk", "markup": "0.02"}),
     Row("account", "t", ("terminal", "it never changes"), "is there", "account", late=None, given={"label": "Phone"}),
 )  # fmt: skip

@@ -13,20 +13,14 @@ from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.home import HomeScreen
 from cambist.frontends.console.kinds.kinds import Kind
 from cambist.frontends.console.listing import PAGE, ListScreen
-from tests.console.kit import SIZES, mismatch, sitting, waiting
+from tests.console.kit import SIZES, both, sitting, waiting
 from tests.refund_house import RefundHouse
-
-
-async def both(refunds: RefundHouse) -> None:
-    await mismatch(refunds)
-    await refunds.house.clock.advance(1)
-    await waiting(refunds)
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_walk_from_home_and_back(size: tuple[int, int]) -> None:
     async with sitting(size, both) as shared:
-        assert "60.00 came" in shared.shown()
+        assert "60.00 RUB came" in shared.shown()
         assert "awaits approval" in shared.shown()
         assert "Next settlement" in shared.shown()
         await shared.press("1", "enter")
@@ -41,7 +35,7 @@ async def test_a_walk_from_home_and_back(size: tuple[int, int]) -> None:
         assert shared.app.screen.records == []
         await shared.press("slash", *"order-7", "enter")
         assert isinstance(shared.app.screen, DetailScreen)
-        await shared.press("question_mark", "g", "enter")
+        await shared.press("question_mark", "escape", "g", "enter")
         assert isinstance(shared.app.screen, HomeScreen)
         await shared.press("ctrl+t")
         assert shared.app.theme == "textual-light"
@@ -81,7 +75,7 @@ async def test_settling_and_personal_data_and_a_storage_that_is_gone() -> None:
             select.value = value
         shared.app.screen.query_one("#reason", Input).value = "asked for"
         await shared.press("ctrl+s")
-        assert "1 payments, 1000.00 RUB" in shared.shown()
+        assert "1 payments, 1,000.00 RUB" in shared.shown()
         await shared.press("escape")
         rows = await list_audit(shared.ports, limit=10)
         assert [(row.act, row.reason) for row in rows] == [

@@ -12,6 +12,7 @@ from cambist.frontends.console.act_dialog import ActDialog
 from cambist.frontends.console.catalogue import kind_of
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.kinds.kinds import Wish
+from cambist.frontends.console.kinds.movements import MOVEMENTS
 from cambist.frontends.console.listing import ListScreen
 from cambist.ports.bundle import Ports
 from tests.console.kit import SIZES, Sitting, sitting
@@ -154,3 +155,23 @@ async def test_purses_statements_and_acts_are_read_page_by_page() -> None:
         ledger = kind_of("ledger")
         assert ledger is not None
         assert {each.id: each.balance for each in await ledger.read(ports, Wish(), None, 100)} == kept
+
+
+async def test_movements_of_both_modes_in_the_order_of_time() -> None:
+    """Page after page what one look would give, the newest first; of one mode where it is asked for."""
+    async with open_refund_house() as refunds:
+        for mode in ("test", "live", "live", "test", "test"):
+            await refunds.paid(mode=mode)
+            await refunds.house.clock.advance(1)
+        await refunds.settled()
+        filters = {"account": refunds.house.account.account_id}
+        whole = await MOVEMENTS.read(refunds.ports, Wish(filters=filters), None, 100)
+        assert [each.at for each in whole] == sorted((each.at for each in whole), reverse=True)
+        pages: list[Any] = []
+        while found := await MOVEMENTS.read(refunds.ports, Wish(filters=filters), pages[-1] if pages else None, 2):
+            pages += found
+        assert pages == whole
+        live = await MOVEMENTS.read(refunds.ports, Wish(filters={**filters, "mode": "live"}), None, 100)
+        assert live == [each for each in whole if ":live:" in each.id]
+        assert len(live) == 2
+        assert await MOVEMENTS.read(refunds.ports, Wish(), None, 100) == []

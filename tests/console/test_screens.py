@@ -14,7 +14,7 @@ from tests.console.kit import SIZES, Sitting, sitting
 from tests.console.seeds import everything_there_is
 from tests.refund_house import RefundHouse
 
-TYPED = {"operator": "ivan", "act": "look", "from": "2026-01-01", "to": "2036-01-01", "name": "MERCH"}
+TYPED = {"operator": "ivan", "act": "look", "from": "2026-01-01", "to": "2036-01-01", "name": "MERCH", "amount": "100"}
 """What is entered where a filter asks for a text; else an id."""
 QUIET = ("ledger", "gateway")
 """A purse has no story but the journal's; nothing happened to the gateway."""

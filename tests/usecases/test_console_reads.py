@@ -1,11 +1,15 @@
 """What operators read: what needs them, how the service does, pages, one object's story, and anything by its id."""
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
 
+import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Direction, Exchange, ExchangeStatus
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.gateways.gateways import GatewayStatus
@@ -19,6 +23,7 @@ from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.webhooks.breaker import Breaker, new_breaker
 from cambist.core.usecases.acts.audit import acting
+from cambist.core.usecases.browse import browse as browse_room
 from cambist.core.usecases.browse.browse import Wanted, browse
 from cambist.core.usecases.browse.search import search
 from cambist.core.usecases.browse.timeline import read_timeline
@@ -27,6 +32,9 @@ from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.dashboard import read_dashboard
 from cambist.core.usecases.payments.tallies import add_payment
 from cambist.core.usecases.refunds.refunds import reject_refund
+from cambist.frontends.console.kinds.kinds import Wish
+from cambist.frontends.console.kinds.payments import PAYMENTS
+from cambist.frontends.console.kinds.wishes import wanted
 from cambist.ports.bank import InvoiceStatus, Pretence
 from tests.refund_house import RefundHouse, open_refund_house
 
@@ -160,7 +168,7 @@ async def test_pages_join_without_a_gap_or_a_double(
     """Also among payments of one moment, and whether or not an account is named."""
     for account_id in (None, shared.house.account.account_id):
         wanted = Wanted(account_id=account_id, mode=mode, newest_first=newest_first)
-        named = {} if status is None else {"status": PaymentStatus(status)}
+        named: dict[str, Any] = {} if status is None else {"status": PaymentStatus(status)}
         seen: list[Payment] = []
         while page := await browse(shared.ports, Payment, wanted, seen[-1] if seen else None, 3, **named):
             seen += page
@@ -169,6 +177,107 @@ async def test_pages_join_without_a_gap_or_a_double(
         expected = [each for each in everything if status in (None, each.status) and mode in (None, each.mode)]
         assert [each.id for each in seen] == [each.id for each in expected]
         assert len(expected) >= 2
+
+
+@pytest.fixture
+async def spread() -> AsyncIterator[RefundHouse]:
+    """Payments of both modes, two a day."""
+    async with open_refund_house() as opened:
+        for day in range(4):
+            mode = "live" if day % 2 else "test"
+            await opened.paid(
+                "100.00" if day < 2 else "200.00", mode=mode, **({"external_id": "order-7"} if day < 2 else {})
+            )
+            await opened.house.create(mode=mode)
+            await opened.house.clock.advance(86_400)
+        yield opened
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+@pytest.mark.parametrize("status", [None, "paid"])
+@pytest.mark.parametrize("external_id", [None, "order-7"])
+async def test_dates_and_orders_are_asked_for_over_one_account_and_all(
+    spread: RefundHouse, newest_first: bool, status: str | None, external_id: str | None
+) -> None:
+    """From is included and to is not; pages join at the ends, too; what is looked at one by one joins as well."""
+    async with spread.ports.storage.unit() as unit:
+        everything = await unit[Payment].find(order="created_at")
+    moments = sorted({each.created_at for each in everything})
+    assert len(moments) > 3
+    spans = ((None, None), (moments[1], None), (None, moments[-1]), (moments[1], moments[-1]), (moments[2], moments[2]))
+    for account_id in (None, spread.house.account.account_id):
+        for since, until in spans:
+            wish = Wish(
+                filters={
+                    "account": account_id or "",
+                    "status": status or "",
+                    "order": external_id or "",
+                    "from": "" if since is None else since.isoformat(),
+                    "to": "" if until is None else until.isoformat(),
+                },
+                order="newest" if newest_first else "oldest",
+            )
+            expected = [
+                each
+                for each in everything
+                if (since is None or each.created_at >= since)
+                and (until is None or each.created_at < until)
+                and status in (None, each.status)
+                and external_id in (None, each.external_id)
+            ]
+            expected.sort(key=lambda each: (each.created_at, each.id), reverse=newest_first)
+            for walked in ({}, {"amount": "100.00"}):
+                asked = msgspec.structs.replace(wish, filters={**wish.filters, **walked})
+                fitting = [each for each in expected if not walked or each.amount == Rub(100_00)]
+                assert await leafed(spread, asked) == [each.id for each in fitting], asked
+
+
+async def leafed(spread: RefundHouse, wish: Wish) -> list[str]:
+    """All pages of two of the console's list of payments."""
+    seen: list[Payment] = []
+    while page := await PAYMENTS.read(spread.ports, wish, seen[-1] if seen else None, 2):
+        seen += page
+    return [each.id for each in seen]
+
+
+async def test_what_no_index_finds_is_looked_for_among_so_many_and_no_more(
+    spread: RefundHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(browse_room, "_WALK", 2)
+    looked = partial(browse_room._sifted, most=2, by="id", newest_first=True)
+    async with spread.ports.storage.unit() as unit:
+        ways = [browse_room.Way(Payment, {})]
+        newest = [each.id for each in await unit[Payment].find(order="-id")]
+        found = await looked(unit, ways, None, 9, lambda each: each.id == newest[2])
+        assert found == []
+        found = await looked(unit, ways, None, 9, lambda each: each.id == newest[1])
+        assert [each.id for each in found] == [newest[1]]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "moment"),
+    [
+        ("from", "2026-11-21", "2026-11-21T00:00:00+00:00"),
+        ("from", "2026-11-21 09:30", "2026-11-21T09:30:00+00:00"),
+        ("from", "2026-11-21 09:30+03:00", "2026-11-21T06:30:00+00:00"),
+        ("to", "2026-11-21", "2026-11-22T00:00:00+00:00"),
+        ("to", "2026-11-21 09:30", "2026-11-21T09:30:00+00:00"),
+        ("to", "9999-12-31", None),
+        ("from", "yesterday", None),
+        ("from", "0001-01-01 00:00+14:00", None),
+    ],
+)
+def test_a_day_that_is_the_last_is_included_and_what_is_no_moment_is_refused(
+    name: str, text: str, moment: str | None
+) -> None:
+    wish = Wish(filters={name: text})
+    if moment is None:
+        with pytest.raises(Refusal) as refused:
+            wanted(wish)
+        assert refused.value.code == "VALIDATION_ERROR"
+    else:
+        asked = wanted(wish)
+        assert (asked.since if name == "from" else asked.until) == datetime.fromisoformat(moment)
 
 
 @pytest.fixture

@@ -1,19 +1,21 @@
 """How operators leaf through what there is, over all accounts and both modes: from one record to those after it, so
 that the thousandth page costs what the first does. Nothing is counted, and nothing is skipped."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.storage import AtLeast, Below, OneOf, Record, Unit
+from ....ports.storage import AtLeast, Below, Between, OneOf, Record, Unit
 from ...domain.accounts.accounts import Account, Mode
 from ..accounts.accounts import storable
 
 _NEXT = timedelta(microseconds=1)
 _WALK = 1000
+LOOKED_AT = 20_000
+"""Records that are looked at for one page of those that no index finds."""
 
 
 class Dated(Protocol):
@@ -37,11 +39,19 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     account_id: str | None = None
     mode: Mode | None = None
     status: str | None = None
+    external_id: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    """Excluded."""
     newest_first: bool = True
 
     @property
     def modes(self) -> Sequence[Mode]:
         return tuple(Mode) if self.mode is None else (self.mode,)
+
+    @property
+    def span(self) -> Between | None:
+        return None if self.since is None and self.until is None else Between(self.since, self.until)
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -49,21 +59,63 @@ class Way(msgspec.Struct, frozen=True):
 
     kind: type[Any]
     criteria: dict[str, Any]
+    span: Between | None = None
+    """Those only whose place in the order is in it."""
 
 
-async def browse(ports: Ports, kind: type[D], wanted: Wanted, after: D | None, limit: int, **criteria: Any) -> list[D]:
+async def browse(
+    ports: Ports,
+    kind: type[D],
+    wanted: Wanted,
+    after: D | None,
+    limit: int,
+    *,
+    keep: Callable[[D], bool] | None = None,
+    **criteria: Any,
+) -> list[D]:
     """The records that follow `after`, of a kind with the indexes (account_id, mode, created_at, id) and, for each
-    of `criteria` that is asked for over all accounts, such as a status, (status, created_at, id)."""
+    of `criteria` that is asked for over all accounts, such as a status, (status, created_at, id). Dates of all accounts
+    want such a criterion. Of what `keep` lets through a page holds what LOOKED_AT records had of it."""
+    if wanted.external_id is not None:
+        if not storable(wanted.external_id):
+            return []
+        criteria["external_id"] = wanted.external_id
     asked = _spread(criteria)
     if wanted.account_id is not None:
         owners = [{"account_id": wanted.account_id, "mode": mode} for mode in wanted.modes]
         asked = [{**owner, **each} for owner in owners for each in asked]
     elif wanted.mode is not None:
         asked = [{**each, "mode": wanted.mode} for each in asked]
-    by = "id" if wanted.account_id is None and not criteria else "created_at"
-    ways = [Way(kind, each) for each in asked]
+    by = "id" if wanted.account_id is None and wanted.span is None and not criteria else "created_at"
+    ways = [Way(kind, each, wanted.span) for each in asked]
     async with ports.storage.unit() as unit:
-        return await merged(unit, ways, after, limit, by=by, newest_first=wanted.newest_first)
+        return await _sifted(unit, ways, after, limit, keep, by=by, newest_first=wanted.newest_first)
+
+
+async def _sifted(
+    unit: Unit,
+    ways: Sequence[Way],
+    after: Any,
+    limit: int,
+    keep: Callable[[Any], bool] | None,
+    *,
+    most: int | None = LOOKED_AT,
+    by: str,
+    newest_first: bool,
+) -> list[Any]:
+    """A page of what `keep` lets through, among the next `most` records (None: among all)."""
+    if keep is None:
+        return await merged(unit, ways, after, limit, by=by, newest_first=newest_first)
+    page: list[Any] = []
+    seen = 0
+    while len(page) < limit and (most is None or seen < most):
+        found = await merged(unit, ways, after, _WALK, by=by, newest_first=newest_first)
+        page += filter(keep, found)
+        seen += len(found)
+        if len(found) < _WALK:
+            break
+        after = found[-1]
+    return page[:limit]
 
 
 async def account_names(ports: Ports, account_ids: Collection[str]) -> dict[str, str]:
@@ -80,16 +132,10 @@ async def browse_accounts(
     """Accounts that follow `after`, those only whose name has `part` in it, in capitals or not. No index holds parts of
     names, so all accounts are walked until a page is full; there are as many as merchants."""
     wanted = None if part is None else part.casefold()
-    page: list[Account] = []
+    keep: Callable[[Account], bool] | None = None if wanted is None else lambda each: wanted in each.name.casefold()
     async with ports.storage.unit() as unit:
-        while len(page) < limit:
-            size = limit if wanted is None else _WALK
-            found = await merged(unit, [Way(Account, {})], after, size, by="id", newest_first=newest_first)
-            page += [each for each in found if wanted is None or wanted in each.name.casefold()]
-            if len(found) < size:
-                break
-            after = found[-1]
-    return page[:limit]
+        ways = [Way(Account, {})]
+        return await _sifted(unit, ways, after, limit, keep, most=None, by="id", newest_first=newest_first)
 
 
 def _spread(criteria: dict[str, Any]) -> list[dict[str, Any]]:
@@ -125,6 +171,7 @@ class _Line:
     def __init__(self, unit: Unit, way: Way, after: Any, by: str, newest_first: bool) -> None:
         self._shelf = unit[way.kind]
         self._criteria = way.criteria
+        self._span = way.span or Between()
         self._last: Any = after
         self._by = by
         self._newest_first = newest_first
@@ -140,7 +187,7 @@ class _Line:
         """So many more: first what is of the same moment as the last one, then what follows it."""
         sign = "-" if self._newest_first else ""
         found: list[Any] = []
-        onward: dict[str, Any] = {}
+        onward: dict[str, Any] = {} if self._span == Between() else {self._by: self._span}
         if self._last is not None:
             # `!` is the character that nothing in an id precedes.
             beyond = Below(self._last.id) if self._newest_first else AtLeast(f"{self._last.id}!")
@@ -149,7 +196,8 @@ class _Line:
                 at = getattr(self._last, self._by)
                 same = {**self._criteria, self._by: at, "id": beyond}
                 found = await self._shelf.find(order=f"{sign}id", limit=limit, readable=True, **same)
-                onward = {self._by: Below(at) if self._newest_first else AtLeast(at + _NEXT)}
+                low, high = self._span.low, self._span.high
+                onward = {self._by: Between(low, at) if self._newest_first else Between(at + _NEXT, high)}
         if len(found) < limit:
             rest = {**self._criteria, **onward}
             found += await self._shelf.find(order=f"{sign}{self._by}", limit=limit - len(found), readable=True, **rest)

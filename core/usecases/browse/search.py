@@ -1,5 +1,5 @@
-"""One box that finds anything: any id, an external id, a phone or its last digits, a transaction hash, a merchant's
-name.
+"""One box that finds anything: any id, the id of an operation as providers show it, an external id, a phone or its last
+digits, a transaction hash, a merchant's name.
 
 Ids and hashes are found by indexes. Phones are sealed: a whole one is found by its digest, in each account; of the last
 digits the newest clients and payments are looked through, no more of them than one look may cost.
@@ -7,6 +7,7 @@ digits the newest clients and payments are looked through, no more of them than 
 
 import re
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -19,12 +20,15 @@ from ...domain.accounts.accounts import Account, ApiKey, Mode, Shop
 from ...domain.accounts.terminals import Terminal
 from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.funds import ExchangeTransfer
-from ...domain.kyc.clients import Client
-from ...domain.ledger import JournalEntry
+from ...domain.kyc.clients import Client, read_operation
+from ...domain.ledger import Currency, JournalEntry
+from ...domain.money import Rub, Usdt
+from ...domain.movements import Movement
 from ...domain.operators.audit import AuditEntry
 from ...domain.operators.pending_acts import ACT, PendingAct
 from ...domain.payments.payments import Payment, Suspense
 from ...domain.payments.proofs import DeliveryProof
+from ...domain.reconciliation.reconciliation import DIFFERENCE, Discrepancy
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.settlement import Settlement, SettlementBatch, SettlementItem
 from ...domain.settlement.withdrawals import Withdrawal
@@ -33,6 +37,7 @@ from ...domain.webhooks.breaker import Breaker
 from ...domain.webhooks.events import Event
 from ..accounts.accounts import storable
 from ..kyc.gate import find_client
+from ..notice_intake import object_of
 from ..sealed import open_client_phone
 from .browse import browse_accounts
 from .gateways import known_gateways
@@ -59,6 +64,7 @@ BY_PREFIX: dict[str, tuple[str, type[Any]]] = {
     "svc_": ("key", ApiKey),
     "aud_": ("audit", AuditEntry),
     ACT: ("act", PendingAct),
+    DIFFERENCE: ("difference", Discrepancy),
 }
 NAMED_AFTER: dict[str, tuple[str, type[Any]]] = {
     "account": ("receiver", Breaker),
@@ -74,6 +80,13 @@ BARE: tuple[tuple[str, type[Any]], ...] = (
     ("entry", JournalEntry),
 )
 """Whose ids have no prefix."""
+_WITH_OPERATIONS: dict[type[Any], str] = {
+    Payment: "payment",
+    Refund: "refund",
+    Suspense: "suspense",
+    Exchange: "exchange",
+    ExchangeTransfer: "suspense",
+}
 
 
 def kind_of_id(object_id: str) -> str:
@@ -84,6 +97,8 @@ def kind_of_id(object_id: str) -> str:
 
 def _prefixed(object_id: str) -> tuple[str, type[Any]] | None:
     found = next((each for prefix, each in BY_PREFIX.items() if object_id.startswith(prefix)), None)
+    if found is not None and found[0] == "account" and object_id.count(":") > 1:
+        return "movement", Movement
     return NAMED_AFTER.get(found[0], found) if found is not None and ":" in object_id else found
 
 
@@ -95,6 +110,9 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     account_id: str | None = None
     mode: Mode | None = None
+    external_id: str | None = None
+    at: datetime | None = None
+    """When it was made, or came."""
 
 
 async def search(ports: Ports, text: str) -> list[Hit]:
@@ -104,7 +122,7 @@ async def search(ports: Ports, text: str) -> list[Hit]:
         return []
     hits: list[Hit] = []
     # What merchants name may hold letters that no id of ours has.
-    ours: tuple[Look, ...] = (_by_id, _by_hash, _by_phone, _by_tail) if storable(wanted) else ()
+    ours: tuple[Look, ...] = (_by_id, _by_operation, _by_hash, _by_phone, _by_tail) if storable(wanted) else ()
     for look in (*ours, _by_external_id, _by_name):
         async with ports.storage.unit() as unit:
             hits += await look(ports, unit, wanted)
@@ -119,14 +137,25 @@ Look = Callable[[Ports, Unit, str], Awaitable[list[Hit]]]
 def hit(kind: str, record: Any, why: str = "") -> Hit:
     """A record as it is shown among what was found."""
     told = [
-        str(getattr(record, name)) for name in ("status", "amount", "name", "label", "type") if hasattr(record, name)
+        _told(getattr(record, name)) for name in ("status", "amount", "name", "label", "type") if hasattr(record, name)
     ]
+    made = (getattr(record, name, None) for name in ("created_at", "received_at", "at"))
     return Hit(
         kind=kind,
         object_id=record.id,
         text=" · ".join([*told, *([why] if why else [])]),
         account_id=getattr(record, "account_id", None),
         mode=getattr(record, "mode", None),
+        external_id=getattr(record, "external_id", None),
+        at=next((each for each in made if each is not None), None),
+    )
+
+
+def _told(value: object) -> str:
+    return (
+        f"{value} {Currency.RUB if isinstance(value, Rub) else Currency.USDT}"
+        if isinstance(value, Rub | Usdt)
+        else str(value)
     )
 
 
@@ -146,6 +175,16 @@ async def _by_id(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
     return hits
 
 
+async def _by_operation(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
+    """Whose operation it is at a bank or verifier (docs/adapters.md "Operation ids"): an operator has it from there."""
+    check = read_operation(wanted)
+    if check is not None:
+        client = await unit[Client].get(check[0])
+        return [] if client is None else [hit("client", client, f"check {check[1]}")]
+    found = await object_of(unit, wanted)
+    return [] if found is None else [hit(_WITH_OPERATIONS[type(found)], found, "its operation")]
+
+
 async def _by_hash(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
     tx_hash = wanted.lower()
     if not _HASH.match(tx_hash):
@@ -157,11 +196,17 @@ async def _by_hash(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
     went = await unit[ExchangeTransfer].find(went_by=tx_hash, limit=MOST, readable=True)
     return [
         *(hit("withdrawal", found, "sent by") for found in payouts),
-        *(Hit(kind="payment", object_id=found.id, text=f"delivery proof {found.status}") for found in proofs),
+        *[await _proven(unit, proof) for proof in proofs],
         *(hit("exchange", found, "sent by") for found in exchanges),
         *(hit("suspense", found, "came by") for found in came),
         *(hit("suspense", found, "went back by") for found in went),
     ]
+
+
+async def _proven(unit: Unit, proof: DeliveryProof) -> Hit:
+    """The payment that a delivery proof is of, which has its id."""
+    payment, told = await unit[Payment].get(proof.id), f"delivery proof {proof.status}"
+    return Hit(kind="payment", object_id=proof.id, text=told) if payment is None else hit("payment", payment, told)
 
 
 async def _newest(unit: Unit, kind: type[R]) -> list[R]:

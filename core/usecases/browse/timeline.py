@@ -28,6 +28,7 @@ STAMPS = {
     "sent_at": "sent to the network",
     "verified_at": "verified",
     "received_at": "money came",
+    "found_at": "found",
     "resolved_at": "resolved",
     "started_at": "started",
     "completed_at": "completed",
@@ -96,14 +97,14 @@ async def _told(seen: Snapshot, object_id: str) -> list[Moment]:
 async def event_moments(seen: Snapshot, event: Event) -> list[Moment]:
     """An event, and every webhook that it was sent by."""
     webhooks = await seen[Attempt].find(
-        id=Between(f"{event.id}:", f"{event.id};"), order="id", limit=_MOST, readable=True
+        id=Between(f"{event.id}/", f"{event.id};"), order="id", limit=_MOST, readable=True
     )
     found = [
         Moment(
             at=webhook.sent_at,
             source="webhook",
             text=f"{'probe' if webhook.probe else f'attempt {webhook.number}'}: {webhook.status or webhook.answer}",
-            detail=f"{webhook.took_ms} ms {webhook.note}".strip(),
+            detail=" ".join(filter(None, (f"{webhook.took_ms} ms", webhook.note, webhook.endpoint_id))),
         )
         for webhook in webhooks
     ]

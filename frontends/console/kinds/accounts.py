@@ -6,20 +6,24 @@ from typing import Any
 from ....core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, shown_settings
 from ....core.domain.accounts.accounts import Account, Mode
 from ....core.domain.accounts.terminals import PAYMENT_METHODS, TerminalKind, TerminalWish
+from ....core.domain.ledger import Purse, currency_of
 from ....core.domain.operators.pending_acts import Guarded
 from ....core.usecases.accounts.accounts import create_account, set_settings
 from ....core.usecases.accounts.shops import create_shop
 from ....core.usecases.accounts.terminals import create_terminal
 from ....core.usecases.browse.browse import browse_accounts
+from ....core.usecases.browse.timeline import amount
+from ....core.usecases.ledger.ledger import purses
 from ....ports.bundle import Ports
 from ..columns import Column, when
-from .kinds import Change, ConsoleAct, Doing, Entry, Filter, Kind, Once, Part, Wish, by_id
+from .kinds import Change, ConsoleAct, Doing, Entry, Filter, Kind, Once, Part, Told, Wish, by_id
 from .stakes import of_payout
 from .withdrawals import pay_out_and_follow
 
 _MAKE, _TYPED, _NONE = "make one", "as typed", "none"
 _YES_NO = ("true", "false")
 _SECRET_BYTES = 32
+_BALANCE = (Purse.PENDING, Purse.AVAILABLE, Purse.RESERVED)
 
 
 async def _read(ports: Ports, wish: Wish, after: Account | None, limit: int) -> list[Account]:
@@ -37,6 +41,15 @@ def _facts(account: Account) -> list[tuple[str, Any]]:
         ("created", account.created_at),
         ("older secret until", account.previous_secret_until),
         *((name, "-" if value is None else value) for name, value in shown_settings(account).items()),
+    ]
+
+
+async def _balances(ports: Ports, account: Account) -> Told:
+    """What the merchant has, of each mode."""
+    async with ports.storage.unit() as unit:
+        held = {mode: await purses(unit, account.id, mode) for mode in Mode}
+    return [
+        (f"{mode} {purse}", amount(held[mode].get(purse, 0), currency_of(purse))) for mode in Mode for purse in _BALANCE
     ]
 
 
@@ -153,7 +166,7 @@ _ACTS = (
     ConsoleAct(
         name="shop.create",
         title="New shop",
-        key="n",
+        key="i",
         entries=(
             Entry(name="name", label="Name", needed=True),
             Entry(name="markup", label="Markup, such as 0.03"),
@@ -212,12 +225,17 @@ ACCOUNTS = Kind(
     facts=_facts,
     filters=(Filter(name="name", hint="a part of it"),),
     acts=_ACTS,
+    figures=_balances,
     parts=(
+        Part(title="Payments", key="a", of="payment", by="account"),
+        Part(title="Refunds", key="d", of="refund", by="account"),
+        Part(title="Webhooks", key="h", of="event", by="account"),
         Part(title="Shops", key="b", of="shop", by="account"),
         Part(title="Keys", key="k", of="key", by="account"),
         Part(title="Terminals", key="e", of="terminal", by="account"),
         Part(title="Statements", key="c", of="settlement", by="account"),
         Part(title="Purses", key="l", of="ledger", by="account"),
+        Part(title="Movements", key="u", of="movement", by="account"),
     ),
     list_acts=(
         ConsoleAct(

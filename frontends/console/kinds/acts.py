@@ -135,6 +135,7 @@ ACTS = Kind(
             name="act.reject",
             title="Reject",
             key="b",
+            ends=True,
             allowed=_waits,
             changes=lambda each: [Change("status", each.status, "rejected; by who asked: withdrawn"), *_left(each)],
             run=_reject,

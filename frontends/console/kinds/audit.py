@@ -1,9 +1,7 @@
 """The audit log: what operators did. Nobody changes it."""
 
-from datetime import UTC, datetime
 from typing import Any
 
-from ....core.domain.errors import shape_error
 from ....core.domain.operators.audit import AuditEntry
 from ....core.usecases.browse.ledger import AuditWish, browse_audit
 from ....core.usecases.browse.search import kind_of_id
@@ -11,8 +9,7 @@ from ....core.usecases.browse.timeline import Moment
 from ....ports.bundle import Ports
 from ..columns import Column, when
 from .kinds import Filter, Kind, Wish, by_id
-
-_MOMENT = "2026-11-21 or 2026-11-21 09:00, UTC"
+from .wishes import DATES, moment_from, moment_to
 
 
 async def _read(ports: Ports, wish: Wish, after: AuditEntry | None, limit: int) -> list[AuditEntry]:
@@ -20,23 +17,11 @@ async def _read(ports: Ports, wish: Wish, after: AuditEntry | None, limit: int) 
         operator=wish.of("operator"),
         act=wish.of("act"),
         object_id=wish.of("object"),
-        since=_moment("from", wish),
-        until=_moment("to", wish),
+        since=moment_from(wish),
+        until=moment_to(wish),
         newest_first=wish.order != "oldest",
     )
     return await browse_audit(ports, asked, after, limit)
-
-
-def _moment(name: str, wish: Wish) -> datetime | None:
-    """Raises: Refusal VALIDATION_ERROR."""
-    text = wish.of(name)
-    if text is None:
-        return None
-    try:
-        read = datetime.fromisoformat(text)
-        return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
-    except (ValueError, OverflowError):
-        raise shape_error(name, f"must be a moment, such as {_MOMENT}") from None
 
 
 _get = by_id(AuditEntry)
@@ -86,8 +71,7 @@ AUDIT = Kind(
         Filter(name="operator", hint="a name"),
         Filter(name="act", hint="such as refund.approve"),
         Filter(name="object", hint="an object's id"),
-        Filter(name="from", hint=_MOMENT),
-        Filter(name="to", hint=_MOMENT),
+        *DATES,
     ),
     timeline=_timeline,
 )

@@ -10,7 +10,7 @@ from ....core.usecases.sealed import open_client_phone
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish, by_id
-from .payments import wanted
+from .wishes import wanted
 
 
 async def _read(ports: Ports, wish: Wish, after: Client | None, limit: int) -> list[Client]:
@@ -87,6 +87,7 @@ CLIENTS = Kind(
             name="client.block",
             title="Block",
             key="b",
+            ends=True,
             allowed=lambda each: not each.blocked,
             changes=lambda each: [
                 Change("status", client_status(each), ClientStatus.BLOCKED),
@@ -109,6 +110,7 @@ CLIENTS = Kind(
             name="client.forget",
             title="Forget, for good",
             key="x",
+            ends=True,
             allowed=lambda each: not each.blocked,
             changes=lambda each: [
                 Change("client", each.id, "gone"),

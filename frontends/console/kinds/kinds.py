@@ -32,6 +32,8 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     choices: tuple[str, ...] = ()
     hint: str = ""
     """What a text may be."""
+    is_walked: bool = False
+    """No index has it: so many records as one page may cost are looked at one by one."""
 
 
 MODE = Filter(name="mode", choices=("live", "test"))
@@ -129,6 +131,8 @@ class ConsoleAct(msgspec.Struct, frozen=True, kw_only=True):
     """What of it an installation may have confirmed by a second operator, by what was entered so far."""
     guarded: bool = True
     """It is refused when the object was changed since the operator saw it."""
+    ends: bool = False
+    """It takes something away from somebody, or cannot be taken back: it stands apart, after the others."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,6 +162,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """The record of an id, or None."""
     facts: Callable[[Any], list[tuple[str, Any]]]
     """What the detail shows, by name. No personal data: see `private`."""
+    figures: Callable[[Ports, Any], Awaitable[Told]] | None = None
+    """Lines that stand above the facts and are read with them, as an account's balance."""
     body: Callable[[Any], str] | None = None
     """Text of several lines that stands below the facts, as a webhook's JSON. No personal data."""
     filters: tuple[Filter, ...] = (MODE, ACCOUNT)
@@ -222,6 +228,7 @@ def switches(
             name=f"{name}.disable",
             title="Disable",
             key="d",
+            ends=True,
             allowed=lambda each: each.enabled,
             changes=lambda _: [Change("enabled", "yes", f"no: {ends}")],
             run=off,

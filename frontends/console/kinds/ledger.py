@@ -18,7 +18,7 @@ from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ..columns import Column, when
 from .kinds import Change, ConsoleAct, Doing, Filter, Kind, Wish
-from .payments import wanted
+from .wishes import wanted
 
 _TOLD = 20
 """Balances that are off, as far as they are listed."""

@@ -1,18 +1,21 @@
 """Payments: their list, detail and acts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
-from ....core.domain.accounts.accounts import Mode
+from ....core.domain.accounts.accounts import Shop
+from ....core.domain.accounts.terminals import PAYMENT_METHODS
+from ....core.domain.errors import shape_error
 from ....core.domain.ledger import Purse
 from ....core.domain.money import Rub
 from ....core.domain.operators.pending_acts import Guarded
 from ....core.domain.payments.payments import Payment, PaymentStatus
 from ....core.domain.refunds.refunds import Refund
-from ....core.usecases.browse.browse import Wanted, browse
+from ....core.usecases.accounts.accounts import storable
+from ....core.usecases.browse.browse import browse
 from ....core.usecases.browse.timeline import Moment
 from ....core.usecases.operators.review import resolve_mismatch
 from ....core.usecases.sealed import open_payer_name, private_place
@@ -20,23 +23,36 @@ from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Told, Wish, by_id, story
 from .stakes import left_in, whose
-
-
-def wanted(wish: Wish) -> Wanted:
-    """A wish by the filters that most kinds have."""
-    mode = wish.of("mode")
-    return Wanted(
-        account_id=wish.of("account"),
-        mode=None if mode is None else Mode(mode),
-        status=wish.of("status"),
-        newest_first=wish.order != "oldest",
-    )
+from .wishes import DATES, ORDER, by_status, wanted
 
 
 async def _read(ports: Ports, wish: Wish, after: Payment | None, limit: int) -> list[Payment]:
-    asked = wanted(wish)
-    named = {} if asked.status is None else {"status": PaymentStatus(asked.status)}
-    return await browse(ports, Payment, asked, after, limit, **named)
+    asked, shop_id = wanted(wish), wish.of("shop")
+    named = by_status(asked, PaymentStatus)
+    if shop_id is not None:
+        shop = await ports.storage.get(Shop, shop_id) if storable(shop_id) else None
+        if shop is None or asked.account_id not in (None, shop.account_id):
+            return []
+        asked = msgspec.structs.replace(asked, account_id=shop.account_id)
+        named = {"shop_id": shop_id} if asked.status is None else {**named, "shop_id": shop_id}
+    return await browse(ports, Payment, asked, after, limit, keep=_fitting(wish), **named)
+
+
+def _fitting(wish: Wish) -> Callable[[Payment], bool] | None:
+    """What no index has is looked at one by one. Raises: Refusal VALIDATION_ERROR."""
+    method, text = wish.of("method"), wish.of("amount")
+    try:
+        amount = None if text is None else Rub.parse(text.replace(",", ""))
+    except ValueError as fault:
+        raise shape_error("amount", str(fault)) from None
+    if method is None and amount is None:
+        return None
+
+    def fits(payment: Payment) -> bool:
+        amounts = (payment.amount, payment.actual_amount)
+        return (method is None or payment.payment_method == method) and (amount is None or amount in amounts)
+
+    return fits
 
 
 _get = by_id(Payment)
@@ -172,7 +188,16 @@ PAYMENTS = Kind(
     read=_read,
     get=_get,
     facts=_facts,
-    filters=(MODE, Filter(name="status", choices=tuple(PaymentStatus)), ACCOUNT),
+    filters=(
+        MODE,
+        Filter(name="status", choices=tuple(PaymentStatus)),
+        ACCOUNT,
+        *DATES,
+        ORDER,
+        Filter(name="amount", hint="in RUB, asked for or come", is_walked=True),
+        Filter(name="method", choices=PAYMENT_METHODS, is_walked=True),
+        Filter(name="shop", hint="a shop's id"),
+    ),
     private=_private,
     timeline=_timeline,
     acts=(
@@ -202,6 +227,7 @@ PAYMENTS = Kind(
             name="payment.resolve",
             title="Send it back",
             key="b",
+            ends=True,
             allowed=_reviewed,
             changes=lambda each: [
                 Change("status", each.status, PaymentStatus.FAILED),

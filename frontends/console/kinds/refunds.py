@@ -11,14 +11,13 @@ from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .ending import ending
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish, by_id, story
-from .payments import wanted
 from .stakes import of_record, of_refund
+from .wishes import DATES, ORDER, by_status, wanted
 
 
 async def _read(ports: Ports, wish: Wish, after: Refund | None, limit: int) -> list[Refund]:
     asked = wanted(wish)
-    named = {} if asked.status is None else {"status": RefundStatus(asked.status)}
-    return await browse(ports, Refund, asked, after, limit, **named)
+    return await browse(ports, Refund, asked, after, limit, **by_status(asked, RefundStatus))
 
 
 _get = by_id(Refund)
@@ -96,7 +95,7 @@ REFUNDS = Kind(
     read=_read,
     get=_get,
     facts=_facts,
-    filters=(MODE, Filter(name="status", choices=tuple(RefundStatus)), ACCOUNT),
+    filters=(MODE, Filter(name="status", choices=tuple(RefundStatus)), ACCOUNT, *DATES, ORDER),
     timeline=story(lambda each: (each.created_at, "its payment", "payment", each.payment_id)),
     acts=(
         ConsoleAct(
@@ -117,6 +116,7 @@ REFUNDS = Kind(
             name="refund.reject",
             title="Reject",
             key="b",
+            ends=True,
             allowed=_is(RefundStatus.PENDING),
             changes=lambda each: [
                 Change("status", each.status, "rejected"),
@@ -129,6 +129,7 @@ REFUNDS = Kind(
             name="refund.reverse",
             title="Reverse",
             key="v",
+            ends=True,
             allowed=_is(RefundStatus.COMPLETED),
             changes=lambda each: [
                 Change("status", each.status, "reversed"),

@@ -7,7 +7,7 @@ from ....core.usecases.accounts.shops import disable_shop, enable_shop, rename_s
 from ....core.usecases.browse.browse import Way, merged
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
-from .kinds import ACCOUNT, Change, ConsoleAct, Doing, Entry, Kind, Wish, by_id, switches
+from .kinds import ACCOUNT, Change, ConsoleAct, Doing, Entry, Kind, Part, Wish, by_id, switches
 
 
 async def _read(ports: Ports, wish: Wish, after: Shop | None, limit: int) -> list[Shop]:
@@ -65,11 +65,12 @@ SHOPS = Kind(
     facts=_facts,
     filters=(ACCOUNT,),
     orders=("oldest", "newest"),
+    parts=(Part(title="Payments", key="b", of="payment", by="shop"),),
     acts=(
         ConsoleAct(
             name="shop.rename",
             title="Rename",
-            key="n",
+            key="a",
             entries=(Entry(name="name", label="Name", needed=True),),
             changes=lambda each: [Change("name", each.name, "what you type")],
             follows=lambda each, given: [Change("name", each.name, given.get("name") or "what you type")],

@@ -8,7 +8,7 @@ from ....core.usecases.browse.timeline import Moment, read_timeline
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Filter, Kind, Part, Wish, by_id
-from .payments import wanted
+from .wishes import wanted
 
 _BATCH = Filter(name="batch", hint="a batch's id, such as live:2026-11-21")
 _STATEMENT = Filter(name="statement", hint="a statement's id")

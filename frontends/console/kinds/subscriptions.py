@@ -15,7 +15,7 @@ from ....core.usecases.test_clock import living_with
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Filter, Kind, Wish
-from .payments import wanted
+from .wishes import DATES, ORDER, by_status, wanted
 
 _CHARGES = 200
 """The newest ones that a detail lists."""
@@ -33,8 +33,7 @@ class _Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 async def _read(ports: Ports, wish: Wish, after: Subscription | None, limit: int) -> list[Subscription]:
     asked = wanted(wish)
-    named = {} if asked.status is None else {"status": SubscriptionStatus(asked.status)}
-    return await browse(ports, Subscription, asked, after, limit, **named)
+    return await browse(ports, Subscription, asked, after, limit, **by_status(asked, SubscriptionStatus))
 
 
 async def _get(ports: Ports, subscription_id: str) -> _Shown | None:
@@ -127,6 +126,6 @@ SUBSCRIPTIONS = Kind(
     read=_read,
     get=_get,
     facts=_facts,
-    filters=(MODE, Filter(name="status", choices=tuple(SubscriptionStatus)), ACCOUNT),
+    filters=(MODE, Filter(name="status", choices=tuple(SubscriptionStatus)), ACCOUNT, *DATES, ORDER),
     timeline=_timeline,
 )

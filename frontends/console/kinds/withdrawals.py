@@ -11,8 +11,8 @@ from ....core.usecases.settlement.withdrawals import cancel_withdrawal, hurry_wi
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Told, Wish, by_id, story
-from .payments import wanted
 from .stakes import left_in, of_payout, of_record
+from .wishes import DATES, by_status, wanted
 
 _LOOKS = 8
 _PAUSE = 1.0
@@ -21,8 +21,7 @@ _PAUSE = 1.0
 
 async def _read(ports: Ports, wish: Wish, after: Withdrawal | None, limit: int) -> list[Withdrawal]:
     asked = wanted(wish)
-    named = {} if asked.status is None else {"status": WithdrawalStatus(asked.status)}
-    return await browse(ports, Withdrawal, asked, after, limit, **named)
+    return await browse(ports, Withdrawal, asked, after, limit, **by_status(asked, WithdrawalStatus))
 
 
 _get = by_id(Withdrawal)
@@ -109,13 +108,14 @@ WITHDRAWALS = Kind(
     read=_read,
     get=_get,
     facts=_facts,
-    filters=(MODE, Filter(name="status", choices=tuple(WithdrawalStatus)), ACCOUNT),
+    filters=(MODE, Filter(name="status", choices=tuple(WithdrawalStatus)), ACCOUNT, *DATES),
     timeline=story(lambda each: (each.created_at, "its statement", "settlement", each.settlement_id)),
     acts=(
         ConsoleAct(
             name="payout.cancel",
             title="Call off",
             key="x",
+            ends=True,
             allowed=lambda each: each.status is WithdrawalStatus.PENDING,
             changes=lambda each: [
                 Change("status", each.status, WithdrawalStatus.CANCELLED),

@@ -1,0 +1,66 @@
+"""What lists are asked for: the filters that most kinds have, and what they mean (docs/console.md "Filters")."""
+
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Any
+
+from ....core.domain.accounts.accounts import Mode
+from ....core.domain.errors import shape_error
+from ....core.usecases.browse.browse import Wanted
+from ....ports.storage import OneOf
+from .kinds import Filter, Wish
+
+_MOMENT = "2026-11-21 or 2026-11-21 09:00, UTC"
+_DAY = len("2026-11-21")
+
+DATES = (
+    Filter(name="from", hint=_MOMENT),
+    Filter(name="to", hint=f"{_MOMENT}; a day is included"),
+)
+ORDER = Filter(name="order", hint="the merchant's own id")
+
+
+def wanted(wish: Wish) -> Wanted:
+    """A wish by the filters that most kinds have. Raises: Refusal VALIDATION_ERROR."""
+    mode = wish.of("mode")
+    return Wanted(
+        account_id=wish.of("account"),
+        mode=None if mode is None else Mode(mode),
+        status=wish.of("status"),
+        external_id=wish.of("order"),
+        since=moment_from(wish),
+        until=moment_to(wish),
+        newest_first=wish.order != "oldest",
+    )
+
+
+def by_status(asked: Wanted, statuses: type[Enum]) -> dict[str, Any]:
+    """The criterion of a status that was asked for. Where dates of all accounts are, it is every status: over all
+    accounts the index of each of them has records in the order of time."""
+    if asked.status is not None:
+        return {"status": statuses(asked.status)}
+    dated = asked.since is not None or asked.until is not None
+    return (
+        {"status": OneOf(tuple(statuses))} if dated and asked.account_id is None and asked.external_id is None else {}
+    )
+
+
+def moment_from(wish: Wish) -> datetime | None:
+    """From when on. Raises: Refusal VALIDATION_ERROR."""
+    return _moment("from", wish)
+
+
+def moment_to(wish: Wish) -> datetime | None:
+    """Until when; a day alone is included. Raises: Refusal VALIDATION_ERROR."""
+    return _moment("to", wish, timedelta(days=len(wish.of("to") or "") == _DAY))
+
+
+def _moment(name: str, wish: Wish, more: timedelta = timedelta()) -> datetime | None:
+    text = wish.of(name)
+    if text is None:
+        return None
+    try:
+        read = datetime.fromisoformat(text)
+        return more + (read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC))
+    except (ValueError, OverflowError):
+        raise shape_error(name, f"must be a moment, such as {_MOMENT}") from None

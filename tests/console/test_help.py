@@ -1,0 +1,46 @@
+"""`?` tells the keys of the screen in front, all lists, and what works everywhere (docs/console.md "Keys")."""
+
+import pytest
+
+from cambist.frontends.console.catalogue import KINDS
+from cambist.frontends.console.context import ConsoleScreen
+from cambist.frontends.console.help_dialog import HelpDialog
+from tests.console.kit import SIZES, Sitting, both, sitting
+
+
+async def helped(shared: Sitting) -> dict[str, str]:
+    """What `?` tells of the screen in front, by key; the dialog is closed again."""
+    behind = shared.front()
+    await shared.press("question_mark")
+    dialog = shared.front()
+    assert isinstance(dialog, HelpDialog)
+    assert "Keys · " in shared.shown()
+    told = dict(dialog.rows)
+    await shared.press("question_mark")
+    assert shared.front() is behind
+    return told
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_each_screen_tells_its_own_keys_and_no_others(size: tuple[int, int]) -> None:
+    async with sitting(size, both) as shared:
+        at_home = await helped(shared)
+        assert at_home["space"] == "Mark"
+        for kind in KINDS:
+            if kind.key:
+                assert at_home[kind.key] == kind.title
+        assert at_home["q"] == "Quit"
+        assert "n" not in at_home
+        await shared.press("2", "enter")
+        front = shared.front()
+        assert isinstance(front, ConsoleScreen)
+        at_refund = await helped(shared)
+        assert {act.key: act.title for act in front.acts()}.items() <= at_refund.items()
+        assert at_refund["w"] == "Whose"
+        assert "n" not in at_refund, "it is the only one"
+        await shared.press("w")
+        at_account = await helped(shared)
+        assert at_account["a"] == "Payments"
+        assert "w" not in at_account
+        await shared.press("slash", "question_mark")
+        assert not isinstance(shared.front(), HelpDialog), "in a field it is a letter"
