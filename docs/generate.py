@@ -4,7 +4,8 @@
 - docs/payloads.md, from the schemas of events' bodies;
 - the table of docs/cli.md, from the commands;
 - docs/states.md and docs/images/states-*.svg, from the tables of moves; drawing needs Graphviz (its `dot`);
-- frontends/http/openapi/examples.json, from a tour through every operation.
+- frontends/http/openapi/examples.json, from a tour through every operation;
+- frontends/http/openapi/client_calls.json, the Python client's calls that send those examples.
 
 All are committed, so that they can be read without building anything; `tests/docs/test_generated.py` says when one is
 stale. A drawing carries its source, by which it is told.
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -42,6 +44,7 @@ from cambist.frontends.http.openapi.openapi import openapi_document  # noqa: E40
 from cambist.frontends.http.operations import OPERATIONS  # noqa: E402
 
 DOCS = ROOT / "docs"
+CLIENT_CALLS = ROOT / "frontends" / "http" / "openapi" / "client_calls.json"
 IMAGES = DOCS / "images"
 
 TABLES: Mapping[str, tuple[str, Moves[Any, Any], str]] = {
@@ -99,7 +102,7 @@ Every error has one form, whatever went wrong:
 
 - Go by `code` and by the HTTP status. `message` is for people and may change; do not show it to payers.
 - `details` is there only where it says more: an array of `{path, message}` for fields, or an object (`missing_fields`,
-  `next_allowed_at`, or `payment_id` and `failure_reason` of a refused charge).
+  `next_allowed_at`, `right`, or `payment_id` and `failure_reason` of a refused charge).
 - `X-Request-Id` is on every answer. Quote it when you ask the service's operator.
 - A code that you do not know: treat it by its status. 4xx: change the request. 429 and 5xx: the same request again
   later, with the same `Idempotency-Key`.
@@ -122,7 +125,8 @@ so the same request with the same key. [The Python client](client.md#errors) doe
 
 ## By call
 
-Beside these, every call may meet `VALIDATION_ERROR`, `Unauthorized`, `RATE_LIMIT_EXCEEDED`, `HEADERS_TOO_LARGE`,
+Beside these, every call may meet `VALIDATION_ERROR`, `Unauthorized`, `KEY_ADDRESS_NOT_ALLOWED` and `KEY_RIGHT_MISSING`
+([keys with fewer rights](concepts.md#keys-with-fewer-rights)), `RATE_LIMIT_EXCEEDED`, `HEADERS_TOO_LARGE`,
 `INTERNAL_ERROR` and, under [overload](limits.md#overload), `PROVIDER_UNAVAILABLE`; a `POST` `PAYLOAD_TOO_LARGE`; one
 that creates something `MISSING_IDEMPOTENCY_KEY` and `IDEMPOTENCY_KEY_REUSED`; the [sandbox](sandbox.md) of a live key
 `NOT_FOUND`.
@@ -275,6 +279,14 @@ def draw(source: str) -> str:
     return f"{head}{source_mark(source)}\n{found}{rest}"
 
 
+def calls_page() -> bytes:
+    """frontends/http/openapi/client_calls.json."""
+    from docs.client_calls import client_calls
+
+    calls = client_calls(openapi_document("https://pay.example"))
+    return msgspec.json.format(msgspec.json.encode(calls), indent=1) + b"\n"
+
+
 def main() -> None:
     """Write everything; without Graphviz all but the drawings, and fail where one of them is stale."""
     from tests.openapi_tour import EXAMPLES, recorded
@@ -285,6 +297,7 @@ def main() -> None:
     (DOCS / "payloads.md").write_text(payloads_page(), "utf-8")
     (DOCS / "cli.md").write_text(cli_page(), "utf-8")
     EXAMPLES.write_bytes(asyncio.run(recorded()))
+    CLIENT_CALLS.write_bytes(calls_page())
     sources = {IMAGES / f"states-{name}.svg": diagram(moves) for name, (_, moves, _) in TABLES.items()}
     if shutil.which("dot") is None:
         if stale := [path.name for path, source in sources.items() if not is_drawn(path, source)]:

@@ -14,9 +14,11 @@ import msgspec
 
 from cambist.adapters.chain.simulator import SimulatedChain
 from cambist.adapters.script import ChainScript
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.accounts.request_log import Noted, RequestLog
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.core.usecases.standing import STANDING, start_standing
@@ -94,7 +96,18 @@ async def recorded() -> bytes:
                 house.account.account_id,
                 {"refunds": "true", "exchange": "true", "direct_links": "true", "recurring": "true"},
             )
-            for part in (_health, _payments, _refunds, _subscriptions, _exchanges, _money, _proofs, _kyc, _events):
+            for part in (
+                _health,
+                _payments,
+                _refunds,
+                _subscriptions,
+                _exchanges,
+                _money,
+                _proofs,
+                _kyc,
+                _events,
+                _requests,
+            ):
                 await part(tour)
             events = await _bodies(house)
             await _end(tour)
@@ -222,12 +235,37 @@ async def _money(tour: Tour) -> None:
     [payout, *_] = (await tour.ask("GET", "/withdrawals?per_page=1"))["data"]
     await tour.ask("POST", f"/sandbox/withdrawals/{payout['id']}/simulate", {"outcome": "completed"})
     await tour.ask("GET", f"/withdrawals/{payout['id']}")
+    await tour.ask("GET", f"/withdrawals/{payout['id']}/items?per_page=1")
     await tour.ask("GET", "/shops/turnover")
     await tour.ask("GET", "/gateways")
     gateway = "/sandbox/gateways/simulator-test/simulate"
     await tour.ask("POST", gateway, {"status": "degraded"})
     await tour.house.work(120)
     await tour.ask("GET", "/balance")
+    await tour.ask("GET", "/balance/movements?kind=settlement&per_page=1")
+
+
+async def _requests(tour: Tour) -> None:
+    """What a process noted of a request, as it writes it."""
+    house, log = tour.house, RequestLog()
+    now = house.clock.monotonic()
+    log.note(
+        Noted(
+            house.account.account_id,
+            Mode.TEST,
+            house.account.test.api_key,
+            "GET",
+            "/api/v1/payments/{payment_id}",
+            (f"pay_{uuid5(_KEYS, 'asked')}",),
+            404,
+            "PAYMENT_NOT_FOUND",
+            now - 0.012,
+            now,
+            str(uuid5(_KEYS, "request")),
+        )
+    )
+    await log.flush(house.ports)
+    await tour.ask("GET", "/requests?status=404")
 
 
 async def _proofs(tour: Tour) -> None:
@@ -281,6 +319,22 @@ async def _events(tour: Tour) -> None:
     await tour.ask("POST", "/events/resend", wish)
     await tour.ask("GET", "/webhook-endpoint")
     await tour.ask("POST", "/webhook-endpoint/test")
+    await _endpoints(tour, event["id"])
+
+
+async def _endpoints(tour: Tour, event_id: str) -> None:
+    wish = {"url": "https://books.example/hooks", "description": "books"}
+    made = await tour.ask("POST", "/webhook-endpoints", wish, new=True)
+    one = f"/webhook-endpoints/{made['id']}"
+    await tour.ask("POST", f"/events/{event_id}/resend?endpoint_id={made['id']}")
+    await tour.house.work(5)
+    await tour.ask("GET", "/webhook-endpoints")
+    await tour.ask("GET", one)
+    await tour.ask("GET", f"{one}/events")
+    await tour.ask("PATCH", one, {"event_types": ["*"], "description": "bookkeeping"})
+    await tour.ask("POST", f"{one}/test")
+    await tour.ask("POST", f"{one}/rotate-secret")
+    await tour.ask("DELETE", one)
     webhooks = await tour.ask("GET", "/sandbox/letters?after=beginning")
     tour.operations["list_letters"]["responses"]["200"] = {**webhooks, "data": webhooks["data"][:1]}
 

@@ -6,10 +6,12 @@ from cambist.core.domain.errors import CATALOGUE
 from cambist.core.domain.machine import Moves
 from cambist.core.domain.payloads import EVENT_PAYLOADS
 from docs.generate import (
+    CLIENT_CALLS,
     DOCS,
     IMAGES,
     PAYLOADS,
     TABLES,
+    calls_page,
     cli_page,
     diagram,
     errors_page,
@@ -49,6 +51,10 @@ def test_the_fields_of_events_are_the_schemas() -> None:
 
 def test_the_table_of_commands_is_the_command_lines() -> None:
     assert (DOCS / "cli.md").read_text("utf-8") == cli_page(), STALE
+
+
+def test_the_clients_calls_send_the_examples() -> None:
+    assert CLIENT_CALLS.read_bytes() == calls_page(), STALE
 
 
 async def test_the_examples_are_what_the_service_answers() -> None:

@@ -5,6 +5,7 @@ from typing import Literal
 import pytest
 from playwright.async_api import Browser, expect
 
+from cambist.core.usecases.accounts.accounts import create_account
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
 
@@ -38,6 +39,83 @@ async def test_the_reference_is_searched_read_in_the_dark_and_on_a_phone(browser
         assert await page.evaluate(ground) == dark, "the choice is kept"
         assert [url for url in asked if not url.startswith(base)] == []
         assert said == []
+        await page.close()
+
+
+async def test_samples_have_a_tab_for_each_language_and_can_be_copied(browser: Browser) -> None:
+    async with running(Settings(database_url="memory://", port=0), works=False) as service:
+        base = service.house.settings.base_url
+        context = await browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+        page = await context.new_page()
+        await page.goto(f"{base}/docs")
+        article = page.locator("#create_payment")
+        await expect(article.get_by_role("tab")).to_have_text(["curl", "Python", "JavaScript", "PHP"])
+        await article.get_by_role("tab", name="PHP").click()
+        await expect(article.locator("figure.sample:visible").first).to_contain_text("stream_context_create")
+        await expect(page.locator("#create_refund figure.sample:visible").first).to_contain_text("<?php")
+        await page.keyboard.press("ArrowLeft")
+        await expect(article.get_by_role("tab", name="JavaScript")).to_be_focused()
+        await article.locator("figure.sample:visible .copy").first.click()
+        assert (await page.evaluate("navigator.clipboard.readText()")).startswith("const response = await fetch(")
+        await page.reload()
+        await expect(article.get_by_role("tab", name="JavaScript")).to_have_attribute("aria-selected", "true")
+        # The client has no call for it, so there is no Python.
+        await article.get_by_role("tab", name="Python").click()
+        await expect(page.locator("#get_payment_method_rate figure.sample:visible").first).to_contain_text(
+            "curl -X GET"
+        )
+        await context.close()
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    [
+        ("refund", "create_refund"),
+        ("get balance", "get_balance"),
+        ("AMOUNT_BELOW_MINIMUM", "create_payment"),
+    ],
+)
+async def test_what_is_searched_for_comes_first(browser: Browser, asked: str, first: str) -> None:
+    async with running(Settings(database_url="memory://", port=0), works=False) as service:
+        page = await browser.new_page()
+        await page.goto(f"{service.house.settings.base_url}/docs")
+        await page.keyboard.press("/")
+        await page.keyboard.type(asked)
+        await expect(page.locator("#hits a").first).to_have_attribute("href", f"#{first}")
+        await expect(page.locator("#hits mark").first).to_be_visible()
+        await page.keyboard.press("Enter")
+        await expect(page.locator(f"#{first}")).to_be_in_viewport()
+        await expect(page.locator("#hits")).to_be_hidden()
+        await page.close()
+
+
+async def test_an_operation_is_tried_with_test_keys_which_stay_in_the_page(browser: Browser) -> None:
+    async with running(Settings(database_url="memory://", port=0), works=False) as service:
+        base = service.house.settings.base_url
+        made = await create_account(service.house.ports, "Merchant")
+        page = await browser.new_page(viewport={"width": 360, "height": 740})
+        await page.goto(f"{base}/docs")
+        form = page.locator("#create_payment form.try")
+        await form.locator("summary").click()
+        await form.get_by_role("button", name="Send").click()
+        await expect(form.locator(".said")).to_contain_text("Enter your test keys first")
+        await page.fill("#keys [name=key]", made.live.api_key)
+        await page.fill("#keys [name=secret]", made.live.api_secret)
+        await form.get_by_role("button", name="Send").click()
+        await expect(form.locator(".said")).to_contain_text("This is no test key")
+        await page.fill("#keys [name=key]", made.test.api_key)
+        await page.fill("#keys [name=secret]", made.test.api_secret)
+        await form.get_by_role("button", name="Send").click()
+        await expect(form.locator(".said")).to_contain_text("201 · X-Request-Id ")
+        await expect(form.locator(".said")).to_contain_text('"status": "pending"')
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+        kept = await page.evaluate(
+            "JSON.stringify({...localStorage, ...sessionStorage}) + document.cookie + location.href"
+        )
+        assert made.test.api_secret not in kept
+        assert made.test.api_key not in kept
+        await page.reload()
+        assert await page.input_value("#keys [name=secret]") == ""
         await page.close()
 
 

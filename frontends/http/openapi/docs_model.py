@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from ....core.domain.errors import CATALOGUE, Retry
+from .samples import Call, Sample, pretty, samples
 
 Json = Mapping[str, Any]
 
@@ -55,8 +56,13 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     parameters: tuple[Field, ...]
     body: tuple[Field, ...]
-    call: str
-    """As a shell line; empty for webhooks."""
+    calls: tuple[Sample, ...]
+    """In each language; none for webhooks."""
+    tried: str
+    """What the form that tries it sends at first, as JSON."""
+    is_keyed: bool
+    creates: bool
+    """It takes an Idempotency-Key."""
     request: str
     good: tuple[Good, ...]
     answer: tuple[Field, ...]
@@ -114,6 +120,7 @@ class _Reader:
 
     def operation(self, path: str, method: str, operation: Json) -> Shown:
         body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+        call = self._call(path, method, operation, body)
         answers, problems = self._answers(operation["responses"])
         good = next((each for each in operation["responses"].values() if "example" in _json(each)), None)
         return Shown(
@@ -123,7 +130,10 @@ class _Reader:
             summary=operation["summary"],
             parameters=self._parameters(operation["parameters"]),
             body=tuple(self._fields(body.get("schema", {}))),
-            call=self._call(path, method, operation, body),
+            calls=samples(call),
+            tried=_pretty(body.get("example")),
+            is_keyed=call.is_keyed,
+            creates=call.creates,
             request=_pretty(body.get("example")),
             good=answers,
             answer=tuple(self._fields(_json(good)["schema"])) if good is not None else (),
@@ -139,7 +149,10 @@ class _Reader:
             summary="Posted to your webhook_url; any 2xx within 10 seconds takes it.",
             parameters=self._parameters(operation["parameters"]),
             body=tuple(self._fields(body["schema"])),
-            call="",
+            calls=(),
+            tried="",
+            is_keyed=False,
+            creates=False,
             request=_pretty(body["example"]),
             good=(),
             answer=(),
@@ -174,16 +187,16 @@ class _Reader:
                 )
         return tuple(good), tuple(problems)
 
-    def _call(self, path: str, method: str, operation: Json, body: Json) -> str:
-        lines = [f"curl -X {method.upper()} {self._base_url}{path}"]
-        if operation.get("security") != []:
-            lines += ['-H "X-Api-Key: $API_KEY"', '-H "X-Api-Secret: $API_SECRET"']
-        if any(each["name"] == "Idempotency-Key" for each in operation["parameters"]):
-            lines.append('-H "Idempotency-Key: $(cat /proc/sys/kernel/random/uuid)"')
-        if "example" in body:
-            text = _pretty(body["example"]).replace("'", r"'\''").replace("\n", "\n  ")
-            lines += ["-H 'Content-Type: application/json'", f"-d '{text}'"]
-        return " \\\n  ".join(lines)
+    def _call(self, path: str, method: str, operation: Json, body: Json) -> Call:
+        parameters = operation["parameters"]
+        return Call(
+            operation_id=operation["operationId"],
+            method=method.upper(),
+            url=f"{self._base_url}{path}",
+            is_keyed=operation.get("security") != [],
+            creates=any(each["name"] == "Idempotency-Key" for each in parameters),
+            body=body.get("example"),
+        )
 
     def _fields(self, schema: Json, prefix: str = "", depth: int = 0) -> Iterator[Field]:
         schema = self._resolved(schema)
@@ -236,6 +249,4 @@ def _json(response: Json) -> Json:
 
 
 def _pretty(value: Any) -> str:
-    if value is None:
-        return ""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return "" if value is None else pretty(value)

@@ -22,7 +22,8 @@ from .meanings import meaning
 from .values import VALUES
 
 TAGS = (
-    "Payments", "Refunds", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Events", "Sandbox", "Health",
+    "Payments", "Refunds", "Subscriptions", "Exchanges", "KYC", "Money", "Gateways", "Events", "Requests", "Sandbox",
+    "Health",
 )  # fmt: skip
 """In the order of the document."""
 VERSION = "1"
@@ -38,6 +39,7 @@ _PATH_VALUE = "As it was answered when it was created, or in a list."
 _ALWAYS: Refusals = {
     400: ("VALIDATION_ERROR",),
     401: ("Unauthorized",),
+    403: ("KEY_ADDRESS_NOT_ALLOWED", "KEY_RIGHT_MISSING"),
     429: ("RATE_LIMIT_EXCEEDED",),
     500: ("INTERNAL_ERROR",),
     503: ("PROVIDER_UNAVAILABLE",),
@@ -156,7 +158,10 @@ def _operation(operation: Operation[Any], schemas: Mapping[Any, Json]) -> Json:
         json = operation.body is not bytes
         content = {"application/json": {"schema": schemas[operation.body]}} if json else {"*/*": {}}
         document["requestBody"] = {"required": True, "content": content}
-    if not operation.keyed:
+    if operation.keyed:
+        document["description"] = f"The key needs the right `{operation.needs}`."
+        document["x-required-right"] = operation.needs.value
+    else:
         document["security"] = []
     return document
 

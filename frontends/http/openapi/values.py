@@ -7,11 +7,14 @@ from typing import Any
 from ....core.domain.gateways.gateways import GatewayReason, GatewayStatus
 from ....core.domain.kyc.clients import ClientStatus, DocumentState
 from ....core.domain.kyc.kyc import CONTENT_TYPES, UserType
+from ....core.domain.movements import MOVEMENT_KINDS, ObjectType
 from ....core.domain.payments.payments import BindingCharge, FailureReason, PaymentStatus
 from ....core.domain.payments.proofs import ProofNetwork, ProofStatus, RejectionReason
 from ....core.domain.subscriptions.periods import Interval
 from ....core.domain.subscriptions.subscriptions import SubscriptionStatus
+from ....core.domain.webhooks.endpoints import ALL, DESCRIPTION_LONGEST
 from ....core.domain.webhooks.events import DeliveryStatus, EventType
+from ....core.usecases.settlement.payout_items import CarryKind
 
 Json = dict[str, Any]
 
@@ -27,6 +30,8 @@ _RUSSIAN_PHONE = {"type": "string", "pattern": r"^\+7[0-9]{10}$", "examples": ["
 _PHONE = {"type": "string", "pattern": r"^\+[0-9]{10,15}$", "examples": ["+79001234567"]}
 _MOMENT = {"type": "string", "format": "date-time"}
 _UUID = {"type": "string", "format": "uuid"}
+
+_WANTED = _or_null({"type": "array", "items": {"enum": [ALL, *EventType]}})
 
 VALUES: Mapping[tuple[str, str], Json] = {
     ("ErrorDetails", "next_allowed_at"): _MOMENT,
@@ -107,6 +112,17 @@ VALUES: Mapping[tuple[str, str], Json] = {
     ("WholeEvent", "type"): {"enum": [*EventType]},
     ("WholeEvent", "delivery_status"): {"enum": [*DeliveryStatus]},
     ("Letter", "type"): {"enum": [*EventType]},
+    ("EventRange", "endpoint_id"): _or_null({"type": "string", "maxLength": 64}),
+    ("EndpointOrder", "url"): {"type": "string", "format": "uri", "maxLength": 2048},
+    ("EndpointOrder", "event_types"): _WANTED,
+    ("EndpointOrder", "description"): _or_null({"type": "string", "maxLength": DESCRIPTION_LONGEST}),
+    ("EndpointPatch", "url"): _or_null({"type": "string", "format": "uri", "maxLength": 2048}),
+    ("EndpointPatch", "event_types"): _WANTED,
+    ("EndpointPatch", "description"): _or_null({"type": "string", "maxLength": DESCRIPTION_LONGEST}),
+    ("FurtherEndpoint", "event_types"): _or_null({"type": "array", "items": {"enum": [*EventType]}}),
+    ("NewEndpoint", "event_types"): _or_null({"type": "array", "items": {"enum": [*EventType]}}),
+    ("FurtherDelivery", "delivery_status"): {"enum": [*DeliveryStatus]},
+    ("WebhookEndpoint", "event_types"): _or_null({"type": "array", "items": {"enum": [*EventType]}}),
     ("CheckOrder", "phone"): _RUSSIAN_PHONE,
     ("RegisterOrder", "phone"): _RUSSIAN_PHONE,
     ("RegisterOrder", "user_type"): {"enum": [*UserType, None]},
@@ -118,6 +134,10 @@ VALUES: Mapping[tuple[str, str], Json] = {
     ("ClientSimulation", "phone"): _PHONE,
     ("KycDetails", "passport_state"): {"enum": [*DocumentState, None]},
     ("KycDetails", "address_state"): {"enum": [*DocumentState, None]},
+    ("Movement", "kind"): {"enum": [*MOVEMENT_KINDS]},
+    ("Movement", "object_type"): {"enum": [*ObjectType]},
+    ("WithdrawalItem", "kind"): {"enum": [*MOVEMENT_KINDS, *CarryKind]},
+    ("WithdrawalItem", "object_type"): {"enum": [*ObjectType, None]},
     ("Gateway", "status"): {"enum": [*GatewayStatus]},
     ("Gateway", "reason"): {"enum": [*GatewayReason, None]},
 }

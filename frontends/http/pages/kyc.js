@@ -101,8 +101,15 @@
       button.textContent = page.dataset.sending;
       error.hidden = true;
       try {
-        await ask(page.dataset.register, await gather());
-        location.reload();
+        const done = await ask(page.dataset.register, await gather());
+        if (done.session) {
+          // Who came without a link follows what he has just begun by a session of its own.
+          const here = new URL(location.href);
+          here.searchParams.set("session", done.session);
+          location.replace(here);
+        } else {
+          location.reload();
+        }
       } catch (problem) {
         error.textContent = page.dataset[problem.message] || page.dataset.errorProvider;
         error.hidden = false;
