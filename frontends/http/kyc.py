@@ -6,6 +6,7 @@ from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
 from ...core.domain.accounts.accounts import Caller
+from ...core.domain.accounts.key_terms import Right
 from ...core.domain.kyc.kyc import CheckOrder, RegisterOrder, UploadOrder
 from ...core.usecases.kyc.check import KycAnswer, check
 from ...core.usecases.kyc.register import register
@@ -90,6 +91,7 @@ KYC = (
         body=CheckOrder,
         answer=CheckView,
         refusals={**_ALWAYS, **_VERIFIER},
+        right=Right.KYC,
     ),
     Operation(
         "create_upload_url",
@@ -101,6 +103,7 @@ KYC = (
         body=UploadOrder,
         answer=UploadView,
         refusals=_REQUIRED,
+        right=Right.KYC,
     ),
     Operation(
         "register_client",
@@ -112,5 +115,6 @@ KYC = (
         body=RegisterOrder,
         answer=RegistrationView,
         refusals={**_REQUIRED, **_VERIFIER, 500: ("KYC_PERSIST_FAILED",)},
+        right=Right.KYC,
     ),
 )

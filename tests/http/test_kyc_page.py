@@ -116,7 +116,7 @@ async def test_accounts_that_require_no_kyc(kyc: KycHouse, demand: str, status: 
 async def test_without_a_living_link_there_is_nothing(kyc: KycHouse) -> None:
     url = await link(kyc)
     session = session_of(url)
-    for wrong in ("/kyc", f"/kyc?phone={PHONE.replace('+', '%2B')}", "/kyc?session=x", f"/kyc?session={session[:-8]}"):
+    for wrong in ("/kyc?session=", "/kyc?session=x", f"/kyc?session={session[:-8]}"):
         status, page, _ = await show(kyc, wrong)
         assert (status, page.main["data-face"]) == (404, "link")
         assert PHONE not in page.text

@@ -22,7 +22,7 @@ class Tab(WatchedTab):
         """Nothing sticks out to the side at phone width, and what is pressed is large enough for a thumb."""
         wide = await self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide == 0
-        for each in await self.page.locator("button, a.button, input[type=file], input[type=email]").all():
+        for each in await self.page.locator("button, a.button, input:not([type=radio]):not([type=hidden])").all():
             box = await each.bounding_box()
             assert box is not None
             assert box["height"] >= 44

@@ -1,7 +1,9 @@
 """A client in a real browser, at a real service: uploads documents and is verified
 (docs/kyc.md "A page that does it")."""
 
+import re
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
@@ -131,3 +133,34 @@ async def test_it_speaks_russian_when_asked(tab: Tab, merchant: Merchant) -> Non
     await tab.page.click("a[hreflang=ru]")
     await tab.shows("documents", KYC_TEXTS["ru"])
     await tab.fits()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_who_comes_without_a_link_names_the_phone_and_goes_on(
+    browser: Browser, merchant: Merchant, width: int, scheme: Any
+) -> None:
+    """docs/kyc.md "Without a link of yours": without a script, too, as far as the documents."""
+    view: Any = {"width": width, "height": 740}
+    context = await browser.new_context(viewport=view, color_scheme=scheme, locale="en-US")
+    context.set_default_timeout(HANGS * 1000)
+    tab = Tab(await context.new_page(), merchant.base)
+    await tab.page.goto(f"{merchant.base}/kyc?redirect=https://evil.example/")
+    await tab.shows("ask")
+    await tab.fits()
+    await tab.page.fill("input[name=phone]", "12")
+    await tab.page.click("button")
+    await expect(tab.page.get_by_role("alert")).to_have_text(TEXTS["error_phone"])
+    await tab.fits()
+    await tab.page.fill("input[name=phone]", f"8 900 1{width:04}-{len(scheme)}1")
+    await tab.page.click("button")
+    await tab.shows("documents")
+    assert f"9001{width:04}" not in tab.page.url
+    await give(tab, "selfie", picture(JPEG))
+    await give(tab, "document", picture(PNG, "b.png", "image/png"))
+    await tab.page.click("#kyc-send")
+    await expect(tab.page.locator("h1")).to_have_text(
+        re.compile(f"{TEXTS['processing_head']}|{TEXTS['verified_head']}|{TEXTS['received_head']}")
+    )
+    await expect(tab.page.locator("#return")).to_have_attribute("href", "https://shop.example/")
+    await context.close()

@@ -1,6 +1,8 @@
 """The hosted KYC page: a client acts for itself, by the link that the merchant got from POST /kyc/check.
 
-The link names account and phone, so nothing that the browser says can name another client.
+The link names account and phone, so nothing that the browser says can name another client. Whoever has a session that
+the page began by itself (kyc_begin.py) is told nothing of a client who is known; what he himself registers he may
+follow.
 """
 
 import msgspec
@@ -8,14 +10,14 @@ import msgspec
 from ....ports.bundle import Ports
 from ...domain.accounts.accounts import Account, KycDemand, KycFlow, Mode
 from ...domain.errors import Refusal
-from ...domain.kyc.kyc import RegisterOrder
+from ...domain.kyc.kyc import RegisterOrder, needs_check, open_holder
 from ...domain.masked import Masked
 from ...domain.payer.kyc_page import Face, return_address
 from ..accounts.admission import admit_stranger
 from ..kyc.check import KycAnswer, check_client
 from ..kyc.gate import client_id, find_client
-from ..kyc.links import KycLink, open_link
-from ..kyc.register import register_client
+from ..kyc.links import KycLink, new_session, open_link
+from ..kyc.register import AlreadyKnown, register_client
 from ..kyc.uploads import Grant, grant_to_client
 
 PER_MINUTE = 60
@@ -70,11 +72,24 @@ async def grant(ports: Ports, session: str, content_type: str) -> Grant | None:
     link, account = opened
     _must_be_required(account)
     holder = client_id(ports, account.id, Mode.LIVE, link.phone)
+    if not link.vouched:
+        holder = open_holder(holder)
     return await grant_to_client(ports, account.id, Mode.LIVE, content_type, holder)
 
 
-async def register(ports: Ports, session: str, given: RegisterOrder) -> KycAnswer | None:
-    """Register the link's client with what was given, whatever phone it names; None as above.
+class Registered(Masked, frozen=True, kw_only=True):
+    """What came of a registration. Its repr hides the session."""
+
+    _shown = ("status",)
+
+    status: str
+    session: str | None = None
+    """By which who began the check himself follows it, instead of by the one that he had."""
+
+
+async def register(ports: Ports, session: str, given: RegisterOrder) -> Registered | None:
+    """Register the link's client with what was given, whatever phone it names; None as above. Whoever has nobody to
+    vouch for him begins a check where there is none, and is told no other's.
 
     Raises: Refusal RATE_LIMIT_EXCEEDED, PROVIDER_DISABLED, KYC_NOT_REQUIRED, and what kyc_register.register_client
     raises.
@@ -84,7 +99,14 @@ async def register(ports: Ports, session: str, given: RegisterOrder) -> KycAnswe
         return None
     link, account = opened
     _must_be_required(account)
-    return await register_client(ports, account, Mode.LIVE, msgspec.structs.replace(given, phone=link.phone))
+    order = msgspec.structs.replace(given, phone=link.phone)
+    if link.vouched:
+        return Registered(status=(await register_client(ports, account, Mode.LIVE, order)).status)
+    try:
+        answer = await register_client(ports, account, Mode.LIVE, order, only_new=True)
+    except AlreadyKnown:
+        return Registered(status=Face.RECEIVED)
+    return Registered(status=answer.status, session=new_session(ports, account.id, link.phone))
 
 
 async def _opened(ports: Ports, session: str) -> tuple[KycLink, Account] | None:
@@ -110,6 +132,8 @@ async def _standing(ports: Ports, link: KycLink, account: Account) -> tuple[Face
     if account.settings.kyc is KycDemand.OFF:
         return Face.NOT_REQUIRED, KycAnswer(status="not_required"), False
     _must_be_required(account)
+    if not link.vouched:
+        return await _unvouched(ports, link, account), KycAnswer(status="required"), False
     answer = await check_client(ports, account.id, Mode.LIVE, link.phone)
     if answer.status in ("verified", "processing"):
         return Face(answer.status), answer, False
@@ -119,5 +143,14 @@ async def _standing(ports: Ports, link: KycLink, account: Account) -> tuple[Face
         return Face.FAILED, answer, False
     if client is not None and client.form_url is not None:
         return Face.FORM, answer, False
-    wanted = Face.DETAILS if account.settings.kyc_flow is KycFlow.REDIRECT else Face.DOCUMENTS
-    return wanted, answer, answer.status == "failed"
+    return _wanted(account), answer, answer.status == "failed"
+
+
+async def _unvouched(ports: Ports, link: KycLink, account: Account) -> Face:
+    async with ports.storage.unit() as unit:
+        client = await find_client(ports, unit, link.account_id, Mode.LIVE, link.phone)
+    return _wanted(account) if client is None or needs_check(client) else Face.RECEIVED
+
+
+def _wanted(account: Account) -> Face:
+    return Face.DETAILS if account.settings.kyc_flow is KycFlow.REDIRECT else Face.DOCUMENTS

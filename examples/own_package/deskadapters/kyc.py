@@ -25,7 +25,7 @@ from cambist.ports import (
     Unavailable,
 )
 
-from .answers import check_taken
+from .answers import check_taken, client
 
 _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _STATUSES = {"form": CheckStatus.FORM, "passed": CheckStatus.VERIFIED, "refused": CheckStatus.FAILED}
@@ -55,7 +55,7 @@ class DeskVerifier:
     def __init__(self, tools: cambist.Tools, url: str, token: str) -> None:
         self._files = tools.files
         self._token = token
-        self._http = httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=10)
+        self._http = client(url, token, 10)
 
     async def register(self, request: CheckRequest) -> Check:
         purposes = {document.purpose for document in request.documents}

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from litestar import Request, Response, post, route
 from litestar.params import FromPath
@@ -19,6 +19,7 @@ from ....core.domain.kyc.kyc import RegisterOrder
 from ....core.domain.masked import Masked
 from ....core.domain.payer.kyc_page import Face
 from ....core.usecases.payer import kyc_page
+from ....core.usecases.payer.kyc_begin import Begun, Merchants, begin
 from ....core.usecases.payer.kyc_page import KycView
 from ....ports.bundle import Ports
 from ....ports.faults import Fault
@@ -30,7 +31,7 @@ from ..door.routing import Router
 from ..templates import Templates, read_asset
 from .kyc_texts import KYC_TEXTS
 from .page_limit import PageLimit
-from .pages import HEADERS
+from .pages import HEADERS, is_foreign
 from .window_page import pick_language
 from .window_texts import LANGUAGE_NAMES
 
@@ -43,6 +44,10 @@ _ASSETS = {
     "kyc.js": "text/javascript",
     "mark.svg": "image/svg+xml",
 }
+_FORM = 16_384
+"""Bytes of a form that are read."""
+_LONGEST = 2048
+"""Of an address to go back to; a longer one is none."""
 _LIVE = (Face.PROCESSING, Face.FORM)
 """What may change while the page is open."""
 
@@ -72,7 +77,8 @@ class PageRegister(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 def kyc_page_router(ports: Ports, limit: PageLimit | None = None) -> Router:
     """Everything under `/kyc`. It brings its own templates and assets."""
-    page = _Page(ports)
+    limit = limit or PageLimit(ports, ())
+    page = _Page(ports, limit)
 
     def busy(request: Asked, wait: int) -> Response[str]:
         return page.busy(request, wait)
@@ -80,6 +86,10 @@ def kyc_page_router(ports: Ports, limit: PageLimit | None = None) -> Router:
     @route("/", http_method=["GET", "HEAD"], include_in_schema=False)
     async def show(request: Asked) -> Response[str]:
         return await page.show(request)
+
+    @post("/begin", status_code=200, include_in_schema=False)
+    async def begin_session(request: Asked) -> Response[str]:
+        return await page.begin(request)
 
     @post("/state", status_code=200, include_in_schema=False)
     async def state(request: Asked) -> Response[bytes]:
@@ -101,7 +111,8 @@ def kyc_page_router(ports: Ports, limit: PageLimit | None = None) -> Router:
         call = await _read(request, PageRegister)
         given = {name: getattr(call, name) for name in PageRegister.__struct_fields__ if name != "session"}
         done = _found(await kyc_page.register(ports, call.session, RegisterOrder(phone="", **given)))
-        return _private(answer({"status": done.status}).of_framework())
+        told = {"status": done.status} if done.session is None else {"status": done.status, "session": done.session}
+        return _private(answer(told).of_framework())
 
     @route("/assets/{name:str}", http_method=["GET", "HEAD"], include_in_schema=False)
     async def asset(name: FromPath[str]) -> Response[bytes]:
@@ -109,10 +120,14 @@ def kyc_page_router(ports: Ports, limit: PageLimit | None = None) -> Router:
 
     return Router(
         "/kyc",
-        route_handlers=[show, state, upload_url, register, asset],
+        route_handlers=[show, begin_session, state, upload_url, register, asset],
         exception_handlers={Exception: lambda request, error: _private(on_error(request, error))},
-        before_request=(limit or PageLimit(ports, ())).before(busy, lambda request: request.method != "POST"),
+        before_request=limit.before(busy, lambda request: request.method != "POST" or _is_form(request)),
     )
+
+
+def _is_form(request: Asked) -> bool:
+    return request.scope["path"].endswith("/begin")
 
 
 async def _read(request: Asked, shape: type[T]) -> T:
@@ -130,9 +145,28 @@ def _private(response: Response[bytes]) -> Response[bytes]:
     return response
 
 
+class _Ask(Masked, frozen=True):
+    """What the page asks for that nobody has said yet. Its repr hides the phone."""
+
+    _shown = ("begun",)
+
+    begun: Begun
+    phone: str | None
+    typed: Mapping[str, str]
+    redirect: str | None
+
+    @property
+    def wrong(self) -> str | None:
+        """Which of what was typed is not understood; the first one."""
+        asked = (("phone", self.begun.asks_phone), ("site", self.begun.asks_site))
+        return next((name for name, is_asked in asked if is_asked and name in self.typed), None)
+
+
 class _Page:
-    def __init__(self, ports: Ports) -> None:
+    def __init__(self, ports: Ports, limit: PageLimit) -> None:
         self._ports = ports
+        self._limit = limit
+        self._merchants = Merchants(ports)
         self._path = f"{urlsplit(ports.urls.app_url).path.rstrip('/')}/kyc"
         self._assets = {name: read_asset(name, media_type) for name, media_type in _ASSETS.items()}
         self._templates = Templates(asset=self._asset_link, language_names=LANGUAGE_NAMES)
@@ -147,21 +181,56 @@ class _Page:
 
     async def show(self, request: Asked) -> Response[str]:
         query = request.query_params
-        session, redirect = query.get("session", ""), query.get("redirect")
+        session = query.get("session")
+        if session is None:
+            return await self._begin(request, query, {})
         try:
-            view = await kyc_page.view(self._ports, session, redirect)
-        except Refusal as refusal:
-            if refusal.status == HTTPStatus.TOO_MANY_REQUESTS:
-                return self.busy(request, refusal.retry_after or WINDOW)
-            log.info("the hosted page is not shown: %s", refusal.code)
-            return self._html(request, "unavailable", None, 503 if refusal.status >= 500 else refusal.status)
-        except Fault as fault:
-            log.warning("the hosted page is unavailable: %s", fault)
-            return self._html(request, "unavailable", None, 503)
+            view = await kyc_page.view(self._ports, session, query.get("redirect"))
+        except (Refusal, Fault) as error:
+            return self._not_shown(request, error)
         # A phone beside the link is no claim; but one of somebody else says that the link was mixed up.
         if view is None or query.get("phone", view.phone) != view.phone:
             return self._html(request, "link", None, 404)
         return self._html(request, view.face.value, view, 200)
+
+    async def begin(self, request: Asked) -> Response[str]:
+        """The form in which somebody named what his address did not."""
+        if is_foreign(request):
+            return self._html(request, "link", None, 403)
+        # Of several of a name the last one; more fields than the form has are nobody's.
+        given = dict(parse_qsl((await request.body())[:_FORM].decode("latin-1"), encoding="utf-8"))
+        values: dict[str, str] = {name: given[name] for name in ("phone", "site", "redirect") if name in given}
+        return await self._begin(request, values, {"phone": "", **values})
+
+    async def _begin(self, request: Asked, given: Mapping[str, str], typed: Mapping[str, str]) -> Response[str]:
+        """On to a session of his own, or the page that asks for what is missing. `typed`: what he has just typed, and
+        sees again where it is not understood."""
+        phone, redirect = given.get("phone"), given.get("redirect") or None
+        if redirect is not None and len(redirect) > _LONGEST:
+            redirect = None
+        address = self._limit.address(request)
+        try:
+            begun = await begin(self._ports, self._merchants, address, phone, given.get("site"), redirect)
+        except (Refusal, Fault) as error:
+            return self._not_shown(request, error)
+        if begun.session is None:
+            return self._html(request, "ask", None, 422 if typed else 200, asked=_Ask(begun, phone, typed, redirect))
+        kept = {"session": begun.session, "redirect": redirect, "lang": request.query_params.get("lang")}
+        query = urlencode({name: value for name, value in kept.items() if value is not None})
+        return Response(
+            "", status_code=303, media_type="text/html", headers={**HEADERS, "Location": f"{self._path}?{query}"}
+        )
+
+    def _not_shown(self, request: Asked, error: Refusal | Fault) -> Response[str]:
+        if isinstance(error, Fault):
+            log.warning("the hosted page is unavailable: %s", error)
+            return self._html(request, "unavailable", None, 503)
+        if error.status == HTTPStatus.TOO_MANY_REQUESTS:
+            return self.busy(request, error.retry_after or WINDOW)
+        if error.code == "NOT_FOUND":
+            return self._html(request, "link", None, 404)
+        log.info("the hosted page is not shown: %s", error.code)
+        return self._html(request, "unavailable", None, 503 if error.status >= 500 else error.status)
 
     def busy(self, request: Asked, wait: int) -> Response[str]:
         """Too much is asked from this address or by this link; there is room again after so many seconds."""
@@ -178,17 +247,27 @@ class _Page:
         return Response(asset.body, media_type=asset.media_type, headers=headers)
 
     def _html(
-        self, request: Asked, face: str, view: KycView | None, status: int, refresh: int | None = None
+        self,
+        request: Asked,
+        face: str,
+        view: KycView | None,
+        status: int,
+        refresh: int | None = None,
+        asked: "_Ask | None" = None,
     ) -> Response[str]:
         query = request.query_params
         wish = query.get("lang")
         language = pick_language(wish if wish in KYC_TEXTS else None, request.headers.get("accept-language", ""))
-        kept = {name: value for name in ("phone", "session", "redirect") if (value := query.get(name)) is not None}
+        names = ("phone", "session", "redirect") if asked is None else ()
+        kept = {name: value for name in names if (value := query.get(name)) is not None}
+        here = "" if asked is None else self._path  # what answers a form has an address that cannot be opened
+        if asked is not None and asked.redirect is not None:
+            kept["redirect"] = asked.redirect
         body = self._templates.draw(
             "kyc.html",
             t=_texts(KYC_TEXTS[language]),
             language=language,
-            switch={each: f"?{urlencode({**kept, 'lang': each})}" for each in KYC_TEXTS},
+            switch={each: f"{here}?{urlencode({**kept, 'lang': each})}" for each in KYC_TEXTS},
             refresh=5 if view is not None and view.face in _LIVE else refresh,
             face=face,
             live=view is not None and view.face in _LIVE,
@@ -199,6 +278,8 @@ class _Page:
             back=None if view is None else view.back,
             session="" if view is None else query.get("session", ""),
             links=None if view is None else self._links(),
+            ask=asked,
+            begin=f"{self._path}/begin?{urlencode({'lang': language})}",
         )
         headers = {
             **HEADERS,

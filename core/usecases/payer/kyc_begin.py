@@ -1,0 +1,108 @@
+"""The hosted KYC page for who comes without a link of the merchant's: whose client he is, and which phone
+(docs/kyc.md "Without a link of yours").
+
+Nobody vouches for him, so what he begins tells him nothing of a phone that is known already (kyc_page.py).
+"""
+
+import asyncio
+from collections import Counter
+from datetime import datetime, timedelta
+
+from ....ports.bundle import Ports
+from ...domain.accounts.accounts import Account, KycDemand, Mode
+from ...domain.errors import Refusal
+from ...domain.masked import Masked
+from ...domain.payer.kyc_page import origin_of, shop_origins, typed_phone
+from ..accounts.admission import admit_stranger
+from ..kyc.gate import client_id
+from ..kyc.links import new_session
+
+PER_ADDRESS = 30
+"""Sessions that one address may begin in a window: a mobile operator has many people behind one."""
+PER_PHONE = 10
+"""Sessions that may be begun for one phone in a window, by whomever."""
+
+_KEPT = timedelta(minutes=1)
+
+
+class Merchants:
+    """Whose clients may come by themselves, by the address of the shop. What it knows is a minute old at most: who asks
+    is a stranger, and each question would walk all accounts."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+        self._reading = asyncio.Lock()
+        self._read_at: datetime | None = None
+        self._by_origin: dict[str, str] = {}
+        self._only: str | None = None
+
+    async def are_there(self) -> bool:
+        """Whether there is any."""
+        await self._refresh()
+        return self._only is not None or bool(self._by_origin)
+
+    async def find(self, site: str | None, redirect: str | None) -> str | None:
+        """The account of the shop that was typed; else of the address to go back to; else the only one there is. Of an
+        origin that several accounts have, none."""
+        await self._refresh()
+        if site:
+            return next((self._by_origin[each] for each in shop_origins(site) if each in self._by_origin), None)
+        return self._by_origin.get(origin_of(redirect) or "", self._only)
+
+    async def _refresh(self) -> None:
+        async with self._reading:
+            now = self._ports.clock.now()
+            if self._read_at is not None and abs(now - self._read_at) < _KEPT:
+                return
+            origins: dict[str, str] = {}
+            shared: Counter[str] = Counter()
+            found: list[str] = []
+            async for batch in self._ports.storage.scan(Account, readable=True):
+                for account in batch:
+                    if account.settings.kyc is not KycDemand.REQUIRED or not account.settings.kyc_open_page:
+                        continue
+                    found = [*found[:1], account.id]
+                    origin = origin_of(account.settings.return_url)
+                    if origin is not None:
+                        origins[origin] = account.id
+                        shared[origin] += 1
+            self._by_origin = {origin: of for origin, of in origins.items() if shared[origin] == 1}
+            self._only = found[0] if len(found) == 1 else None
+            self._read_at = now
+
+
+class Begun(Masked, frozen=True, kw_only=True):
+    """What came of it: a session, or what is still to be asked. Its repr hides both."""
+
+    _shown = ("account_id", "asks_phone", "asks_site")
+
+    session: str | None = None
+    account_id: str | None = None
+    """The merchant, once he is known."""
+    asks_phone: bool = False
+    asks_site: bool = False
+
+
+async def begin(
+    ports: Ports, merchants: Merchants, address: str, phone: str | None, site: str | None, redirect: str | None
+) -> Begun:
+    """Begin a session for the phone that somebody at a client address typed, with the merchant whose shop he named or
+    came from. Nothing is stored.
+
+    Raises: Refusal NOT_FOUND where no merchant has the page open; RATE_LIMIT_EXCEEDED.
+    """
+    if not await merchants.are_there():
+        raise Refusal("NOT_FOUND", "No merchant's clients come without a link")
+    account_id = await merchants.find(site, redirect)
+    known = None if phone is None else typed_phone(phone)
+    if account_id is None or known is None:
+        return Begun(account_id=account_id, asks_phone=known is None, asks_site=account_id is None)
+    await _count(ports, f"ip:{address}", PER_ADDRESS)
+    await _count(ports, client_id(ports, account_id, Mode.LIVE, known).hex()[:32], PER_PHONE)
+    return Begun(session=new_session(ports, account_id, known, vouched=False), account_id=account_id)
+
+
+async def _count(ports: Ports, name: str, per_minute: int) -> None:
+    counted = await admit_stranger(ports, "kyc-begin", name, per_minute)
+    if counted.over:
+        raise Refusal("RATE_LIMIT_EXCEEDED", "Too many requests", retry_after=counted.wait)
