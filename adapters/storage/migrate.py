@@ -1,7 +1,7 @@
 """Brings the schema up, and says where it stands, by the URL of a database.
 
-Whether anything is to be done is found by one plain SELECT; only when there is, Alembic is imported, which takes half
-a second.
+Whether anything is to be done is found by one plain SELECT. A new database is made at once; only for an older one
+Alembic is imported, which takes half a second.
 """
 
 import asyncio

@@ -17,8 +17,9 @@ from .errors import FieldFault, Refusal
 from .money import Rub, Usdt
 from .payments.payments import MINIMUM
 from .shapes import is_mail_address, nearest
-from .tron import is_tron_address
+from .wallets import is_wallet
 from .web_addresses import web_address
+from .webhooks.wanted import read_wanted
 
 WEBHOOK_SECRET = "webhook_secret"  # noqa: S105  (the name of a setting, not a secret)
 
@@ -75,8 +76,11 @@ def _percent(highest: int) -> Callable[[str], str]:
 
 
 def _wallet(text: str) -> str:
-    if not is_tron_address(text):
-        raise ValueError("must be a TRON address: 34 letters and digits that begin with T, with the right checksum")
+    if not is_wallet(text):
+        raise ValueError(
+            "must be an address of TRON, 34 letters and digits that begin with T, or of Ethereum and BNB Smart Chain, "
+            "0x and 40 hex digits, with the right checksum"
+        )
     return text
 
 
@@ -103,6 +107,10 @@ def _one_of(kind: type[StrEnum]) -> Callable[[str], StrEnum]:
 
 def _words(kind: type[StrEnum]) -> str:
     return ", ".join(kind)
+
+
+def _wanted_events(text: str) -> tuple[str, ...]:
+    return read_wanted([each.strip() for each in text.split(",")])
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,9 +171,14 @@ ACCOUNT_SETTINGS: Mapping[str, Setting] = {
         form=_words(KycFlow),
         meaning="how clients are verified: documents by the API, or a hosted form",
     ),
+    "kyc_open_page": Setting(
+        read=_boolean,
+        form=_BOOLEAN,
+        meaning="clients may come to the hosted KYC page without a link, and name their phone there",
+    ),
     "payout_wallet": Setting(
         read=_wallet,
-        form="TRON address",
+        form="address, of TRON (T…) or EVM (0x…)",
         meaning="where settlements are paid out to; without one the balance stays",
         clearable=True,
     ),
@@ -257,6 +270,12 @@ ACCOUNT_SETTINGS: Mapping[str, Setting] = {
         meaning="signs webhooks; - reads it from standard input, --generate-secret makes one",
         clearable=True,
     ),
+    "webhook_events": Setting(
+        read=_wanted_events,
+        form="types of events, with commas",
+        meaning="which events the receiver wants; what tells of money cannot be left out",
+        clearable=True,
+    ),
     "webhook_url": Setting(
         read=web_address,
         form="web address",
@@ -296,6 +315,8 @@ def shown_settings(account: Account) -> dict[str, Any]:
     shown: dict[str, Any] = {}
     for name in Settings.__struct_fields__:
         value = getattr(account.settings, name)
+        if isinstance(value, tuple):
+            value = ",".join(value)
         shown[name] = str(value) if isinstance(value, (Rub, Usdt)) else value
     shown["webhook_secret_set"] = account.webhook_secret is not None
     return dict(sorted(shown.items()))

@@ -19,7 +19,7 @@ from ...ports.storage import AtLeast, Between, Unit
 from ..domain.accounts.accounts import Account, Mode
 from ..domain.webhooks.breaker import Breaker
 from ..domain.webhooks.delivery import AT_ONCE
-from ..domain.webhooks.events import Delivery, DeliveryStatus
+from ..domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery
 from .jobs import LEASE
 from .standing import STANDING
 from .units import retrying
@@ -151,23 +151,25 @@ async def _webhooks(ports: Ports, step: SetBack) -> int:
     # Those of accounts that are ahead lie beyond what is looked at later; they are looked at once.
     later = step.candidates(await ports.storage.now())
     changed = 0
-    async for webhooks in ports.storage.scan(Delivery, batch=_BATCH, status=DeliveryStatus.PENDING, due=later):
-        changed += await retrying(ports.storage, partial(_send_in_time, ports, step, [each.id for each in webhooks]))
+    for kind in (Delivery, EndpointDelivery):
+        async for webhooks in ports.storage.scan(kind, batch=_BATCH, status=DeliveryStatus.PENDING, due=later):
+            ids = [each.id for each in webhooks]
+            changed += await retrying(ports.storage, partial(_send_in_time, ports, step, kind, ids))
     async for endpoints in ports.storage.scan(Breaker, batch=_BATCH, next_probe_at=later):
         changed += await retrying(ports.storage, partial(_probe_in_time, ports, step, [each.id for each in endpoints]))
     return changed
 
 
-async def _send_in_time(ports: Ports, step: SetBack, ids: list[str], unit: Unit) -> int:
+async def _send_in_time(ports: Ports, step: SetBack, kind: type[Delivery], ids: list[str], unit: Unit) -> int:
     changed = 0
     for delivery_id in ids:
-        delivery = await unit[Delivery].get(delivery_id)
+        delivery = await unit[kind].get(delivery_id)
         if delivery is None or delivery.due is None or delivery.due <= AT_ONCE:
             continue
         ahead = await _ahead(unit, delivery.account_id, delivery.mode)
         due = step.put_right(delivery.due - ahead, await ports.storage.now()) + ahead
         if due != delivery.due:
-            unit[Delivery].save(msgspec.structs.replace(delivery, due=due))
+            unit[kind].save(msgspec.structs.replace(delivery, due=due))
             changed += 1
     return changed
 

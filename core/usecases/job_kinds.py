@@ -15,10 +15,11 @@ from ...ports.bundle import Ports
 from ...ports.jobs import Job
 from ..domain.exchanges.exchanges import Exchange
 from ..domain.exchanges.funds import ExchangeTransfer
-from ..domain.payments.payments import Payment
+from ..domain.payments.payments import Payment, Suspense
 from ..domain.refunds.refunds import Refund
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
+from .accounts.request_log import PRUNE, prune
 from .exchanges.progress import watch_exchange
 from .exchanges.return_progress import carry_return
 from .exchanges.return_steps import RETURN_EXCHANGE
@@ -36,8 +37,10 @@ from .payments.progress import watch
 from .payments.proof_checks import check
 from .payments.proof_reminders import REMIND, remind
 from .payments.proofs import CHECK
+from .reconciliation.nightly import COMPARE, NIGHTLY, begin_night, compare_day
 from .refunds.giving_up import give_up
 from .refunds.steps import GIVE_UP
+from .refunds.suspense_takeover import FORMER_RETURN, take_over
 from .retention import RETAIN, retain
 from .settlement.days import OWN_DAILY, open_own_daily
 from .settlement.settlement import DAILY, SETTLE, open_daily, settle
@@ -47,9 +50,10 @@ from .subscriptions.bindings import WATCH_BINDING
 from .subscriptions.mandate_end import REVOKE, revoke
 from .subscriptions.watch import WATCH_SUBSCRIPTION, watch_subscription
 from .webhooks.dispatcher import deliver
+from .webhooks.endpoints import DROP, drop_rest
 from .webhooks.feed import TIDY, tidy
 from .webhooks.outbox import DELIVER, RELEASE, release_held
-from .webhooks.resends import RESEND, resend_batch
+from .webhooks.resends import RESEND, RESEND_TO, resend_batch
 from .webhooks.results import TIMER, ring
 
 Handler = Callable[[Ports, Job], Awaitable[None]]
@@ -67,6 +71,7 @@ class JobKind(msgspec.Struct, frozen=True):
 
 JOB_KINDS = (
     *(JobKind(row.follow_up.kind, partial(follow_operation, row), row.record) for row in FOLLOWED),
+    JobKind(FORMER_RETURN.kind, take_over, Suspense),
     JobKind(GIVE_UP.kind, give_up, Refund),
     JobKind(WATCH.kind, watch, Payment),
     JobKind(WATCH_BINDING.kind, watch_binding, Payment),
@@ -82,8 +87,11 @@ JOB_KINDS = (
     JobKind(DELIVER, deliver),
     JobKind(TIMER, ring),
     JobKind(RELEASE.kind, release_held),
+    JobKind(DROP.kind, drop_rest),
     JobKind(RESEND, resend_batch),
+    JobKind(RESEND_TO, resend_batch),
     JobKind(RETAIN, retain),
+    JobKind(PRUNE, prune),
     JobKind(TIDY, tidy),
     JobKind(HOLD.kind, tell_if_held),
     JobKind(TELL, tell_accounts),
@@ -91,6 +99,8 @@ JOB_KINDS = (
     JobKind(EXTEND_CHAINS, extend_chains),
     JobKind(DAILY, open_daily),
     JobKind(SETTLE, settle),
+    JobKind(NIGHTLY, begin_night),
+    JobKind(COMPARE.kind, compare_day),
     JobKind(OWN_DAILY.kind, open_own_daily),
     JobKind(TIDY_UPLOAD, tidy_upload),
 )

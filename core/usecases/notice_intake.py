@@ -16,18 +16,16 @@ from ...ports.notices import Heard, InboundNotice, Notices
 from ...ports.storage import Unit
 from ..domain.accounts.accounts import Owned
 from ..domain.exchanges.exchanges import Exchange, operation_exchange
-from ..domain.exchanges.funds import ExchangeTransfer
-from ..domain.exchanges.returns import returned_transfer
 from ..domain.kyc.clients import read_operation
 from ..domain.notices import NoticeAddress, believed
 from ..domain.payments.payments import Payment
 from ..domain.refunds.refunds import Refund
-from ..domain.refunds.suspense_returns import returned_money
+from .exchanges.rub_return import RUB_RETURNS, returned_by
 from .notice_addresses import RECENT
 from .notices import on_notice
 from .payments.recurring import bound_by
 from .refunds.progress import REFUNDS
-from .refunds.suspense_progress import SUSPENSE_RETURNS, find_suspense
+from .refunds.suspense_progress import SUSPENSE_RETURNS, suspense_of
 from .schedule import FollowUp, pause_after, reschedule_at
 from .test_clock import find_test_clock
 from .units import retrying
@@ -119,25 +117,23 @@ async def hear_now(ports: Ports, operation: str) -> None:
 
 async def _test_clock_of(ports: Ports, operation: str) -> TestClock | None:
     async with ports.storage.unit() as unit:
-        found = await _object_of(unit, operation)
+        found = await object_of(unit, operation)
         return None if found is None else await find_test_clock(unit, found.account_id, found.mode)
 
 
-async def _object_of(unit: Unit, operation: str) -> Owned | None:
-    """The object that an operation belongs to; None also for a check, which only live mode has."""
+async def object_of(unit: Unit, operation: str) -> Owned | None:
+    """The object that an operation of a bank belongs to, as this version or an earlier one called it; None also for a
+    check, which only live mode has."""
     if read_operation(operation) is not None:
         return None
     if REFUNDS.owns(operation):
         return await unit[Refund].get(operation)
     if SUSPENSE_RETURNS.owns(operation):
-        for money_id, _ in returned_money(operation):
-            suspense = await find_suspense(unit, money_id)
-            if suspense is not None:
-                return suspense
-        return None
-    exchange_id, transfer_id = operation_exchange(operation), returned_transfer(operation)
+        suspended = await suspense_of(unit, operation)
+        return None if suspended is None else suspended[0]
+    exchange_id = operation_exchange(operation)
     if exchange_id is not None:
         return await unit[Exchange].get(exchange_id)
-    if transfer_id is not None:
-        return await unit[ExchangeTransfer].get(transfer_id)
+    if RUB_RETURNS.owns(operation):
+        return await returned_by(unit, operation)
     return await unit[Payment].get(bound_by(operation) or operation)

@@ -1,11 +1,14 @@
-"""A merchant's lists by pages: the newest first, as of one moment (docs/concepts.md "Lists")."""
+"""A merchant's lists by pages: the newest first, as of one moment, and the filters that all of them have
+(docs/concepts.md "Lists")."""
 
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from ...ports.bundle import Ports
-from ...ports.storage import R, Snapshot
+from ...ports.storage import Between, R, Snapshot
+from ..domain.days import read_moment
+from ..domain.errors import shape_error
 
 T = TypeVar("T")
 
@@ -17,6 +20,44 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
     number: int
     size: int
     total: int
+
+
+class MomentFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Query values of every list of what is made at some moment, as they came; None: not given."""
+
+    created_from: str | None = None
+    created_to: str | None = None
+
+    def made(self) -> Between:
+        """A criterion for the moment at which a record was made: from the one on, and before the other.
+
+        Raises: Refusal VALIDATION_ERROR.
+        """
+        return Between(
+            None if self.created_from is None else read_moment("created_from", self.created_from),
+            None if self.created_to is None else read_moment("created_to", self.created_to),
+        )
+
+
+class ListFilter(MomentFilter, frozen=True, kw_only=True):
+    """The same of a list of what merchants give an id of theirs."""
+
+    external_id: str | None = None
+
+    def criteria(self, longest: int) -> dict[str, Any]:
+        """Criteria for records whose fields are named as these are. `longest`: of an external_id.
+
+        Raises: Refusal VALIDATION_ERROR for a value that no record could have.
+        """
+        named = {} if self.external_id is None else {"external_id": _external_id(self.external_id, longest)}
+        return {**named, "created_at": self.made()}
+
+
+def _external_id(text: str, longest: int) -> str:
+    # Half a surrogate pair cannot come by HTTP, but from whoever embeds the service.
+    if len(text) > longest or "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
+        raise shape_error("external_id", f"has at most {longest} characters, none of them NUL")
+    return text
 
 
 async def list_newest(

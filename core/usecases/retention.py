@@ -8,11 +8,12 @@ import msgspec
 
 from ...ports.bundle import Ports
 from ...ports.jobs import Job
-from ...ports.storage import AtLeast, Below, Between, OneOf, Unit
+from ...ports.storage import AtLeast, Below, OneOf, Unit
 from ..domain.accounts.limit_hits import LimitHits, hits_from
-from ..domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event
+from ..domain.webhooks.events import Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event
 from .gateways.outcomes import drop_known
 from .units import retrying
+from .webhooks.receivers import attempts_of, further_deliveries
 
 RETAIN = "webhook.retain"
 
@@ -86,12 +87,15 @@ async def _delete_batch(ports: Ports, after: str) -> str | None:
         found = await unit[Delivery].find(id=AtLeast(f"{after}!"), limit=_BATCH, readable=True)
         if not found:
             return None
-        gone = {each.id: each for each in found if each.created_at < before and _is_over(each)}
-        webhooks = sum(each.attempts + each.probes for each in found)
-        span = Between(f"{found[0].id}:", f"{found[-1].id};")
-        for attempt in await unit[Attempt].find(id=span, limit=webhooks, readable=True):
-            if attempt.event_id in gone:
-                unit[Attempt].remove(attempt)
+        old = {each.id: each for each in found if each.created_at < before and _is_over(each)}
+        further = await further_deliveries(unit, old.values())
+        kept = {each.event_id for each in further if not _is_over(each)}
+        gone = {event_id: each for event_id, each in old.items() if event_id not in kept}
+        elsewhere = [each for each in further if each.event_id in gone]
+        for attempt in await attempts_of(unit, (*gone.values(), *elsewhere)):
+            unit[Attempt].remove(attempt)
+        for each in elsewhere:
+            unit[EndpointDelivery].remove(each)
         for event in await unit[Event].find(id=OneOf(tuple(gone)), limit=_BATCH, readable=True):
             unit[Event].remove(event)
         for delivery in gone.values():
@@ -103,4 +107,4 @@ async def _delete_batch(ports: Ports, after: str) -> str | None:
 
 
 def _is_over(delivery: Delivery) -> bool:
-    return delivery.status in (DeliveryStatus.DELIVERED, DeliveryStatus.FAILED)
+    return delivery.status not in (DeliveryStatus.HELD, DeliveryStatus.PENDING)

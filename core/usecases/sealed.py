@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from ...ports.vault import Vault, VaultError
+from ..domain import ids
 from ..domain.accounts.accounts import Account
 from ..domain.chains import Chain, ChainHead
 from ..domain.exchanges.exchanges import Exchange
@@ -16,11 +17,14 @@ from ..domain.operators.pending_acts import PendingAct
 from ..domain.payments.payments import Payment
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
+from ..domain.webhooks.endpoints import WebhookEndpoint
 from .chains import CHAINS
 
 
-def webhook_secret_place(account_id: str) -> str:
-    return f"accounts.webhook_secret:{account_id}"
+def webhook_secret_place(holder: str) -> str:
+    """Of an account, or of a further endpoint."""
+    table = "webhook_endpoints.secret" if holder.startswith(ids.ENDPOINT) else "accounts.webhook_secret"
+    return f"{table}:{holder}"
 
 
 def payer_name_place(payment_id: str) -> str:
@@ -80,9 +84,9 @@ def open_payer_name(vault: Vault, payment: Payment) -> str | None:
     return vault.unseal(payment.payer_name, payer_name_place(payment.id)).decode()
 
 
-def open_webhook_secret(vault: Vault, account: Account, sealed: bytes) -> str:
-    """A signing secret of the account, the present or the previous one. Raises: VaultError."""
-    return vault.unseal(sealed, webhook_secret_place(account.id)).decode()
+def open_webhook_secret(vault: Vault, holder: str, sealed: bytes) -> str:
+    """A signing secret of this account or further endpoint, the present or the previous one. Raises: VaultError."""
+    return vault.unseal(sealed, webhook_secret_place(holder)).decode()
 
 
 def _wallet_said(account: Account) -> bytes:
@@ -240,6 +244,8 @@ class TaggedField(msgspec.Struct, frozen=True):
 SEALED: tuple[SealedField, ...] = (
     SealedField(Account, "webhook_secret", webhook_secret_place),
     SealedField(Account, "previous_secret", webhook_secret_place),
+    SealedField(WebhookEndpoint, "secret", webhook_secret_place),
+    SealedField(WebhookEndpoint, "previous_secret", webhook_secret_place),
     SealedField(Payment, "private", private_place),
     SealedField(Payment, "payer_name", payer_name_place),
     SealedField(Subscription, "mandate_token", mandate_place),

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict
 from ...ports.jobs import Job
+from .accounts.request_log import PRUNE, first_pruning
 from .ledger.ledger import EXTEND_CHAINS, first_extension
+from .reconciliation.nightly import NIGHTLY, first_night
 from .retention import RETAIN, first_retention
 from .schedule import FollowUp
 from .settlement.settlement import DAILY, first_settlement
@@ -19,6 +21,8 @@ STANDING: dict[str, Callable[[Ports], Job]] = {
     TIDY: first_tidying,
     EXTEND_CHAINS: first_extension,
     DAILY: first_settlement,
+    NIGHTLY: first_night,
+    PRUNE: first_pruning,
 }
 """How each is made when it is not there, by its id."""
 

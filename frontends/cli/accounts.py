@@ -8,13 +8,15 @@ import click
 
 from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, shown_settings
 from ...core.domain.accounts.accounts import Account, Settings
+from ...core.domain.webhooks.events import DeliveryStatus
 from ...core.usecases.accounts import accounts as usecases
+from ...core.usecases.webhooks.endpoints import list_all_endpoints
 from ...ports.bundle import Ports
 from .arguments import FROM_STDIN, assignments, read_secret
 from .groups import group
 from .output import Answer, fields, shown, table
 from .session import answering, in_house, reasoned
-from .views import account_document, key_document
+from .views import account_document, key_document, keys_table
 
 _SECRET_BYTES = 32
 _ON_COMMAND_LINE = (
@@ -26,6 +28,28 @@ _ON_COMMAND_LINE = (
 @group()
 def account() -> None:
     """Merchants' accounts and their settings."""
+
+
+@account.command("endpoints")
+@click.argument("account_id", metavar="ID")
+@answering
+def endpoints(account_id: str) -> Answer:
+    """The account's webhook endpoints, and how they do: its own in each mode, and further ones."""
+    found = in_house(lambda ports: list_all_endpoints(ports, account_id))
+    titles = ("endpoint", "mode", "url", "breaker", "pending", "failed", "event_types")
+    rows = [
+        (
+            each.key.further or "own",
+            each.key.mode.value,
+            each.url,
+            "open" if each.breaker.is_open else "closed",
+            each.backlog[DeliveryStatus.PENDING],
+            each.backlog[DeliveryStatus.FAILED],
+            "all" if each.event_types is None else ",".join(each.event_types),
+        )
+        for each in found
+    ]
+    return Answer(document={"data": [dict(zip(titles, row, strict=True)) for row in rows]}, text=table(titles, rows))
 
 
 @account.command("create")
@@ -73,12 +97,9 @@ def list_all() -> Answer:
 def show(account_id: str) -> Answer:
     """One account: settings and keys."""
     view = in_house(lambda ports: usecases.get_account(ports, account_id))
-    document = account_document(view.account) | {"keys": [key_document(key) for key in view.keys]}
-    keys = table(
-        ("mode", "X-Api-Key", "created", "ends"),
-        [(key["mode"], key["api_key"], key["created_at"], key["ends_at"]) for key in document["keys"]],
-    )
-    return Answer(document=document, text=f"{_text(document)}\n\n{keys}")
+    keys = [key_document(key, view.uses.get(key.id)) for key in view.keys]
+    document = account_document(view.account) | {"keys": keys}
+    return Answer(document=document, text=f"{_text(document)}\n\n{keys_table(keys)}")
 
 
 class _Set(click.Command):

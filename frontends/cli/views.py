@@ -1,6 +1,6 @@
 """Accounts, keys and shops as the command line shows them. Of secrets only whether they are set."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,14 +23,37 @@ def account_document(account: Account) -> dict[str, Any]:
     }
 
 
-def key_document(key: ApiKey) -> dict[str, Any]:
-    """The public half of a pair."""
+def key_document(key: ApiKey, used_at: datetime | None) -> dict[str, Any]:
+    """The public half of a pair, what it may do, and when it was last used."""
     return {
         "api_key": key.id,
         "mode": key.mode.value,
+        "name": key.name,
+        "rights": None if key.rights is None else list(key.rights),
+        "addresses": None if key.addresses is None else list(key.addresses),
         "created_at": iso(key.created_at),
+        "last_used_at": iso_or_none(used_at),
         "ends_at": iso_or_none(key.ends_at),
     }
+
+
+def keys_table(keys: Sequence[Mapping[str, Any]]) -> str:
+    """The keys of an account; what is empty means no bound."""
+    return table(
+        ("mode", "X-Api-Key", "name", "rights", "addresses", "last used", "ends"),
+        [
+            (
+                key["mode"],
+                key["api_key"],
+                key["name"] or "-",
+                "all" if key["rights"] is None else ",".join(key["rights"]),
+                "all" if key["addresses"] is None else ",".join(key["addresses"]),
+                key["last_used_at"],
+                key["ends_at"],
+            )
+            for key in keys
+        ],
+    )
 
 
 def act_document(act: PendingAct, now: datetime) -> dict[str, Any]:

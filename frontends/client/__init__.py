@@ -12,14 +12,20 @@ from .kyc import KycCheck, KycStatus, Registration, UploadGrant, UserType
 from .model import Page, Pagination
 from .money import (
     Balance,
+    BalancePart,
     Gateway,
     GatewayStatus,
     ItemKind,
+    Movement,
+    MovementKind,
+    MovementObject,
     Rate,
     Settlement,
     SettlementItem,
     Turnover,
     Withdrawal,
+    WithdrawalItem,
+    WithdrawalItemKind,
     WithdrawalStatus,
 )
 from .payments import (
@@ -37,10 +43,12 @@ from .payments import (
     TransferStatus,
 )
 from .refunds import PendingReason, Refund, RefundStatus
+from .request_log import LoggedRequest
 from .requests import Amount, Request
 from .retries import Retries
 from .sandbox import Letter, Letters
 from .subscriptions import BindingCharge, ChargeWindow, Interval, Subscription, SubscriptionStatus
+from .webhook_endpoints import FurtherEndpoint, NewEndpoint
 from .webhooks import (
     ChargeExhausted,
     DeliveryProofReminder,
@@ -66,6 +74,7 @@ __all__ = [
     "Amount",
     "AsyncClient",
     "Balance",
+    "BalancePart",
     "BindingCharge",
     "CambistError",
     "ChargeExhausted",
@@ -83,6 +92,7 @@ __all__ = [
     "ExchangeStatus",
     "ExchangeStatusChanged",
     "FailureReason",
+    "FurtherEndpoint",
     "Gateway",
     "GatewayStatus",
     "GatewayStatusChanged",
@@ -94,6 +104,11 @@ __all__ = [
     "KycStatusChanged",
     "Letter",
     "Letters",
+    "LoggedRequest",
+    "Movement",
+    "MovementKind",
+    "MovementObject",
+    "NewEndpoint",
     "NewExchange",
     "NoAnswer",
     "NotVerified",
@@ -133,6 +148,8 @@ __all__ = [
     "WebhookEvent",
     "WholeEvent",
     "Withdrawal",
+    "WithdrawalItem",
+    "WithdrawalItemKind",
     "WithdrawalStatus",
     "WithdrawalStatusChanged",
     "read_event",

@@ -18,10 +18,12 @@ from .money import Money, Settlements, Withdrawals
 from .operations import Async, Face, Group, Sync, Walker, operation
 from .payments import Payments
 from .refunds import Refunds
+from .request_log import RequestLog
 from .requests import API, Request, get
 from .retries import Course, Retries
 from .sandbox import SandboxCalls
 from .subscriptions import Subscriptions
+from .webhook_endpoints import WebhookEndpoints
 
 T = TypeVar("T")
 
@@ -77,6 +79,8 @@ class Merchant(Group[Face], Generic[Face]):
         self.settlements = Settlements(face)
         self.withdrawals = Withdrawals(face)
         self.events = Events(face)
+        self.webhook_endpoints = WebhookEndpoints(face)
+        self.request_log = RequestLog(face)
         self.sandbox = SandboxCalls(face)
 
     def __repr__(self) -> str:

@@ -6,7 +6,9 @@ from decimal import Decimal
 
 from .model import OpenEnum, Page, Record
 from .operations import Face, Group, operation, walk
-from .requests import Request, at, get
+from .requests import Request, at, get, get_csv
+
+_MOVEMENTS = "/balance/movements"
 
 
 class WithdrawalStatus(OpenEnum):
@@ -30,6 +32,52 @@ class ItemKind(OpenEnum):
     CORRECTION = "correction"
 
 
+class MovementKind(OpenEnum):
+    RECEIPT = "receipt"
+    REVIEW_ACCEPTED = "review_accepted"
+    SETTLEMENT = "settlement"
+    REFUND_TAKEN = "refund_taken"
+    REFUND_RETURNED = "refund_returned"
+    REFUND_REVERSED = "refund_reversed"
+    PAYOUT_RESERVED = "payout_reserved"
+    PAYOUT_SENT = "payout_sent"
+    PAYOUT_RELEASED = "payout_released"
+    EXCHANGE_COMPLETED = "exchange_completed"
+    EXCHANGE_FAILED = "exchange_failed"
+    SANDBOX_CLEARED = "sandbox_cleared"
+
+
+class WithdrawalItemKind(OpenEnum):
+    CARRIED_IN = "carried_in"
+    CARRIED_OUT = "carried_out"
+    CORRECTED = "corrected"
+    RECEIPT = "receipt"
+    REVIEW_ACCEPTED = "review_accepted"
+    SETTLEMENT = "settlement"
+    REFUND_TAKEN = "refund_taken"
+    REFUND_RETURNED = "refund_returned"
+    REFUND_REVERSED = "refund_reversed"
+    PAYOUT_RESERVED = "payout_reserved"
+    PAYOUT_SENT = "payout_sent"
+    PAYOUT_RELEASED = "payout_released"
+    EXCHANGE_COMPLETED = "exchange_completed"
+    EXCHANGE_FAILED = "exchange_failed"
+    SANDBOX_CLEARED = "sandbox_cleared"
+
+
+class MovementObject(OpenEnum):
+    PAYMENT = "payment"
+    REFUND = "refund"
+    WITHDRAWAL = "withdrawal"
+    EXCHANGE = "exchange"
+
+
+class BalancePart(OpenEnum):
+    AVAILABLE = "available"
+    RESERVED = "reserved"
+    PENDING = "pending"
+
+
 class Balance(Record, frozen=True, kw_only=True):
     available_usdt: Decimal
     reserved_usdt: Decimal
@@ -37,6 +85,26 @@ class Balance(Record, frozen=True, kw_only=True):
     total_settled_usdt: Decimal
     total_withdrawn_usdt: Decimal
     updated_at: datetime
+
+
+class Movement(Record, frozen=True, kw_only=True):
+    """One change of the balance, with what caused it and what the balance is after it."""
+
+    id: str
+    number: int
+    kind: MovementKind
+    object_type: MovementObject
+    object_id: str
+    available_usdt: Decimal
+    reserved_usdt: Decimal
+    pending_rub: Decimal
+    converted_rub: Decimal | None
+    rate: Decimal | None
+    settlement_id: str | None
+    balance_available_usdt: Decimal
+    balance_reserved_usdt: Decimal
+    balance_pending_rub: Decimal
+    created_at: datetime
 
 
 class Rate(Record, frozen=True, kw_only=True):
@@ -132,6 +200,21 @@ class Withdrawal(Record, frozen=True, kw_only=True):
     sandbox: bool = False
 
 
+class WithdrawalItem(Record, frozen=True, kw_only=True):
+    """One line of what a payout is made of; the lines sum to its amount."""
+
+    kind: WithdrawalItemKind
+    amount_usdt: Decimal
+    object_type: MovementObject | None
+    object_id: str | None
+    converted_rub: Decimal | None
+    rate: Decimal | None
+    settlement_id: str | None
+    number: int | None
+    """Of the movement; None of what is carried over."""
+    created_at: datetime
+
+
 class Money(Group[Face]):
     """`client.money`"""
 
@@ -139,6 +222,57 @@ class Money(Group[Face]):
     def balance(self) -> Request[Balance]:
         """The balance."""
         return get("/balance", Balance)
+
+    @operation
+    def movements(
+        self,
+        *,
+        kind: MovementKind | str | None = None,
+        object_type: MovementObject | str | None = None,
+        object_id: str | None = None,
+        balance: BalancePart | str | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+    ) -> Request[Page[Movement]]:
+        """Every change of the balance, the newest first. `created_from` is inclusive, `created_to` exclusive."""
+        return get(
+            _MOVEMENTS,
+            Page[Movement],
+            kind=kind,
+            object_type=object_type,
+            object_id=object_id,
+            balance=balance,
+            created_from=created_from,
+            created_to=created_to,
+            page=page,
+            per_page=per_page,
+        )
+
+    iterate_movements = walk(movements)
+
+    @operation
+    def movements_csv(
+        self,
+        *,
+        kind: MovementKind | str | None = None,
+        object_type: MovementObject | str | None = None,
+        object_id: str | None = None,
+        balance: BalancePart | str | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
+    ) -> Request[str]:
+        """The same as one CSV file, the oldest first: a header row, CRLF."""
+        return get_csv(
+            _MOVEMENTS,
+            kind=kind,
+            object_type=object_type,
+            object_id=object_id,
+            balance=balance,
+            created_from=created_from,
+            created_to=created_to,
+        )
 
     @operation
     def rates(self, *, shop_id: str | None = None) -> Request[Rate]:
@@ -165,9 +299,23 @@ class Settlements(Group[Face]):
         return get(at("settlements", settlement_id), Settlement)
 
     @operation
-    def list(self, *, page: int | None = None, per_page: int | None = None) -> Request[Page[Settlement]]:
-        """Statements, the newest first."""
-        return get("/settlements", Page[Settlement], page=page, per_page=per_page)
+    def list(
+        self,
+        *,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+    ) -> Request[Page[Settlement]]:
+        """Statements, the newest first. `created_from` is inclusive, `created_to` exclusive."""
+        return get(
+            "/settlements",
+            Page[Settlement],
+            created_from=created_from,
+            created_to=created_to,
+            page=page,
+            per_page=per_page,
+        )
 
     iterate = walk(list)
 
@@ -183,13 +331,7 @@ class Settlements(Group[Face]):
     @operation
     def csv(self, settlement_id: str) -> Request[str]:
         """All lines of a statement as one CSV file: a header row, CRLF."""
-        return Request(
-            method="GET",
-            path=at("settlements", settlement_id, "items"),
-            query={"format": "csv"},
-            read=lambda body: body.decode("utf-8"),
-            repeatable=True,
-        )
+        return get_csv(at("settlements", settlement_id, "items"))
 
 
 class Withdrawals(Group[Face]):
@@ -201,8 +343,36 @@ class Withdrawals(Group[Face]):
         return get(at("withdrawals", withdrawal_id), Withdrawal)
 
     @operation
-    def list(self, *, page: int | None = None, per_page: int | None = None) -> Request[Page[Withdrawal]]:
-        """Payouts, the newest first."""
-        return get("/withdrawals", Page[Withdrawal], page=page, per_page=per_page)
+    def list(
+        self,
+        *,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
+    ) -> Request[Page[Withdrawal]]:
+        """Payouts, the newest first. `created_from` is inclusive, `created_to` exclusive."""
+        return get(
+            "/withdrawals",
+            Page[Withdrawal],
+            created_from=created_from,
+            created_to=created_to,
+            page=page,
+            per_page=per_page,
+        )
 
     iterate = walk(list)
+
+    @operation
+    def items(
+        self, withdrawal_id: str, *, page: int | None = None, per_page: int | None = None
+    ) -> Request[Page[WithdrawalItem]]:
+        """What a payout is made of."""
+        return get(at("withdrawals", withdrawal_id, "items"), Page[WithdrawalItem], page=page, per_page=per_page)
+
+    iterate_items = walk(items)
+
+    @operation
+    def csv(self, withdrawal_id: str) -> Request[str]:
+        """All lines of a payout as one CSV file: a header row, CRLF."""
+        return get_csv(at("withdrawals", withdrawal_id, "items"))

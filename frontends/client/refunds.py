@@ -85,10 +85,12 @@ class Refunds(Group[Face]):
         status: RefundStatus | str | None = None,
         shop_id: str | None = None,
         external_id: str | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[Refund]]:
-        """Refunds, the newest first."""
+        """Refunds, the newest first. `created_from` is inclusive, `created_to` exclusive."""
         return get(
             "/refunds",
             Page[Refund],
@@ -96,6 +98,8 @@ class Refunds(Group[Face]):
             status=status,
             shop_id=shop_id,
             external_id=external_id,
+            created_from=created_from,
+            created_to=created_to,
             page=page,
             per_page=per_page,
         )

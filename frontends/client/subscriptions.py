@@ -116,11 +116,23 @@ class Subscriptions(Group[Face]):
         self,
         *,
         status: SubscriptionStatus | str | None = None,
+        external_id: str | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
         page: int | None = None,
         per_page: int | None = None,
     ) -> Request[Page[Subscription]]:
-        """Subscriptions, the newest first."""
-        return get("/subscriptions", Page[Subscription], status=status, page=page, per_page=per_page)
+        """Subscriptions, the newest first. `created_from` is inclusive, `created_to` exclusive."""
+        return get(
+            "/subscriptions",
+            Page[Subscription],
+            status=status,
+            external_id=external_id,
+            created_from=created_from,
+            created_to=created_to,
+            page=page,
+            per_page=per_page,
+        )
 
     iterate = walk(list)
 
@@ -165,10 +177,25 @@ class Subscriptions(Group[Face]):
 
     @operation
     def charges(
-        self, subscription_id: str, *, page: int | None = None, per_page: int | None = None
+        self,
+        subscription_id: str,
+        *,
+        external_id: str | None = None,
+        created_from: datetime | None = None,
+        created_to: datetime | None = None,
+        page: int | None = None,
+        per_page: int | None = None,
     ) -> Request[Page[Payment]]:
         """The charges, the newest first; `external_id` None marks the binding's own."""
-        return get(at("subscriptions", subscription_id, "charges"), Page[Payment], page=page, per_page=per_page)
+        return get(
+            at("subscriptions", subscription_id, "charges"),
+            Page[Payment],
+            external_id=external_id,
+            created_from=created_from,
+            created_to=created_to,
+            page=page,
+            per_page=per_page,
+        )
 
     iterate_charges = walk(charges)
 

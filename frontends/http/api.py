@@ -1,41 +1,39 @@
-"""The operations of the interface (operations.py) as an application answers them, by two ways of one answer.
+"""Answers the operations of the interface (operations.py) without the framework: by samples (py-spy), it was 36 % of
+what a GET cost inside the application, and some 15 % of a POST; and with a route of each operation an application took
+three times as long to be made, and 1.5 MB more.
 
-The short one stands between the edge and the framework: by samples (py-spy), the framework was 36 % of what a GET cost
-inside the application, and some 15 % of a POST. Whatever is unusual goes on to the framework's own routes: a path or
-method that is not there, OPTIONS, a mounted application. tests/attacks/test_two_ways.py holds the two ways against each
-other.
+tests/attacks/test_two_ways.py holds it against an application of which the same rows are routes of the framework.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from litestar import Request, route
 from litestar.enums import ScopeType
-from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
-from ...core.domain.accounts.quota import API
+from ...core.domain.accounts.accounts import Caller
+from ...core.domain.accounts.quota import API, normalise_path
+from ...core.usecases.accounts.access import require_right
 from ...ports.bundle import Ports
-from .door.access import authorized, enter
-from .door.errors import refusal_of, refused
+from .door.access import enter
+from .door.answers import NoContent
+from .door.errors import method_not_allowed, refusal_of, refused
 from .door.headers import headers_of
 from .door.operation import ApiRequest, AppContext, Operation
-from .door.routing import Router
 
 Row = Operation[Any]
-Found = tuple[Row, Sequence[str]]
-"""An operation, and the values of its path's parameters."""
+Methods = Mapping[str, Row]
+"""The operations of one path."""
 
 _HTTP: Final = ScopeType.HTTP
 _UNDER_API = f"{API}/"
 _CUT = len(_UNDER_API)
-_PARAMETER = re.compile(r"\{(\w+)\}")
+_OPTIONS: Final = "OPTIONS"
 
 
-class ShortWay:
-    """An ASGI application in front of another one."""
+class Api:
+    """An ASGI application in front of another one, which gets every path that is no operation's: pages, files, 404."""
 
     def __init__(self, app: ASGIApp, ports: Ports, context: AppContext, operations: Iterable[Row]) -> None:
         self._app = app
@@ -44,54 +42,51 @@ class ShortWay:
         self._table = _Table(operations)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = None
-        if scope["type"] == _HTTP and not scope.get("root_path"):
-            found = self._table.find(scope["method"], scope["path"])
+        found = self._table.find(_path_of(scope)) if scope["type"] == _HTTP else None
         if found is None:
             await self._app(scope, receive, send)
             return
         asked: HTTPScope = scope  # type: ignore[assignment]  # by its type, above
-        operation, values = found
-        asked["path_template"] = operation.path
+        methods, values = found
+        operation = methods.get(asked["method"])
         try:
-            known, shape = headers_of(asked), operation.body
-            caller = await enter(self._ports, asked, known, operation.is_sandbox) if operation.keyed else None
-            body = b"" if shape is None else await _whole(receive)
-            request = ApiRequest(self._context, asked, known, shape, values, body)
-            answer = await operation.handler(self._ports, caller, request)
+            if operation is None:
+                answer: ASGIApp = await self._of_no_operation(asked, methods)
+            else:
+                asked["path_template"] = operation.path
+                asked["path_values"] = values  # type: ignore[typeddict-unknown-key]  # for the log of requests
+                known, shape = headers_of(asked), operation.body
+                caller = await self._enter(asked, known, operation) if operation.keyed else None
+                if caller is not None and caller.terms.rights is not None:
+                    require_right(caller, operation.needs)
+                body = b"" if shape is None else await _whole(receive)
+                request = ApiRequest(self._context, asked, known, shape, values, body)
+                answer = await operation.handler(self._ports, caller, request)
         except _Gone:
             return
-        except Exception as error:  # noqa: BLE001 - as the framework's handlers have it: everything is answered
+        except Exception as error:  # noqa: BLE001 - everything is answered
             answer = refused(refusal_of(error))
         await answer(scope, receive, send)
 
+    async def _of_no_operation(self, scope: HTTPScope, methods: Methods) -> ASGIApp:
+        """The answer to a method that is none of the path's. Raises: Refusal, to OPTIONS without keys."""
+        allow = (b"allow", ", ".join(sorted([*methods, _OPTIONS])).encode())
+        if scope["method"] != _OPTIONS:
+            return refused(method_not_allowed(), allow)
+        row = next(iter(methods.values()))
+        scope["path_template"] = row.path
+        if row.keyed:
+            await self._enter(scope, headers_of(scope), row)
+        return NoContent((allow,))
 
-def routes(ports: Ports, context: AppContext, operations: Iterable[Row]) -> list[Router]:
-    """The same operations as routes of the framework: one for each path, so that it knows all methods of it."""
-    groups: dict[tuple[bool, bool], dict[str, dict[str, Row]]] = {}
-    for each in operations:
-        group = groups.setdefault((each.keyed, each.is_sandbox), {})
-        group.setdefault(each.path, {})[each.method.upper()] = each
-    return [
-        Router(
-            "/",
-            route_handlers=[_route(ports, context, path, rows) for path, rows in paths.items()],
-            guards=[authorized(ports, sandbox=sandbox)] if keyed else [],
-        )
-        for (keyed, sandbox), paths in groups.items()
-    ]
+    def _enter(self, scope: HTTPScope, known: dict[bytes, bytes], row: Row) -> Coroutine[Any, Any, Caller]:
+        return enter(self._ports, scope, known, row.is_sandbox, self._context.trusted_proxies)
 
 
-def _route(ports: Ports, context: AppContext, path: str, rows: Mapping[str, Row]) -> HTTPRouteHandler:
-    @route(_PARAMETER.sub(r"{\1:str}", path), http_method=list(rows), status_code=200, include_in_schema=False)  # type: ignore[arg-type]  # methods are text in rows
-    async def handle(request: Request[Any, Any, Any]) -> ASGIApp:
-        operation = rows[request.method]
-        body = b"" if operation.body is None else await request.body()
-        values = [*request.path_params.values()]
-        asked = ApiRequest(context, request.scope, headers_of(request.scope), operation.body, values, body)
-        return await operation.handler(ports, request.scope.get("auth"), asked)
-
-    return handle
+def _path_of(scope: Scope) -> str:
+    """The path from the application's root on; the edge has normalised it, with the root."""
+    path, root = scope["path"], scope.get("root_path")
+    return normalise_path(path.split(root, maxsplit=1)[-1]) if root else path
 
 
 class _Place(msgspec.Struct):
@@ -104,7 +99,7 @@ class _Place(msgspec.Struct):
 
 class _Table:
     """Finds operations as the framework does: first a path without parameters, then, part by part, a name before a
-    parameter. Only under /api/v1."""
+    parameter, which only paths under /api/v1 have."""
 
     def __init__(self, operations: Iterable[Row]) -> None:
         self._whole: dict[str, dict[str, Row]] = {}
@@ -112,9 +107,8 @@ class _Table:
         """By what stands before a parameter that ends the path, where no name can stand instead: most there are."""
         self._root = _Place()
         for each in operations:
-            if each.path.startswith(_UNDER_API):
-                ends = self._place(each.path) if "{" in each.path else self._whole.setdefault(each.path, {})
-                ends[each.method.upper()] = each
+            ends = self._place(each.path) if "{" in each.path else self._whole.setdefault(each.path, {})
+            ends[each.method.upper()] = each
         self._note(self._root, API)
 
     def _note(self, place: _Place, path: str) -> None:
@@ -124,6 +118,8 @@ class _Table:
             self._note(following, f"{path}/{name}")
 
     def _place(self, path: str) -> dict[str, Row]:
+        if not path.startswith(_UNDER_API):
+            raise ValueError(f"{path}: only paths under {API} have parameters")
         place = self._root
         for part in path[_CUT:].split("/"):
             if part[0] == "{":
@@ -133,12 +129,11 @@ class _Table:
                 place = place.named.setdefault(part, _Place())
         return place.operations
 
-    def find(self, method: str, path: str) -> Found | None:
-        """The operation of a request whose path is normalised; None: it is the framework's."""
+    def find(self, path: str) -> tuple[Methods, Sequence[str]] | None:
+        """The operations of a path that is normalised, and the values of its parameters; None: it is no operation's."""
         operations = self._whole.get(path)
         if operations is not None:
-            operation = operations.get(method)
-            return None if operation is None else (operation, ())
+            return operations, ()
         before, _, last = path.rpartition("/")
         operations = self._below.get(before)
         values = [last]
@@ -155,8 +150,7 @@ class _Table:
                     values.append(part)
                 place = following
             operations = place.operations
-        operation = operations.get(method)
-        return None if operation is None else (operation, values)
+        return (operations, values) if operations else None
 
 
 class _Gone(Exception):

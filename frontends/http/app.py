@@ -7,7 +7,7 @@ from litestar.types import ASGIApp
 from ...core.domain.accounts.quota import Network
 from ...ports.bundle import Ports
 from ..telemetry.requests import RequestWatch
-from .api import ShortWay, routes
+from .api import Api
 from .door.edge import Edge
 from .door.errors import on_error
 from .door.operation import AppContext
@@ -51,7 +51,6 @@ def create_app(
     context = AppContext(streams, trusted_proxies, doctor.degraded)
     app = Application(
         route_handlers=[
-            *routes(ports, context, OPERATIONS),
             window_router(ports, streams, trusted_proxies, limit),
             binding_router(ports, streams, trusted_proxies, limit),
             notices_router(NoticeDoor(ports, watch, trusted_proxies, notices_per_minute)),
@@ -67,4 +66,4 @@ def create_app(
         logging_config=None,
         request_max_body_size=None,
     )
-    return Edge(ShortWay(app, ports, context, OPERATIONS), ports, trusted_proxies, watch)
+    return Edge(Api(app, ports, context, OPERATIONS), ports, trusted_proxies, watch)

@@ -5,15 +5,17 @@ import msgspec
 from litestar.types import ASGIApp
 
 from ...core.domain.accounts.accounts import Caller
+from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso_or_none
 from ...core.domain.subscriptions.charge_decisions import ChargeWindow
 from ...core.domain.subscriptions.charges import ChargeOrder
+from ...core.usecases.paging import ListFilter
 from ...core.usecases.sandbox.charges import NextChargeWish, wish_next_charge
 from ...core.usecases.subscriptions.charges import create_charge, list_charges, read_charge_window
 from ...ports.bundle import Ports
 from .door.answers import answer, made
 from .door.bodies import page_of
-from .door.operation import PAGES, ApiRequest, Operation, Refusals
+from .door.operation import FOUND_BY, PAGES, ApiRequest, Operation, Refusals
 from .views import PaymentsView, PaymentView, payment_view, payments_view
 
 
@@ -56,7 +58,8 @@ async def charge(ports: Ports, caller: Caller, request: ApiRequest[ChargeOrder])
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    found = await list_charges(ports, caller, request.id, lambda: page_of(request.query))
+    asked = request.asked(ListFilter)
+    found = await list_charges(ports, caller, request.id, asked, lambda: page_of(request.query))
     return answer(payments_view(ports, found))
 
 
@@ -96,6 +99,7 @@ CHARGES = (
             502: ("PROVIDER_ERROR",),
             503: ("PROVIDER_NOT_CONFIGURED", "PROVIDER_UNAVAILABLE"),
         },
+        right=Right.PAYMENTS,
     ),
     Operation(
         "list_charges",
@@ -105,7 +109,7 @@ CHARGES = (
         "The charges of a subscription, the newest first; external_id null marks the binding's",
         page,
         answer=PaymentsView,
-        query=PAGES,
+        query=(*PAGES, *FOUND_BY),
         refusals=_NO_SUBSCRIPTION,
     ),
     Operation(

@@ -18,7 +18,7 @@ from ...core.usecases.paging import Page
 from ...ports.bundle import Ports
 from .door.answers import answer
 from .door.bodies import page_of
-from .door.operation import PAGES, ApiRequest, Operation, Query
+from .door.operation import MADE, PAGES, ApiRequest, Operation, Query
 from .views import Pagination, pagination
 
 
@@ -78,9 +78,8 @@ def clients_view(page: Page[ShownClient]) -> ClientsView:
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    query = request.query
-    asked = ClientFilter(kyc_status=query.get("kyc_status"), q=query.get("q"))
-    return answer(clients_view(await list_clients(ports, caller, asked, *page_of(query))))
+    asked = request.asked(ClientFilter)
+    return answer(clients_view(await list_clients(ports, caller, asked, *page_of(request.query))))
 
 
 async def simulate(ports: Ports, caller: Caller, request: ApiRequest[ClientSimulation]) -> ASGIApp:
@@ -100,6 +99,7 @@ CLIENTS = (
             *PAGES,
             Query("kyc_status", "In this state only.", {"enum": [*ClientStatus]}),
             Query("q", "Digits of the phone, at least three; all else is dropped."),
+            *MADE,
         ),
     ),
     Operation(

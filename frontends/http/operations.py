@@ -15,15 +15,18 @@ from .gateways import GATEWAYS
 from .health import HEALTH
 from .kyc import KYC
 from .money import MONEY
+from .movements import MOVEMENTS
 from .payments import PAYMENTS
 from .proofs import PROOFS
 from .refunds import REFUNDS
+from .requests import REQUESTS
 from .sandbox import SANDBOX
 from .sandbox_clock import SANDBOX_CLOCK
 from .settlement import SETTLEMENTS
 from .subscriptions import SUBSCRIPTIONS
 from .terminals import TERMINALS
 from .turnover import TURNOVER
+from .webhook_endpoints import WEBHOOK_ENDPOINTS
 from .withdrawals import WITHDRAWALS
 
 OPERATIONS: tuple[Operation[Any], ...] = (
@@ -32,6 +35,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *TERMINALS,
     *REFUNDS,
     *MONEY,
+    *MOVEMENTS,
     *TURNOVER,
     *WITHDRAWALS,
     *SETTLEMENTS,
@@ -44,6 +48,8 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     *CHARGES,
     *EVENTS,
     *ENDPOINT,
+    *WEBHOOK_ENDPOINTS,
+    *REQUESTS,
     *SANDBOX,
     *LETTERS,
     *HEALTH,

@@ -4,6 +4,7 @@ import msgspec
 from litestar.types import ASGIApp
 
 from ...core.domain.accounts.accounts import Caller
+from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.payments.orders import PaymentOrder
 from ...core.usecases.payments.list import PaymentFilter, list_payments
@@ -12,7 +13,7 @@ from ...core.usecases.payments.transfers import list_transfers
 from ...ports.bundle import Ports
 from .door.answers import answer, made
 from .door.bodies import page_of
-from .door.operation import MOMENT, PAGES, UUID, ApiRequest, Operation, Query, Refusals
+from .door.operation import FOUND_BY, PAGES, UUID, ApiRequest, Operation, Query, Refusals
 from .views import PaymentsView, PaymentView, payment_view, payments_view
 
 
@@ -44,10 +45,8 @@ async def create(ports: Ports, caller: Caller, request: ApiRequest[PaymentOrder]
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    query = request.query
-    number, size = page_of(query)
-    asked = PaymentFilter(**{name: query.get(name) for name in PaymentFilter.__struct_fields__})
-    return answer(payments_view(ports, await list_payments(ports, caller, asked, number, size)))
+    number, size = page_of(request.query)
+    return answer(payments_view(ports, await list_payments(ports, caller, request.asked(PaymentFilter), number, size)))
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
@@ -102,6 +101,7 @@ PAYMENTS = (
             502: ("PROVIDER_ERROR",),
             503: ("PAYMENT_ROUTE_UNAVAILABLE", "PROVIDER_NOT_CONFIGURED"),
         },
+        right=Right.PAYMENTS,
     ),
     Operation(
         "list_payments",
@@ -115,9 +115,8 @@ PAYMENTS = (
             *PAGES,
             Query("shop_id", "Of this shop only.", UUID),
             Query("status", "A payment status, in any case."),
-            *(Query(name, "Exactly this.") for name in ("external_id", "payment_method", "subscription_id")),
-            Query("created_from", "From this moment on.", MOMENT),
-            Query("created_to", "Until before this moment.", MOMENT),
+            *(Query(name, "Exactly this.") for name in ("payment_method", "subscription_id")),
+            *FOUND_BY,
         ),
         refusals={400: ("SHOP_NOT_FOUND",)},
     ),

@@ -5,6 +5,7 @@ from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
 from ...core.domain.accounts.accounts import Caller
+from ...core.domain.accounts.key_terms import Right
 from ...core.domain.payments.proofs import DeliveryProof, ProofOrder, ProofStatus
 from ...core.usecases.payments.proofs import read_proof, submit_proof
 from ...ports.bundle import Ports
@@ -57,6 +58,7 @@ PROOFS = (
             404: ("PAYMENT_NOT_FOUND",),
             409: ("INVALID_STATUS", "DELIVERY_PROOF_LOCKED", "DELIVERY_PROOF_CONFLICT"),
         },
+        right=Right.PAYMENTS,
     ),
     Operation(
         "get_delivery_proof",

@@ -7,6 +7,7 @@ from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
 from ...core.domain.accounts.accounts import Caller, Mode
+from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.refunds.refunds import Refund, RefundOrder
 from ...core.usecases.paging import Page
@@ -16,7 +17,7 @@ from ...core.usecases.sandbox.refunds import RefundSimulation, simulate_refund
 from ...ports.bundle import Ports
 from .door.answers import answer, made
 from .door.bodies import page_of
-from .door.operation import PAGES, UUID, ApiRequest, Operation, Query, Refusals
+from .door.operation import FOUND_BY, PAGES, UUID, ApiRequest, Operation, Query, Refusals
 from .views import Pagination, pagination
 
 
@@ -79,9 +80,8 @@ async def create(ports: Ports, caller: Caller, request: ApiRequest[RefundOrder])
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    query = request.query
-    asked = RefundFilter(**{name: query.get(name) for name in RefundFilter.__struct_fields__})
-    return answer(refunds_view(await list_refunds(ports, caller, asked, lambda: page_of(query))))
+    asked = request.asked(RefundFilter)
+    return answer(refunds_view(await list_refunds(ports, caller, asked, lambda: page_of(request.query))))
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
@@ -116,6 +116,7 @@ REFUNDS = (
             404: ("PAYMENT_NOT_FOUND", _OFF),
             409: ("INVALID_STATUS", "LIMIT_PER_PAYMENT"),
         },
+        right=Right.REFUNDS,
     ),
     Operation(
         "list_refunds",
@@ -130,7 +131,7 @@ REFUNDS = (
             Query("payment_id", "Of this payment only."),
             Query("status", "A refund status, in any case."),
             Query("shop_id", "Of this shop only.", UUID),
-            Query("external_id", "Exactly this."),
+            *FOUND_BY,
         ),
         refusals={400: ("SHOP_NOT_FOUND",), 404: (_OFF,)},
     ),
@@ -153,6 +154,7 @@ REFUNDS = (
         cancel,
         answer=RefundView,
         refusals={**_NO_REFUND, 409: ("INVALID_STATE",)},
+        right=Right.REFUNDS,
     ),
     Operation(
         "simulate_refund",

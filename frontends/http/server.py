@@ -26,7 +26,7 @@ from ..registry import counts_alone, registered
 from ..settings import Settings
 from ..simulators import tell_of_simulators
 from ..stopping import Stopping
-from ..telemetry.limit_hits import hits_kept
+from ..telemetry.limit_hits import hits_kept, requests_kept
 from ..telemetry.logs import configure_logging
 from ..telemetry.process import observed, scraped
 from ..telemetry.requests import RequestWatch
@@ -131,7 +131,8 @@ async def running(
             _handle_signals(stop)
             async with (
                 at_work(house, lambda: stop(1), ends) if works else contextlib.nullcontext(),
-                hits_kept(house.ports, watch.hits),
+                hits_kept(house.ports, watch.hits, watch.uses),
+                requests_kept(house.ports, watch.requests),
                 providers_checked(house.ports),
                 marks_kept(house),
             ):

@@ -5,13 +5,14 @@ from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
 from ...core.domain.accounts.accounts import Caller, Mode
+from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso_or_none
 from ...core.domain.subscriptions.orders import SubscriptionOrder
 from ...core.domain.subscriptions.patches import SubscriptionPatch
 from ...core.domain.subscriptions.subscriptions import Subscription
 from ...core.usecases.paging import Page
 from ...core.usecases.sandbox.subscriptions import SubscriptionSimulation, simulate_subscription
-from ...core.usecases.subscriptions.list import list_subscriptions
+from ...core.usecases.subscriptions.list import SubscriptionFilter, list_subscriptions
 from ...core.usecases.subscriptions.subscriptions import (
     cancel_subscription,
     create_subscription,
@@ -22,7 +23,7 @@ from ...core.usecases.subscriptions.subscriptions import (
 from ...ports.bundle import Ports
 from .door.answers import answer, made
 from .door.bodies import page_of
-from .door.operation import PAGES, ApiRequest, Operation, Query, Refusals
+from .door.operation import FOUND_BY, PAGES, ApiRequest, Operation, Query, Refusals
 from .views import Pagination, pagination
 
 
@@ -99,9 +100,9 @@ async def create(ports: Ports, caller: Caller, request: ApiRequest[SubscriptionO
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    query = request.query
-    number, size = page_of(query)
-    return answer(subscriptions_view(await list_subscriptions(ports, caller, query.get("status"), number, size)))
+    number, size = page_of(request.query)
+    asked = request.asked(SubscriptionFilter)
+    return answer(subscriptions_view(await list_subscriptions(ports, caller, asked, number, size)))
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
@@ -153,6 +154,7 @@ SUBSCRIPTIONS = (
             422: ("SHOP_MARKUP_NOT_SET", "PAYER_DATA_REQUIRED", "PAYMENT_UNAVAILABLE"),
             503: (_NO_ROUTE, _NO_BANK),
         },
+        right=Right.PAYMENTS,
     ),
     Operation(
         "list_subscriptions",
@@ -162,7 +164,7 @@ SUBSCRIPTIONS = (
         "Subscriptions, the newest first",
         page,
         answer=SubscriptionsView,
-        query=(*PAGES, Query("status", "A subscription status, in any case.")),
+        query=(*PAGES, Query("status", "A subscription status, in any case."), *FOUND_BY),
     ),
     Operation(
         "get_subscription",
@@ -184,6 +186,7 @@ SUBSCRIPTIONS = (
         body=SubscriptionPatch,
         answer=SubscriptionView,
         refusals={**_IN_STATE, 400: ("INVALID_AMOUNT",)},
+        right=Right.PAYMENTS,
     ),
     Operation(
         "cancel_subscription",
@@ -194,6 +197,7 @@ SUBSCRIPTIONS = (
         cancel,
         answer=SubscriptionView,
         refusals=_IN_STATE,
+        right=Right.PAYMENTS,
     ),
     Operation(
         "rebind_subscription",
@@ -205,6 +209,7 @@ SUBSCRIPTIONS = (
         answer=SubscriptionView,
         creates=True,
         refusals={**_IN_STATE, 400: (_NO_ROUTE,), 503: (_NO_ROUTE, _NO_BANK)},
+        right=Right.PAYMENTS,
     ),
     Operation(
         "simulate_subscription",

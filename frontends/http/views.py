@@ -1,16 +1,23 @@
 """What merchants see of a payment, field by field (docs/payments.md "What you get")."""
 
+import csv
+import io
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 import msgspec
+from litestar.response.streaming import ASGIStreamingResponse
+from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
 from ...core.domain.accounts.accounts import TEST
 from ...core.domain.days import iso, iso_or_none
+from ...core.domain.errors import shape_error
 from ...core.domain.payments.payments import Payment, shown_metadata, shows_payer_name
 from ...core.usecases.paging import Page
 from ...core.usecases.sealed import open_payer_name
 from ...ports.bundle import Ports
+from .door.operation import FORMATS
 
 
 class PaymentView(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +56,33 @@ class Pagination(msgspec.Struct, frozen=True, kw_only=True):
 def pagination(page: Page[Any]) -> Pagination:
     """Which page this is, and of how many (docs/concepts.md "Lists")."""
     return Pagination(page=page.number, per_page=page.size, total=page.total, total_pages=-(-page.total // page.size))
+
+
+def wants_csv(query: Mapping[str, str]) -> bool:
+    """Whether `format` asks for a file instead of pages. Raises: Refusal VALIDATION_ERROR."""
+    wanted = query.get("format", "json")
+    if wanted not in FORMATS:
+        raise shape_error("format", f"must be one of: {', '.join(FORMATS)}")
+    return wanted == "csv"
+
+
+def csv_answer(name: str, kind: type[Any], batches: AsyncIterator[Iterable[Any]]) -> ASGIApp:
+    """A file of views of one kind, with their fields as columns, a batch at a time."""
+    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+    return ASGIStreamingResponse(iterator=_csv(kind, batches), media_type="text/csv", headers=headers)
+
+
+async def _csv(kind: type[Any], batches: AsyncIterator[Iterable[Any]]) -> AsyncIterator[str]:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(kind.__struct_fields__)
+    async for batch in batches:
+        writer.writerows(msgspec.structs.astuple(view) for view in batch)
+        yield text.getvalue()
+        text.seek(0)
+        text.truncate()
+    if rest := text.getvalue():
+        yield rest
 
 
 class PaymentsView(msgspec.Struct, frozen=True, kw_only=True):

@@ -70,6 +70,7 @@ class SimulatedBench(BankBench):
         self._capabilities = capabilities
         self.bank = self.simulated = self.world.bank(capabilities=capabilities)
         script = self.world.script
+        script.entries.page = self.page
         # One row of twists for all writing calls: the next one, whichever it is, loses its answer.
         self._writes: deque[Twist] = deque()
         script.create = script.cancel = script.refund = script.bind = script.charge = script.revoke = script.remit = (
@@ -93,7 +94,7 @@ class SimulatedBench(BankBench):
     async def be_away(self) -> None:
         script = self.world.script
         reads = (script.find, script.find_binding, script.mandate_state, script.find_charge, script.find_remittance)
-        for calls in (self._writes, *reads, script.refunds_since):
+        for calls in (self._writes, *reads, script.refunds_since, script.entries.calls):
             calls.extend(Twist(ending=Ending.UNAVAILABLE) for _ in range(_TURNS))
 
     async def pass_time(self, span: timedelta) -> None:

@@ -10,6 +10,7 @@ from alembic.config import Config
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from cambist.adapters.storage import migrate as migrations
+from cambist.adapters.storage.sql.revisions import take_steps
 from cambist.adapters.storage.sql.schema import metadata
 
 T = TypeVar("T")
@@ -31,6 +32,12 @@ def old_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'old.db'}"
     found: str = request.getfixturevalue("empty_postgres")
     return found
+
+
+async def stepped(url: str) -> str:
+    """Migrate a new database step by step, as one that is as old as the program was. Returns its URL."""
+    await done_on(url, take_steps)
+    return url
 
 
 async def done_on(url: str, work: Callable[[sa.Connection], T]) -> T:

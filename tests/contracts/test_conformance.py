@@ -17,6 +17,7 @@ from cambist.frontends.conformance import mandates as of_mandates
 from cambist.frontends.conformance import notifier as of_notifiers
 from cambist.frontends.conformance import payouts as of_payouts
 from cambist.frontends.conformance import remittances as of_remittances
+from cambist.frontends.conformance import reporting as of_lists
 from cambist.frontends.conformance.bank import bank as of_banks
 from cambist.frontends.conformance.benches import (
     BankBench,
@@ -89,6 +90,8 @@ class TestSimulatedBank:
     class TestFailures(of_remittances.TestFailures): ...
 
     class TestOfRemittances(of_remittances.TestWhatItSays): ...
+
+    class TestReporting(of_lists.TestReporting): ...
 
 
 class TestBankThatSearches:

@@ -1,12 +1,23 @@
 """An adapter that breaks a rule fails the shipped test of that rule: one row for each (frontends/conformance)."""
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
-from cambist.frontends.conformance import chain, charges, deposits, kyc, mandates, payouts, rates, remittances
+from cambist.frontends.conformance import (
+    chain,
+    charges,
+    deposits,
+    kyc,
+    mandates,
+    payouts,
+    rates,
+    remittances,
+    reporting,
+)
 from cambist.frontends.conformance.bank import bank
 from cambist.frontends.conformance.benches import BankBench, RatesBench
 from cambist.frontends.conformance.receipts import receipt
@@ -15,6 +26,7 @@ from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.kyc import CheckStatus
 from cambist.ports.mandates import ChargeStatus, MandateStatus
 from cambist.ports.payouts import TransferState
+from cambist.ports.reporting import ReportedPage
 from tests.contracts.benches import (
     SimulatedBench,
     SimulatedChainBench,
@@ -92,10 +104,10 @@ def swallowing(call: Call) -> Call:
 
 
 def cutting(call: Call) -> Call:
-    """The operation id is cut where an address ends."""
+    """The operation id is cut to what some providers take."""
 
     async def broken(request: Any) -> Any:
-        return await call(msgspec.structs.replace(request, operation=request.operation.partition("#")[0]))
+        return await call(msgspec.structs.replace(request, operation=request.operation[:36]))
 
     return broken
 
@@ -107,6 +119,34 @@ def paging(call: Call) -> Call:
     async def broken(operation: str) -> Any:
         asked.add(operation)
         return await call(operation) if len(asked) <= BankBench.page else None
+
+    return broken
+
+
+def lacking(call: Call) -> Call:
+    """The list ends with its first page."""
+
+    async def broken(*given: Any) -> Any:
+        return msgspec.structs.replace(await call(*given), next_cursor=None)
+
+    return broken
+
+
+def doubling(call: Call) -> Call:
+    """The list names everything twice."""
+
+    async def broken(*given: Any) -> Any:
+        page = await call(*given)
+        return msgspec.structs.replace(page, entries=page.entries * 2)
+
+    return broken
+
+
+def late(call: Call) -> Call:
+    """A time is asked for to the second."""
+
+    async def broken(owner: str, since: datetime, until: datetime, cursor: str | None) -> Any:
+        return await call(owner, since.replace(microsecond=0) + timedelta(seconds=1), until, cursor)
 
     return broken
 
@@ -145,9 +185,15 @@ BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...]], ...] = (
     ("find_remittance", answering(None), remittances.TestRemittances, "test_a_remittance_can_be_found", ()),
     ("find_refund", answering(None), bank.TestRefunds, "test_what_we_forgot", ()),
     ("refunds_since", answering([]), bank.TestRefunds, "test_what_was_sent_since", ()),
+    ("entries", answering(ReportedPage(entries=())), reporting.TestReporting, "test_a_paid_invoice", ()),
+    ("entries", lacking, reporting.TestReporting, "test_each_of_many", ()),
+    ("entries", doubling, reporting.TestReporting, "test_each_of_many", ()),
+    ("entries", late, reporting.TestReporting, "test_no_entry_falls_between", ()),
+    ("entries", answering(ReportedPage(entries=())), reporting.TestReporting, "test_a_bank_that_is_away", ()),
+    ("entries", answering(ReportedPage(entries=(), next_cursor="1")), reporting.TestReporting, "test_each_of", ()),
     ("find_charge", answering(None), charges.TestCharges, "test_what_we_forgot", ()),
     ("remit", fresh, remittances.TestRemittances, "test_what_we_forgot", ()),
-    ("refund", cutting, bank.TestRefunds, "test_attempts_whose_ids", ()),
+    ("refund", cutting, bank.TestRefunds, "test_attempts_whose_ids", ("suspense",)),
     ("find_refund", paging, bank.TestRefunds, "test_each_of_many", ()),
     ("find_invoice", paging, bank.TestInvoices, "test_each_of_many", ()),
     ("find_refund", answering(None), bank.TestRefunds, "test_a_day_later", ()),

@@ -17,7 +17,6 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy.ext.asyncio import create_async_engine
 
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage import migrate as migrations
@@ -40,6 +39,7 @@ from cambist.core.domain.gateways.gateways import Gateway
 from cambist.core.domain.kyc.clients import IN_PROGRESS, Client, KycStatus
 from cambist.core.domain.kyc.kyc import Upload
 from cambist.core.domain.ledger import JournalEntry, LedgerAccount, Purse
+from cambist.core.domain.movements import Movement
 from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.domain.operators.pending_acts import ActStatus, PendingAct
 from cambist.core.domain.payments.outcomes import Operation, UnknownOutcome
@@ -56,8 +56,10 @@ from cambist.core.domain.webhooks.feed import FeedEntry
 from cambist.ports.faults import NotConfigured
 from cambist.ports.jobs import Job
 from cambist.ports.storage import AtLeast, AtMost, Below, Between, OneOf
+from tests.contracts.migration_kit import done_on, stepped
 from tests.contracts.storage_kit import START
 from tests.patience import HANGS
+from tests.servers import database
 
 
 def history() -> ScriptDirectory:
@@ -84,12 +86,25 @@ HOW = (
 )
 """What to do where migrations and catalogue differ."""
 
-SQLITE_SCHEMA = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE 'alembic%'"
+SQLITE_SCHEMA = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
 POSTGRES_SCHEMA = """
-    SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'alembic_version'
+    SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'
     UNION ALL
-    SELECT table_name || '.' || column_name, concat_ws(' ', data_type, collation_name, is_nullable, column_default)
-    FROM information_schema.columns WHERE table_schema = 'public' AND table_name <> 'alembic_version'
+    SELECT table_name || '.' || column_name,
+        concat_ws(' ', data_type, character_maximum_length, collation_name, is_nullable, column_default)
+    FROM information_schema.columns WHERE table_schema = 'public'
+    UNION ALL
+    SELECT conrelid::regclass || '.' || conname, pg_get_constraintdef(oid)
+    FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT c.relname, concat_ws(' ', c.relkind, c.reloptions, obj_description(c.oid))
+    FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+    UNION ALL
+    SELECT 'rows of ' || table_name,
+        (xpath('//row', query_to_xml('TABLE ' || table_name, false, false, '')))::text
+    FROM information_schema.tables WHERE table_schema = 'public'
 """
 
 
@@ -98,41 +113,44 @@ def test_the_history_is_one_line_and_head_is_read_off_its_file_names() -> None:
     assert history().get_bases() == ["0001"]
 
 
-def test_sqlite_migrations_make_what_the_catalogue_declares(tmp_path: Path) -> None:
-    path, model = tmp_path / "migrated.db", tmp_path / "model.db"
-    assert asyncio.run(migrate(f"sqlite:///{path}")) == head()
-    engine = sa.create_engine(f"sqlite:///{path}")
-    with engine.connect() as connection:
-        assert differences(connection) == [], HOW
-    engine.dispose()
-    engine = sa.create_engine(f"sqlite:///{model}")
-    metadata().create_all(engine)
-    engine.dispose()
-    with closing(sqlite3.connect(path)) as migrated, closing(sqlite3.connect(model)) as declared:
-        made = described(migrated.execute(SQLITE_SCHEMA).fetchall())
-        assert made == described(declared.execute(SQLITE_SCHEMA).fetchall()), HOW
+async def test_sqlite_migrations_make_what_the_catalogue_declares_and_new_files_are_made_of(tmp_path: Path) -> None:
+    """Rows as well: a step may have put some into a table."""
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    assert await done_on(await stepped(f"sqlite:///{old}"), differences) == [], HOW
+    assert await migrate(f"sqlite:///{new}") == head()
+    found = []
+    for path in (old, new):
+        with closing(sqlite3.connect(path)) as connection:
+            rows = [(line, "") for line in connection.iterdump() if line.startswith("INSERT")]
+            found.append(described([*connection.execute(SQLITE_SCHEMA), *rows]))
+    assert found[0] == found[1], HOW
 
 
-async def test_postgres_migrations_make_what_the_catalogue_declares(empty_postgres: str) -> None:
-    assert await migrate(empty_postgres) == head()
-    engine = create_async_engine(empty_postgres.replace("postgresql://", "postgresql+asyncpg://"))
-    async with engine.begin() as connection:
-        assert await connection.run_sync(differences) == [], HOW
-        migrated = described((await connection.execute(sa.text(POSTGRES_SCHEMA))).all())
-    async with engine.begin() as connection:
-        await connection.run_sync(metadata().drop_all)
-        await connection.run_sync(metadata().create_all)
-        assert described((await connection.execute(sa.text(POSTGRES_SCHEMA))).all()) == migrated, HOW
-    await engine.dispose()
-
-
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
-def test_processes_that_migrate_at_once_all_succeed(
-    database: str, tmp_path: Path, request: pytest.FixtureRequest
+def test_postgres_migrations_make_what_the_catalogue_declares_and_new_databases_are_made_of(
+    server: str, empty_postgres: str
 ) -> None:
+    assert asyncio.run(migrate(empty_postgres)) == head()
+    with database(server) as old:
+        assert asyncio.run(done_on(asyncio.run(stepped(old)), differences)) == [], HOW
+        asyncio.run(done_on(old, say_beside))
+        by_steps, at_once = [asyncio.run(done_on(url, described_schema)) for url in (old, empty_postgres)]
+    assert by_steps == at_once, HOW
+
+
+def say_beside(connection: sa.Connection) -> None:
+    """As `migrate` does at the end, whatever it did before."""
+    connection.exec_driver_sql(f"COMMENT ON TABLE alembic_version IS 'beside {BESIDE}'")
+
+
+def described_schema(connection: sa.Connection) -> list[tuple[str, ...]]:
+    return described(connection.exec_driver_sql(POSTGRES_SCHEMA).all())
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_processes_that_migrate_at_once_all_succeed(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """`serve`, `worker` and the command line may start together on a new database."""
     url = f"sqlite:///{tmp_path / 'a' / 'new.db'}"
-    if database == "postgres":
+    if kind == "postgres":
         url = request.getfixturevalue("empty_postgres")
     script = "import asyncio, sys; from cambist.adapters.storage.migrate import migrate; "
     script += "print(asyncio.run(migrate(sys.argv[1])))"
@@ -147,10 +165,11 @@ def test_processes_that_migrate_at_once_all_succeed(
     assert asyncio.run(current(url)) == head()
 
 
-async def test_a_schema_at_head_is_not_touched_and_alembic_is_not_imported(tmp_path: Path) -> None:
-    """Start-up time: one SELECT instead of half a second of imports."""
-    url = f"sqlite:///{tmp_path / 'a.db'}"
-    await migrate(url)
+@pytest.mark.parametrize("is_new", [True, False], ids=["new", "at head"])
+async def test_a_database_that_is_new_or_at_head_does_without_alembic(tmp_path: Path, is_new: bool) -> None:
+    """Start-up time: half a second of imports."""
+    if not is_new:
+        await migrate(f"sqlite:///{tmp_path / 'a.db'}")
     script = (
         "import asyncio, sys; from cambist.adapters.storage.sqlite.sqlite import SqliteStorage; "
         "from cambist.adapters.clock import SystemClock\n"
@@ -286,6 +305,17 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Refund, "-created_at", {"account_id": "a", "mode": Mode.TEST}),
     (Refund, "-created_at", {"account_id": "a", "mode": Mode.TEST, "payment_id": "pay_1"}),
     (Refund, "-created_at", {"account_id": "a", "mode": Mode.TEST, "shop_id": "s", "external_id": "x"}),
+    *(
+        (kind, "-created_at", {**found, "created_at": span})
+        for kind in (Refund, Subscription, Exchange)
+        for found in (OWNER, {**OWNER, "external_id": "x"})
+        for span in (Between(START, START), AtLeast(START), Below(START))
+    ),
+    (Refund, "-created_at", {**OWNER, "status": RefundStatus.PENDING, "created_at": Between(START, START)}),
+    (Subscription, "-created_at", {**OWNER, "status": SubscriptionStatus.ACTIVE, "created_at": Between(START, START)}),
+    (Exchange, "-created_at", {**OWNER, "status": ExchangeStatus.PENDING, "created_at": Between(START, START)}),
+    *((kind, "-created_at", {**OWNER, "created_at": Between(START, START)}) for kind in (Withdrawal, Client)),
+    (Settlement, "-started_at", {**OWNER, "started_at": Between(START, START)}),
     (Refund, "-created_at", {"account_id": "a", "mode": Mode.TEST, "status": RefundStatus.PENDING}),
     (
         Refund,
@@ -315,6 +345,12 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (LimitHits, "id", {"id": Below("2026-11-21T00:00")}),
     (LedgerAccount, "id", {"purse": Purse.PENDING}),
     (Payment, "-id", {"id": Below("pay_1"), "mode": Mode.TEST}),
+    *(
+        (kind, order, {"status": status, "created_at": Between(START, START)})
+        for kind, status in ((Payment, PaymentStatus.PAID), (Refund, RefundStatus.PENDING))
+        for order in ("created_at", "-created_at")
+    ),
+    (Payment, "-created_at", {**OWNER, "shop_id": "s", "created_at": Between(START, START)}),
     (Payment, "-id", {"account_id": "a", "mode": Mode.TEST, "created_at": START, "id": Below("pay_1")}),
     (Payment, "-created_at", {**OWNER, "status": PaymentStatus.PAID, "created_at": Below(START)}),
     (Payment, "-created_at", {"status": PaymentStatus.PAID, "mode": Mode.TEST, "created_at": Below(START)}),
@@ -355,6 +391,11 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (JournalEntry, "id", {"number": None}),
     (JournalEntry, "id", {"number": None, "id": AtLeast("receipt:")}),
     (JournalEntry, "number", {"number": AtLeast(-(2**63))}),
+    (JournalEntry, "at", {"place": None, **OWNER}),
+    (JournalEntry, "at", {"place": None, **OWNER, "at": AtLeast(START)}),
+    (Movement, "id", {"id": Between("a:test:000000000001", "a:test;")}),
+    (Movement, "-id", {"id": Between("a:test:000000000001", "a:test;")}),
+    (Movement, "id", {"id": OneOf(("a:test:000000000001", "a:test:000000000002"))}),
     (LedgerAccount, "id", {"id": Between("a:test:", "a:test;")}),
     (LedgerAccount, "id", {"id": AtLeast("")}),
     (Payment, "created_at", DUE),
@@ -398,6 +439,7 @@ def test_every_find_of_a_use_case_has_its_index(tmp_path: Path, offset: int) -> 
             assert not [step for step in plan if step.startswith("SCAN")], (kind, criteria, plan)
             # The events of one object are few, and so are the refunds of one payment.
             few = {"object_id", "payment_id"} & set(criteria)
-            if kind in (Payment, Event, Delivery, Refund) and not few and not offset:
+            listed = kind in (Subscription, Exchange, Withdrawal, Settlement) and order.startswith("-")
+            if (listed or kind in (Payment, Event, Delivery, Refund)) and not few and not offset:
                 assert len(plan) == 1, f"a page is sorted anew: {plan}"
     engine.dispose()

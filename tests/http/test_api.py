@@ -1,4 +1,4 @@
-"""Operations are answered as their rows say, and the same by both ways: past the framework, and by its own routes."""
+"""Operations are answered as their rows say, and as routes of the framework would answer them."""
 
 import inspect
 import re
@@ -12,17 +12,17 @@ from litestar.types import ASGIApp, Message
 
 from cambist.core.domain.accounts.accounts import Caller
 from cambist.core.usecases.accounts.accounts import KeyPair
-from cambist.frontends.http.api import ShortWay, routes
+from cambist.frontends.http.api import Api
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.door.answers import Answer
 from cambist.frontends.http.door.edge import Edge
 from cambist.frontends.http.door.operation import ApiRequest, AppContext, Operation
-from cambist.frontends.http.door.routing import Application
 from cambist.frontends.http.door.streams import WindowStreams
 from cambist.frontends.http.health import Doctor
 from cambist.frontends.http.operations import OPERATIONS
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
+from tests.framework_way import framework_way, in_order
 from tests.houses import TestHouse
 from tests.tables import table
 
@@ -31,16 +31,15 @@ Answered = tuple[int, dict[bytes, bytes], bytes]
 
 
 class Ways:
-    """Two applications over one house: with the short way, and without."""
+    """Two applications over one house: ours, and one of which the operations are routes of the framework."""
 
     def __init__(self, ports: Ports, pair: KeyPair) -> None:
         self.ports = ports
         self.pair = pair
         short = create_app(ports)
         assert isinstance(short, Edge)
-        assert isinstance(short._app, ShortWay)
         self.short = short
-        self.long: ASGIApp = Edge(short._app._app, ports, ())
+        self.long = framework_way(ports)
         self._came = 0
 
     async def ask(
@@ -79,7 +78,9 @@ class Ways:
         }
         await app(asked, receive, send)
         start: Any = messages[0]
-        sent = {name.lower(): value for name, value in start["headers"] if b"ratelimit" not in name.lower()}
+        sent = {
+            name.lower(): in_order(name, value) for name, value in start["headers"] if b"ratelimit" not in name.lower()
+        }
         return start["status"], sent, b"".join(message.get("body", b"") for message in messages[1:])  # type: ignore[misc]
 
     async def both(self, method: str, path: str, headers: Mapping[str, str | None], *parts: bytes) -> Answered:
@@ -131,12 +132,33 @@ async def test_a_body_in_parts_is_one_body(ways: Ways) -> None:
         ("GET", "/api/v1/payments/pay_1", {"x-api-secret": "wrong"}, 401),
         ("DELETE", "/api/v1/payments", {}, 405),
         ("PUT", "/api/v1/payments/pay_1", {}, 405),
+        ("POST", "/health", {}, 405),
+        ("OPTIONS", "/api/v1/payments", {}, 204),
+        ("OPTIONS", "/api/v1/payments/pay_1", {"x-api-key": None}, 401),
+        ("OPTIONS", "/api/v1/sandbox/payments/pay_1/simulate", {}, 204),
+        ("OPTIONS", "/health", {"x-api-key": None}, 204),
+        ("OPTIONS", "/api/v1/sandbox", {}, 404),
     ],
 )
 async def test_refusals_are_the_same_on_both_ways(
     ways: Ways, method: str, path: str, headers: dict[str, str | None], status: int
 ) -> None:
     assert (await ways.both(method, path, keyed(**headers), BODY))[0] == status
+
+
+@table(
+    ("path", "status"),
+    [
+        ("/shop/api/v1/gateways", 200),
+        ("/api/v1/gateways", 200),
+        ("/shop/api/v1/payments/pay_1", 404),
+        ("/shop/api/v1/nothing", 404),
+    ],
+)
+async def test_a_root_that_the_server_tells_is_no_part_of_the_path(house: TestHouse, path: str, status: int) -> None:
+    ways = Ways(house.ports, house.account.test)
+    for app in (ways.short, ways.long):
+        assert (await ways.ask(app, "GET", path, {}, root_path="/shop"))[0] == status
 
 
 async def test_an_outage_is_the_same_on_both_ways(ways: Ways, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,9 +228,8 @@ async def test_an_operation_may_take_a_body_of_any_type_from_whoever_sends_it(
     ways: Ways, content_type: str | None
 ) -> None:
     context = AppContext(WindowStreams(), (), Doctor(ways.ports).degraded)
-    framework = Application(routes(ways.ports, context, [RAW]), openapi_config=None, logging_config=None)
-    ways.long = Edge(framework, ways.ports, ())
-    ways.short = Edge(ShortWay(framework, ways.ports, context, [RAW]), ways.ports, ())
+    ways.long = framework_way(ways.ports, [RAW])
+    ways.short = Edge(Api(ways.long._app, ways.ports, context, [RAW]), ways.ports, ())
     headers = {"content-type": content_type, "x-api-key": None, "x-api-secret": None}
     status, sent, body = await ways.both("POST", "/api/v1/raw/bank/a-secret", headers, b"<not", b" json>")
     assert (status, sent[b"content-type"], body) == (202, b"text/plain", b"bank a-secret <not json>")

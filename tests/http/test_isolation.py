@@ -35,6 +35,7 @@ NOT_FOUND: Mapping[str, str] = {
     "event_id": "EVENT_NOT_FOUND",
     "subscription_id": "SUBSCRIPTION_NOT_FOUND",
     "exchange_id": "EXCHANGE_NOT_FOUND",
+    "endpoint_id": "WEBHOOK_ENDPOINT_NOT_FOUND",
 }
 """What a path with such an id answers to whoever it is not for."""
 
@@ -42,6 +43,7 @@ BODIES: Mapping[str, Any] = {
     "PaymentSimulation": {"outcome": "failed"},
     "Review": {"outcome": "paid"},
     "RefundSimulation": {"outcome": "reversed"},
+    "EndpointPatch": {"description": "theirs"},
     "ProofOrder": {"network": "TRC20", "tx_hash": "ab" * 32},
     "SubscriptionPatch": {"amount_rub": "700.00"},
     "SubscriptionSimulation": {"outcome": "mandate_lost"},
@@ -63,6 +65,9 @@ LISTS: Mapping[str, tuple[str, ...]] = {
     "/events": ("object_id",),
     "/sandbox/letters": (),
     "/shops/turnover": (),
+    "/balance/movements": ("object_id",),
+    "/webhook-endpoints": (),
+    "/requests": (),
 }
 """What shows many objects, and the filters that take somebody else's ids."""
 
@@ -73,6 +78,7 @@ CREATING: Mapping[Named, str] = {
     ("post", "/subscriptions/{subscription_id}/charges"): "charge",
     ("post", "/subscriptions/{subscription_id}/rebind"): "rebind",
     ("post", "/exchanges"): "exchange",
+    ("post", "/webhook-endpoints"): "webhook-endpoint",
 }
 """What takes an Idempotency-Key, and how `Party.create` calls it."""
 
@@ -160,6 +166,7 @@ class Party:
             "refund": {"payment_id": self.ids["payment_id"], "amount_rub": "3.00"},
             "subscription": SUBSCRIPTION,
             "charge": {"amount_rub": "500.00"},
+            "webhook-endpoint": {"url": "https://books.example/hooks"},
             "exchange": {"amount_usdt": "50", "client_phone": "+70000000005", "client_bank_id": "bank100000000004"},
         }
         return await self.ask("post", paths.get(what, f"/{what}s"), key=key, body=bodies.get(what))
@@ -180,6 +187,8 @@ async def furnish(party: Party) -> None:
     assert response.status_code == 201, response.text
     subscription = response.json()["id"]
     party.ids |= {"payment_id": payment, "refund_id": refund, "subscription_id": subscription}
+    further = await party.create("webhook-endpoint", str(uuid4()))
+    party.ids["endpoint_id"] = further.json()["id"]
     if party.mode == "test":
         assert (await play(party.house, subscription, "confirm")).status_code == 200
         made = await party.create("exchange", str(uuid4()))
@@ -289,7 +298,8 @@ async def test_each_finds_its_own_objects_by_the_same_paths(street: Street) -> N
     """Else the refusals above would prove nothing."""
     for party in street.parties:
         for name, object_id in party.ids.items():
-            kind = {"exchange_id": "/exchanges"}.get(name, f"/{name.removesuffix('_id')}s")
+            kinds = {"exchange_id": "/exchanges", "endpoint_id": "/webhook-endpoints"}
+            kind = kinds.get(name, f"/{name.removesuffix('_id')}s")
             assert (await party.ask("get", f"{kind}/{object_id}")).status_code == 200, (party.mode, name)
 
 
@@ -319,7 +329,7 @@ async def test_lists_show_ones_own_objects_only(street: Street, path: str) -> No
                 assert response.status_code == 200, response.text
                 assert response.json()["data"] == [], (path, name)
                 assert response.json()["pagination"]["total"] == 0
-    assert seen or path in ("/exchange-clients", "/shops/turnover")
+    assert seen or path in ("/exchange-clients", "/shops/turnover", "/requests")
 
 
 @pytest.mark.parametrize("what", CREATING.values())

@@ -123,8 +123,7 @@ class PostgresStorage(SqlStorage):
         kick: Kick,
         catalogue: Sequence[Table],
     ) -> None:
-        dialect = sqlalchemy_asyncpg.dialect()  # type: ignore[no-untyped-call]
-        super().__init__(dialect, catalogue, kick)
+        super().__init__(sqlalchemy_asyncpg.dialect(), catalogue, kick)  # type: ignore[no-untyped-call]
         self._clock = clock
         self._pool = pool
         self._long = reading
@@ -133,7 +132,10 @@ class PostgresStorage(SqlStorage):
         self._hot = HotReader(self._tables, self._ask, self._fetch, self._met)
         bulk = Bulk()
         self._groups = Groups(Commits(self._pool, self._tables, bulk, self._fetch), bulk)
-        self._job_statements = JobStatements(self._tables.of[self._jobs.name], dialect, _DATABASE_NOW)
+
+    @property
+    def _job_statements(self) -> JobStatements:
+        return self._tables.jobs(self._jobs.name, _DATABASE_NOW)
 
     @classmethod
     async def open(

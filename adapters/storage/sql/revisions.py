@@ -12,6 +12,13 @@ _MIGRATIONS = Path(__file__).parents[1] / "migrations"
 LOCK_SECONDS = 60
 """For which a process that migrates waits for another one that does."""
 VERSION = "SELECT version_num FROM alembic_version"
+_VERSIONS = sa.Table(
+    "alembic_version",
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+"""As Alembic makes it."""
 
 BESIDE = "0015"
 """The oldest revision whose programs may run beside this one, on this one's schema. A migration raises it to its own
@@ -52,7 +59,18 @@ def refuse_newer(found: str | None) -> None:
 
 
 def upgrade(connection: sa.Connection) -> None:
-    """Take the steps that are left to `head()`, on a connection that holds the lock of whoever migrates."""
+    """Bring the schema to `head()`, on a connection that holds the lock of whoever migrates: a new database's at once,
+    which takes a tenth of the time of all steps, any other by the steps that are left."""
+    if sa.inspect(connection).has_table(_VERSIONS.name):
+        take_steps(connection)
+        return
+    metadata().create_all(connection, checkfirst=False)
+    _VERSIONS.create(connection)
+    connection.execute(_VERSIONS.insert().values(version_num=head()))
+
+
+def take_steps(connection: sa.Connection) -> None:
+    """Take the steps that are left to `head()`, all of them on a new database."""
     from alembic import command  # here: half a second, and rarely needed
     from alembic.config import Config
 

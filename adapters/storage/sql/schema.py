@@ -86,6 +86,10 @@ def _add_indexes(table: sa.Table, declared: Table) -> None:
         some = table.c[fields[0]].is_not(None)
         name, ordered = _index_name(declared, fields), (_ordered(table, field) for field in fields)
         sa.Index(name, *ordered, postgresql_where=some, sqlite_where=some)
+    for fields in declared.unset:
+        none = table.c[fields[0]].is_(None)
+        name, ordered = _index_name(declared, fields), (_ordered(table, field) for field in fields[1:])
+        sa.Index(name, *ordered, postgresql_where=none, sqlite_where=none)
 
 
 def _index_name(declared: Table, fields: Sequence[str]) -> str:

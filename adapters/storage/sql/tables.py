@@ -13,7 +13,7 @@ from ..table.criteria import Condition, Query, Relation
 from ..table.table_map import TableMap
 from ..table.writes import Accrue, Write
 from .schema import TablesByName
-from .statements import Statement, TableStatements
+from .statements import JobStatements, Statement, TableStatements
 
 _ROWS_TOGETHER = 64
 """Accrued rows in one statement at most: databases bound the number of parameters."""
@@ -29,6 +29,7 @@ class Tables:
         self.dialect = dialect
         self._statements: dict[str, TableStatements] = {}
         self._questions: dict[Any, tuple[str, list[Any]]] = {}
+        self._jobs: JobStatements | None = None
 
     @classmethod
     def shared(cls, catalogue: Sequence[Table], dialect: Dialect) -> "Tables":
@@ -47,6 +48,12 @@ class Tables:
         if known is None:
             known = self._statements[mapped.name] = TableStatements(mapped, self.of[mapped.name], self.dialect)
         return known
+
+    def jobs(self, name: str, now_in_database: sa.ColumnElement[int] | None = None) -> JobStatements:
+        """Those by which jobs are claimed, of the table of this name, made when they are first asked for."""
+        if self._jobs is None:
+            self._jobs = JobStatements(self.of[name], self.dialect, now_in_database)
+        return self._jobs
 
     def of_unit(self, writes: Sequence[Write]) -> list[tuple[Write, Statement]]:
         """A unit's statements, in order: one for each write, but one for many rows that are accrued in one table,

@@ -80,8 +80,7 @@ class SqliteStorage(SqlStorage):
         catalogue: Sequence[Table],
         busy: float,
     ) -> None:
-        dialect = pysqlite.dialect()
-        super().__init__(dialect, catalogue, kick)
+        super().__init__(pysqlite.dialect(), catalogue, kick)
         self._clock = clock
         self._path = path
         self._room = Room(clock.monotonic, _is_full)
@@ -95,7 +94,10 @@ class SqliteStorage(SqlStorage):
         self._reading = Reading(path, reading, self._opened_file)
         self._long = ReadingPool(path)
         self._hot = HotReader(self._tables, self._ask, self._reading, self._met)
-        self._job_statements = JobStatements(self._tables.of[self._jobs.name], dialect)
+
+    @property
+    def _job_statements(self) -> JobStatements:
+        return self._tables.jobs(self._jobs.name)
 
     @property
     def by_own_clock(self) -> bool:

@@ -8,9 +8,10 @@ from typing import Any
 
 import msgspec
 
-from ....core.domain.accounts.accounts import Account, ApiKey, Shop
+from ....core.domain.accounts.accounts import Account, ApiKey, KeyUse, Shop
 from ....core.domain.accounts.idempotency import IdempotencyKey
 from ....core.domain.accounts.limit_hits import LimitHits
+from ....core.domain.accounts.request_log import RequestBatch, RequestCount
 from ....core.domain.accounts.terminals import Terminal
 from ....core.domain.alarms import AlarmRecipient
 from ....core.domain.chains import ChainHead
@@ -21,6 +22,7 @@ from ....core.domain.installation import Installation
 from ....core.domain.kyc.clients import Client
 from ....core.domain.kyc.kyc import Upload
 from ....core.domain.ledger import JournalEntry, LedgerAccount
+from ....core.domain.movements import Movement
 from ....core.domain.notices import NoticeAddress
 from ....core.domain.operators.audit import AuditEntry
 from ....core.domain.operators.pending_acts import PendingAct
@@ -28,13 +30,15 @@ from ....core.domain.payments.outcomes import UnknownOutcome
 from ....core.domain.payments.payments import Payment, Suspense
 from ....core.domain.payments.proofs import DeliveryProof
 from ....core.domain.payments.tallies import Tally, Turnover
+from ....core.domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ....core.domain.refunds.refunds import Refund
 from ....core.domain.settlement.rates import KnownRate
 from ....core.domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
 from ....core.domain.settlement.withdrawals import Withdrawal
 from ....core.domain.subscriptions.subscriptions import Subscription
 from ....core.domain.webhooks.breaker import Breaker
-from ....core.domain.webhooks.events import Attempt, Delivery, Event
+from ....core.domain.webhooks.endpoints import WebhookEndpoint
+from ....core.domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event
 from ....core.domain.webhooks.feed import Feed, FeedEntry
 from ....ports.jobs import Job
 from ....ports.notes import ProviderNote
@@ -62,6 +66,9 @@ class Table(msgspec.Struct, frozen=True):
     """Fields of an index, in order; `-field` descends."""
     sparse: tuple[tuple[str, ...], ...] = ()
     """Fields of an index that leaves out the rows whose first field is null, which cost nothing then."""
+    unset: tuple[tuple[str, ...], ...] = ()
+    """Fields of an index over the rows alone whose first field is null, which it does not hold itself: over what waits
+    for something, and costs nothing once it has it."""
     sums: tuple[str, ...] = ()
     """Fields that only `increase` and `accrue` move. `save` leaves them as they stand: it carries what they were when
     the record was read, and would take back every increase since."""
@@ -79,6 +86,11 @@ class Table(msgspec.Struct, frozen=True):
 CATALOGUE: tuple[Table, ...] = (
     Table(Account, "accounts"),
     Table(ApiKey, "api_keys", indexes=(("account_id",),), narrow=True),
+    # By a key's own id; every key in use moves one a minute, and no index over them.
+    Table(KeyUse, "key_uses", narrow=True),
+    # Both are found by ranges of ids, which the primary key follows: what every request adds pays for no other index.
+    Table(RequestBatch, "request_batches"),
+    Table(RequestCount, "request_counts", sums=("count",), narrow=True),
     # Finding the shops of an account walks the rule's own index.
     Table(Shop, "shops", uniques=(Unique("shops_name", ("account_id", "name_folded")),)),
     # A few per account: the find of a method's oldest enabled one walks them all.
@@ -119,7 +131,10 @@ CATALOGUE: tuple[Table, ...] = (
         "suspense",
         indexes=(("resolved_at", "received_at", "id"), ("account_id", "resolved_at"), ("payment_id", "received_at")),
     ),
-    Table(JournalEntry, "journal", indexes=(("number", "id"),)),
+    # The second finds what is not listed yet of a merchant's movements.
+    Table(JournalEntry, "journal", indexes=(("number", "id"),), unset=(("place", "account_id", "mode", "at", "id"),)),
+    # Found by ranges of ids, which the primary key follows.
+    Table(Movement, "movements", narrow=True, append_only=True),
     # Found by ranges of ids, which the primary key follows.
     Table(LedgerAccount, "ledger_accounts", indexes=(("purse",),), sums=("balance",), narrow=True),
     Table(ChainHead, "ledger_heads", narrow=True),
@@ -151,7 +166,7 @@ CATALOGUE: tuple[Table, ...] = (
             ("account_id", "mode", "status", "created_at", "id"),
             ("status", "created_at", "id"),
         ),
-        sparse=(("contradicted_at", "id"),),
+        sparse=(("contradicted_at", "id"), ("external_id", "account_id", "mode", "created_at", "id")),
     ),
     Table(
         Subscription,
@@ -161,7 +176,7 @@ CATALOGUE: tuple[Table, ...] = (
             ("account_id", "mode", "status", "created_at", "id"),
             ("status", "created_at", "id"),
         ),
-        sparse=(("external_id", "id"),),
+        sparse=(("external_id", "account_id", "mode", "created_at", "id"),),
     ),
     Table(
         Withdrawal,
@@ -191,7 +206,7 @@ CATALOGUE: tuple[Table, ...] = (
             ("status", "created_at", "id"),
             ("direction", "created_at", "id"),
         ),
-        sparse=(("external_id", "id"), ("tx_hash", "id")),
+        sparse=(("external_id", "account_id", "mode", "created_at", "id"), ("tx_hash", "id")),
     ),
     # Of an exchange found by ranges of ids, which the primary key follows; the index finds what waits in suspense.
     Table(
@@ -215,6 +230,16 @@ CATALOGUE: tuple[Table, ...] = (
     ),
     # One index only, since every attempt moves it. What is due at once comes in the order of ids, that of time.
     Table(Delivery, "deliveries", indexes=(("account_id", "mode", "status", "due", "id"),), narrow=True),
+    # Of further endpoints. The second index lists what ever went to one, and nothing moves it.
+    Table(
+        EndpointDelivery,
+        "endpoint_deliveries",
+        indexes=(("endpoint_id", "status", "due", "id"), ("endpoint_id", "id")),
+        fixed=("account_id", "mode", "type", "created_at", "endpoint_id"),
+        narrow=True,
+    ),
+    # A few per account.
+    Table(WebhookEndpoint, "webhook_endpoints", indexes=(("account_id", "mode", "created_at", "id"),), narrow=True),
     # Found by ranges of ids, which the primary key follows.
     Table(Attempt, "attempts", narrow=True),
     # Receivers that do not answer, for operators.
@@ -248,6 +273,19 @@ CATALOGUE: tuple[Table, ...] = (
     Table(Installation, "installations", narrow=True),
     # A channel has one, and for a while a merchant whose receiver is dead. Pages of JSON: not narrow.
     Table(AlarmRecipient, "alarm_recipients"),
+    # A row for each bank, day and owner of credentials: found by ranges of ids, which the primary key follows.
+    Table(
+        Reconciliation, "reconciliations", indexes=(("status", "finished_at", "id"), ("started_at", "id")), narrow=True
+    ),
+    Table(
+        Discrepancy,
+        "discrepancies",
+        indexes=(
+            ("closed_at", "found_at", "id"),
+            ("closed_at", "bank", "difference"),
+            ("day", "bank", "owner", "closed_at", "id"),
+        ),
+    ),
     # Written by the storage itself, which meets them (asides.py).
     Table(UnreadableRow, "unreadable_rows", indexes=(("found_at", "id"),), narrow=True),
 )

@@ -97,7 +97,7 @@ SAFE: Mapping[type[Any], tuple[str, ...]] = {
     DirectionSwitch: ("is_on",),
     Client: ("kyc", "blocked"),
     Account: ("name",),
-    ApiKey: ("mode", "ends_at"),
+    ApiKey: ("mode", "ends_at", "name", "rights", "addresses"),
     Shop: ("name", "enabled", "markup"),
     Terminal: ("label", "kind", "enabled"),
     Gateway: ("status", "reason"),
@@ -140,6 +140,8 @@ def _word(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, Enum):
         return str(value.value)
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
     return iso(value) if isinstance(value, datetime) else str(value)
 
 

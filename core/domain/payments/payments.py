@@ -286,6 +286,9 @@ class Suspense(msgspec.Struct, frozen=True, kw_only=True):
     """Which attempt to send it back is the present one, or would be the first (suspense_returns.py)."""
     sending_since: datetime | None = None
     """Since when the bank may have the present attempt; None: it was never asked for it."""
+    operation: str | None = None
+    """Under which the bank was asked for the present attempt; None: it was not, or by an earlier version, whose ids
+    follow from `id` (suspense_returns.py: present_operation)."""
     version: int = 0
 
 

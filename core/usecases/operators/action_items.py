@@ -16,7 +16,8 @@ from ...domain.gateways.gateways import GatewayStatus
 from ...domain.kyc.clients import Client, KycStatus
 from ...domain.payments.proofs import STUCK, DeliveryProof, ProofStatus
 from ...domain.webhooks.breaker import Breaker
-from ...domain.webhooks.events import Delivery, DeliveryStatus
+from ...domain.webhooks.endpoints import EndpointKey
+from ...domain.webhooks.events import DeliveryStatus
 from ..gateways.gateways import list_gateways
 from ..holding import read_hold
 from ..ledger.watch import ledger_faults
@@ -34,6 +35,7 @@ from .money_items import (
     unknown,
 )
 from .pending_acts import list_acts
+from .reconciliation_items import differences, not_compared
 from .unreadable import list_unreadable
 
 ALTERED = "not what the vault tagged: reject it"
@@ -92,9 +94,8 @@ async def _receivers(ports: Ports, unit: Unit) -> list[ActionItem]:
     ]
     since = AtLeast(ports.clock.now() - LETTERS_FAILED_FOR)
     for row in await first(unit, Breaker, "-last_failure_at", last_failure_at=since):
-        failed = await first(
-            unit, Delivery, "id", account_id=row.account_id, mode=row.mode, status=DeliveryStatus.FAILED, due=None
-        )
+        endpoint = EndpointKey.of(row.id)
+        failed = await first(unit, endpoint.deliveries, "id", **endpoint.of_status(DeliveryStatus.FAILED, due=None))
         if failed:
             count = "1 webhook" if len(failed) == 1 else f"{len(failed)}{'+' if len(failed) == MOST else ''} webhooks"
             found.append(_of_receiver("delivery", row, f"{count} given up", failed[0].created_at))
@@ -175,6 +176,8 @@ FINDERS: tuple[Finder, ...] = (
     unanswered,
     payouts,
     exchanges,
+    differences,
+    not_compared,
     _revoked,
     _proofs,
     _receivers,

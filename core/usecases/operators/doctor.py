@@ -10,6 +10,7 @@ from datetime import timedelta
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured
 from ....ports.payouts import FindingSender
+from ....ports.receipts import ReceiptNeed
 from ....ports.unreadable import SettingAside
 from ....ports.vault import VaultError
 from ...domain.accounts.accounts import Account, Mode
@@ -35,6 +36,8 @@ SAMPLE = 200
 """Records of each kind, the first and the last ones, whose seals are looked at; `thorough` looks at all."""
 
 _MANY = 1000
+_NAMED = 3
+"""Accounts that a finding names, of however many there are."""
 
 
 Progress = Callable[[str], None]
@@ -233,6 +236,26 @@ async def check_credentials(ports: Ports) -> Finding:
     return ok(f"{message}; without a check: {_listed(unasked)}" if unasked else message)
 
 
+async def check_receipts(ports: Ports) -> Finding:
+    """A bank that requires receipts by 54-FZ takes no payment of an account that has no settings for them."""
+    banks = ports.banks.of_mode(Mode.LIVE)
+    strict = [bank.name for bank in banks if bank.capabilities.receipts is ReceiptNeed.REQUIRED]
+    if not strict:
+        return ok("no bank of live mode requires receipts")
+    lacking: list[str] = []
+    async for batch in ports.storage.scan(Account, readable=True):
+        lacking += [account.id for account in batch if account.settings.receipt_lacks(has_contact=True)]
+    if not lacking:
+        return ok(f"every account has settings for the receipts that {_listed(strict)} requires")
+    named = _listed(lacking[:_NAMED]) + (f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else "")
+    fate = "are refused" if len(strict) == len(banks) else "pass it by"
+    return warning(
+        f"{_listed(strict)} requires receipts, for which accounts lack settings: {named}; their live payments {fate}",
+        "`cambist account set ACCOUNT_ID receipt_tax_system=… receipt_vat=… receipt_subject=… receipt_mode=…`, as the"
+        " merchant's bookkeeper says",
+    )
+
+
 CHECKS: Mapping[str, Check] = {
     "hold": check_hold,
     "clock": check_clock,
@@ -246,6 +269,7 @@ CHECKS: Mapping[str, Check] = {
     "webhooks": check_webhooks,
     "wallets": check_wallets,
     "credentials": check_credentials,
+    "receipts": check_receipts,
 }
 
 

@@ -45,12 +45,16 @@ async def mismatches(_ports: Ports, unit: Unit) -> list[ActionItem]:
             "mismatch",
             "payment",
             payment,
-            f"{payment.amount} RUB asked, {payment.actual_amount or 'unknown'} came",
+            f"{payment.amount} RUB asked, {_came(payment)} came",
             payment.created_at,
             brief="another amount came than was asked for",
         )
         for payment in found
     ]
+
+
+def _came(payment: Payment) -> str:
+    return "unknown" if payment.actual_amount is None else f"{payment.actual_amount} RUB"
 
 
 async def unknown(ports: Ports, unit: Unit) -> list[ActionItem]:

@@ -15,13 +15,12 @@ from ....ports.storage import Between, Snapshot
 from ...domain import ids
 from ...domain.accounts.accounts import Caller, Shop
 from ...domain.accounts.terminals import PAYMENT_METHODS
-from ...domain.days import read_moment
 from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.ids import canonical_uuid
 from ...domain.payments.orders import EXTERNAL_ID_LONGEST
 from ...domain.payments.payments import RECURRING, Payment, PaymentStatus
 from ...domain.payments.tallies import Tally, day_end, day_ids, day_of, day_start, ever_ids, stretch
-from ..paging import Page, newest
+from ..paging import ListFilter, Page, newest
 
 _NEWEST_FIRST = "-created_at"
 _NEAR = 1000
@@ -30,16 +29,13 @@ _NOT_INDEXED = "payment_method"
 """Of the filters that tallies know, the one that no index follows; the others have one each, and none for two."""
 
 
-class PaymentFilter(msgspec.Struct, frozen=True, kw_only=True):
+class PaymentFilter(ListFilter, frozen=True, kw_only=True):
     """Query values of GET /payments as they came; None: not given."""
 
     shop_id: str | None = None
     status: str | None = None
-    external_id: str | None = None
     payment_method: str | None = None
     subscription_id: str | None = None
-    created_from: str | None = None
-    created_to: str | None = None
 
 
 class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,16 +132,16 @@ def _read(caller: Caller, asked: PaymentFilter) -> _Wanted:
         "status": None if asked.status is None else read_choice("status", asked.status, PaymentStatus),
         "payment_method": None if asked.payment_method is None else _method(asked.payment_method),
     }
-    named = {
-        "external_id": None if asked.external_id is None else _external_id(asked.external_id),
-        "subscription_id": None if asked.subscription_id is None else _subscription_id(asked.subscription_id),
-    }
+    named = asked.criteria(EXTERNAL_ID_LONGEST)
+    made: Between = named.pop("created_at")
+    if asked.subscription_id is not None:
+        named["subscription_id"] = _subscription_id(asked.subscription_id)
     return _Wanted(
         caller=caller,
         kind={name: value for name, value in kind.items() if value is not None},
-        named={name: value for name, value in named.items() if value is not None},
-        low=None if asked.created_from is None else read_moment("created_from", asked.created_from),
-        high=None if asked.created_to is None else read_moment("created_to", asked.created_to),
+        named=named,
+        low=made.low,
+        high=made.high,
     )
 
 
@@ -160,13 +156,6 @@ def _method(text: str) -> str:
     known = (*PAYMENT_METHODS, RECURRING)
     if text not in known:
         raise shape_error("payment_method", f"must be one of: {', '.join(known)}")
-    return text
-
-
-def _external_id(text: str) -> str:
-    # Half a surrogate pair cannot come by HTTP, but from whoever embeds the service.
-    if len(text) > EXTERNAL_ID_LONGEST or "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
-        raise shape_error("external_id", f"has at most {EXTERNAL_ID_LONGEST} characters, none of them NUL")
     return text
 
 

@@ -120,11 +120,12 @@ async def any_subscription(unit: Unit, subscription_id: str) -> Subscription | N
     return await unit[Subscription].get(subscription_id) if is_id else None
 
 
-async def mandate_operation(unit: Unit, subscription: Subscription) -> str | None:
-    """The operation of the binding that gave the present mandate: by it a bank knows the mandate, too."""
+async def mandate_operations(unit: Unit, subscription: Subscription) -> tuple[str, ...]:
+    """What the operation of the binding that gave the present mandate may be called: by it a bank knows the mandate,
+    too. None where there is no mandate."""
     reference = subscription.mandate_reference
     if reference is None:
-        return None
+        return ()
     found = await unit[Payment].find(
         account_id=subscription.account_id,
         mode=subscription.mode,
@@ -133,7 +134,7 @@ async def mandate_operation(unit: Unit, subscription: Subscription) -> str | Non
         bank_reference=reference,
         limit=1,
     )
-    return binding_operation(subscription.id, found[0].id) if found else None
+    return binding_operations(subscription.id, found[0].id) if found else ()
 
 
 def no_subscription() -> Refusal:
@@ -141,9 +142,22 @@ def no_subscription() -> Refusal:
     return Refusal("SUBSCRIPTION_NOT_FOUND", "No subscription of this id")
 
 
-def binding_operation(subscription_id: str, payment_id: str) -> str:
-    """Under which a bank is asked to bind: it leads back to the subscription and to the binding payment."""
+_BINDING = "bnd_"
+
+
+def binding_operation(payment_id: str) -> str:
+    """Under which a bank is asked to bind: it leads back to the binding payment (docs/adapters.md "Operation ids")."""
+    return payment_id.replace(ids.PAYMENT, _BINDING, 1)
+
+
+def former_binding(subscription_id: str, payment_id: str) -> str:
+    """How earlier versions called the same operation."""
     return f"{subscription_id}:{payment_id.removeprefix(ids.PAYMENT)}"
+
+
+def binding_operations(subscription_id: str, payment_id: str) -> tuple[str, str]:
+    """Both, the present one first."""
+    return binding_operation(payment_id), former_binding(subscription_id, payment_id)
 
 
 def is_binding_operation(operation: str) -> bool:
@@ -151,7 +165,10 @@ def is_binding_operation(operation: str) -> bool:
 
 
 def bound_by(operation: str) -> str | None:
-    """The id of the binding payment whose operation this is; None for an operation of another kind."""
+    """The id of the binding payment whose operation this is, as this version or an earlier one called it; None for an
+    operation of another kind."""
+    if ids.is_prefixed(_BINDING, operation):
+        return operation.replace(_BINDING, ids.PAYMENT, 1)
     subscription_id, _, uuid = operation.partition(":")
     if not ids.is_prefixed(ids.SUBSCRIPTION, subscription_id) or canonical_uuid(uuid) != uuid:
         return None

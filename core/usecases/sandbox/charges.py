@@ -19,7 +19,8 @@ from ...domain.errors import Refusal, shape_error
 from ...domain.payments.payments import FailureReason, Payment
 from ...domain.subscriptions.subscriptions import Subscription
 from ..operations.engine import hear
-from ..payments.recurring import mandate_operation, no_subscription, own_subscription
+from ..operations.former import first_known
+from ..payments.recurring import mandate_operations, no_subscription, own_subscription
 from ..subscriptions.charge_progress import CHARGES
 from .subscriptions import simulator_of
 
@@ -49,16 +50,17 @@ async def wish_next_charge(
     """
     async with ports.storage.unit() as unit:
         subscription = await own_subscription(unit, caller, subscription_id)
-        operation = None if subscription is None else await mandate_operation(unit, subscription)
+        operations = () if subscription is None else await mandate_operations(unit, subscription)
     if subscription is None:
         raise no_subscription()
     wish = read_wish()
     if wish.result not in RESULTS:
         raise shape_error("result", f"must be one of: {', '.join(RESULTS)}")
-    if operation is None:
+    if not operations:
         raise _unbound(subscription)
+    simulator = _simulator(ports, subscription.mandate_bank)
     try:
-        await _simulator(ports, subscription.mandate_bank).pretend_next_charge(operation, wish.result)
+        await first_known(operations, lambda each: simulator.pretend_next_charge(each, wish.result))
     except Refused:
         raise _unbound(subscription) from None
     return wish

@@ -28,14 +28,14 @@ from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.days import iso
 from ...domain.errors import Refusal
 from ...domain.sandbox_clock import ClockWish, SandboxClock, begun, ended, moved, target_of
-from ...domain.webhooks.breaker import Breaker, endpoint_id
+from ...domain.webhooks.breaker import Breaker
 from ...domain.webhooks.events import Event
 from ..accounts.accounts import find_account
 from ..schedule import is_ours, set_due
 from ..settlement.days import first_own_settlement
 from ..test_clock import test_clock_of
 from ..units import retrying
-from ..webhooks.outbox import deliver_id
+from ..webhooks.outbox import DELIVER, deliver_id
 from ..webhooks.results import TIMER
 from .clock_batches import batch_of, due_in_test_time, moment_of, worth_reading
 from .clock_dues import plan_straightening, straighten
@@ -174,7 +174,8 @@ class _Advance:
         self._job = job
         self._account_id = job.argument
         self._run = run
-        self._vain = 0.0
+        self._vain: dict[str, float] = {}
+        """By endpoint, how long it was posted to without a good answer."""
         self._done: dict[str, int] = {}
         """By id, the jobs of the last batch with the version at which each was taken: one that is met again at this
         version was not moved by its own run."""
@@ -247,10 +248,8 @@ class _Advance:
         return is_ours(present, self._job)
 
     def _left_out(self) -> tuple[str, ...]:
-        if self._vain < VAIN:
-            return ()
-        endpoint = endpoint_id(self._account_id, Mode.TEST)
-        return deliver_id(endpoint), f"{TIMER}:{endpoint}"
+        dead = [endpoint for endpoint, spent in self._vain.items() if spent >= VAIN]
+        return tuple(job_id for each in dead for job_id in (deliver_id(each), f"{TIMER}:{each}"))
 
     async def _do(self, batch: Sequence[tuple[Job, TestClock | None]]) -> None:
         self._done = {job.id: job.version for job, _ in batch}
@@ -263,15 +262,15 @@ class _Advance:
         clock = self._ports.clock
         began = clock.monotonic()
         await self._do_in(test_clock, job)
-        if job.id == deliver_id(endpoint_id(self._account_id, Mode.TEST)) and await self._fails():
-            self._vain += clock.monotonic() - began
+        if job.kind == DELIVER and await self._fails(job.argument):
+            self._vain[job.argument] = self._vain.get(job.argument, 0.0) + clock.monotonic() - began
 
     async def _do_in(self, test_clock: TestClock | None, job: Job) -> None:
         with self._ports.clock.entered(test_clock):
             await self._run(self._ports, job)
 
-    async def _fails(self) -> bool:
-        breaker = await self._ports.storage.get(Breaker, endpoint_id(self._account_id, Mode.TEST))
+    async def _fails(self, endpoint: str) -> bool:
+        breaker = await self._ports.storage.get(Breaker, endpoint)
         return breaker is not None and breaker.failures > 0
 
     async def _hand_over(self) -> None:

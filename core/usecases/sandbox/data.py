@@ -14,9 +14,10 @@ from ....ports.jobs import Job
 from ....ports.notes import ProviderNote
 from ....ports.storage import Between, Unit
 from ....ports.unreadable import UnreadableRow
-from ...domain.accounts.accounts import Account, ApiKey, Caller, Mode, Shop
+from ...domain.accounts.accounts import Account, ApiKey, Caller, KeyUse, Mode, Shop
 from ...domain.accounts.idempotency import IdempotencyKey, key_id
 from ...domain.accounts.limit_hits import LimitHits
+from ...domain.accounts.request_log import RequestBatch, RequestCount
 from ...domain.accounts.terminals import Terminal
 from ...domain.alarms import AlarmRecipient
 from ...domain.chains import ChainHead
@@ -28,6 +29,7 @@ from ...domain.installation import Installation
 from ...domain.kyc.clients import Client
 from ...domain.kyc.kyc import Upload
 from ...domain.ledger import JournalEntry, LedgerAccount
+from ...domain.movements import Movement
 from ...domain.notices import NoticeAddress
 from ...domain.operators.audit import AuditEntry
 from ...domain.operators.pending_acts import PendingAct
@@ -35,13 +37,15 @@ from ...domain.payments.outcomes import UnknownOutcome
 from ...domain.payments.payments import Payment, Suspense
 from ...domain.payments.proofs import DeliveryProof
 from ...domain.payments.tallies import Tally, Turnover
+from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.rates import KnownRate
 from ...domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
 from ...domain.settlement.withdrawals import Withdrawal
 from ...domain.subscriptions.subscriptions import Subscription
 from ...domain.webhooks.breaker import Breaker, endpoint_id
-from ...domain.webhooks.events import Attempt, Delivery, Event
+from ...domain.webhooks.endpoints import WebhookEndpoint
+from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event
 from ...domain.webhooks.feed import Feed, FeedEntry
 from ..units import retrying
 from .forgetting import (
@@ -108,8 +112,10 @@ def _simulated(account_id: str, _mode: Mode) -> dict[str, Any]:
     return {"id": Between(simulated_id(account_id, ""), f"{account_id}0")}
 
 
-def _breaker(account_id: str, mode: Mode) -> dict[str, Any]:
-    return {"id": endpoint_id(account_id, mode)}
+def _breakers(account_id: str, mode: Mode) -> dict[str, Any]:
+    """Of its own endpoint and of further ones."""
+    endpoint = endpoint_id(account_id, mode)
+    return {"id": Between(endpoint, f"{endpoint}0")}
 
 
 def _just(kind: type[Any]) -> Forget:
@@ -151,7 +157,7 @@ FORGOTTEN: tuple[Kind, ...] = (
     # Last, because what goes before may still have had some.
     Kind(Event, "events", _own, forget_events),
     Kind(FeedEntry, "feed_entries", _of_test_mode, _just(FeedEntry), order="position"),
-    Kind(Breaker, "breakers", _breaker, _just(Breaker), order="id"),
+    Kind(Breaker, "breakers", _breakers, _just(Breaker), order="id"),
     Kind(Tally, "tallies", _named, _empty_tallies, order="id"),
     Kind(Turnover, "turnover", _named, _empty_turnover, order="id"),
 )
@@ -163,6 +169,7 @@ GOES_WITH: Mapping[type[Any], type[Any]] = {
     SettlementItem: Payment,
     ExchangeTransfer: Exchange,
     Delivery: Event,
+    EndpointDelivery: Event,
     Attempt: Event,
 }
 """Records that go in the same unit as another one."""
@@ -170,11 +177,16 @@ GOES_WITH: Mapping[type[Any], type[Any]] = {
 STAYS: Mapping[type[Any], str] = {
     Account: "settings stay, and so does the clock: what stays, or is made meanwhile, must not lie in its future",
     ApiKey: "keys stay",
+    KeyUse: "keys stay",
+    RequestBatch: "what was asked stays known for its thirty days",
+    RequestCount: "as the requests that it counts",
     Shop: "shops are the same in both modes",
+    WebhookEndpoint: "settings stay",
     Terminal: "terminals are the same in both modes",
     AuditEntry: "what operators did is never forgotten",
     PendingAct: "what operators asked for is never forgotten, and is of live mode, or of a wallet of both",
     JournalEntry: "never changed after: a counter-entry takes back what was moved",
+    Movement: "as the journal: the counter-entry is a movement, too",
     LedgerAccount: "moved by the counter-entries, to zero",
     ChainHead: "the chains go on",
     Feed: "a cursor that somebody holds must not come to lie beyond the end",
@@ -186,6 +198,8 @@ STAYS: Mapping[type[Any], str] = {
     Job: "those of an object go with it; all others end by themselves, or are no account's",
     Installation: "is no account's: it is of the database",
     AlarmRecipient: "is no account's, or of live mode: test mode alarms nobody",
+    Reconciliation: "is no account's, or of live mode: test mode is compared with nobody",
+    Discrepancy: "is of live mode",
     UnreadableRow: "tells of what lies elsewhere, or of a job, which ends by itself",
     ProviderNote: "the memory of the banks: without the object it leads to nothing",
 }

@@ -39,11 +39,11 @@ from ...domain.settlement.settlement import (
 )
 from ...domain.settlement.withdrawals import Withdrawal
 from ...domain.subscriptions.subscriptions import Subscription
-from ...domain.webhooks.delivery import attempt_id
-from ...domain.webhooks.events import Attempt, Delivery, Event
+from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event
 from ..job_kinds import JOB_KINDS
 from ..ledger.ledger import post
 from ..payments.tallies import remove_payment
+from ..webhooks.receivers import attempts_of, further_deliveries
 
 _K = EntryKind
 
@@ -219,13 +219,10 @@ async def forget_clients(_ports: Ports, unit: Unit, clients: Sequence[Client]) -
 async def forget_events(_ports: Ports, unit: Unit, events: Sequence[Event]) -> int:
     """Remove events with their deliveries and all attempts."""
     deliveries = await _of_ids(unit, Delivery, [event.id for event in events])
-    webhooks = [
-        attempt_id(delivery, number)
-        for delivery in deliveries
-        for number in range(1, delivery.attempts + delivery.probes + 1)
-    ]
-    _take_away(unit, Attempt, await _of_ids(unit, Attempt, webhooks))
+    further = await further_deliveries(unit, events)
+    _take_away(unit, Attempt, await attempts_of(unit, (*deliveries, *further)))
     _take_away(unit, Delivery, deliveries)
+    _take_away(unit, EndpointDelivery, further)
     return _take_away(unit, Event, events)
 
 

@@ -52,8 +52,12 @@ class PageLimit:
 
         return before_request
 
+    def address(self, request: Asked) -> str:
+        """The client's, by which it is counted."""
+        return origin(request, self._trusted)
+
     async def _count(self, request: Asked) -> Counted:
-        found = await admit_stranger(self._ports, PAGES, origin(request, self._trusted), self._per_minute)
+        found = await admit_stranger(self._ports, PAGES, self.address(request), self._per_minute)
         if found.over:
             self._hits.add(PAGES, found.minute)
         return found
