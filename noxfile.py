@@ -38,6 +38,20 @@ def drills(session: nox.Session) -> None:
 
 
 @nox.session
+def simulate(session: nox.Session) -> None:
+    """Whole worlds under faults, by seeds: `-- --hours 1000 --jobs 2`; `-- --seed 17` one (docs/reliability.md)."""
+    session.install("-e", ".[dev]")
+    session.run("python", "-m", "tests.simulation", *(session.posargs or ["--hours", "1000", "--jobs", "2"]))
+
+
+@nox.session
+def simulate_mutants(session: nox.Session) -> None:
+    """Slips of the code, each of which a simulated world must notice: an hour (tests/simulation/mutants/table.py)."""
+    session.install("-e", ".[dev]")
+    session.run("python", "-m", "tests.simulation.mutants", *session.posargs)
+
+
+@nox.session
 def attacks(session: nox.Session) -> None:
     """What strangers may try, at full length: some minutes. `-- -k two_ways` chooses."""
     session.install("-e", ".[dev]")

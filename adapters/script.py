@@ -1,12 +1,14 @@
 """What simulated providers are told to do with their next calls, so that every end of a call can be brought about."""
 
 from collections import deque
+from collections.abc import Callable
 from enum import StrEnum
 
 import msgspec
 
 from ..ports.clock import Clock
 from ..ports.faults import Fault, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
+from ..ports.reporting import ReportedEntry
 
 
 class Ending(StrEnum):
@@ -43,6 +45,21 @@ class Twist(msgspec.Struct, frozen=True, kw_only=True):
     """A list of deposits names everything twice, the newest first."""
 
 
+class ListScript:
+    """What the list of a bank has other than what became of its operations."""
+
+    def __init__(self) -> None:
+        self.calls: deque[Twist] = deque()
+        self.omitted: set[str] = set()
+        """Operations that it lacks."""
+        self.invented: list[ReportedEntry] = []
+        """Entries that nothing led to."""
+        self.turned: dict[str, Callable[[ReportedEntry], ReportedEntry]] = {}
+        """By operation, what it makes of an entry: another amount, fee or state."""
+        self.page = 100
+        """Entries of a page."""
+
+
 class Script:
     """What the next calls of a bank shall do, in order, for each kind of call; where nothing is left, it behaves."""
 
@@ -62,6 +79,7 @@ class Script:
         self.revoke: deque[Twist] = deque()
         self.remit: deque[Twist] = deque()
         self.find_remittance: deque[Twist] = deque()
+        self.entries = ListScript()
 
 
 class VerifierScript:

@@ -13,7 +13,6 @@ from ..adapters.files.local import LocalFiles
 from ..adapters.ids import SeededIds, SystemIds
 from ..adapters.queue.memory import MemoryQueue
 from ..adapters.script import Script
-from ..adapters.storage.memory.memory import MemoryStorage
 from ..adapters.storage.test_clock import TestClockStorage
 from ..adapters.vault.memory import MemoryVault
 from ..core.domain.accounts.accounts import Account
@@ -172,9 +171,11 @@ def _shared(settings: Settings, clock: Clock) -> tuple[RateCounters, Queue]:
 
 
 async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick, *, patient: bool) -> Storage:
-    """The storage that the settings name. SQL adapters are imported only where one is asked for."""
+    """The storage that the settings name; none but that one is imported."""
     url = settings.storage_url
     if url == "memory://":
+        from ..adapters.storage.memory.memory import MemoryStorage  # here: a service on a database does without
+
         return MemoryStorage(clock or SystemClock(), kick)
     if url.startswith("sqlite:///"):
         with needing("sql", "SQLite"):

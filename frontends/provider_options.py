@@ -38,6 +38,24 @@ def _nodes(network: str) -> Option:
     )
 
 
+def _of_evm(name: str, network: str, limit: str) -> tuple[Option, ...]:
+    return (
+        _nodes(network),
+        Option(
+            name="key",
+            read=read_private_key,
+            secret=True,
+            shown=None,
+            meaning=f"the private key of the wallet on {network} that pays out, 64 hex digits; best {name}_key_file",
+        ),
+        Option(
+            name="gas_price_limit",
+            read=read_integer(1, 10_000),
+            meaning=f"what one gas of a payout on {network} may cost, in gwei; none: {limit}",
+        ),
+    )
+
+
 _ROWS: Mapping[str, tuple[Option, ...]] = {
     **ALARM_ROWS,
     "s3": (
@@ -106,8 +124,8 @@ _ROWS: Mapping[str, tuple[Option, ...]] = {
             meaning="what the energy of one payout may cost, in TRX; none: 60",
         ),
     ),
-    "evm": (_nodes("Ethereum"),),
-    "bsc": (_nodes("BNB Smart Chain"),),
+    "evm": _of_evm("evm", "Ethereum", "50"),
+    "bsc": _of_evm("bsc", "BNB Smart Chain", "5"),
     "deposit": (
         Option(
             name="xpub_tron",

@@ -20,7 +20,7 @@ from ..core.domain.accounts.accounts import Mode
 from ..core.domain.tron import tron_address
 from ..ports.alarms import AlarmChannels, Alarms
 from ..ports.bank import Bank, BankCapabilities, BankRoutes
-from ..ports.chain import ChainWatcher
+from ..ports.chain import ChainWatcher, Network
 from ..ports.clock import Clock
 from ..ports.deposits import DepositWatcher, DepositWatchers
 from ..ports.faults import NotConfigured
@@ -255,11 +255,13 @@ class Providers:
         """Test mode has its simulator. Raises: PluginError."""
         tools = self._tools
 
-        def simulated(mode: Mode) -> SimulatedSender:
-            return SimulatedSender(f"simulator-chain-{mode}", tools.storage, tools.clock, tools.ids)
+        def simulated(mode: Mode, network: Network = Network.TRON) -> SimulatedSender:
+            name = f"simulator-chain-{mode}"
+            return SimulatedSender(name, tools.storage, tools.clock, tools.ids, network=network)
 
-        both: dict[str, UsdtSender] = {Mode.TEST.value: simulated(Mode.TEST)}
         live: UsdtSender = self._one("payouts", self._adapters.payouts, lambda: simulated(Mode.LIVE))
+        # A merchant has one payout_wallet for both modes, which is on one network.
+        both: dict[str, UsdtSender] = {Mode.TEST.value: simulated(Mode.TEST, live.capabilities.network)}
         if not live.capabilities.simulated or self._may_pretend("payouts", live.name):
             both[Mode.LIVE.value] = live
         return Senders(

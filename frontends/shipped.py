@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..ports.bank import Bank
-from ..ports.chain import ChainWatcher
+from ..ports.chain import ChainWatcher, Network
 from ..ports.deposits import DepositWatcher
 from ..ports.files import FileStore
 from ..ports.kyc import KycVerifier
@@ -154,6 +154,18 @@ def _tron_payouts(own: "ProviderSettings", tools: Tools) -> UsdtSender:
     return payouts_of(own, tools)
 
 
+def _ethereum_payouts(own: "ProviderSettings", tools: Tools) -> UsdtSender:
+    from .nodes import evm_payouts_of
+
+    return evm_payouts_of(Network.ETHEREUM, own, tools)
+
+
+def _bsc_payouts(own: "ProviderSettings", tools: Tools) -> UsdtSender:
+    from .nodes import evm_payouts_of
+
+    return evm_payouts_of(Network.BSC, own, tools)
+
+
 SHIPPED: Mapping[str, Mapping[str, Shipped]] = {
     "bank": {
         "yookassa": Shipped(make=_yookassa),
@@ -164,7 +176,11 @@ SHIPPED: Mapping[str, Mapping[str, Shipped]] = {
     "kyc": {"sumsub": Shipped(make=_sumsub)},
     "chain": {"nodes": Shipped(make=_nodes_chain, extra="chains")},
     "deposits": {"tron": Shipped(make=_nodes_deposits, extra="chains")},
-    "payouts": {"tron": Shipped(make=_tron_payouts, extra="chains")},
+    "payouts": {
+        "tron": Shipped(make=_tron_payouts, extra="chains"),
+        "evm": Shipped(make=_ethereum_payouts, extra="chains"),
+        "bsc": Shipped(make=_bsc_payouts, extra="chains"),
+    },
     "notifier": {},
     "files": {"s3": Shipped(make=_s3)},
     "storage": {},

@@ -91,6 +91,7 @@ from .operations import short_operation as short_operation
 from .operations import tiny_operation as tiny_operation
 from .payouts import FindingSender as FindingSender
 from .payouts import ListingSender as ListingSender
+from .payouts import ReplacingSender as ReplacingSender
 from .payouts import SenderCapabilities as SenderCapabilities
 from .payouts import SentTransfer as SentTransfer
 from .payouts import SignedTransfer as SignedTransfer
@@ -109,6 +110,11 @@ from .remittances import RemittanceBank as RemittanceBank
 from .remittances import RemittanceRequest as RemittanceRequest
 from .remittances import RemittanceState as RemittanceState
 from .remittances import RemittanceStatus as RemittanceStatus
+from .reporting import ReportedEntry as ReportedEntry
+from .reporting import ReportedKind as ReportedKind
+from .reporting import ReportedPage as ReportedPage
+from .reporting import ReportedState as ReportedState
+from .reporting import ReportingBank as ReportingBank
 from .searching import SearchesBindings as SearchesBindings
 from .searching import SearchesCharges as SearchesCharges
 from .searching import SearchesChecks as SearchesChecks

@@ -18,8 +18,15 @@ _OWN = ("urls", "started")
 """What a face has of its own, because it is no object that something else could stand for."""
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 """Nothing is older."""
-_REMEMBERED = "health"
-"""In the one path where a face keeps something of a house: for some seconds, what its look at the parts found."""
+
+
+def _is_remembered(scope: Any) -> bool:
+    """Whether a face keeps something of a house by this request: for some seconds what its look at the parts found, or
+    for a minute which merchants' clients may come to the KYC page without a link."""
+    path = scope["path"].rstrip("/")
+    if path == "/kyc":
+        return b"session=" not in scope["query_string"]
+    return "health" in path or path == "/kyc/begin"
 
 
 class Lent:
@@ -66,7 +73,7 @@ class LentApp:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if self._face is None:
             self._face = _taken(self._ports)
-        self._remembers = self._remembers or _REMEMBERED in scope["path"]
+        self._remembers = self._remembers or _is_remembered(scope)
         await self._face.app(scope, receive, send)
 
     def give_back(self) -> None:

@@ -4,23 +4,21 @@ import asyncio
 import gc
 import os
 import signal
-import sqlite3
 import sys
 import tempfile
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from contextlib import closing
+from functools import cache
 from itertools import cycle, groupby
 from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
+from httpx._transports import default as httpx_transports
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from cambist.adapters.storage.migrate import migrate
-from cambist.adapters.storage.sql import revisions
 from tests.houses import TestHouse, open_test_house
 from tests.servers import database, house_url, postgres_server
 from tests.stories.preloaded import stop_template
@@ -38,6 +36,9 @@ settings.load_profile("suite")
 # Hypothesis parses every module for constants to try: in a new clone seven seconds of CPU in each worker. Those of the
 # rules are what matters.
 providers.is_local_module_file = lambda path: "/core/domain/" in path  # type: ignore[assignment,attr-defined]
+
+# Every client of HTTPX reads the machine's authorities, in 30 ms: one reading serves them all.
+httpx_transports.create_ssl_context = cache(httpx_transports.create_ssl_context)  # type: ignore[attr-defined]
 
 # Whoever starts tests in the background has them, and all that they start, ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -133,29 +134,6 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("migrated") / "house.db"
     asyncio.run(migrate(f"sqlite:///{path}"))
     return path
-
-
-@pytest.fixture(scope="session")
-def schema_at_head(migrated_file: Path) -> list[str]:
-    """The statements that make such a file of an empty one."""
-    with closing(sqlite3.connect(migrated_file)) as connection:
-        return [each for each in connection.iterdump() if each not in ("BEGIN TRANSACTION;", "COMMIT;")]
-
-
-@pytest.fixture
-def new_files_at_head(schema_at_head: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What this process migrates from nothing gets the schema in one go: half of a command's time were the steps. That
-    they lead there is tests/contracts' matter, and real processes take them."""
-    step_by_step = revisions.upgrade
-
-    def upgrade(connection: sa.Connection) -> None:
-        if connection.dialect.name != "sqlite" or sa.inspect(connection).get_table_names():
-            step_by_step(connection)
-            return
-        for statement in schema_at_head:
-            connection.exec_driver_sql(statement)
-
-    monkeypatch.setattr(revisions, "upgrade", upgrade)
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

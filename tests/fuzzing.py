@@ -101,6 +101,7 @@ async def objects(api: httpx.AsyncClient) -> dict[str, str]:
         "exchange_id": exchange,
         "settlement_id": settlement,
         "event_id": await first("/events"),
+        "endpoint_id": await post("/webhook-endpoints", url=f"{api.base_url}hooks"),
         "withdrawal_id": await first("/withdrawals"),
         "gateway_id": await first("/gateways", "gateway_id"),
         "method_id": await first("/payment-methods", "method_id"),

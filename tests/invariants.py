@@ -17,6 +17,7 @@ from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalSta
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.ports.bundle import Ports
 from tests.exchange_invariants import CLIENT_PURSES, SERVICE_PURSES, add_exchanges, check_exchanges
+from tests.movement_checks import check_movements, check_payouts
 
 R = TypeVar("R")
 Owner = tuple[str, Mode]
@@ -43,6 +44,8 @@ async def check_books(ports: Ports) -> None:
     """Raises AssertionError where money and objects say different things."""
     report = await verify_ledger(ports)
     assert report.holds, report
+    await check_movements(ports)
+    await check_payouts(ports)
     records = {kind: await everything(ports, kind) for kind in _KINDS}
     _check_sums_of_refunds(records)
     _check_statements(records)

@@ -14,7 +14,9 @@ from ...core.domain.errors import Refusal
 from ...core.domain.operators.audit import Act
 from ...core.domain.operators.pending_acts import Guarded
 from ...core.usecases.accounts.accounts import NewAccount, create_account, get_account, set_settings
+from ...core.usecases.accounts.key_uses import KeyUses
 from ...core.usecases.accounts.limit_hits import HitCounter
+from ...core.usecases.accounts.request_log import RequestLog
 from ...core.usecases.acts.audit import acting
 from ...core.usecases.jobs import run_due
 from ...core.usecases.notice_addresses import list_addresses
@@ -28,7 +30,7 @@ from ..marking import marks_kept
 from ..notices import begin_hearing
 from ..plugins import needing
 from ..settings import Settings
-from ..telemetry.limit_hits import hits_kept
+from ..telemetry.limit_hits import hits_kept, requests_kept
 from ..worker.process import at_work
 from .event_handler import EventHandler, OnEvent, address_of
 from .merchant import Merchant
@@ -58,9 +60,11 @@ class AsgiApp(Protocol):
 class Service:
     """An open service. Made by `cambist.open`."""
 
-    def __init__(self, house: House, hits: HitCounter, *, hears: bool) -> None:
+    def __init__(self, house: House, hits: HitCounter, uses: KeyUses, requests: RequestLog, *, hears: bool) -> None:
         self._house = house
         self._hits = hits
+        self._uses = uses
+        self._requests = requests
         self._hears = hears
         self._streams: list[WindowStreams] = []
 
@@ -171,7 +175,7 @@ class Service:
             from ..telemetry.requests import RequestWatch
         streams = WindowStreams()
         self._streams.append(streams)
-        watch = RequestWatch(self.ports.clock, hits=self._hits)
+        watch = RequestWatch(self.ports.clock, hits=self._hits, uses=self._uses, requests=self._requests)
         settings = self.settings
         return Mounted(
             create_app(
@@ -228,9 +232,10 @@ async def _opened(
         await migrate(settings)
     async with open_house(settings, adapters=adapters, around_notifier=event_handler) as house:
         await begin_hearing(settings, house.ports)
-        hits = HitCounter()
-        service = Service(house, hits, hears=on_event is not None)
-        async with hits_kept(house.ports, hits), nullcontext() if adapters.storage else marks_kept(house):
+        hits, uses, requests = HitCounter(), KeyUses(), RequestLog()
+        service = Service(house, hits, uses, requests, hears=on_event is not None)
+        kept = requests_kept(house.ports, requests)
+        async with hits_kept(house.ports, hits, uses), kept, nullcontext() if adapters.storage else marks_kept(house):
             try:
                 yield service
             finally:

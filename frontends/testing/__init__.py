@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..fake_provider.faults import ProviderAnswer, ProviderFault
-    from ..fake_provider.provider import FakeProvider, HeldCall, ProviderRequest, is_read, is_write
+    from ..fake_provider.provider import FakeProvider, HeldCall
+    from ..fake_provider.requests import ProviderRequest, is_read, is_write
     from .receivers import Delivery, Receiver
     from .sandbox import Sandbox, SandboxOptions
     from .stage import Stage, open_stage
@@ -35,9 +36,9 @@ _FAKE = {
     "HeldCall": "provider",
     "ProviderAnswer": "faults",
     "ProviderFault": "faults",
-    "ProviderRequest": "provider",
-    "is_read": "provider",
-    "is_write": "provider",
+    "ProviderRequest": "requests",
+    "is_read": "requests",
+    "is_write": "requests",
 }
 _ROOMS = {
     "Delivery": "receivers",

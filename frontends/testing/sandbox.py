@@ -132,7 +132,7 @@ class Sandbox:
 
     @property
     def deliveries(self) -> list[Delivery]:
-        """Every letter that was posted, in order, repeats included."""
+        """Every letter that was posted, in order, repeats included, to all endpoints (`Delivery.url`)."""
         return list(self._postbox.deliveries)
 
     @property
@@ -238,4 +238,5 @@ def open_on(stage: Runtime, options: SandboxOptions) -> Iterator[Sandbox]:
     )
     opening = open_house(settings, clock=clock, ids=ids, notifier=postbox)
     with stage.within(opening) as house:
+        postbox.ports = house.ports
         yield Sandbox(stage, house.ports, advance, stage.call(_account, house.ports, options), postbox)

@@ -26,7 +26,8 @@ NOT_IN_A_SANDBOX = (
 NOT_IN_A_SERVICE_ON_SQLITE = (
     *PAGES,
     *("alembic", "asyncpg", "sqlalchemy.dialects.postgresql", "rich", "pygments", "httpx", "redis", "dramatiq"),
-    *("prometheus_client", "textual", "cambist.frontends.client"),
+    *("prometheus_client", "textual", "cambist.frontends.client", "cambist.adapters.storage.memory.memory"),
+    *("cambist.core.usecases.reconciliation.reconciliation", "cambist.core.usecases.reconciliation.counted"),
 )
 
 _SANDBOX = """

@@ -22,12 +22,13 @@ WRITERS = {
     "exchanges/exchanges.py": {"moved_to"},
     "exchanges/payouts.py": {"_moved_to"},
     "exchanges/returns.py": {"return_moved"},
-    "subscriptions/moves.py": {"moved_to", "announced"},
+    "subscriptions/moves.py": {"moved_to", "announced", "untold"},
     "payments/proofs.py": {"moved_to"},
     "kyc/clients.py": {"moved_to", "staged"},
     # What is observed or counted, without a table of moves.
     "gateways/gateways.py": {"changed", "announced"},
     "operators/pending_acts.py": {"decided"},
+    "reconciliation/reconciliation.py": {"started", "compared", "failed"},
     "webhooks/delivery.py": {"after_attempt", "sent_anew", "_ended"},
 }
 """Who may, by the file in core/domain: `moved_to`, or what the subject calls it, and what an event without a move

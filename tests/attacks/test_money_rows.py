@@ -12,6 +12,7 @@ from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalSta
 from cambist.core.domain.tron import tron_address
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.ledger.check import verify_ledger
+from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.money_items import NOT_TAGGED
 from cambist.core.usecases.settlement.settlement import settle_own
@@ -120,6 +121,46 @@ async def test_an_altered_payment_is_named(attacked: TestHouse, attacker: Attack
     assert await differing(attacked) == []
     await attacker.run(f"UPDATE payments SET {change} WHERE id = '{altered}'")
     assert await differing(attacked) == [(altered, field) for field in named]
+
+
+MOVEMENTS: dict[str, tuple[str, str, Sequence[str]]] = {
+    "what it brought": ("2", "pending = pending + 1", ["pending"]),
+    "what the balance was": ("2", "pending_after = pending_after + 1", ["pending_after", "pending_after"]),
+    "how many there were": ("2", "counts = '{}'", ["counts", "counts"]),
+    "when": ("2", "at = at - 1", ["at"]),
+    "by what": ("2", "object_id = (SELECT object_id FROM movements WHERE number = 1)", ["number"]),
+    "its number": ("2", "number = 7", ["number", "id"]),
+}
+"""Of three receipts."""
+
+
+@pytest.mark.parametrize("case", MOVEMENTS)
+async def test_an_altered_movement_is_named(attacked: TestHouse, attacker: Attacker, case: str) -> None:
+    number, change, fields = MOVEMENTS[case]
+    owner = f"{attacked.account.account_id}:test"
+    for amount in ("100.00", "200.00", "300.00"):
+        await paid(attacked, amount)
+        await attacked.clock.advance(1)
+    assert await differing(attacked) == [], "nothing is listed yet"
+    await list_all(attacked.ports)
+    assert await differing(attacked) == []
+    await attacker.run(f"UPDATE movements SET {change} WHERE number = {number}")
+    named = [field for _, field in await differing(attacked)]
+    assert named == [f"movements.{field}" for field in fields]
+    await attacker.run("DELETE FROM movements WHERE number = 3")
+    assert (owner, "movements") in await differing(attacked)
+
+
+async def test_the_proof_ends_for_entries_that_nobody_books(attacked: TestHouse, attacker: Attacker) -> None:
+    """Of an object, or a kind, that moves no balance: the proof names them, and does not fail."""
+    for change in ("object_id = 'x'", "kind = 'review'"):
+        await paid(attacked, "100.00")
+        await attacker.run(f"UPDATE journal SET {change} WHERE place IS NULL")
+        report = await verify_ledger(attacked.ports)
+        assert report.first_bad_entry is not None
+        assert (f"{attacked.account.account_id}:test", "movements") in [
+            (each.id, each.field) for each in report.bad_values
+        ]
 
 
 async def test_a_payment_that_is_called_paid_is_named(attacked: TestHouse, attacker: Attacker) -> None:

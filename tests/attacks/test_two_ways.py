@@ -1,5 +1,5 @@
-"""The short way in front of the framework and the framework itself answer the same to whatever is sent: two houses of
-the same beginning, one asked by each way, whose answers are held against each other whole.
+"""The interface answers to whatever is sent what it would with routes of the framework (tests/framework_way.py): two
+houses of the same beginning, one asked by each way, whose answers are held against each other whole.
 
 Two thousand requests in the suite; `nox -s attacks` sends twenty thousand.
 """
@@ -17,13 +17,13 @@ import pytest
 from litestar.types import ASGIApp
 
 from cambist.core.usecases.accounts import accounts
-from cambist.frontends.http.api import ShortWay
 from cambist.frontends.http.app import create_app
-from cambist.frontends.http.door.edge import Edge
 from cambist.frontends.http.door.operation import Operation
 from cambist.frontends.http.operations import OPERATIONS
+from tests.framework_way import framework_way, in_order
 from tests.houses import TestHouse, open_test_house
 from tests.openapi_tour import EXAMPLES as RECORDED
+from tests.tables import table
 
 COUNT = 20_000 if os.environ.get("CAMBIST_ATTACKS") == "full" else 2000
 IN_A_WINDOW = 100
@@ -176,13 +176,8 @@ class Way:
 
         asked: Any = {**scope, "headers": list(scope["headers"]), "state": {}}
         await self._app(asked, receive, send)
-        sent = sorted((name.lower(), _in_order(name, value)) for name, value in messages[0]["headers"])
+        sent = sorted((name.lower(), in_order(name, value)) for name, value in messages[0]["headers"])
         return messages[0]["status"], sent, b"".join(message.get("body", b"") for message in messages[1:])
-
-
-def _in_order(name: bytes, value: bytes) -> bytes:
-    """The framework lists the methods of a path in any order."""
-    return b", ".join(sorted(value.split(b", "))) if name.lower() == b"allow" else value
 
 
 class Made:
@@ -288,19 +283,11 @@ class Made:
         return scope, parts
 
 
-def both_ways(short_house: TestHouse, long_house: TestHouse) -> tuple[Way, Way]:
-    """The whole application, and what it would be with the framework alone."""
-    app: Any = create_app(short_house.ports)
-    framework: Any = create_app(long_house.ports)
-    assert isinstance(app, Edge)
-    assert isinstance(app._app, ShortWay)
-    return Way(short_house, app), Way(long_house, Edge(framework._app._app, long_house.ports, ()))
-
-
 @pytest.mark.parametrize("seed", [11])
 async def test_both_ways_answer_the_same_to_whatever_is_sent(seed: int) -> None:
     async with open_test_house() as short_house, open_test_house() as long_house:
-        short, long = both_ways(short_house, long_house)
+        short = Way(short_house, create_app(short_house.ports))
+        long = Way(long_house, framework_way(long_house.ports))
         for way in (short, long):
             await accounts.set_settings(way.house.ports, way.house.account.account_id, FEATURES)
             way.house.made_up = True  # the books are looked at by the tests of each subject
@@ -324,12 +311,11 @@ async def test_both_ways_answer_the_same_to_whatever_is_sent(seed: int) -> None:
     assert len(well) > len(OPERATIONS) * 0.6, sorted(each.id for each in OPERATIONS if each.id not in well)
 
 
-@pytest.mark.parametrize(
-    "path", ["/api/v1/payments/pay_1", "/api/v1/rates", "/p/pay_1", "/health", "/nothing", "/docs"]
-)
-@pytest.mark.parametrize("host", BAD_HOSTS, ids=ascii)
+@table("path", ["/api/v1/payments/pay_1", "/api/v1/rates", "/p/pay_1", "/health", "/nothing", "/docs"])
+@table("host", BAD_HOSTS, ids=ascii)
 async def test_a_malformed_host_is_refused_wherever_it_is_sent(house: TestHouse, path: str, host: bytes) -> None:
-    way = Way(house, create_app(house.ports))
+    way = Way(house, house.http._transport.app)  # type: ignore[attr-defined]
+    await house.clock.advance(60)  # of the limits: none is reached
     keys = [(name.lower().encode(), value.encode()) for name, value in house.headers().items()]
     scope = {
         "type": "http",

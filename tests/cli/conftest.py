@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from cambist.frontends.cli.main import cli
 from tests.patience import HANGS
+from tests.stories.preloaded import template
 
 PROGRAM = "from cambist.frontends.cli.main import main; main()"
 
@@ -28,11 +29,6 @@ class Outcome(msgspec.Struct, frozen=True):
     def document(self) -> Any:
         """Standard output as one JSON document; an error when it is none, or more than one."""
         return msgspec.json.decode(self.out)
-
-
-@pytest.fixture(autouse=True)
-def at_head(new_files_at_head: None) -> None:
-    """Commands in this process find their schema at once."""
 
 
 @pytest.fixture(autouse=True)
@@ -61,13 +57,20 @@ def call() -> Call:
 
 
 @pytest.fixture
-def spawn() -> Call:
-    """The same in a process of its own, as a shell would start it."""
+def spawn(tmp_path_factory: pytest.TempPathFactory) -> Call:
+    """The same in a process of its own, as a shell would start it; forked from one that is loaded already
+    (tests/stories/preloaded.py), unless a program of its own or other ways of Python are asked for."""
 
     def run(*arguments: str, env: Mapping[str, str] | None = None, program: str = PROGRAM) -> Outcome:
+        environ = {**os.environ, **(env or {})}
+        is_usual = program == PROGRAM and not any(name.startswith("PYTHON") for name in env or {})
+        if is_usual and sys.platform == "linux":
+            out, err = (tmp_path_factory.mktemp("said") / name for name in ("out", "err"))
+            status = template().start(arguments, Path.cwd(), environ, out, err).wait(HANGS)
+            return Outcome(status, out.read_text("utf-8"), err.read_text("utf-8"))
         done = subprocess.run(
             [sys.executable, "-c", program, *arguments],
-            env={**os.environ, **(env or {})},
+            env=environ,
             capture_output=True,
             encoding="utf-8",
             check=False,

@@ -1,5 +1,6 @@
 """What the commands do, on a real data folder (docs/cli.md "Answers")."""
 
+import asyncio
 import re
 import sqlite3
 from collections.abc import Callable
@@ -7,9 +8,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from cambist.adapters.storage.sqlite import file as sqlite_file
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.usecases.accounts.request_log import Noted, RequestLog
+from cambist.frontends.compose import open_house
+from cambist.frontends.settings import Settings
 from tests.cli.conftest import Call, Outcome
 
 SECRET = "a-webhook-secret-of-the-tests"
@@ -78,6 +84,7 @@ class TestAccount:
             "exchange_markup_percent": "2",
             "kyc": "off",
             "kyc_flow": "documents",
+            "kyc_open_page": True,
             "payout_wallet": None,
             "proof_reminders": True,
             "receipt_email": None,
@@ -94,6 +101,7 @@ class TestAccount:
             "subscription_scheme": "window",
             "terminals": False,
             "ttl_minutes_max": 60,
+            "webhook_events": None,
             "webhook_secret_set": False,
             "webhook_url": None,
         }
@@ -219,11 +227,61 @@ class TestKey:
         assert ends > created
         assert ends[11:] == created[11:]
 
+    def test_a_key_of_fewer_rights_from_creation_to_end(self, ask: Ask, call: Call, account: Any) -> None:
+        """docs/concepts.md "Keys with fewer rights"."""
+        account_id, name = account["account_id"], ("--mode", "live", "--name", "report")
+        made = ask(
+            "key", "create", account_id, *name, "--right", "refunds", "--right", "read", "--address", "10.0.0.0/8"
+        )
+        assert re.fullmatch("[0-9a-f]{64}", made["api_secret"])
+        [listed] = [each for each in ask("key", "list", account_id)["data"] if each["name"] == "report"]
+        assert (listed["rights"], listed["addresses"]) == (["read", "refunds"], ["10.0.0.0/8"])
+        assert (listed["api_key"], listed["last_used_at"], listed["ends_at"]) == (made["api_key"], None, None)
+        changed = ask("key", "set", made["api_key"], "--all-rights", "--address", "::1")
+        assert (changed["rights"], changed["addresses"]) == (None, ["::1/128"])
+        rotated = ask("key", "rotate", account_id, *name)
+        [listed] = [each for each in ask("key", "list", account_id)["data"] if each["api_key"] == rotated["api_key"]]
+        assert (listed["name"], listed["addresses"]) == ("report", ["::1/128"])
+        assert ask("key", "end", rotated["api_key"])["ends_at"] is not None
+        for wrong in (
+            ("end", account["live"]["api_key"]),
+            ("end", rotated["api_key"]),
+            ("set", "svc_live_x", "--all-rights"),
+        ):
+            assert call("key", *wrong, "--json").document["error"]["code"] in ("INVALID_STATE", "KEY_NOT_FOUND")
+        assert call("key", "set", made["api_key"]).status == 2
+        assert call("key", "create", account_id, *name, "--right", "all").status == 2
+
     def test_people_see_both_pairs(self, call: Call, account: Any) -> None:
         outcome = call("key", "rotate", account["account_id"], "--mode", "test")
         assert outcome.status == 0
         assert account["test"]["api_key"] in outcome.out
         assert re.search(r"X-Api-Secret  [0-9a-f]{64}", outcome.out)
+
+
+class TestLogs:
+    def test_the_requests_of_an_account_are_told_the_oldest_first(self, ask: Ask, call: Call, account: Any) -> None:
+        """docs/concepts.md "Your requests"."""
+        account_id, path = account["account_id"], "/api/v1/payments/{payment_id}"
+
+        async def ask_twice() -> None:
+            async with open_house(Settings()) as house:
+                log, now = RequestLog(), house.ports.clock.monotonic() - 60
+                for status, code in ((200, None), (404, "PAYMENT_NOT_FOUND")):
+                    now += 10
+                    asked = (account_id, Mode.TEST, "svc_test_a", "GET", path, ())
+                    log.note(Noted(*asked, status, code, now, now, "mine\x1b"))
+                    await log.flush(house.ports)
+
+        asyncio.run(ask_twice())
+        tail = ("logs", "tail", account_id, "--mode", "test", "--since", "1h", "--no-follow")
+        lines = call(*tail).out.splitlines()
+        assert [line.split("  ")[1:4] for line in lines] == [["200", "GET", path], ["404", "GET", path]]
+        assert "\x1b" not in "".join(lines)
+        failed = call(*tail, "--failed", "--json").out.splitlines()
+        assert [msgspec.json.decode(line)["code"] for line in failed] == ["PAYMENT_NOT_FOUND"]
+        assert call("logs", "tail", account_id, "--mode", "live", "--since", "1h", "--no-follow").out == ""
+        assert call("logs", "tail", "acc_none", "--mode", "live", "--no-follow").status == 1
 
 
 class TestMigrate:

@@ -180,7 +180,7 @@ class TestReading:
             "deposit_xpub_tron": f"xpub{'hunter2' * 15}",
             "telegram_token": "123456:AAhunter2hunter2hunter2",
             "tron_api": "https://hunter2@node.example",
-            "tron_key": KEY,
+            **{f"{network}_key": KEY for network in ("tron", "evm", "bsc")},
         }
         assert set(values) == {name for name, option in ALL_OPTIONS.items() if option.secret}
         for name, value in values.items():

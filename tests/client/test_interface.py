@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from cambist.core.domain import movements
 from cambist.core.domain.exchanges import exchanges
 from cambist.core.domain.gateways import gateways
 from cambist.core.domain.kyc import clients as server_clients
@@ -25,8 +26,9 @@ from cambist.core.usecases.sandbox import exchanges as sandbox_exchanges
 from cambist.core.usecases.sandbox import refunds as sandbox_refunds
 from cambist.core.usecases.sandbox import subscriptions as sandbox_subscriptions
 from cambist.core.usecases.sandbox import withdrawals as sandbox_withdrawals
+from cambist.core.usecases.settlement import payout_items
 from cambist.frontends import client
-from cambist.frontends.client import clients, money, sandbox, subscriptions, webhooks
+from cambist.frontends.client import clients, money, request_log, sandbox, subscriptions, webhook_endpoints, webhooks
 from cambist.frontends.client import events as client_events
 from cambist.frontends.client import exchanges as client_exchanges
 from cambist.frontends.client import kyc as client_kyc
@@ -49,6 +51,8 @@ GROUPS = (
     money.Settlements,
     money.Withdrawals,
     client_events.Events,
+    webhook_endpoints.WebhookEndpoints,
+    request_log.RequestLog,
     sandbox.SandboxCalls,
 )
 NOT_CALLED = {
@@ -120,8 +124,8 @@ def test_query_body_and_key_are_those_of_the_service(name: str) -> None:
     request = OF_SERVICE[name]
     described = SERVICE[place(request)]
     known = {each.name for each in described.query}
-    # The file of lines is one operation here, and a value of `format` there.
-    expected = {"format"} if name == "Settlements.csv" else known - {"format"}
+    # The file of all lines is an operation of its own here, and a value of `format` there, which has no pages.
+    expected = known - ({"page", "per_page"} if "format" in request.query else {"format"})
     assert request.query.keys() == expected, f"{name} in frontends/client, and the query in frontends/http/openapi"
     assert (request.key is not None) == described.creates
     sent = set() if request.body is None else set(msgspec.json.decode(request.body))
@@ -196,6 +200,10 @@ def test_outcomes_are_those_of_the_sandbox(ours: Any, theirs: tuple[str, ...]) -
         (client.Interval, periods.Interval),
         (client.RefundStatus, refunds.RefundStatus),
         (client.PendingReason, refunds.PendingReason),
+        (client.MovementKind, movements.MOVEMENT_KINDS),
+        (client.WithdrawalItemKind, (*movements.MOVEMENT_KINDS, *payout_items.CarryKind)),
+        (client.MovementObject, movements.ObjectType),
+        (client.BalancePart, movements.Balance),
         (client.ExchangeStatus, exchanges.ExchangeStatus),
         (client.Direction, exchanges.Direction),
         (client.ClientStatus, server_clients.ClientStatus),

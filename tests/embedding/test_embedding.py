@@ -15,6 +15,7 @@ import pytest
 import cambist
 from cambist.adapters.notifier.absent import AbsentNotifier
 from cambist.core.usecases.operators.dashboard import read_dashboard
+from cambist.core.usecases.paging import MomentFilter
 from cambist.core.usecases.settlement.statements import list_settlements
 from cambist.core.usecases.webhooks.endpoint import send_test
 from cambist.core.usecases.webhooks.events import EventQuery, list_events
@@ -208,7 +209,7 @@ async def test_use_cases_that_are_not_named_are_reached_by_do() -> None:
     async with cambist.open() as service:
         account = await service.create_account("My shop")
         merchant = await service.merchant(account.account_id, "live")
-        assert (await merchant.do(list_settlements, 1, 20)).total == 0
+        assert (await merchant.do(list_settlements, MomentFilter(), 1, 20)).total == 0
         with pytest.raises(cambist.Refusal, match="test mode"):
             await merchant.simulate("pay_1", "paid")
         with pytest.raises(cambist.Refusal):

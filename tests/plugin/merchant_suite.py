@@ -187,3 +187,26 @@ class TestOptions:
         cambist_sandbox.deliver_to(receive)
         cambist_sandbox.fail(cambist_sandbox.client.payments.create(amount_rub=100).id)
         assert cambist_sandbox.deliveries[-1].status == 200
+
+
+def test_further_endpoints_are_verified_with_their_own_secrets(cambist_sandbox: Sandbox) -> None:
+    new = cambist_sandbox.client.webhook_endpoints.create(url="https://books.test/hooks")
+    taken: list[str] = []
+
+    def receive(headers: Mapping[str, str], body: bytes) -> None:
+        secrets = [cambist_sandbox.webhook_secret, new.secret or ""]
+        taken.append(verify_webhook(headers, body, secrets).id)
+
+    cambist_sandbox.deliver_to(receive)
+    cambist_sandbox.pay(cambist_sandbox.client.payments.create(amount_rub=100).id)
+    assert {each.url for each in cambist_sandbox.deliveries} == {"https://merchant.test/webhooks", new.url}
+    assert len(taken) == 2
+    assert len(set(taken)) == 1
+    assert new.secret is not None
+    assert new.secret not in repr(new)
+    cambist_sandbox.client.webhook_endpoints.rotate_secret(new.id)
+    cambist_sandbox.fail(cambist_sandbox.client.payments.create(amount_rub=100).id)
+    assert [each.status for each in cambist_sandbox.deliveries] == [200] * 4
+    cambist_sandbox.client.webhook_endpoints.delete(new.id)
+    cambist_sandbox.fail(cambist_sandbox.client.payments.create(amount_rub=100).id)
+    assert len(cambist_sandbox.deliveries) == 5

@@ -44,7 +44,7 @@ def test_a_suite_the_example_and_the_documents_pass_under_strict_warnings(pytest
     # Where it is installed with its entry point: this process has imported it, a merchant's has not.
     imported = ("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning")
     result = pytester.runpytest_inprocess(*plugin(), *imported, "-c", "tox.ini", ".", example)
-    result.assert_outcomes(passed=24)
+    result.assert_outcomes(passed=25)
 
 
 def test_pytest_finds_it_by_its_entry_point() -> None:

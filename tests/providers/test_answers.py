@@ -42,6 +42,7 @@ from cambist.ports.notices import Heard
 from cambist.ports.payouts import SentTransfer, SignedTransfer, TransferState
 from cambist.ports.rates import RateQuote
 from cambist.ports.remittances import RemittanceState, RemittanceStatus
+from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedPage, ReportedState
 from tests.houses import TestHouse, open_test_house
 from tests.providers_kit import inside
 from tests.tables import table
@@ -71,6 +72,10 @@ SIGNED = SignedTransfer(operation=ASKED, tx_hash=HASH, blob=b"x", expires_at=AT)
 SENT = SentTransfer(signed=changed(SIGNED, blob=b""), address="TB", units=5)
 QUOTE = RateQuote(rate=Decimal("81.5"), at=AT, source="market")
 
+ENTRY = ReportedEntry(
+    id="b-1", kind=ReportedKind.PAYMENT, state=ReportedState.DONE, moment=AT, amount_kopecks=1, operation="pay_1"
+)
+
 SOUND: Mapping[tuple[str, str], Any] = {
     ("bank", "create_invoice"): INVOICE,
     ("bank", "find_invoice"): INVOICE,
@@ -88,6 +93,7 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("bank", "remit"): REMITTANCE,
     ("bank", "find_remittance"): REMITTANCE,
     ("bank", "banks"): [MemberBank(id="bank100000000004", name="Alfa", bic="044525593")],
+    ("bank", "entries"): ReportedPage(entries=(ENTRY,), next_cursor="ENTRY-1"),
     ("bank", "hear"): Heard(notices=(Notice(operation="pay_1"),), body=b"OK"),
     ("bank", "search_invoice"): INVOICE,
     ("bank", "search_refund"): REFUND,
@@ -105,6 +111,7 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("payouts", "sign"): SIGNED,
     ("payouts", "broadcast"): None,
     ("payouts", "state"): TransferState.IN_BLOCK,
+    ("payouts", "in_place"): SIGNED,
     ("payouts", "find"): SENT,
     ("payouts", "sent_since"): [SENT],
     ("rates", "quote"): QUOTE,
@@ -121,7 +128,7 @@ ALL = list(SOUND)
 
 
 def check(port: str, operation: str, answer: Any) -> None:
-    check_answer(port, operation, answer, ((ASKED,), {}))
+    check_answer(port, operation, answer, ((SIGNED if operation == "in_place" else ASKED,), {}))
 
 
 def test_there_is_a_sound_answer_of_every_operation() -> None:
@@ -248,7 +255,10 @@ FIELDS: list[tuple[tuple[str, str], Any, tuple[Any, ...]]] = [
     (("payouts", "sign"), lambda value: changed(SIGNED, operation=value), (*IDS, "of another")),
     (("payouts", "sign"), lambda value: changed(SIGNED, tx_hash=value), HASHES),
     (("payouts", "sign"), lambda value: changed(SIGNED, blob=value), (b"", "x", None)),
-    (("payouts", "sign"), lambda value: changed(SIGNED, expires_at=value), MOMENTS),
+    # A transfer without an end has None there.
+    (("payouts", "sign"), lambda value: changed(SIGNED, expires_at=value), MOMENTS[1:]),
+    (("payouts", "in_place"), lambda value: changed(SIGNED, operation=value), (*IDS, "of another")),
+    (("payouts", "in_place"), lambda value: changed(SIGNED, tx_hash=value), HASHES),
     (("payouts", "find"), lambda value: changed(SENT, units=value), UNITS),
     (("payouts", "find"), lambda value: changed(SENT, address=value), ("", "T Q", "Т", *TEXTS)),
     (("payouts", "find"), lambda value: changed(SENT, signed=changed(SIGNED, operation=value)), (*IDS, "of another")),

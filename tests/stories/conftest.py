@@ -20,14 +20,14 @@ def postgres_database(server: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def sqlite_place(tmp_path: Path, new_files_at_head: None) -> Iterator[Installation]:
+def sqlite_place(tmp_path: Path) -> Iterator[Installation]:
     """An installation on SQLite, as it is by default."""
     with installation(tmp_path) as made:
         yield made
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path, new_files_at_head: None) -> Iterator[Installation]:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
     """An installation on each database. On Postgres it still needs `migrate`."""
     if request.param == "sqlite":
         with installation(tmp_path) as made:

@@ -5,27 +5,33 @@ The bank says that it sends notices, so that nobody asks it before the deadline 
 heard. Everything comes through a proxy that is trusted, as nginx is.
 """
 
+import asyncio
 import secrets
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import aiohttp
 import pytest
 
+from cambist.core.domain.ledger import EntryKind, JournalEntry
+from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.notice_intake import HEAR
 from cambist.frontends import plugins
 from cambist.ports.jobs import Job
 from cambist.testing import ProviderAnswer, ProviderRequest
 from examples.own_bank.bank import NAME
 from examples.own_bank.provider import Provider
+from tests.invariants import check_books, everything
 from tests.redis_servers import own_redis
 from tests.servers import database
 from tests.stories.merchant import Merchant, merchant
-from tests.stories.processes import WORKS, Installation, eventually, installation
+from tests.stories.processes import WORKS, Installation, Service, eventually, installation
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "a-token-that-must-not-show"
@@ -117,7 +123,7 @@ async def place(
 ) -> AsyncIterator[tuple[Installation, Bank]]:
     async with open_bank() as bank:
         monkeypatch.setenv("EXAMPLE_BANK_URL", bank.provider.url)
-        with installation(tmp_path, True, **settings) as made:
+        with installation(tmp_path, **settings) as made:
             yield made, bank
 
 
@@ -212,3 +218,84 @@ async def test_what_a_provider_tells_is_known_and_what_others_tell_is_not(place:
         for text in (process.out, process.err) if "notice" not in str(process._out) else ():
             assert former.rpartition("/")[2] not in text, "a log tells the address"
             assert TOKEN not in text
+
+
+PAID_AT = "2026-08-08T12:00:00+00:00"
+
+
+def makes(request: ProviderRequest) -> bool:
+    return (request.method, request.path) == ("POST", "/invoices")
+
+
+def asks(request: ProviderRequest) -> bool:
+    return request.method == "GET" and request.path.startswith("/invoices")
+
+
+@pytest.mark.parametrize("settings", ["two and a worker on Postgres"], indirect=True)
+async def test_what_one_process_has_in_hand_is_told_to_another(place: tuple[Installation, Bank]) -> None:
+    """The notice lands at process A, while B waits for the bank's answer about the same payment, or died waiting:
+    nothing is lost, and nothing is done twice."""
+    installed, bank = place
+    provider = bank.provider
+    bases = await begun(installed)
+    apis = [each for each in installed.started if isinstance(each, Service)]
+    [row] = installed.call("notice", "list", "--json").document["data"]
+    bank.address = f"{bases[0]}{row['address'].removeprefix('https://pay.example')}"
+    account = await installed.account()
+    async with AsyncExitStack() as stack:
+        a, b = [await stack.enter_async_context(merchant(base, account.live)) for base in bases]
+
+        async def is_paid(payment_id: str) -> bool:
+            return await status(a, {"id": payment_id}) == "paid"
+
+        async def paid(payment_id: str) -> None:
+            """The payer pays, and the bank tells A of it three times."""
+            provider.pay(payment_id, 100_00, PAID_AT)
+            assert [await bank.tell(payment_id) for _ in range(3)] == [200] * 3
+            await eventually(lambda: is_paid(payment_id))
+
+        # B waits for the answer to the call that makes the invoice; its payer was quick.
+        held, key = provider.hold_next(matching=makes), str(uuid4())
+        making = asyncio.create_task(b.create(key))
+        await held.arrived()
+        [first] = provider.invoices
+        await paid(first)
+        await held.release()
+        made = await making
+        assert (made.status, made.json["id"]) == (201, first)
+        assert await is_paid(first), "what B was answered is older than what A heard"
+
+        # The worker waits for an answer that was made before the payer paid.
+        second = (await b.created())["id"]
+        held = provider.hold_next(matching=asks)
+        assert await bank.tell(second) == 200
+        await held.arrived()
+        provider.pay(second, 100_00, PAID_AT)
+        assert await bank.tell(second) == 200
+        await held.release()
+        await eventually(lambda: is_paid(second))
+        await eventually(lambda: all_asked(installed))
+        assert await is_paid(second)
+
+        # B dies while it waits: its merchant has no answer, and repeats at A.
+        held, key = provider.hold_next(matching=makes), str(uuid4())
+        making = asyncio.create_task(b.create(key))
+        await held.arrived()
+        third = list(provider.invoices)[-1]
+        apis[1].kill()
+        with pytest.raises(aiohttp.ClientError):
+            await making
+        await held.release()
+        await paid(third)
+        again = await a.create(key)
+        assert (again.json["id"], again.json["status"]) == (third, "paid"), again.text
+
+    assert list(provider.invoices) == [first, second, third], "one invoice a payment"
+    async with installed.house() as ports:
+        events = Counter((each.object_id, each.type) for each in await everything(ports, Event))
+        assert events == {(each, "payment.status_changed"): 1 for each in (first, second, third)}
+        booked = Counter(
+            each.object_id for each in await everything(ports, JournalEntry) if each.kind is EntryKind.RECEIPT
+        )
+        assert booked == dict.fromkeys((first, second, third), 1)
+        await check_books(ports)

@@ -10,14 +10,10 @@ from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-import pytest
-
 from tests.providers.raiffeisen.fake import Raiffeisen
 from tests.providers.raiffeisen.fake_rules import MERCHANT, SECRET
 from tests.stories.merchant import Merchant, merchant
 from tests.stories.processes import eventually, installation
-
-pytestmark = pytest.mark.usefixtures("new_files_at_head")
 
 
 @dataclass

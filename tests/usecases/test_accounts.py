@@ -19,9 +19,9 @@ from cambist.core.usecases.accounts.accounts import (
     create_account,
     get_account,
     list_accounts,
-    rotate_key,
     set_settings,
 )
+from cambist.core.usecases.accounts.keys import rotate_key
 from cambist.core.usecases.sealed import open_webhook_secret
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings, VaultKeys
@@ -53,7 +53,7 @@ async def _stored(ports: Ports, account_id: str) -> Account:
 
 
 def _opened(ports: Ports, account: Account, sealed: bytes | None) -> str | None:
-    return None if sealed is None else open_webhook_secret(ports.vault, account, sealed)
+    return None if sealed is None else open_webhook_secret(ports.vault, account.id, sealed)
 
 
 class TestOpening:

@@ -12,7 +12,8 @@ from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
 from cambist.core.domain.webhooks.events import Delivery, Event
 from cambist.core.usecases.accounts.access import authenticate
-from cambist.core.usecases.accounts.accounts import create_account, rotate_key, set_settings
+from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.accounts.keys import rotate_key
 from cambist.core.usecases.kyc.links import hosted_url, open_link
 from cambist.core.usecases.operators.settlement import due_by_account
 from cambist.core.usecases.retention import RETAIN, retain

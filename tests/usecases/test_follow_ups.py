@@ -103,7 +103,7 @@ async def claimed(house: TestHouse, kind: str) -> Job:
 FOLLOWED: dict[str, Callable[[TestHouse], Awaitable[None]]] = {
     "payment.watch": _payment,
     "refund.execute": _refund,
-    "suspense.return": _suspense,
+    "suspense.send": _suspense,
     "binding.watch": _binding,
     "subscription.watch": _mandate,
     "charge.watch": _charge,
@@ -307,7 +307,7 @@ async def test_a_refused_look_leaves_a_binding_to_be_ended_later(house: TestHous
     await house.work(3600)
     assert await jobs_of(house, "mandate.revoke") == []
     assert not (await record(house, made["id"])).revoke_pending
-    found = await simulator(house).find_binding(binding_operation(made["id"], payment.id))
+    found = await simulator(house).find_binding(binding_operation(payment.id))
     assert found is not None
     assert (await simulator(house).mandate_state(found.reference)).status == "closed"
 

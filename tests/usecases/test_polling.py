@@ -181,7 +181,7 @@ class TestBindings:
             assert payment.bank == "real"
             bank = house.ports.banks.named("real")
             assert isinstance(bank, MandateSimulator)
-            operation = binding_operation(made["id"], payment.id)
+            operation = binding_operation(payment.id)
             await bank.pretend_mandate(operation, MandatePretence(event=MandateEvent.CONFIRM))
             await house.work(10)
             assert (await house.get(f"/subscriptions/{made['id']}")).json()["status"] == status

@@ -17,8 +17,10 @@ from cambist.core.domain.accounts import receipts as words
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment, PaymentStatus, Suspense
-from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.operators.doctor import check_receipts
+from cambist.core.usecases.operators.findings import Level
 from cambist.core.usecases.payments.receipts import receipt_of
 from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.frontends.compose import Adapters
@@ -339,3 +341,32 @@ def test_settings_and_the_port_have_the_same_words(name: str) -> None:
     assert {each.name: each.value for each in getattr(words, name)} == {
         each.name: each.value for each in getattr(receipts, name)
     }
+
+
+@pytest.mark.parametrize("till", [ReceiptNeed.OPTIONAL, ReceiptNeed.NONE], indirect=True)
+async def test_the_doctor_has_nothing_to_say_where_no_bank_requires_receipts(house: TestHouse) -> None:
+    assert (await check_receipts(house.ports)).level is Level.OK
+
+
+async def test_the_doctor_names_accounts_that_a_bank_takes_nothing_of(house: TestHouse) -> None:
+    """One setting that is missing is enough; where the receipt goes each payment may say."""
+    finding = await check_receipts(house.ports)
+    assert finding.level is Level.WARNING
+    assert f"till requires receipts, for which accounts lack settings: {house.account.account_id};" in finding.message
+    assert "are refused" in finding.message
+    await configured(house)
+    assert (await check_receipts(house.ports)).level is Level.OK
+    await configured(house, receipt_vat="")
+    assert (await check_receipts(house.ports)).level is Level.WARNING
+    await configured(house)
+    made = [(await create_account(house.ports, f"Merchant {number}")).account_id for number in range(5)]
+    message = (await check_receipts(house.ports)).message
+    assert len([each for each in made if each in message]) == 3
+    assert "and 2 more" in message
+
+
+async def test_beside_a_bank_that_writes_none_their_payments_pass_it_by() -> None:
+    clock: Any = None
+    other = SimulatedBank("other", MemoryStorage(clock), clock, SeededIds(8))
+    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [Till(ReceiptNeed.REQUIRED), other]})) as house:
+        assert "pass it by" in (await check_receipts(house.ports)).message

@@ -177,10 +177,13 @@ def test_every_kind_of_entry_belongs_to_an_object_that_is_forgotten() -> None:
 def test_every_kind_of_job_follows_an_object_or_ends_by_itself() -> None:
     followed = {kind for kinds in JOBS.values() for kind in kinds}
     by_themselves = {
-        "webhook.deliver", "webhook.timer", "webhook.release", "webhook.resend", "webhook.retain", "feed.tidy",
+        "webhook.deliver", "webhook.timer", "webhook.release", "webhook.resend", "webhook.resend_to",
+        "webhook.drop", "webhook.retain",
+        "feed.tidy",
         "gateway.hold", "gateway.tell", "ledger.seal", "settlement.daily", "settlement.run", "kyc.upload",
         "settlement.own", "sandbox.clock", "sandbox.dues", "notice.heard", "bank.members",
-        "alarm.tell",
+        "alarm.tell", "reconcile.nightly", "reconcile.day",
+        "requests.prune",
     }  # fmt: skip
     assert set(HANDLERS) <= followed | by_themselves, "a new job: does it follow an object that is forgotten?"
 

@@ -21,7 +21,7 @@ from cambist.ports import (
     UsdtTransfer,
 )
 
-from .answers import check_taken
+from .answers import check_taken, client
 
 USDT = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
 """The contract of genuine USDT on TRON: any other token may be named so, too."""
@@ -48,7 +48,7 @@ class DeskChain:
     """Fills cambist.ports.ChainWatcher."""
 
     def __init__(self, url: str, token: str) -> None:
-        self._http = httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=10)
+        self._http = client(url, token, 10)
 
     async def lookup(self, network: Network, tx_hash: str) -> Sighting:
         if not _HASH.match(tx_hash):

@@ -9,7 +9,7 @@ import httpx
 import cambist
 from cambist.ports import NotConfigured, RateQuote, RateSource, Unavailable
 
-from .answers import check_taken
+from .answers import check_taken, client
 
 
 class DeskRates:
@@ -20,7 +20,7 @@ class DeskRates:
 
     def __init__(self, tools: cambist.Tools, url: str, token: str) -> None:
         self._clock = tools.clock
-        self._http = httpx.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=5)
+        self._http = client(url, token, 5)
 
     async def quote(self) -> RateQuote:
         """Whatever goes wrong, there is no rate now: Unavailable. Only credentials are the operator's matter."""
