@@ -292,6 +292,7 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Event, "created_at", {"account_id": "a", "mode": Mode.TEST}),
     (Event, "-created_at", {"account_id": "a", "mode": Mode.TEST, "created_at": Between(START, START)}),
     (Event, "-created_at", {"account_id": "a", "mode": Mode.TEST, "type": EventType.PAYMENT_STATUS_CHANGED}),
+    (Event, "-created_at", {**OWNER, "type": EventType.GATEWAY_STATUS_CHANGED, "object_id": "simulator-test"}),
     (DeliveryProof, "id", {"claim": "TRC20:a"}),
     (PendingAct, "id", {"slot": "approve_refund:ref_1"}),
     (PendingAct, "expires_at", {"status": ActStatus.WAITING, "expires_at": AtLeast(START)}),

@@ -2,36 +2,42 @@
 does")."""
 
 from collections import defaultdict
+from datetime import timedelta
 from uuid import uuid4
 
 import msgspec
 import pytest
 
+from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.webhooks.events import Event, EventType
-from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.frontends.cli.recipes import RECIPES, filled
-from tests.houses import TestHouse
+from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse
 from tests.invariants import everything
 from tests.payout_kit import WALLET
 from tests.proof_kit import DAY, open_exchange
 from tests.subscription_house import bound, choose_calendar, play, subscribed
 
-GIVEN = {"amount": "490.00", "phone": "+79001112233", "gateway": "simulator-test"}
+GATEWAY = "simulator-test"
+GIVEN = {"amount": "490.00", "phone": "+79001112233", "gateway": GATEWAY}
 
 
 async def numbers(house: TestHouse) -> dict[str, list[int]]:
-    """The numbers that each object's events bear, in the order in which they were written."""
+    """The numbers that each object's events bear, in the order in which they were written; of other accounts than the
+    house's own under both ids."""
     found: dict[str, list[int]] = defaultdict(list)
     for event in sorted(await everything(house.ports, Event), key=lambda event: event.id):
-        found[event.object_id].append(event.sequence)
+        own = event.account_id == house.account.account_id
+        found[event.object_id if own else f"{event.account_id} {event.object_id}"].append(event.sequence)
     return found
 
 
 async def check(house: TestHouse, *told: EventType) -> None:
-    """There are events of these types, and every object's are numbered 1, 2, 3, …"""
+    """There are events of these types, and every object's are numbered 1, 2, 3, … for each account."""
     assert set(told) <= {event.type for event in await everything(house.ports, Event)}
-    for object_id, found in (await numbers(house)).items():
-        assert sorted(found) == list(range(1, len(found) + 1)), object_id
+    for name, found in (await numbers(house)).items():
+        assert sorted(found) == list(range(1, len(found) + 1)), name
 
 
 async def perform(house: TestHouse, name: str) -> None:
@@ -84,3 +90,47 @@ async def test_reminders_are_numbered_with_the_moves_of_their_payment() -> None:
         payment_id = await exchange.paid()
         await exchange.work_to_hour(payment_id, 100)
         await check(exchange.house, EventType.DELIVERY_PROOF_REMINDER)
+
+
+async def test_a_gateway_s_events_are_counted_for_each_account(house: TestHouse) -> None:
+    """From 1 for who comes later, and without a gap for who received nothing for a while."""
+    own, wish = house.account.account_id, {"webhook_url": WEBHOOK_URL, "webhook_secret": WEBHOOK_SECRET}
+    await announce(house, "down")
+    later = (await create_account(house.ports, "Later")).account_id
+    await set_settings(house.ports, later, wish)
+    await announce(house, "operational")
+    await set_settings(house.ports, own, dict.fromkeys(wish, ""))
+    await announce(house, "degraded")
+    await set_settings(house.ports, own, wish)
+    await pretend(house, "down")
+    await announce(house, "operational")
+    await check(house, EventType.GATEWAY_STATUS_CHANGED)
+    assert await numbers(house) == {GATEWAY: [1, 2, 3, 4], f"{later} {GATEWAY}": [1, 2, 3]}
+
+
+async def test_a_count_goes_on_after_test_data_is_forgotten_and_after_one_who_does_not_count(house: TestHouse) -> None:
+    """A program from before the counts, beside this one, tells by the sequence of all."""
+    await pretend(house, "down")
+    assert (await house.http.delete("/api/v1/sandbox/data", headers=house.headers())).status_code == 200
+    await pretend(house, "down")
+    assert await numbers(house) == {GATEWAY: [2]}
+    [told] = await everything(house.ports, Event)
+    async with house.ports.storage.unit() as unit:
+        after = told.created_at + timedelta(seconds=1)
+        unit[Event].add(msgspec.structs.replace(told, id="evt_before", sequence=3, created_at=after))
+        await unit.commit()
+    await house.clock.advance(2)
+    await pretend(house, "operational")
+    assert sorted((await numbers(house))[GATEWAY]) == [2, 3, 4]
+
+
+async def announce(house: TestHouse, status: str) -> None:
+    """All merchants are told of the gateway."""
+    await set_gateway(house.ports, GATEWAY, GatewayStatus(status))
+    await house.work(61)
+
+
+async def pretend(house: TestHouse, status: str) -> None:
+    """The merchant simulates a status of the gateway."""
+    path = f"/api/v1/sandbox/gateways/{GATEWAY}/simulate"
+    assert (await house.http.post(path, json={"status": status}, headers=house.headers())).status_code == 200

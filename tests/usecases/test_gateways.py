@@ -8,7 +8,7 @@ import pytest
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.gateways.gateways import Gateway, GatewayReason, GatewayStatus, simulated_id
+from cambist.core.domain.gateways.gateways import Gateway, GatewayReason, GatewayStatus, own_id
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Event, EventType
 from cambist.core.usecases.accounts import accounts
@@ -234,6 +234,6 @@ async def test_another_process_s_word_of_a_gateway_is_as_old_as_that_of_a_key_an
 
     monkeypatch.setattr(storage, "recent", noted)
     await house.created()
-    simulated = simulated_id(house.account.account_id, "simulator-test")
+    simulated = own_id(house.account.account_id, "simulator-test")
     assert asked == {"simulator-test": RECENT, simulated: 0.0}
     assert RECENT == 2.0

@@ -17,7 +17,7 @@ from ....core.domain.alarms import AlarmRecipient
 from ....core.domain.chains import ChainHead
 from ....core.domain.exchanges.exchanges import ACTIVE_RULE, DirectionSwitch, Exchange
 from ....core.domain.exchanges.funds import ExchangeTransfer
-from ....core.domain.gateways.gateways import Gateway
+from ....core.domain.gateways.gateways import Gateway, GatewayCount
 from ....core.domain.installation import Installation
 from ....core.domain.kyc.clients import Client
 from ....core.domain.kyc.kyc import Upload
@@ -248,6 +248,7 @@ CATALOGUE: tuple[Table, ...] = (
     Table(FeedEntry, "feed_entries", indexes=(("account_id", "position", "id"),), narrow=True),
     Table(Feed, "feeds", narrow=True),
     Table(Gateway, "gateways", narrow=True),
+    Table(GatewayCount, "gateway_counts", narrow=True),
     # One for each adapter that hears its provider.
     Table(NoticeAddress, "notice_addresses", narrow=True),
     Table(KnownRate, "known_rates", narrow=True),

@@ -31,7 +31,7 @@ BY_HAND = (GatewayReason.MAINTENANCE, GatewayReason.OPERATOR)
 
 class Gateway(msgspec.Struct, frozen=True, kw_only=True):
     """How a gateway is, once it was ever set. Its id is the bank's name; of what one account simulates in test mode,
-    see `simulated_id`, which nobody else ever meets."""
+    see `own_id`, which nobody else ever meets."""
 
     id: str
     status: GatewayStatus = GatewayStatus.OPERATIONAL
@@ -50,8 +50,17 @@ class Gateway(msgspec.Struct, frozen=True, kw_only=True):
         return self.status is not GatewayStatus.DOWN or self.reason not in BY_HAND
 
 
-def simulated_id(account_id: str, gateway_id: str) -> str:
-    """The id of the record of a gateway as one account simulates it in test mode."""
+class GatewayCount(msgspec.Struct, frozen=True, kw_only=True):
+    """How many events about a gateway an account was told: X-Webhook-Sequence of the last. Its id is `own_id`, once the
+    account was told the first."""
+
+    id: str
+    told: int = 0
+    version: int = 0
+
+
+def own_id(account_id: str, gateway_id: str) -> str:
+    """The id of what is one account's of a gateway: how it simulates it in test mode, and the count of its events."""
     return f"{account_id}/{gateway_id}"
 
 

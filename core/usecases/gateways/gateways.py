@@ -15,11 +15,11 @@ from ....ports.bundle import Ports
 from ....ports.storage import OneOf, Unit
 from ...domain.accounts.accounts import TEST, Account, Caller, Mode
 from ...domain.errors import Refusal, shape_error
-from ...domain.gateways.gateways import BY_HAND, Gateway, GatewayReason, GatewayStatus, announced, changed, simulated_id
+from ...domain.gateways.gateways import BY_HAND, Gateway, GatewayReason, GatewayStatus, announced, changed, own_id
 from ..accounts.access import RECENT
 from ..units import retrying
 from ..webhooks.outbox import announce
-from .news import Telling, gateway_event, hold, mode_of, payment_method_of
+from .news import COUNTED, Telling, gateway_event, hold, mode_of, payment_method_of
 from .watch import may_be_tried
 
 AnyBank = TypeVar("AnyBank", bound=Bank)
@@ -55,9 +55,7 @@ async def list_gateways(ports: Ports, mode: Mode, account_id: str | None = None)
     """The gateways of a mode, in the order in which payments try them, as they are now; for an account with what it
     simulates."""
     names = ports.banks.order.get(mode, ())
-    simulated = (
-        {} if account_id is None or mode is Mode.LIVE else {simulated_id(account_id, name): name for name in names}
-    )
+    simulated = {} if account_id is None or mode is Mode.LIVE else {own_id(account_id, name): name for name in names}
     async with ports.storage.unit() as unit:
         found = (
             await unit[Gateway].find(id=OneOf((*names, *simulated)), limit=2 * len(names), readable=True)
@@ -67,7 +65,7 @@ async def list_gateways(ports: Ports, mode: Mode, account_id: str | None = None)
     records = {record.id: record for record in found}
     shown = []
     for name in names:
-        own = None if account_id is None else records.get(simulated_id(account_id, name))
+        own = None if account_id is None else records.get(own_id(account_id, name))
         is_simulated = own is not None and own.status is not GatewayStatus.OPERATIONAL
         shown.append(_shown(name, mode, (own if is_simulated else None) or records.get(name), simulated=is_simulated))
     return shown
@@ -120,7 +118,7 @@ async def simulate_gateway(ports: Ports, caller: Caller, gateway_id: str, wanted
         raise Refusal("GATEWAY_NOT_FOUND", "No gateway of this id")
 
     async def work(unit: Unit) -> Gateway:
-        record_id = simulated_id(caller.account_id, gateway_id)
+        record_id = own_id(caller.account_id, gateway_id)
         before = await unit[Gateway].get(record_id)
         now = ports.clock.now()
         after = changed(before or Gateway(id=record_id), status, GatewayReason.MAINTENANCE, now)
@@ -129,7 +127,7 @@ async def simulate_gateway(ports: Ports, caller: Caller, gateway_id: str, wanted
             await _tell_player(ports, unit, caller, gateway_id, before or Gateway(id=record_id), after, now)
         return unit[Gateway].add(after) if before is None else unit[Gateway].save(after)
 
-    await retrying(ports.storage, work, again_on=("gateways_id",))
+    await retrying(ports.storage, work, again_on=("gateways_id", *COUNTED))
     shown = await list_gateways(ports, caller.mode, caller.account_id)
     return next(each for each in shown if each.gateway_id == gateway_id)
 
@@ -138,7 +136,6 @@ async def _tell_player(
     ports: Ports, unit: Unit, caller: Caller, gateway_id: str, before: Gateway, after: Gateway, now: datetime
 ) -> None:
     account = await unit[Account].get(caller.account_id)
-    shared = await unit[Gateway].get(gateway_id)
     telling = Telling(
         gateway_id=gateway_id,
         status=after.status,
@@ -147,9 +144,7 @@ async def _tell_player(
         sequence=after.sequence,
         at=now,
     )
-    sequence = after.sequence + (0 if shared is None else shared.sequence)
-    event = gateway_event(ports, caller.account_id, caller.mode, telling, sequence)
-    announce(ports, unit, event, account)
+    announce(ports, unit, await gateway_event(ports, unit, caller.account_id, caller.mode, telling), account)
 
 
 async def first_open(ports: Ports, routes: Sequence[AnyBank], mode: Mode, account_id: str) -> AnyBank | None:
@@ -161,7 +156,7 @@ async def first_open(ports: Ports, routes: Sequence[AnyBank], mode: Mode, accoun
     last_resort = None
     for bank in routes:
         shared = await ports.storage.recent(Gateway, bank.name, within=RECENT)
-        simulated = await ports.storage.recent(Gateway, simulated_id(account_id, bank.name)) if mode is TEST else None
+        simulated = await ports.storage.recent(Gateway, own_id(account_id, bank.name)) if mode is TEST else None
         if (shared is not None and not shared.takes_payments) or (
             simulated is not None and not simulated.takes_payments
         ):

@@ -24,7 +24,7 @@ from ...domain.chains import ChainHead
 from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import DirectionSwitch, Exchange
 from ...domain.exchanges.funds import ExchangeTransfer
-from ...domain.gateways.gateways import Gateway, simulated_id
+from ...domain.gateways.gateways import Gateway, GatewayCount, own_id
 from ...domain.installation import Installation
 from ...domain.kyc.clients import Client
 from ...domain.kyc.kyc import Upload
@@ -109,7 +109,7 @@ def _own_batches(account_id: str, mode: Mode) -> dict[str, Any]:
 
 def _simulated(account_id: str, _mode: Mode) -> dict[str, Any]:
     # `0` is the character that follows the slash.
-    return {"id": Between(simulated_id(account_id, ""), f"{account_id}0")}
+    return {"id": Between(own_id(account_id, ""), f"{account_id}0")}
 
 
 def _breakers(account_id: str, mode: Mode) -> dict[str, Any]:
@@ -189,6 +189,7 @@ STAYS: Mapping[type[Any], str] = {
     Movement: "as the journal: the counter-entry is a movement, too",
     LedgerAccount: "moved by the counter-entries, to zero",
     ChainHead: "the chains go on",
+    GatewayCount: "a receiver that remembers the last number must not meet a lower one",
     Feed: "a cursor that somebody holds must not come to lie beyond the end",
     DirectionSwitch: "is no account's",
     LimitHits: "is no account's: whose requests were refused is not kept",
