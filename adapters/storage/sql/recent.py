@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Any
 
 from ....ports.storage import R
+from ..table.codec import is_possible
 from ..table.table_map import TableMap
 from ..table.writes import Pending
 
@@ -44,7 +45,9 @@ class Recent:
     async def read(
         self, mapped: TableMap[R], record_id: str, read: Callable[[TableMap[R], str], Awaitable[R | None]]
     ) -> R | None:
-        """The record as it is read now, which is kept."""
+        """The record as it is read now, which is kept; none of an id that no record could have."""
+        if not is_possible(record_id):
+            return None
         self._kinds.add(mapped.kind)
         now, changes = monotonic(), self._changes
         record = await read(mapped, record_id)

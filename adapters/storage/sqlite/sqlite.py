@@ -148,7 +148,7 @@ class SqliteStorage(SqlStorage):
     async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:  # noqa: ARG002
         """The record as it stands: the file tells whether another process wrote since it was read."""
         if not self._looked and not self._look():
-            return await self._hot.get(table_map_of(self._table_maps, kind), record_id)
+            return await self.get(kind, record_id)
         known = self._recent.known(kind, record_id, inf)
         if known is not None:
             return known[1]

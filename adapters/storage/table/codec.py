@@ -122,6 +122,15 @@ def text(value: Any) -> str:
     return str(value)
 
 
+def is_possible(record_id: str) -> bool:
+    """Whether a record could have this id: they come from outside, too."""
+    try:
+        text(record_id)
+    except ValueError:
+        return False
+    return True
+
+
 def integer(value: Any) -> int:
     """An integer as it is stored. Raises ValueError beyond 64 bits, TypeError for anything else."""
     if type(value) is not int:

@@ -14,7 +14,7 @@ import msgspec
 
 from ....ports.jobs import Job
 from ....ports.storage import R, Shelf
-from .codec import integer, text
+from .codec import integer, is_possible, text
 from .criteria import Condition, Query, Unread, conditions, query
 from .table_map import TableMap, TableMaps, table_map_of
 from .writes import Accrue, Add, Increase, Pending, Remove, Save
@@ -60,11 +60,7 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
 
     async def get(self, record_id: str, /) -> R | None:
         """The record, or None: also for an id that no record could have, because ids come from outside."""
-        try:
-            text(record_id)
-        except ValueError:
-            return None
-        return await self._reader.get(self._table_map, record_id)
+        return await self._reader.get(self._table_map, record_id) if is_possible(record_id) else None
 
     async def find(
         self,

@@ -47,6 +47,13 @@ async def test_what_this_process_wrote_shows_at_once(storage: Storage) -> None:
     assert await name_of(storage) is None
 
 
+async def test_an_id_that_no_record_could_have_is_none(storage: Storage) -> None:
+    """Ids come from URLs; Postgres refuses them."""
+    for impossible in ("acc_\x00", "acc_\ud800", ""):
+        assert await storage.recent(Account, impossible) is None
+        assert await storage.recent(Account, impossible, within=LONG) is None
+
+
 async def test_what_another_process_wrote_shows_at_once_where_nothing_old_is_wanted(shared_place: StoragePlace) -> None:
     ours, theirs = await shared_place.open(), await shared_place.open()
     await put(theirs, account())
