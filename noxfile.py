@@ -52,6 +52,14 @@ def simulate_mutants(session: nox.Session) -> None:
 
 
 @nox.session
+def storages(session: nox.Session) -> None:
+    """Memory, SQLite, Postgres and a storage from elsewhere, held against one another by drawn histories:
+    `-- --histories 10000 --jobs 2` (docs/reliability.md)."""
+    session.install("-e", ".[dev]")
+    session.run("python", "-m", "tests.histories", *(session.posargs or ["--histories", "10000", "--jobs", "2"]))
+
+
+@nox.session
 def attacks(session: nox.Session) -> None:
     """What strangers may try, at full length: some minutes. `-- -k two_ways` chooses."""
     session.install("-e", ".[dev]")

@@ -5,20 +5,16 @@ import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import asyncpg
 import pytest
-import sqlalchemy as sa
-from sqlalchemy.ext.asyncio import create_async_engine
 
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.memory.memory import MemoryStorage
-from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.postgres.postgres import PostgresStorage
 from cambist.adapters.storage.sql.schema import metadata
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.ports.storage import Storage
 from cambist.ports.tools import Kick
-from tests.contracts.storage_kit import KIT_CATALOGUE, StoragePlace
+from tests.contracts.storage_kit import KIT_CATALOGUE, StoragePlace, prepare_postgres, prepare_sqlite
 from tests.servers import database, empty
 
 
@@ -39,19 +35,8 @@ def empty_postgres(postgres: str) -> Iterator[str]:
 def kit_postgres(postgres: str) -> Iterator[str]:
     """A database with the schema and the tables of the kit, shared by all tests of the session."""
 
-    async def prepare(url: str) -> None:
-        await migrate(url)
-        engine = create_async_engine(url.replace("postgresql://", "postgresql+asyncpg://"))
-        async with engine.begin() as making:
-            await making.run_sync(metadata(KIT_CATALOGUE).create_all)
-        await engine.dispose()
-        connection = await asyncpg.connect(url)
-        # Postgres looks for a deadlock only after a second of waiting; tests make some.
-        await connection.execute(f"ALTER DATABASE {url.rpartition('/')[2]} SET deadlock_timeout = '50ms'")
-        await connection.close()
-
     with database(postgres) as url:
-        asyncio.run(prepare(url))
+        asyncio.run(prepare_postgres(url))
         yield url
 
 
@@ -59,10 +44,7 @@ def kit_postgres(postgres: str) -> Iterator[str]:
 def kit_sqlite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A file with the schema and the tables of the kit, to be copied."""
     path = tmp_path_factory.mktemp("sqlite") / "kit.db"
-    asyncio.run(migrate(f"sqlite:///{path}"))
-    engine = sa.create_engine(f"sqlite:///{path}")
-    metadata(KIT_CATALOGUE).create_all(engine)
-    engine.dispose()
+    asyncio.run(prepare_sqlite(path))
     return path
 
 

@@ -1,0 +1,132 @@
+"""The four storages that answer each history: memory, a SQLite file, a Postgres database, and one that comes by an
+entry point. Opened once for many histories; between two of them only rows go, and time goes on."""
+
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.storage.memory.memory import MemoryStorage
+from cambist.adapters.storage.postgres.postgres import PostgresStorage
+from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
+from cambist.adapters.storage.table.unit import Kick
+from cambist.frontends.conformance.storage.kit import KIT_CATALOGUE, START
+from cambist.frontends.plugins import opened_storage
+from cambist.ports.storage import Storage
+from cambist.ports.tools import StorageTools
+from tests.histories.running import Answer, Runner
+from tests.histories.steps import History
+
+Opened = Callable[[VirtualClock, Kick], Awaitable[Storage]]
+
+
+class ResetClock(VirtualClock):
+    """A virtual clock that each history finds at its beginning."""
+
+    def begin_again(self) -> None:
+        self._elapsed = 0
+
+
+class Place:
+    """One storage, and what makes it empty."""
+
+    def __init__(self, name: str, opened: Opened, empty: Callable[[frozenset[str]], Awaitable[None]] | None) -> None:
+        """`empty` takes all rows out of these tables; None: it is opened anew for each history."""
+        self.name = name
+        self._opened = opened
+        self._empty = empty
+        self._clock = ResetClock(START)
+        self._kicked: list[list[str]] = []
+        self._storage: Storage | None = None
+        self._left: frozenset[str] = frozenset()
+        """The tables that the last history may have written to."""
+
+    async def answers(self, history: History) -> list[Answer]:
+        """What the history is answered here."""
+        self._clock.begin_again()
+        if self._storage is None or self._empty is None:
+            self._storage = await self._opened(self._clock, self._note)
+        elif self._left:
+            await self._empty(self._left)
+        self._left = history.tables
+        return await Runner(self._storage, self._clock, self._kicked).run(history)
+
+    async def close(self) -> None:
+        if self._storage is not None:
+            await self._storage.close()
+
+    async def _note(self, jobs: Any) -> None:
+        self._kicked.append([job.id for job in jobs])
+
+
+@asynccontextmanager
+async def places(file: Path, postgres: str | None, *, plug_in: bool = True) -> AsyncIterator[list[Place]]:
+    """The storages: on this file and this database, which have the kit's tables, and in memory."""
+
+    async def memory(clock: VirtualClock, kick: Kick) -> Storage:
+        return MemoryStorage(clock, kick, catalogue=KIT_CATALOGUE)
+
+    async def sqlite(clock: VirtualClock, kick: Kick) -> Storage:
+        return await SqliteStorage.open(file, clock, kick, catalogue=KIT_CATALOGUE)
+
+    async def plain(clock: VirtualClock, kick: Kick) -> Storage:
+        return await opened_storage("plain", StorageTools(url="plain://here", clock=clock, kick=kick))
+
+    beside = sqlite3.connect(file, isolation_level=None)
+
+    async def empty_file(tables: frozenset[str]) -> None:
+        beside.execute("PRAGMA synchronous=OFF")
+        beside.executescript("BEGIN IMMEDIATE;" + _deletes(tables) + "COMMIT;")
+
+    made = [Place("memory", memory, None), Place("sqlite", sqlite, empty_file)]
+    if plug_in:
+        made.append(Place("plug-in", plain, None))
+    connection: Any = None
+    if postgres is not None:
+        connection = await asyncpg.connect(postgres)
+        await connection.execute("SET synchronous_commit = off")
+        made.append(Place("postgres", _on(postgres), lambda tables: connection.execute(_deletes(tables))))
+    try:
+        yield made
+    finally:
+        for place in made:
+            await place.close()
+        beside.close()
+        if connection is not None:
+            await connection.close()
+
+
+def _on(url: str) -> Opened:
+    async def opened(clock: VirtualClock, kick: Kick) -> Storage:
+        return await PostgresStorage.open(url, clock, kick, catalogue=KIT_CATALOGUE, connections=3)
+
+    return opened
+
+
+def _deletes(tables: frozenset[str]) -> str:
+    return "".join(f"DELETE FROM {name};" for name in sorted(tables))
+
+
+@contextmanager
+def installed_plain(folder: Path) -> Iterator[None]:
+    """The storage plain.py, as pip would leave a package that brings it: found by its entry point."""
+    described = folder / "plainstore-1.0.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text("Metadata-Version: 2.1\nName: plainstore\nVersion: 1.0\n")
+    (described / "entry_points.txt").write_text("[cambist.storages]\nplain = tests.histories.plain:open_plain\n")
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+
+
+def shown(answer: Answer) -> str:
+    """An answer, for people."""
+    return msgspec.json.encode(answer).decode()[:1500]
