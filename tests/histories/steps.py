@@ -166,7 +166,7 @@ def _drawn_write(table: Table, chance: random.Random) -> Write:
     if verb == "increase":
         return Write(verb, record, {chance.choice(table.sums): None}, by=chance.choice((1, -1, 5, 100, 2**63 - 3)))
     staying = {"id", "version", *table.fixed, *table.sums, *(("leased_until",) if table.kind is Job else ())}
-    names = [name for name in table.kind.__struct_fields__ if name not in staying]
+    names = [name for name in type(record).__struct_fields__ if name not in staying]
     changed = chance.sample(names, min(len(names), chance.choice((1, 1, 2, 4))))
     if verb == "change" and table.set_later and chance.random() < 0.7:
         changed = list(table.set_later)
@@ -224,7 +224,7 @@ def _criterion(kind: type[Any], name: str, chance: random.Random) -> Any:
                 return found
         return None
 
-    form = chance.choice(("is", "is", "is", AtMost, AtLeast, Below, Between, OneOf))
+    form: Any = chance.choice(("is", "is", "is", AtMost, AtLeast, Below, Between, OneOf))
     if form == "is":
         return value()
     if form is OneOf:

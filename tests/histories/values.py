@@ -41,7 +41,7 @@ def _is_storable(record: Any) -> bool:
     return True
 
 
-def _drawn(kind: type[Any], chance: random.Random) -> Any:
+def _drawn(kind: Any, chance: random.Random) -> Any:
     made = {field: drawn_value(hint, chance) for field, hint in _hints(kind) if field not in ("id", "version")}
     made["id"] = drawn_id(kind, chance)
     if kind is Job:
@@ -55,7 +55,7 @@ def drawn_id(kind: type[Any], chance: random.Random) -> str:
     return chance.choice(_JOB_IDS if kind is Job else _IDS)
 
 
-def drawn_field(kind: type[Any], field: str, chance: random.Random) -> Any:
+def drawn_field(kind: Any, field: str, chance: random.Random) -> Any:
     """A value of this field; some text where there is none of the name."""
     return drawn_value(dict(_hints(kind)).get(field, str), chance)
 
@@ -83,7 +83,7 @@ def drawn_value(hint: Any, chance: random.Random) -> Any:
 
 
 @cache
-def _hints(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
+def _hints(kind: Any) -> tuple[tuple[str, Any], ...]:
     hints = get_type_hints(kind)
     return tuple((field, hints[field]) for field in kind.__struct_fields__)
 
