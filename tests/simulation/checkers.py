@@ -4,16 +4,20 @@ the banks' and the chain's own books, and the ledger (docs/reliability.md "What 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from cambist.core.domain.webhooks.breaker import Breaker
 from cambist.ports.bank import RefundStatus, Transfer
 from cambist.ports.jobs import Job
 from tests.invariants import check_books, everything
 from tests.simulation.loop import Strand
-from tests.simulation.memberships import judge_strangers
+from tests.simulation.memberships import judge_mandates
 from tests.simulation.merchants import Merchant, RefundWish, Sale, rub
+from tests.simulation.network import key_of
+from tests.simulation.plan import Payer
+from tests.simulation.strangers import judge_bounds
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -41,10 +45,11 @@ async def judge(world: "World", office: Strand) -> None:
         await _judge_payouts(world, merchant)
         await _judge_balance(world, merchant)
     _judge_banks(world)
-    judge_strangers(world)
+    await judge_mandates(world)
     rows = [row for bank in world.banks.values() for row in bank.refunds.values()]
     world.counts["sent back"] = len(rows)
     world.counts["refunds at banks"] = sum(row.operation.startswith("ref_") for row in rows)
+    await judge_bounds(world)
     with _still(world, office):
         books = world.loop.spawn(office, _judge_books(world))
         while not books.done():
@@ -70,6 +75,9 @@ def _still(world: "World", office: Strand) -> Iterator[None]:
 async def _judge_books(world: "World") -> None:
     await check_books(world.office)
     now = world.now()
+    for breaker in await everything(world.office, Breaker):
+        if breaker.opened_at is not None and (breaker.last_success_at or breaker.opened_at) > breaker.opened_at:
+            world.fault(f"the breaker of {breaker.id} is open since {breaker.opened_at}, and a webhook was taken since")
     for job in await everything(world.office, Job):
         is_held = job.leased_until is not None and job.leased_until > now
         if job.due < now - _OVERDUE and not is_held:
@@ -80,6 +88,7 @@ async def _judge_sale(world: "World", merchant: Merchant, sale: Sale) -> None:
     order = sale.order
     if len(sale.ids) > 1:
         world.fault(f"order {order.number}: one key, several payments: {sorted(sale.ids)}")
+    await _judge_key(world, merchant, sale)
     if sale.payment_id is None:
         if sale.ended not in (400, 502):
             world.fault(f"order {order.number} was never answered: {sale.ended}")
@@ -93,6 +102,18 @@ async def _judge_sale(world: "World", merchant: Merchant, sale: Sale) -> None:
     await _judge_money(world, merchant, sale, status)
     for wish in sale.refunds:
         await _judge_refund(world, merchant, sale, wish)
+
+
+async def _judge_key(world: "World", merchant: Merchant, sale: Sale) -> None:
+    """Whoever repeats is answered what was made, or that nobody knew what became of it."""
+    order = sale.order
+    if sale.payment_id is None and sale.ended != 502:
+        return
+    body = {"amount_rub": rub(order.kopecks), "external_id": f"order-{order.number}"}
+    answer = await merchant.insist("POST", "/api/v1/payments", body, key_of(world.plan.seed, "order", order.number))
+    said = answer.json["id"] if answer.status in (200, 201) else answer.status
+    if (sale.payment_id is not None and said != sale.payment_id) or (sale.payment_id is None and said != 502):
+        world.fault(f"order {order.number} was answered {sale.payment_id or sale.ended}, and to its key {said} now")
 
 
 def _judge_told(world: "World", merchant: Merchant, sale: Sale, status: str) -> None:
@@ -111,6 +132,9 @@ def _judge_told(world: "World", merchant: Merchant, sale: Sale, status: str) -> 
         before = each.body["status"]
     if before != status:
         world.fault(f"{sale.payment_id} is {status}, and {before} was told last")
+    passed = {each.body["status"] for each in told}
+    if sale.order.payer is Payer.OTHER and "paid" in passed and "amount_mismatch" not in passed:
+        world.fault(f"{sale.payment_id}: another amount came, and it was paid without a review")
 
 
 async def _judge_money(world: "World", merchant: Merchant, sale: Sale, status: str) -> None:
@@ -132,6 +156,11 @@ async def _judge_money(world: "World", merchant: Merchant, sale: Sale, status: s
     in_time = [each for each in came if each.amount_kopecks == order.kopecks and _is_in_time(world, sale, each)]
     if in_time and status not in ("settled", "refunded"):
         world.fault(f"{payment_id} was paid in time, and is {status}")
+    if in_time and in_time[0] is came[0]:
+        seen = await merchant.insist("GET", f"/api/v1/payments/{payment_id}", None, None)
+        paid_at = seen.json["paid_at"]
+        if paid_at is None or abs((datetime.fromisoformat(paid_at) - came[0].at).total_seconds()) > _CLOCKS_OFF:
+            world.fault(f"{payment_id}: the money came at {came[0].at}, and it was paid at {paid_at}")
     if not came and status in ("paid", "settled", "refunded"):
         world.fault(f"nobody paid {payment_id}, and it is {status}")
 

@@ -2,11 +2,15 @@
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from cambist.core.domain.days import MOSCOW
+from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
-from cambist.ports.mandates import ChargeStatus
+from cambist.core.usecases.payments.recurring import bound_by
+from cambist.ports.mandates import ChargeStatus, MandateStatus
 from tests.simulation.merchants import Merchant, rub
 from tests.simulation.network import NoAnswer, key_of
 from tests.simulation.plan import Membership
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
 
 _TAKEN = ("paid", "settled", "refunded")
 _OVER = (*_TAKEN, "failed", "expired", "cancelled")
+_CLOCKS_OFF = timedelta(minutes=30)
 
 
 @dataclass
@@ -26,6 +31,8 @@ class Member:
     ids: set[str] = field(default_factory=set)
     charges: set[str] = field(default_factory=set)
     cancelled: bool = False
+    too_early: list[tuple[datetime, datetime]] = field(default_factory=list)
+    """When a charge was asked for and refused because its day was paid."""
 
 
 class Club:
@@ -86,7 +93,10 @@ class Club:
         for attempt in range(3):
             key = key_of(self._world.plan.seed, "charge", plan.number, number, attempt)
             path = f"/api/v1/subscriptions/{subscription_id}/charges"
+            asked = self._world.now()
             answer = await self._merchant.insist("POST", path, body, key)
+            if answer.code == "CHARGE_BEFORE_WINDOW":
+                member.too_early.append((asked, self._world.now()))
             if answer.status not in (200, 201):
                 return
             charge_id = answer.json["id"]
@@ -137,6 +147,10 @@ class Club:
         periods = [each["period_ref"] for each in charges.values() if each["status"] in _TAKEN]
         if len(set(periods)) < len(periods):
             world.fault(f"{subscription_id}: a period was charged twice: {sorted(periods)}")
+        self._judge_days(member, {each["period_ref"] for each in charges.values() if each["status"] in _TAKEN})
+        exhausted = [each.body["period_ref"] for each in told if each.event == "subscription.charge_exhausted"]
+        if len(set(exhausted)) < len(exhausted):
+            world.fault(f"{subscription_id}: that a period is exhausted was told again: {exhausted}")
         self.known.update(charges)
         self._judge_charges(charges)
 
@@ -152,6 +166,13 @@ class Club:
         taken = {each.sequence for each in self._merchant.receiver.of("subscription_id", subscription_id)}
         return {event.sequence for event in failed} - taken
 
+    def _judge_days(self, member: Member, paid: set[str]) -> None:
+        """Who was refused because the day was paid had paid it, by some clock that is off by minutes."""
+        for asked, answered in member.too_early:
+            moments = (asked - _CLOCKS_OFF, asked, answered, answered + _CLOCKS_OFF)
+            if not paid & {f"a{moment.astimezone(MOSCOW):%Y%m%d}-day1" for moment in moments}:
+                self._world.fault(f"member {member.plan.number} was refused at {asked}, and paid for {sorted(paid)}")
+
     def _judge_charges(self, charges: dict[str, Any]) -> None:
         at_banks = {row.operation: row for bank in self._world.banks.values() for row in bank.charges.values()}
         for charge_id, charge in charges.items():
@@ -162,10 +183,17 @@ class Club:
                 self._world.fault(f"charge {charge_id} is {charge['status']}, and {row.status} at the bank")
 
 
-def judge_strangers(world: "World") -> None:
-    """No bank took by mandate what no subscription knows of."""
+async def judge_mandates(world: "World") -> None:
+    """No bank took by mandate what no subscription knows of, nor has a mandate still of one that is over."""
     known = {charge_id for club in world.clubs for charge_id in club.known}
     for bank in world.banks.values():
         for row in bank.charges.values():
             if row.status is ChargeStatus.PAID and row.operation not in known:
                 world.fault(f"{bank.name} took {row.operation}, of which no subscription knows")
+        for mandate in bank.mandates.values():
+            payment = await world.office.storage.get(Payment, bound_by(mandate.operation) or "")
+            known_by = None if payment is None else payment.subscription_id
+            subscription = await world.office.storage.get(Subscription, known_by or "")
+            is_over = subscription is None or subscription.is_final
+            if is_over and mandate.status is MandateStatus.ACTIVE:
+                world.fault(f"{bank.name} still has the mandate {mandate.operation} of {known_by}, which is over")

@@ -14,7 +14,7 @@ import msgspec
 from cambist.core.usecases.accounts.accounts import NewAccount
 from cambist.ports.notifier import WebhookRequest
 from tests.simulation.network import BEGINNING, HttpAnswer, NoAnswer, key_of
-from tests.simulation.plan import ENDS, FAULTS_END, Order, Payer, Return
+from tests.simulation.plan import ENDS, FAULTS_END, MIDNIGHT, Order, Payer, Return
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -192,6 +192,8 @@ class Merchant:
                 wait = ends - self._world.loop.time() + self._chance.uniform(1.0, 15_000.0)
             case Payer.TOO_LATE:
                 wait = ends - self._world.loop.time() + 22_000.0
+            case Payer.AT_MIDNIGHT:
+                wait = MIDNIGHT - self._world.loop.time()
             case _:
                 wait = order.pays_after
         await self._sleep(max(0.0, wait))
@@ -228,7 +230,7 @@ class Merchant:
         if answer.status != 200:
             self._world.fault(f"{sale.payment_id} was answered, and is {answer.status} now")
             return None
-        status: str = answer.json["status"]
+        status = str(answer.json["status"])
         if answer.json["amount_rub"] != rub(sale.order.kopecks):
             self._world.fault(f"{sale.payment_id}: its amount changed")
         settled, paid = answer.json["settled_at"], answer.json["paid_at"]

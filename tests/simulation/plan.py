@@ -15,6 +15,8 @@ MORNING = (12.9 * HOUR, 13.2 * HOUR)
 """Around the settlement of the next day. Nearly all that happens begins in one of the two."""
 WINDOW_OPENS = 1 * HOUR
 """Midnight in Moscow: a new day of a subscription begins."""
+MIDNIGHT = (24 - BEGINS_HOUR) * HOUR
+"""UTC: the day of a settlement ends."""
 FAULTS_END = 14 * HOUR
 """From then on nothing fails any more, and what must end has to."""
 ENDS = 38 * HOUR
@@ -34,6 +36,8 @@ class Payer(StrEnum):
     OTHER = "other"
     """Another amount."""
     TWICE = "twice"
+    AT_MIDNIGHT = "at midnight"
+    """At the very moment at which a day of settlement ends, late."""
 
 
 class Return(msgspec.Struct, frozen=True):
