@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from cambist.frontends.compose import House
 from cambist.frontends.notices import begin_hearing
 from cambist.frontends.worker.loop import Worker
+from cambist.ports.faults import Fault
 from cambist.ports.storage import Storage
 from tests.app_pool import LentApp
 from tests.simulation.loop import Strand
@@ -37,6 +38,7 @@ class Process:
         self.house: House | None = None
         self.app: LentApp | None = None
         self.kick: Any = None
+        self.worker: Worker | None = None
         self.clock: ProcessClock | None = None
         self.pending: dict[int, Any] = {}
         """Requests that are under way here."""
@@ -69,7 +71,8 @@ class Process:
                 self.app = world.lend(house.ports)
                 await world.loop.create_future()
             else:
-                await Worker(house.ports).work()
+                self.worker = Worker(house.ports)
+                await self.worker.work()
 
     async def _opened(self, kick: Any, line: StorageLine) -> Storage:
         self.kick = kick
@@ -79,6 +82,8 @@ class Process:
         """It ended by itself: its supervisor starts it again."""
         fault = None if task.cancelled() else task.exception()
         self._world.trace.tell(f"{self.name} ended: {type(fault).__name__}")
+        if fault is not None and not isinstance(fault, Fault):
+            self._world.fault(f"a process ended by itself: {fault!r}")
         self._gone()
         self._world.network.soon(2.0, self.start)
 
@@ -95,7 +100,8 @@ class Process:
     restarts_after = 1.0
 
     def _gone(self) -> None:
-        self.strand, self.house, self.app, self.kick = None, None, None, None
+        self.strand, self.house, self.app, self.kick, self.worker = None, None, None, None, None
+        self._world.vigil.troubled()
         for pending in list(self.pending.values()):
             if not pending.done():
                 pending.set_exception(NoAnswer())

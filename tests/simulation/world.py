@@ -50,6 +50,7 @@ from tests.simulation.plan import ENDS, EVENING, FAULTS_END, MORNING, Blow, Memb
 from tests.simulation.processes import Process
 from tests.simulation.storage import Database
 from tests.simulation.surroundings import BUSY, QUIET, Hearing, own_chance, own_pace, pace
+from tests.simulation.vigil import Vigil
 from tests.simulation.weather import Chance
 
 BANKS = ("north", "south")
@@ -117,6 +118,7 @@ class World:
         self._addresses: dict[str, str] = {}
         self.told: dict[str, datetime] = {}
         """When the service last took a notice about an operation."""
+        self.vigil = Vigil(self)
         self.office: Ports
 
     def next_strand(self) -> int:
@@ -243,6 +245,7 @@ class World:
         for blow in self.plan.blows:
             self.network.soon(blow.at, partial(self._strike, blow))
         self.begin(operate(self))
+        self.begin(self.vigil.watch())
         await self.network.sleep(FAULTS_END - self.loop.time())
         self.trace.tell("faults stop")
         for process in self.processes.values():
@@ -307,6 +310,7 @@ class World:
     def _strike(self, blow: Blow) -> None:
         self.trace.tell(f"{blow.kind.value} {blow.whom} {blow.seconds:+.3f} s, after {blow.steps} steps")
         process, network = self.processes.get(blow.whom), self.network
+        self.vigil.troubled(abs(blow.seconds))
         match blow.kind:
             case Trouble.CRASH if process is not None and process.strand is not None:
                 process.restarts_after = blow.seconds
