@@ -7,9 +7,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
-from tests.mutants import ROOT, Mutant
+from tests.mutants import ROOT
+from tests.simulation.mutants.slips import Slip
 from tests.simulation.mutants.table import MUTANTS
 
 SEEDS = 200
@@ -27,10 +29,11 @@ _LEFT_OUT = (
 )
 
 
-def noticed_by(copy: Path, mutant: Mutant) -> str | None:
+def noticed_by(copy: Path, mutant: Slip) -> str | None:
     """What the first world that notices it says; None: none of 200 does. Raises: RuntimeError where it cannot run."""
-    right = (copy / mutant.file).read_text("utf-8")
-    (copy / mutant.file).write_text(mutant.applied(copy), "utf-8")
+    wrong = mutant.applied(copy)
+    right = {file: (copy / file).read_text("utf-8") for file in wrong}
+    _write(copy, wrong)
     try:
         environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(copy)}
         command = [sys.executable, "-m", "tests.simulation", "--seed", "0", "--seeds", str(SEEDS), "--first"]
@@ -38,13 +41,18 @@ def noticed_by(copy: Path, mutant: Mutant) -> str | None:
             [*command, "--no-shrink"], cwd=copy, env=environ, capture_output=True, text=True, check=False
         )
     finally:
-        (copy / mutant.file).write_text(right, "utf-8")
+        _write(copy, right)
     if ended.returncode not in (0, 1) or "simulated hours" not in ended.stdout:
         raise RuntimeError(ended.stdout + ended.stderr)
     if ended.returncode == 0:
         return None
     lines = [line for line in ended.stdout.splitlines() if line.startswith(("seed", "  "))]
     return f"{lines[0].partition(':')[0]}: {lines[1].strip()[:110]}"
+
+
+def _write(copy: Path, texts: Mapping[str, str]) -> None:
+    for file, text in texts.items():
+        (copy / file).write_text(text, "utf-8")
 
 
 def main(wanted: list[str]) -> int:

@@ -1,0 +1,128 @@
+"""Slips over what all stands on: keys, jobs and their leases, webhooks, the storage's units."""
+
+from tests.mutants import Mutant
+from tests.simulation.mutants.slips import Slip, at, domain, slip, usecase
+
+_MEMORY = "adapters/storage/memory/memory.py"
+_LOOP = "frontends/worker/loop.py"
+
+KEYS: dict[str, Slip] = {
+    "a key is not written down": usecase(
+        "payments/payments",
+        "            unit[IdempotencyKey].add(key_record)\n            add_payment",
+        "            key_record.id.strip()\n            add_payment",
+    ),
+    "the key of a refund is not written down": usecase(
+        "refunds/refunds",
+        "            unit[IdempotencyKey].add(key_record)\n            return unit[Refund].add(",
+        "            key_record.id.strip()\n            return unit[Refund].add(",
+    ),
+    "the key of a charge is not written down": usecase(
+        "subscriptions/charges", "    unit[IdempotencyKey].add(key)\n    payment = await new", "    payment = await new"
+    ),
+    "of two who use a key at once the later one fails": usecase(
+        "idempotency", "if conflict.rule not in (KEY_TAKEN, id_rule):", "if conflict.rule == KEY_TAKEN:"
+    ),
+    "who repeats does not wait for who makes": usecase(
+        "idempotency", "if found is None or is_made(found):", "if found is None or found is not None:"
+    ),
+    "the keys of all merchants are one": domain(
+        "accounts/idempotency", 'return ":".join((account_id, mode, key))', 'return ":".join((mode, key))'
+    ),
+    "a payment is shown to whoever knows its id": usecase(
+        "payments/payments",
+        "    if payment is None or payment.account_id != caller.account_id or payment.mode is not caller.mode:",
+        "    if payment is None:",
+    ),
+    "a refund is shown to whoever knows its id": usecase(
+        "refunds/refunds",
+        "    if refund is None or (refund.account_id, refund.mode) != (caller.account_id, caller.mode):",
+        "    if refund is None:",
+    ),
+    "test keys see what is live": usecase(
+        "payments/payments",
+        "payment.account_id != caller.account_id or payment.mode is not caller.mode:",
+        "payment.account_id != caller.account_id:",
+    ),
+}
+
+JOBS: dict[str, Slip] = {
+    "a notice is answered and not kept": usecase(
+        "notice_intake", "    await _keep(ports, adapter, operations)\n    return", "    return"
+    ),
+    "a save overwrites what others saved": at(
+        _MEMORY,
+        'if row is None or (version is not None and row[self.mapped.codec.index["version"]] != version):',
+        "if row is None:",
+    ),
+    "a lost commit is done again": usecase(
+        "units", "            except Stale as stale:\n", "            except (Stale, Unavailable) as stale:\n"
+    ),
+    "whoever lost a job ends it": usecase(
+        "schedule",
+        "return present is not None and (present.version, present.created_at) == (job.version, job.created_at)",
+        "return present is not None",
+    ),
+    "a claim leaves no mark": at(
+        _MEMORY,
+        '            row[index["attempts"]] += 1\n            row[index["version"]] += 1\n',
+        '            row[index["attempts"]] += 1\n',
+    ),
+    "a lease is renewed by nobody": at(
+        _LOOP,
+        "                await self._ports.storage.renew(jobs, WORKER_LEASE)\n",
+        "                jobs.sort(key=lambda job: job.id)\n",
+    ),
+    "a job that failed is gone": usecase(
+        "jobs", "                set_due(unit, present, due)\n", "                set_due(unit, present, None)\n"
+    ),
+    "a job is acknowledged before its work": slip(
+        Mutant(
+            "core/usecases/operations/engine.py",
+            "    begun = await begin(row, ports, job.argument)\n",
+            "    await reschedule_at(ports, job, None)\n    begun = await begin(row, ports, job.argument)\n",
+        ),
+        Mutant(
+            "core/usecases/operations/engine.py",
+            "import reschedule\n",
+            "import reschedule, reschedule_at\n",
+        ),
+    ),
+    "who looked once comes back no more": usecase(
+        "schedule",
+        "            set_due(unit, present, await next_due(unit), anew=anew)\n",
+        "            set_due(unit, present, None if job.attempts > 2 else await next_due(unit), anew=anew)\n",
+    ),
+}
+
+WEBHOOKS: dict[str, Slip] = {
+    "every answer of a receiver is good": domain(
+        "webhooks/delivery",
+        "probe, good, status, delivered_at = outcome.probe, outcome.good,",
+        "probe, good, status, delivered_at = outcome.probe, True,",
+    ),
+    "each attempt has another webhook id": domain(
+        "webhooks/signing", '"X-Webhook-Id": event_id,', '"X-Webhook-Id": f"{event_id}-{timestamp}",'
+    ),
+    "a webhook that failed is not tried again": domain(
+        "webhooks/delivery", "    if made <= len(FAST_LADDER):\n", "    if made < 1:\n"
+    ),
+    "who leaves a receiver does not hear who asked meanwhile": usecase(
+        "webhooks/results",
+        "return present is not None and is_ours(present, job) and present.asked == job.asked",
+        "return present is not None and is_ours(present, job)",
+    ),
+    "the timer forgets what is due later": usecase(
+        "webhooks/results", "        if next_due:\n", "        if next_due and next_due[0].attempts > 1:\n"
+    ),
+    "a failure sets no timer": usecase(
+        "webhooks/results",
+        "            if after.due is not None and after.due > each.outcome.ended_at:\n",
+        "            if after.due is not None and after.due > each.outcome.ended_at and after.attempts > 1:\n",
+    ),
+    "a breaker that is open stays so": domain(
+        "webhooks/breaker",
+        "    if not breaker.failures and by_hand_at is None:\n        return breaker\n",
+        "    if (not breaker.failures or breaker.is_open) and by_hand_at is None:\n        return breaker\n",
+    ),
+}

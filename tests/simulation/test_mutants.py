@@ -1,0 +1,17 @@
+"""`nox -s simulate_mutants` tries them, which takes hours; here: they are still changes of the code as it is."""
+
+import ast
+
+from tests.mutants import ROOT
+from tests.simulation.mutants.table import MUTANTS, ROOMS
+from tests.tables import table
+
+
+@table("name", MUTANTS)
+def test_each_mutant_fits_the_code_as_it_is(name: str) -> None:
+    for text in MUTANTS[name].applied(ROOT).values():
+        ast.parse(text)
+
+
+def test_no_two_mutants_have_one_name() -> None:
+    assert sum(map(len, ROOMS)) == len(MUTANTS)
