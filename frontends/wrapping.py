@@ -5,6 +5,7 @@ The composition root puts them there; neither the core nor an adapter knows of t
 
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from enum import Enum
+from operator import attrgetter
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -129,7 +130,8 @@ def wrapped(
 
 def _passed(name: str) -> property:
     """What is set is set at the adapter."""
-    return property(lambda self: getattr(self._adapter, name), lambda self, value: setattr(self._adapter, name, value))
+    # Ten of a payment's creation: `attrgetter` is read without a frame of Python.
+    return property(attrgetter(f"_adapter.{name}"), lambda self, value: setattr(self._adapter, name, value))
 
 
 def _called(adapter: Any, name: str) -> Call:

@@ -202,6 +202,10 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(each for each in self.endpoints or () if each.mode is mode)
 
 
+_ALL = KeyTerms()
+"""Of nearly every key."""
+
+
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     """A key pair. `id` is the public key itself; of the secret only a keyed digest is kept."""
 
@@ -222,6 +226,8 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def terms(self) -> KeyTerms:
         """What its holder may do."""
+        if self.rights is None and self.addresses is None:
+            return _ALL
         return KeyTerms(rights=self.rights, addresses=self.addresses)
 
 
@@ -256,7 +262,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     account: Account
     mode: Mode
     key_id: str
-    terms: KeyTerms = KeyTerms()
+    terms: KeyTerms = _ALL
 
     @property
     def account_id(self) -> str:
