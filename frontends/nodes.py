@@ -14,9 +14,8 @@ from ..adapters.payouts.evm.fees import GWEI
 from ..adapters.payouts.evm.sender import EvmSender
 from ..adapters.payouts.signer import KeySigner
 from ..adapters.payouts.tron.api import TronApi
-from ..adapters.payouts.tron.marks import SUN
-from ..adapters.payouts.tron.sender import TronSender
-from ..adapters.payouts.tron.sent import Read, Sent, SentTransfers
+from ..adapters.payouts.tron.sender import SUN, TronSender
+from ..adapters.payouts.tron.sent import Sent, SentTransfers, Whole
 from ..ports.chain import Network
 from ..ports.clock import Clock
 from ..ports.faults import NotConfigured
@@ -69,13 +68,13 @@ def payouts_of(own: ProviderSettings, tools: Tools) -> TronSender:
         raise NotConfigured("set CAMBIST_TRON_API: the nodes of CAMBIST_TRON_NODES have no path /jsonrpc")
     nodes, signer = nodes_of(Network.TRON, own, tools.clock), KeySigner(own.need("key"))
     apis = [TronApi(place, url, tools.clock) for place, url in enumerate(urls, 1)]
-    read, sent = tools.notebook(PAYOUTS_READ, Read), tools.notebook(PAYOUTS_READ, Sent)
+    whole, sent = tools.notebook(PAYOUTS_READ, Whole), tools.notebook(PAYOUTS_READ, Sent)
     return TronSender(
         PAYOUTS,
         nodes,
         apis,
         signer,
-        SentTransfers(nodes, apis, signer.payload, read, sent),
+        SentTransfers(nodes, apis, signer.payload, whole, sent),
         tools.clock,
         fee_limit=own.get("fee_limit", _FEE_LIMIT) * SUN,
     )

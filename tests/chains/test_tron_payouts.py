@@ -1,8 +1,10 @@
 """USDT paid out on TRON: the shipped contract, and what the network does that a wallet must not misread
 (docs/providers/chains.md "Paying out")."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
+from itertools import count
 
 import msgspec
 import pytest
@@ -10,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.adapters.clock import VirtualClock
+from cambist.adapters.nodes.logs import LogSearch
 from cambist.adapters.nodes.networks import CHAINS
 from cambist.adapters.nodes.nodes import Nodes
 from cambist.adapters.nodes.spelling import TRON
 from cambist.adapters.payouts.signer import KeySigner, signer_of
-from cambist.adapters.payouts.tron import protobuf
+from cambist.adapters.payouts.tron import protobuf, sent
 from cambist.adapters.payouts.tron.api import CODES, Taken, TronApi
-from cambist.adapters.payouts.tron.marks import LIFETIME, SUN, mark_of, mark_on
-from cambist.adapters.payouts.tron.sender import PROOF_AFTER, TronSender
-from cambist.adapters.payouts.tron.sent import Read, Sent, SentTransfers
+from cambist.adapters.payouts.tron.sender import _BANDWIDTH, LIFETIME, PROOF_AFTER, SUN, TronSender
+from cambist.adapters.payouts.tron.sent import Sent, SentTransfers, Whole
 from cambist.adapters.payouts.tron.transaction import Transfer, parted, read, signed, tx_id
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.frontends.compose import open_house
@@ -68,9 +70,9 @@ class TronBench(PayoutsBench):
         clock = self.network.clock
         nodes = Nodes(CHAINS[Network.TRON], [each.node for each in self.networks], clock)
         apis = [TronApi(place, each.api, clock) for place, each in enumerate(self.networks, 1)]
-        read = Notebook("tron-payouts", Read, self.storage, clock)
-        sent = SentTransfers(nodes, apis, self.owner, read, Notebook("tron-payouts", Sent, self.storage, clock))
-        self.wallets.append(self.kind("tron", nodes, apis, KeySigner(KEY), sent, clock, fee_limit=60 * SUN))
+        whole = Notebook("tron-payouts", Whole, self.storage, clock)
+        read_back = SentTransfers(nodes, apis, self.owner, whole, Notebook("tron-payouts", Sent, self.storage, clock))
+        self.wallets.append(self.kind("tron", nodes, apis, KeySigner(KEY), read_back, clock, fee_limit=60 * SUN))
         return self.wallets[-1]
 
     async def forget(self) -> None:
@@ -194,6 +196,7 @@ class TestBytes:
             block=st.binary(min_size=10, max_size=10).map(lambda part: bytes(6) + part),
             expiration=st.integers(1, 2**60),
             timestamp=st.integers(1, 2**60),
+            operation=st.text(max_size=40),
         )
     )
     def test_what_is_built_is_read_again(self, made: Transfer) -> None:
@@ -244,6 +247,14 @@ class TestMeans:
     async def test_trx_for_energy(self, bench: TronBench) -> None:
         bench.network.sun[bench.owner] = 12 * SUN
         await self._lacks(bench, r"it has 12\.0 TRX, and a transfer needs 16\.0")
+
+    async def test_bandwidth_for_the_longest_operation(self, bench: TronBench) -> None:
+        before = bench.network.sun[bench.owner] = 16_100_000
+        await bench.sender.broadcast(await bench.sender.sign("wd_" + "1" * 37, TO, UNITS))
+        bench.network.energy[bench.owner] = 10**6
+        bench.network.mine()
+        burned = (before - bench.network.sun[bench.owner]) // 1000
+        assert 345 < burned <= _BANDWIDTH
 
     async def test_staked_energy_counts(self, bench: TronBench) -> None:
         bench.network.sun[bench.owner] = SUN
@@ -404,20 +415,87 @@ async def test_a_signer_that_signs_something_else_sends_nothing(bench: TronBench
 
 
 class TestWhatWasSent:
-    """It is read back from the chain by the mark of its operation: a restored database pays nobody twice."""
+    """It is read back from the chain, where each call says its operation: a restored database pays nobody twice."""
 
-    @given(st.text(max_size=40), st.integers(1, 15_000), st.integers(1_577_836_800_000, 4_102_444_800_000))
-    def test_a_mark_is_read_back_whatever_the_moment_and_the_limit(self, operation: str, trx: int, at: int) -> None:
-        mark = mark_of(operation)
-        made = transfer(
-            expiration=at + LIFETIME // timedelta(milliseconds=1) + mark.end,
-            timestamp=at - mark.moment,
-            fee_limit=trx * SUN + mark.limit,
-        )
-        assert mark_on(read(made.raw)) == mark.text
+    @staticmethod
+    async def sends(bench: TronBench, *operations: str) -> None:
+        for each in operations:
+            await bench.wallet.broadcast(await bench.wallet.sign(each, TO, UNITS))
+        await bench.network.pass_time(25 * PACE)
 
-    def test_operations_have_marks_of_their_own(self) -> None:
-        assert len({mark_of(f"wd_{number}").text for number in range(5000)}) == 5000
+    @staticmethod
+    def spans(bench: TronBench) -> list[tuple[int, int]]:
+        """The blocks that the node was asked about since, question by question."""
+        asked = [json.loads(each.body) for each in bench.network.requests if each.path == "/jsonrpc"]
+        searches = [each["params"][0] for each in asked if each["method"] == "eth_getLogs"]
+        bench.network.requests.clear()
+        return [(int(each["fromBlock"], 16), int(each["toBlock"], 16)) for each in searches]
+
+    @staticmethod
+    def short(bench: TronBench, blocks: int) -> TronSender:
+        """A wallet that asks about so few blocks at once."""
+        wallet = bench.restarted()
+        wallet._sent._search = LogSearch(wallet._nodes, span=blocks)
+        return wallet
+
+    async def test_a_long_way_that_is_cut_off_is_gone_on_with(self, bench: TronBench) -> None:
+        """A call ends after 20 s, whoever asks: what was read until then need not be read again."""
+        await bench.wallet.find("wd_1")
+        await self.sends(bench, "wd_1")
+        bench.network.mine(60)
+        begun = bench.network.final
+        self.spans(bench)
+        wallet = self.short(bench, 10)
+        searches = count(1)
+
+        def is_fourth(request: ProviderRequest) -> bool:
+            return b"eth_getLogs" in request.body and next(searches) == 4
+
+        bench.network.next(ProviderFault.SERVER_ERROR, matching=is_fourth)
+        with pytest.raises(Unavailable):
+            await wallet.find("wd_1")
+        *_, (last_read, _), (failed, _) = self.spans(bench)
+        await bench.network.pass_time(60)
+        assert await self.short(bench, 10).find("wd_1") is not None
+        assert self.spans(bench)[0][0] == failed > last_read
+        assert failed < begun
+
+    async def test_a_listing_reads_back_what_was_sent_before_the_first_look(
+        self, bench: TronBench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """By a copy of before the first payout: a look for an operation alone reads a day."""
+        for name, blocks in (("DAY", 10), ("SPAN", 20)):
+            monkeypatch.setattr(sent, name, blocks)
+        since = bench.network.clock.now()
+        await self.sends(bench, "wd_1", "wd_2")
+        for _ in range(4):
+            await bench.network.pass_time(30 * PACE)
+        await bench.forget()
+        wallet = bench.restarted()
+        assert await wallet.find("wd_1") is None
+        listed = await wallet.sent_since(since)
+        assert sorted((each.signed.operation, each.units) for each in listed) == [("wd_1", UNITS), ("wd_2", UNITS)]
+        assert await wallet.find("wd_1") is not None
+        self.spans(bench)
+        await bench.network.pass_time(PACE)
+        assert len(await wallet.sent_since(since)) == 2
+        [(first, last)] = self.spans(bench)
+        assert last - first < 20, "what was read is not read again"
+
+    async def test_it_lists_what_may_have_been_sent_from_then_on(self, bench: TronBench) -> None:
+        await self.sends(bench, "wd_1")
+        await bench.network.pass_time((LIFETIME * 2).total_seconds())
+        between = bench.network.clock.now()
+        await self.sends(bench, "wd_2")
+        assert [each.signed.operation for each in await bench.wallet.sent_since(between)] == ["wd_2"]
+
+    async def test_it_reads_back_a_month_at_most(self, bench: TronBench, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name, blocks in (("DAY", 10), ("FARTHEST", 30)):
+            monkeypatch.setattr(sent, name, blocks)
+        bench.network.mine(60)
+        await bench.wallet.sent_since(START - timedelta(days=9000))
+        final = bench.network.final
+        assert min(first for first, _ in self.spans(bench)) == final - 30
 
     async def test_blocks_are_read_once(self, bench: TronBench) -> None:
         await bench.wallet.broadcast(await bench.wallet.sign("wd_1", TO, UNITS))
@@ -437,14 +515,15 @@ class TestWhatWasSent:
         assert await bench.wallet.find("wd_1") is None
 
     async def test_what_somebody_else_built_is_no_operation_s(self, bench: TronBench) -> None:
-        """Another limit or end, as a wallet's program takes them."""
+        """Its call says none: it is found by nobody, and listed for nobody."""
         block = bytes.fromhex(bench.network.blocks[-1][0])
         now = round(bench.network.clock.now().timestamp() * 1000)
         made = transfer(owner=bench.owner, token=USDT, block=block, expiration=now + 60_000, timestamp=now)
         raw = signed(made.raw, await KeySigner(KEY).sign(tx_id(made.raw)))
         await bench.wallet._apis[0].broadcast(raw)
-        await bench.network.pass_time(PACE)
+        await bench.network.pass_time(25 * PACE)
         assert await bench.wallet.find("wd_1") is None
+        assert await bench.wallet.sent_since(START) == []
 
     async def test_a_node_that_tells_a_transaction_otherwise_says_nothing(self, bench: TronBench) -> None:
         made = await bench.wallet.sign("wd_1", TO, UNITS)

@@ -26,7 +26,6 @@ _ENERGY = 64_300
 _ENERGY_OF_A_NEW_HOLDER = 130_300
 _ENERGY_PRICE = 100
 _FEE_LIMIT_MOST = 15_000_000_000
-_BANDWIDTH = 345
 _TYPE = "type.googleapis.com/protocol.TriggerSmartContract"
 
 
@@ -92,6 +91,13 @@ def _raw_of(said: dict[str, Any]) -> Any:
     inner.type = 31
     inner.parameter.type_url, inner.parameter.value = _TYPE, call.SerializeToString()
     return raw
+
+
+def _bandwidth(raw: Any) -> int:
+    """Of a transaction with one signature: its bytes, and what is counted for its result."""
+    made = _MESSAGES["Transaction"](signature=[bytes(65)])
+    made.raw_data.CopyFrom(raw)
+    return len(made.SerializeToString()) + 64
 
 
 class Refusal(Exception):
@@ -239,7 +245,7 @@ class TronNetwork(FakeProvider):
             raise Refusal("TRANSACTION_EXPIRATION_ERROR")
         if not 0 < data.fee_limit <= _FEE_LIMIT_MOST:
             raise Refusal("CONTRACT_VALIDATE_ERROR")
-        if self.sun.get(call.owner_address[1:], 0) < _BANDWIDTH * 1000:
+        if self.sun.get(call.owner_address[1:], 0) < _bandwidth(data) * 1000:
             raise Refusal("BANDWITH_ERROR")
 
     def _executed(self, tx: str, data: Any, number: int, block: str) -> dict[str, Any]:
@@ -247,7 +253,7 @@ class TronNetwork(FakeProvider):
         owner, to, amount = call.owner_address[1:], call.data[16:36], int.from_bytes(call.data[36:68])
         energy = self._energy(to)
         bought = max(0, energy - self.energy.get(owner, 0)) * _ENERGY_PRICE
-        self.sun[owner] = self.sun.get(owner, 0) - _BANDWIDTH * 1000 - min(bought, data.fee_limit)
+        self.sun[owner] = self.sun.get(owner, 0) - _bandwidth(data) * 1000 - min(bought, data.fee_limit)
         fine = call.data[:4].hex() == "a9059cbb" and call.contract_address[1:] == USDT
         fine &= energy * _ENERGY_PRICE <= data.fee_limit and self._would(owner, to, amount)
         logs = []

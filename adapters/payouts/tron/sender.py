@@ -16,17 +16,20 @@ from ..shared import coins_of, recipient_of, seen, usdt_of
 from ..signer import Signer, signer_of
 from . import transaction
 from .api import Taken, TronApi, first_answer, handed_over
-from .marks import LIFETIME, SUN, mark_of
 from .sent import SentTransfers
 from .transaction import Transfer, tx_id
 
+SUN = 1_000_000
+"""Of one TRX."""
+LIFETIME = timedelta(hours=1)
+"""In which a transfer gets into a block, or never. The network takes a day at most."""
 PROOF_AFTER = timedelta(minutes=5)
 """How far a final block has to be past the end of a transfer that is in none: nodes index a block later than they show
 it."""
 _CHAIN = CHAINS[Network.TRON]
 _TOKEN = bytes.fromhex(_CHAIN.usdt[2:])
-_BANDWIDTH = 345
-"""Bytes of a transfer with its signature, and what is counted for its result."""
+_BANDWIDTH = 390
+"""Bytes of a transfer with its operation and signature, and what is counted for its result."""
 _BANDWIDTH_PRICE = 1000
 _USUAL_ENERGY = 65_000
 """Of a transfer to who holds USDT already; twice that to who never did."""
@@ -36,7 +39,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class TronSender:
-    """Fills the port FindingSender. One wallet, which nobody else spends from."""
+    """Fills the port ListingSender. One wallet, which nobody else spends from."""
 
     def __init__(
         self,
@@ -49,7 +52,7 @@ class TronSender:
         *,
         fee_limit: int,
     ) -> None:
-        """`fee_limit`: what the energy of one transfer may cost, in sun, of whole TRX. Opens nothing yet."""
+        """`fee_limit`: what the energy of one transfer may cost, in sun. Opens nothing yet."""
         self._name = name
         self._nodes = nodes
         self._apis = apis
@@ -82,18 +85,19 @@ class TronSender:
         view = await self._nodes.view()
         block = await self._nodes.block(view, view.final)
         amount = _CHAIN.amount(units)
-        await self._check_means(view, recipient, amount)
-        moment, mark = self._clock.now(), mark_of(operation)
-        expiration = _milliseconds(moment + LIFETIME) + mark.end
+        await self._check_means(view, amount, transaction.call_data(recipient, amount, operation))
+        moment = self._clock.now()
+        expiration = _milliseconds(moment + LIFETIME)
         made = Transfer(
             owner=self._signer.payload,
             token=_TOKEN,
             recipient=recipient,
             amount=amount,
-            fee_limit=self._fee_limit + mark.limit,
+            fee_limit=self._fee_limit,
             block=bytes.fromhex(plain_hash(block.hash)),
             expiration=expiration,
-            timestamp=_milliseconds(moment) - mark.moment,
+            timestamp=_milliseconds(moment),
+            operation=operation,
         )
         signature = await self._signer.sign(tx_id(made.raw))
         if signer_of(signature, tx_id(made.raw)) != self._signer.payload:
@@ -135,19 +139,18 @@ class TronSender:
         return TransferState.FAILED
 
     async def find(self, operation: str) -> SentTransfer | None:
-        """As the port has it, of what is in a block: the chain is asked for the operation's mark. What failed moved
-        nothing, so it is not found."""
+        """As the port has it, of what is in a block. What failed moved nothing, so it is not found."""
         view = await self._nodes.view()
-        for blob in await self._sent.marked(view, mark_of(operation).text):
-            raw, _ = transaction.parted(blob)
-            made = transaction.read(raw)
-            if made.owner == self._signer.payload and made.token == _TOKEN:
-                signed = SignedTransfer(
-                    operation=operation, tx_hash=tx_id(raw).hex(), blob=blob, expires_at=_moment(made.expiration)
-                )
-                address = _CHAIN.spelling.write(made.recipient)
-                return SentTransfer(signed=signed, address=address, units=_CHAIN.units(made.amount))
-        return None
+        found = [self._sent_by(blob) for blob in await self._sent.of(view, operation)]
+        return next((each for each in found if each is not None and each.signed.operation == operation), None)
+
+    async def sent_since(self, moment: datetime) -> list[SentTransfer]:
+        """As the port has it, of what is in a block; what the book lacks is read back, a month at most."""
+        view = await self._nodes.view()
+        final = await self._nodes.block(view, view.final)
+        found = [self._sent_by(blob) for blob in await self._sent.since(view, moment, final.at)]
+        # Whatever was handed over from then on had its end ahead.
+        return [each for each in found if each is not None and (each.signed.expires_at or moment) >= moment]
 
     async def check(self) -> None:
         """Whether nodes and interfaces take our keys, and the wallet can pay for a transfer. Raises: NotConfigured,
@@ -166,14 +169,13 @@ class TronSender:
         for api in self._apis:
             await api.close()
 
-    async def _check_means(self, view: View, recipient: bytes, amount: int) -> None:
-        """Raises: Unavailable where the wallet lacks USDT, or what the transfer costs, or the contract would not do
-        it: what a network charges for a transfer that fails is lost."""
+    async def _check_means(self, view: View, amount: int, data: bytes) -> None:
+        """`data`: of the call. Raises: Unavailable where the wallet lacks USDT, or what the transfer costs, or the
+        contract would not do it: what a network charges for a transfer that fails is lost."""
         owner = self._signer.payload
         held = await usdt_of(self._nodes, view, owner)
         if held < amount:
             raise Unavailable(f"the wallet {self.address} lacks USDT: it has {_CHAIN.units(held) / 10**8:.2f}")
-        data = transaction.call_data(recipient, amount)
         energy, price, free = await asyncio.gather(
             first_answer(self._apis, lambda api: api.energy_of(owner, _TOKEN, data)),
             first_answer(self._apis, TronApi.energy_price),
@@ -193,6 +195,20 @@ class TronSender:
     async def _sun(self, view: View) -> int:
         return await coins_of(self._nodes, view, self._signer.payload)
 
+    def _sent_by(self, blob: bytes) -> SentTransfer | None:
+        """None for what this wallet would not sign."""
+        made = transaction.read(transaction.parted(blob)[0])
+        if made.owner != self._signer.payload or made.token != _TOKEN:
+            return None
+        signed = SignedTransfer(
+            operation=made.operation,
+            tx_hash=tx_id(made.raw).hex(),
+            blob=blob,
+            expires_at=_moment(made.expiration),
+        )
+        address = _CHAIN.spelling.write(made.recipient)
+        return SentTransfer(signed=signed, address=address, units=_CHAIN.units(made.amount))
+
     def _checked(self, signed: SignedTransfer) -> Transfer:
         """What the transfer says. Raises: Refused for what this wallet did not sign as it stands."""
         try:
@@ -201,6 +217,7 @@ class TronSender:
         except ValueError:
             raise Refused("this wallet did not sign that", reason="invalid") from None
         ours = by == made.owner == self._signer.payload and made.token == _TOKEN
+        ours = ours and made.operation == signed.operation
         if not ours or tx_id(raw).hex() != signed.tx_hash or _moment(made.expiration) != signed.expires_at:
             raise Refused("this wallet did not sign that", reason="invalid")
         return made

@@ -1,32 +1,42 @@
-"""What a wallet on TRON sent, read back from the chain: each of its transfers has the mark of its operation (marks.py).
+"""What a wallet on TRON sent, read back from the chain: each of its calls says its operation (transaction.py).
 
 The token's events name the transactions, and the blocks are read once: what is in those that are final is noted, with
-how far was read. A database that was restored from a backup has forgotten both alike, so it reads on from where it was.
+which of them were read. A database that was restored from a backup has forgotten both alike, so it reads on from where
+it was. What was read is noted span by span: whoever is cut off, or asks again, goes on there.
 """
 
 import asyncio
-from collections.abc import Sequence
+import logging
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
 
 import msgspec
 
 from ....ports.faults import Unavailable
 from ....ports.notebook import Notebook
-from ...nodes.logs import LogSearch
+from ...nodes.logs import SPAN, LogSearch
 from ...nodes.nodes import Nodes, View
 from ...nodes.records import FoundLog, plain_hash, topic_of
 from . import transaction
 from .api import TronApi, first_answer
-from .marks import mark_on
 from .transaction import tx_id
 
-BACK = 28_800
-"""Blocks that are read at the first look of all: a day."""
+PACE = timedelta(seconds=3)
+"""From block to block, at least."""
+DAY = timedelta(days=1) // PACE
+"""Blocks that are read at the first look of all."""
+FARTHEST = 30 * DAY
+"""Blocks that are read back at most for a listing."""
+
+log = logging.getLogger("cambist.payouts")
 
 
-class Read(msgspec.Struct, frozen=True):
-    """How far the chain was read."""
+class Whole(msgspec.Struct, frozen=True, kw_only=True):
+    """The blocks that were read, without a gap."""
 
-    height: int
+    first: int
+    last: int
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,56 +50,103 @@ class SentTransfers:
     """Of one wallet."""
 
     def __init__(
-        self, nodes: Nodes, apis: Sequence[TronApi], owner: bytes, read: Notebook[Read], sent: Notebook[Sent]
+        self, nodes: Nodes, apis: Sequence[TronApi], owner: bytes, whole: Notebook[Whole], sent: Notebook[Sent]
     ) -> None:
         self._apis = apis
         self._owner = owner
         self._name = nodes.chain.spelling.write(owner)
         self._search = LogSearch(nodes)
-        self._read = read
+        self._whole = whole
         self._sent = sent
         self._turn = asyncio.Lock()
 
-    async def marked(self, view: View, mark: str) -> list[bytes]:
-        """What was sent with this mark. Raises: Unavailable, which says nothing of it; NotConfigured."""
+    async def of(self, view: View, operation: str) -> list[bytes]:
+        """What was sent for an operation. Raises: Unavailable, which says nothing of it; NotConfigured."""
         async with self._turn:
-            recent = await self._read_on(view)
-        noted = [page.raw for page in await self._sent.below(f"#sent/{self._name}/{mark}")]
-        return noted + [raw for each, raw in recent if each == mark and raw not in noted]
+            recent = await self._read_on(view, await self._read_so_far(view))
+        noted = [page.raw for page in await self._sent.below(self._of(operation))]
+        return noted + [raw for said, raw in recent if said == operation and raw not in noted]
 
-    async def _read_on(self, view: View) -> list[tuple[str, bytes]]:
-        """Note what is final; the rest, which may be taken back, with its marks."""
-        begin = Read(max(0, view.final - BACK))
-        known = await self._read.read(self._place) or (await self._read.start(self._place, begin))[0]
+    async def since(self, view: View, moment: datetime, final_at: datetime) -> list[bytes]:
+        """All that was sent for operations from a moment on, and may be some of before. `final_at`: when the final
+        block of the view was made. Raises: as above."""
+        async with self._turn:
+            whole = await self._read_so_far(view)
+            recent = await self._read_on(view, whole)
+            far = min(max(0, -((moment - final_at) // PACE)), FARTHEST)
+            await self._read_back(view, whole, max(0, view.final - far))
+        pages = await self._sent.since(moment)
+        mine = [msgspec.json.decode(body, type=Sent).raw for key, body in pages if key.startswith(f"{self._all}/")]
+        return mine + [raw for said, raw in recent if said and raw not in mine]
+
+    async def _read_so_far(self, view: View) -> Whole:
+        known = await self._whole.read(self._place)
+        begin = max(0, view.final - DAY)
+        return known or (await self._whole.start(self._place, Whole(first=begin, last=begin - 1)))[0]
+
+    async def _read_on(self, view: View, whole: Whole) -> list[tuple[str, bytes]]:
+        """Note what is final; the rest, which may be taken back, with the operations."""
         recent: list[tuple[str, bytes]] = []
-        spans = self._search.spans(view, known.height + 1, view.latest, (), sender=topic_of(self._owner))
-        async for _, logs in spans:
-            for each in logs:
-                mark, raw = await self._marked(each)
-                if each.height > view.final:
-                    recent.append((mark, raw))
-                else:
-                    key = f"#sent/{self._name}/{mark}/{plain_hash(each.transaction_hash)}"
-                    await self._sent.start(key, Sent(raw=raw))
-        if view.final > known.height:
-            await self._read.change(self._place, lambda before: max(before, Read(view.final), key=_height))
+        async for end, logs in self._spans(view, whole.last + 1, view.latest):
+            recent += await self._note(view, logs)
+            if view.final > whole.last:
+                await self._know(whole.first, min(end, view.final))
         return recent
 
-    async def _marked(self, log: FoundLog) -> tuple[str, bytes]:
-        tx_hash = plain_hash(log.transaction_hash)
+    async def _read_back(self, view: View, whole: Whole, first: int) -> None:
+        """Note what is in the blocks before those that were read, the newest span first."""
+        end = whole.first - 1
+        while end >= first:
+            begin = max(first, end - SPAN + 1)
+            async for _, logs in self._spans(view, begin, end):
+                await self._note(view, logs)
+            await self._know(begin, whole.last)
+            end = begin - 1
+
+    def _spans(self, view: View, first: int, last: int) -> AsyncIterator[tuple[int, list[FoundLog]]]:
+        return self._search.spans(view, first, last, (), sender=topic_of(self._owner))
+
+    async def _note(self, view: View, logs: Sequence[FoundLog]) -> list[tuple[str, bytes]]:
+        """Of what is not final yet operations and bytes: it is not noted."""
+        recent: list[tuple[str, bytes]] = []
+        for each in {found.transaction_hash: found for found in logs}.values():
+            operation, raw = await self._told(each)
+            if each.height > view.final:
+                recent.append((operation, raw))
+            elif operation:
+                await self._sent.start(f"{self._of(operation)}/{plain_hash(each.transaction_hash)}", Sent(raw=raw))
+            else:
+                told = "somebody else spends from the wallet %s: transaction %s says no operation"
+                log.error(told, self._name, plain_hash(each.transaction_hash))
+        return recent
+
+    async def _told(self, found: FoundLog) -> tuple[str, bytes]:
+        """The operation, empty where it says none, and the bytes."""
+        tx_hash = plain_hash(found.transaction_hash)
         raw, signature = await first_answer(self._apis, lambda api: api.transaction(tx_hash))
         if tx_id(raw).hex() != tx_hash:
             raise Unavailable(f"transaction {tx_hash} is told otherwise than it was signed")
         try:
-            mark = mark_on(transaction.read(raw))
+            operation = transaction.read(raw).operation
         except ValueError:
-            mark = "none"  # somebody else built it
-        return mark, transaction.signed(raw, signature)
+            operation = ""  # somebody else built it
+        return operation, transaction.signed(raw, signature)
+
+    async def _know(self, first: int, last: int) -> None:
+        """These were read, too, beside those that join them."""
+
+        def turn(before: Whole) -> Whole:
+            return Whole(first=min(before.first, first), last=max(before.last, last))
+
+        await self._whole.change(self._place, turn)
 
     @property
     def _place(self) -> str:
-        return f"#read/{self._name}"
+        return f"#whole/{self._name}"
 
+    @property
+    def _all(self) -> str:
+        return f"#sent/{self._name}"
 
-def _height(read: Read) -> int:
-    return read.height
+    def _of(self, operation: str) -> str:
+        return f"{self._all}/{sha256(operation.encode()).hexdigest()[:32]}"

@@ -1,5 +1,6 @@
 """A transfer of USDT as TRON signs it: built here byte by byte from a block that is final, and read again before it is
-sent. What a node builds is never signed."""
+sent. What a node builds is never signed. Behind what the contract reads each call says its operation: so two that are
+alike in all else are two transactions, and the network itself tells what was paid by which."""
 
 from hashlib import sha256
 
@@ -33,6 +34,8 @@ class Transfer(msgspec.Struct, frozen=True, kw_only=True):
     expiration: int
     timestamp: int
     """Milliseconds since 1970."""
+    operation: str = ""
+    """Empty: it is none of ours."""
 
     @property
     def raw(self) -> bytes:
@@ -40,7 +43,7 @@ class Transfer(msgspec.Struct, frozen=True, kw_only=True):
         call: Fields = {
             1: _PREFIX + self.owner,
             2: _PREFIX + self.token,
-            4: call_data(self.recipient, self.amount),
+            4: call_data(self.recipient, self.amount, self.operation),
         }
         parameter: Fields = {1: TYPE_URL, 2: encoded(call)}
         contract: Fields = {1: TRIGGER, 2: encoded(parameter)}
@@ -56,9 +59,9 @@ class Transfer(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def call_data(recipient: bytes, amount: int) -> bytes:
-    """What the token's contract is told."""
-    return SELECTOR + recipient.rjust(_WORD, b"\0") + amount.to_bytes(_WORD)
+def call_data(recipient: bytes, amount: int, operation: str) -> bytes:
+    """What the token's contract is told, and the operation."""
+    return SELECTOR + recipient.rjust(_WORD, b"\0") + amount.to_bytes(_WORD) + operation.encode()
 
 
 def tx_id(raw: bytes) -> bytes:
@@ -91,14 +94,15 @@ def read(raw: bytes) -> Transfer:
         owner=_bytes(call.get(1))[1:],
         token=_bytes(call.get(2))[1:],
         recipient=words[_WORD - _ADDRESS : _WORD],
-        amount=int.from_bytes(words[_WORD:]),
+        amount=int.from_bytes(words[_WORD : 2 * _WORD]),
         fee_limit=_number(fields.get(18)),
         block=bytes(6) + _bytes(fields.get(1)) + _bytes(fields.get(4)),
         expiration=_number(fields.get(8)),
         timestamp=_number(fields.get(14)),
+        operation=words[2 * _WORD :].decode(),
     )
     # Whatever else stands in them, or stands otherwise, is not in these bytes.
-    if len(words) != 2 * _WORD or transfer.raw != raw:
+    if len(words) < 2 * _WORD or transfer.raw != raw:
         raise ValueError("no transfer as we build it")
     return transfer
 
