@@ -2,16 +2,20 @@
 wallet must not misread (docs/providers/chains.md "Paying out")."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from cambist.adapters.nodes.logs import LogSearch
 from cambist.adapters.nodes.spelling import EVM
-from cambist.adapters.payouts.evm import numbers
+from cambist.adapters.payouts.evm import book, numbers, sightings
 from cambist.adapters.payouts.evm.answers import Taken, meaning
 from cambist.adapters.payouts.evm.offers import PATIENCE
 from cambist.adapters.payouts.evm.sender import EvmSender
@@ -26,7 +30,7 @@ from cambist.frontends.settings import Settings
 from cambist.ports.chain import Network
 from cambist.ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.payouts import ListingSender, ReplacingSender, SignedTransfer, TransferState
-from cambist.testing import ProviderFault
+from cambist.testing import ProviderFault, ProviderRequest
 from tests.chains.benches import KEY
 from tests.chains.evm_bench import EvmBench, LivelyFront
 from tests.chains.fronts import Front
@@ -189,6 +193,35 @@ class TestNumbers:
         assert await bench.wallet.find("wd_1") is None
         assert "somebody else spends" in caplog.text
         assert nonce_of(await sent(bench)) == 1
+
+    async def test_a_long_way_back_that_is_cut_off_is_gone_on_with(self, bench: EvmBench, monkeypatch: Patch) -> None:
+        """A call ends after 20 s, whoever asks: what was read until then need not be read again."""
+        monkeypatch.setattr(sightings, "LogSearch", partial(LogSearch, span=5))
+        monkeypatch.setattr(book, "_AGE", 0)
+        for each in ("wd_1", "wd_2"):
+            await sent(bench, each)
+            await bench.settle()
+        await bench.forget()
+        searches = count(1)
+
+        def is_fourth(request: ProviderRequest) -> bool:
+            return b"eth_getLogs" in request.body and next(searches) == 4
+
+        bench.provider.next(ProviderFault.SERVER_ERROR, matching=is_fourth)
+        bench.provider.requests.clear()
+        with pytest.raises(Unavailable):
+            await bench.restarted().find("wd_2")
+        before = self._searched_from(bench)
+        await bench.recover()
+        assert await bench.restarted().find("wd_2") is not None
+        assert self._searched_from(bench)[0] == before[2] + 4, "the last block that was read, and what comes after it"
+        assert await bench.wallet.find("wd_1") is not None
+
+    @staticmethod
+    def _searched_from(bench: EvmBench) -> list[int]:
+        asked = [json.loads(each.body) for each in bench.provider.requests if b"eth_getLogs" in each.body]
+        bench.provider.requests.clear()
+        return [int(each["params"][0]["fromBlock"], 16) for each in asked]
 
 
 class TestFees:

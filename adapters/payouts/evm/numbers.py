@@ -99,13 +99,18 @@ class Numbers:
         await self._book.know(Known(nonce=final, height=view.final))
 
     async def _read_back(self, view: View, known: Known, lacking: set[int], final: int) -> None:
-        async for signed, raw in self._sightings.sent(view, known.height):
-            if signed.made.nonce not in lacking:
-                continue
-            with suppress(ValueError):
-                transfer = transaction.read_transfer(signed.made.data)
-                await self.enter(view, signed.made.nonce, transfer, raw)
-                lacking.discard(signed.made.nonce)
+        async for end, found in self._sightings.sent(view, known.height):
+            for signed, raw in found:
+                if signed.made.nonce not in lacking:
+                    continue
+                with suppress(ValueError):
+                    transfer = transaction.read_transfer(signed.made.data)
+                    await self.enter(view, signed.made.nonce, transfer, raw)
+                    lacking.discard(signed.made.nonce)
+            if not lacking:
+                return
+            # Of a number that is used up to there, and still lacks, no transfer of ours will be found later.
+            await self._book.know(Known(nonce=min(lacking), height=min(end, view.final)))
         for nonce in sorted(lacking):
             if nonce >= final:
                 raise Unavailable(f"number {nonce} of the wallet {self._wallet} is used, and not told yet by what")

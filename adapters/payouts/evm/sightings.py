@@ -92,11 +92,12 @@ class Sightings:
                     return True
         return False
 
-    async def sent(self, view: View, first: int) -> AsyncIterator[tuple[Signed, bytes]]:
-        """Every transfer of USDT that the wallet sent from a block on, with the bytes that it signed. Raises:
-        Unavailable, NotConfigured."""
+    async def sent(self, view: View, first: int) -> AsyncIterator[tuple[int, list[tuple[Signed, bytes]]]]:
+        """Span after span of the blocks from one on: its last block, and every transfer of USDT that the wallet sent
+        there, with the bytes that it signed. Raises: Unavailable, NotConfigured; what came before holds."""
         spans = LogSearch(self._nodes).spans(view, first, view.latest, (), sender=topic_of(self._owner))
-        async for _, logs in spans:
+        async for end, logs in spans:
+            found: list[tuple[Signed, bytes]] = []
             for each in {log.transaction_hash: None for log in logs}:
                 raw = await self._raw(view.nodes[0], plain_hash(each))
                 try:
@@ -104,7 +105,8 @@ class Sightings:
                 except ValueError:
                     continue
                 if signed.by == self._owner:
-                    yield signed, raw
+                    found.append((signed, raw))
+            yield end, found
 
     async def _in_its_place(self, view: View, moves: Moves) -> str | None:
         """What else has its number and moved USDT to its recipient: each node is asked, because none alone proves that
