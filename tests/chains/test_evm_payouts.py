@@ -207,8 +207,8 @@ class TestNumbers:
         def is_fourth(request: ProviderRequest) -> bool:
             return b"eth_getLogs" in request.body and next(searches) == 4
 
-        bench.provider.next(ProviderFault.SERVER_ERROR, matching=is_fourth)
-        bench.provider.requests.clear()
+        bench.fronts[0].next(ProviderFault.SERVER_ERROR, matching=is_fourth)
+        bench.fronts[0].requests.clear()
         with pytest.raises(Unavailable):
             await bench.restarted().find("wd_2")
         before = self._searched_from(bench)
@@ -219,8 +219,8 @@ class TestNumbers:
 
     @staticmethod
     def _searched_from(bench: EvmBench) -> list[int]:
-        asked = [json.loads(each.body) for each in bench.provider.requests if b"eth_getLogs" in each.body]
-        bench.provider.requests.clear()
+        asked = [json.loads(each.body) for each in bench.fronts[0].requests if b"eth_getLogs" in each.body]
+        bench.fronts[0].requests.clear()
         return [int(each["params"][0]["fromBlock"], 16) for each in asked]
 
 

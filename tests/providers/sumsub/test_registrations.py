@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from cambist.ports.faults import OutcomeUnknown, Refused
+from cambist.ports.faults import OutcomeUnknown, Refused, Unavailable
 from cambist.ports.kyc import CheckStatus
-from cambist.testing import ProviderAnswer, ProviderFault
+from cambist.testing import ProviderAnswer, ProviderFault, ProviderRequest
 from tests.providers.sumsub.kit import ADDRESS, OPERATION, SumsubBench, ending, open_bench
 
 S = CheckStatus
@@ -125,6 +125,47 @@ async def test_who_hands_in_at_once_and_comes_second_is_not_refused(bench: Sumsu
     await held.release()
     assert await slow == fast
     assert fast.status is S.PROCESSING
+
+
+async def test_an_applicant_that_is_there_and_not_found_yet_is_asked_for_again(bench: SumsubBench) -> None:
+    """409 by its external id, and a search that has not seen it: nothing is known, and nothing new begins."""
+    bench.fake.next(ProviderFault.LOST_AFTER, matching=ending("/applicants"))
+    with pytest.raises(OutcomeUnknown):
+        await bench.verifier.register(bench.request())
+    bench.fake.next(ProviderAnswer.of_json({"code": 404}, 404), matching=ending("/one"))
+    with pytest.raises(OutcomeUnknown, match="not found yet"):
+        await bench.verifier.register(bench.request())
+    assert (await bench.verifier.register(bench.request())).status is S.PROCESSING
+    assert len(bench.fake.world.applicants) == 1
+
+
+async def test_a_limit_before_the_applicant_is_made_began_nothing_for_certain(bench: SumsubBench) -> None:
+    bench.fake.next(ProviderFault.BUSY, matching=ending("/applicants"), retry_after=7)
+    with pytest.raises(Unavailable) as busy:
+        await bench.verifier.register(bench.request())
+    assert busy.value.retry_after == 7
+    assert bench.fake.world.applicants == {}
+
+
+@pytest.mark.parametrize("call", ["/idDoc", "/status/pending"])
+async def test_an_applicant_that_is_taken_away_while_documents_are_handed_in_failed(
+    bench: SumsubBench, call: str
+) -> None:
+    """By somebody in the cabinet. What is repeated finds it gone, so the client registers anew."""
+
+    def gone(request: ProviderRequest) -> bool:
+        if not request.path.endswith(call):
+            return False
+        bench.fake.world.named(OPERATION).deleted = True
+        return True
+
+    bench.fake.next(ProviderFault.LOST_BEFORE, matching=gone)
+    with pytest.raises(OutcomeUnknown):
+        await bench.verifier.register(bench.request())
+    assert (await bench.verifier.register(bench.request())).status is S.FAILED
+    found = await bench.verifier.find_check(OPERATION)
+    assert found is not None
+    assert found.status is S.FAILED
 
 
 async def test_a_limit_in_the_middle_of_a_registration_is_repeated_from_there(bench: SumsubBench) -> None:

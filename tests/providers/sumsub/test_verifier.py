@@ -1,7 +1,9 @@
 """What is Sumsub's own beyond what every verifier must do (docs/providers/sumsub.md)."""
 
+import hmac
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -12,9 +14,10 @@ from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.ports.faults import Fault, NotConfigured, Refused, Unavailable
 from cambist.ports.kyc import CheckStatus, DocumentState, NoAnswer
 from cambist.ports.notes import ProviderNote
-from cambist.testing import ProviderFault
-from tests.providers.sumsub.fake import FakeSumsub
-from tests.providers.sumsub.kit import ADDRESS, OPERATION, SumsubBench, open_bench
+from cambist.ports.notices import InboundNotice
+from cambist.testing import ProviderAnswer, ProviderFault
+from tests.providers.sumsub.fake import NOTICE_SECRET, SHA256, FakeSumsub
+from tests.providers.sumsub.kit import ADDRESS, OPERATION, SumsubBench, ending, open_bench
 
 S, D = CheckStatus, DocumentState
 
@@ -229,24 +232,70 @@ async def test_nothing_of_the_person_is_remembered_or_told(bench: SumsubBench) -
         assert not any(hidden in text for text in told)
 
 
-@pytest.mark.parametrize(
-    ("kind", "named"),
-    [
-        ("applicantReviewed", True),
-        ("applicantPending", True),
-        ("applicantOnHold", True),
-        ("applicantReset", True),
-        ("applicantDeleted", True),
-        ("applicantWorkflowCompleted", True),
-        ("applicantCreated", False),
-        ("applicantKytTxnApproved", False),
-    ],
-)
-async def test_only_notices_of_checks_name_one(bench: SumsubBench, kind: str, named: bool) -> None:
+async def test_only_notices_of_checks_name_one(bench: SumsubBench) -> None:
     await bench.verifier.register(bench.request())
-    heard = await bench.verifier.hear(bench.fake.notice(OPERATION, kind))
-    assert [notice.operation for notice in heard.notices] == ([OPERATION] if named else [])
-    assert heard.status == 200
+    told = (
+        *("Pending", "Reviewed", "WorkflowCompleted", "WorkflowFailed", "OnHold", "AwaitingUser", "Reset"),
+        *("Activated", "Deactivated", "Deleted", "PersonalDataDeleted"),
+    )
+    rows = [*((f"applicant{each}", True) for each in told), ("applicantCreated", False), ("videoIdentStatus", False)]
+    for kind, is_told in rows:
+        heard = await bench.verifier.hear(bench.fake.notice(OPERATION, kind))
+        assert [notice.operation for notice in heard.notices] == ([OPERATION] if is_told else []), kind
+        assert heard.status == 200, kind
+
+
+async def test_a_notice_without_a_word_that_we_know_is_taken_and_means_nothing(bench: SumsubBench) -> None:
+    """It bears the digest, so a repeat of it would be the same."""
+    for body in (b"", b"[]", b"\xff", b'{"type": 7}', b'{"type": "applicantReviewed"}', b"[" * 100_000):
+        digest = hmac.new(NOTICE_SECRET.encode(), body, "sha256").hexdigest()
+        headers = {"x-payload-digest": digest, "x-payload-digest-alg": SHA256}
+        heard = await bench.verifier.hear(InboundNotice(headers=headers, body=body, query={}, address="203.0.113.7"))
+        assert (heard.status, list(heard.notices)) == (200, []), body[:20]
+
+
+async def test_a_reset_in_the_cabinet_leads_the_person_to_a_form(bench: SumsubBench) -> None:
+    """Also one whose documents came by a merchant's page: Sumsub wants others now, from the person."""
+    begun = await bench.verifier.register(bench.request())
+    applicant = bench.fake.world.named(OPERATION)
+    applicant.status, applicant.result, applicant.images = "init", None, []
+    again = await bench.verifier.check_state(begun.reference)
+    assert (again.status, again.reference) == (S.FORM, begun.reference)
+    assert again.form_url is not None
+    bench.fake.fill_in(OPERATION)
+    bench.fake.decide(OPERATION, "GREEN")
+    assert (await bench.verifier.check_state(begun.reference)).status is S.VERIFIED
+
+
+async def test_who_was_approved_stays_so_through_a_new_review(bench: SumsubBench) -> None:
+    """A monitoring, or a person in the cabinet, looks again: until that is decided GREEN stands."""
+    begun = await bench.verifier.register(bench.request())
+    bench.fake.decide(OPERATION, "GREEN")
+    assert (await bench.verifier.check_state(begun.reference)).status is S.VERIFIED
+    applicant = bench.fake.world.named(OPERATION)
+    for status in ("pending", "queued", "onHold"):
+        applicant.status = status
+        assert (await bench.verifier.check_state(begun.reference)).status is S.PROCESSING, status
+
+
+async def test_one_that_is_taken_away_and_brought_back_counts_as_it_is_decided(bench: SumsubBench) -> None:
+    begun = await bench.verifier.register(bench.request())
+    applicant = bench.fake.world.named(OPERATION)
+    applicant.deleted = True
+    assert (await bench.verifier.check_state(begun.reference)).status is S.FAILED
+    applicant.deleted = False
+    bench.fake.decide(OPERATION, "GREEN")
+    assert (await bench.verifier.check_state(begun.reference)).status is S.VERIFIED
+
+
+async def test_steps_that_are_half_told_vouch_for_no_address(bench: SumsubBench) -> None:
+    begun = await bench.verifier.register(bench.request())
+    bench.fake.decide(OPERATION, "GREEN")
+    half: list[dict[str, Any]] = [{}, {"IDENTITY": None}, {"PROOF_OF_RESIDENCE": {"reviewResult": {}}}]
+    for said in half:
+        bench.fake.next(ProviderAnswer.of_json(said), matching=ending("/requiredIdDocsStatus"))
+        state = await bench.verifier.check_state(begun.reference)
+        assert (state.status, state.level, state.address) == (S.VERIFIED, 1, None), said
 
 
 async def test_only_the_sandbox_can_be_told_what_to_find() -> None:
