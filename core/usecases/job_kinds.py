@@ -52,7 +52,7 @@ from .subscriptions.watch import WATCH_SUBSCRIPTION, watch_subscription
 from .webhooks.dispatcher import deliver
 from .webhooks.endpoints import DROP, drop_rest
 from .webhooks.feed import TIDY, tidy
-from .webhooks.outbox import DELIVER, RELEASE, release_held
+from .webhooks.outbox import DELIVER, RELEASE, RELEASE_TO, release_held, release_held_to
 from .webhooks.resends import RESEND, RESEND_TO, resend_batch
 from .webhooks.results import TIMER, ring
 
@@ -87,6 +87,7 @@ JOB_KINDS = (
     JobKind(DELIVER, deliver),
     JobKind(TIMER, ring),
     JobKind(RELEASE.kind, release_held),
+    JobKind(RELEASE_TO.kind, release_held_to),
     JobKind(DROP.kind, drop_rest),
     JobKind(RESEND, resend_batch),
     JobKind(RESEND_TO, resend_batch),

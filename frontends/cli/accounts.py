@@ -10,7 +10,8 @@ from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, sh
 from ...core.domain.accounts.accounts import Account, Settings
 from ...core.domain.webhooks.events import DeliveryStatus
 from ...core.usecases.accounts import accounts as usecases
-from ...core.usecases.webhooks.endpoints import list_all_endpoints
+from ...core.usecases.acts.audit import on
+from ...core.usecases.webhooks.endpoints import list_all_endpoints, switch_endpoint
 from ...ports.bundle import Ports
 from .arguments import FROM_STDIN, assignments, read_secret
 from .groups import group
@@ -36,13 +37,15 @@ def account() -> None:
 def endpoints(account_id: str) -> Answer:
     """The account's webhook endpoints, and how they do: its own in each mode, and further ones."""
     found = in_house(lambda ports: list_all_endpoints(ports, account_id))
-    titles = ("endpoint", "mode", "url", "breaker", "pending", "failed", "event_types")
+    titles = ("endpoint", "mode", "url", "state", "breaker", "held", "pending", "failed", "event_types")
     rows = [
         (
             each.key.further or "own",
             each.key.mode.value,
             each.url,
+            "on" if each.enabled else "off",
             "open" if each.breaker.is_open else "closed",
+            each.backlog[DeliveryStatus.HELD],
             each.backlog[DeliveryStatus.PENDING],
             each.backlog[DeliveryStatus.FAILED],
             "all" if each.event_types is None else ",".join(each.event_types),
@@ -50,6 +53,18 @@ def endpoints(account_id: str) -> Answer:
         for each in found
     ]
     return Answer(document={"data": [dict(zip(titles, row, strict=True)) for row in rows]}, text=table(titles, rows))
+
+
+@account.command("endpoint")
+@click.argument("endpoint_id", metavar="ENDPOINT")
+@click.option("--on/--off", "enabled", required=True, help="Off: events wait as `held`, and leave once it is on.")
+@answering
+@reasoned
+def endpoint(endpoint_id: str, *, enabled: bool) -> Answer:
+    """Switch a further webhook endpoint off, or on again."""
+    found = in_house(lambda ports: switch_endpoint(on(ports, endpoint_id), endpoint_id, enabled=enabled))
+    document = {"endpoint": found.id, "state": "on" if found.enabled else "off"}
+    return Answer(document=document, text=fields(document))
 
 
 @account.command("create")

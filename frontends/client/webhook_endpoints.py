@@ -13,6 +13,8 @@ from .requests import Request, at, create, get, post
 
 
 class FurtherBacklog(Record, frozen=True, kw_only=True):
+    held: int = 0
+    """Waiting for the endpoint to be switched on."""
     pending: int
     failed: int
 
@@ -25,6 +27,8 @@ class FurtherEndpoint(Record, frozen=True, kw_only=True):
     event_types: list[EventType] | None
     """None: all."""
     description: str | None
+    enabled: bool = True
+    """False: switched off, events wait as `held`."""
     previous_secret_until: datetime | None
     breaker: BreakerState
     backlog: FurtherBacklog
@@ -99,9 +103,11 @@ class WebhookEndpoints(Group[Face]):
         url: str | None = None,
         event_types: Sequence[EventType | str] | None = None,
         description: str | None = None,
+        enabled: bool | None = None,
     ) -> Request[FurtherEndpoint]:
-        """Change what is given; `["*"]` means all types, and an empty description takes it away."""
-        body = {"url": url, "event_types": event_types, "description": description}
+        """Change what is given; `["*"]` means all types, and an empty description takes it away. `enabled=False`
+        switches it off: events wait as `held` until `enabled=True`, and leave then."""
+        body = {"url": url, "event_types": event_types, "description": description, "enabled": enabled}
         asked = post(at("webhook-endpoints", endpoint_id), FurtherEndpoint, body, repeatable=True)
         return msgspec.structs.replace(asked, method="PATCH")
 

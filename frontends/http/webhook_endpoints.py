@@ -29,8 +29,9 @@ from .views import Pagination, pagination
 
 
 class FurtherBacklogView(msgspec.Struct, frozen=True, kw_only=True):
-    """Events of a further endpoint: none is held, for it always has an address."""
+    """Events of a further endpoint that wait, or were given up; held: until it is switched on."""
 
+    held: int
     pending: int
     failed: int
 
@@ -42,6 +43,7 @@ class FurtherEndpointView(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     event_types: list[str] | None
     description: str | None
+    enabled: bool
     previous_secret_until: str | None
     breaker: BreakerView
     backlog: FurtherBacklogView
@@ -78,10 +80,13 @@ def further_view(report: FurtherReport) -> FurtherEndpointView:
         url=endpoint.url,
         event_types=None if endpoint.event_types is None else list(endpoint.event_types),
         description=endpoint.description,
+        enabled=endpoint.enabled,
         previous_secret_until=iso_or_none(endpoint.previous_secret_until),
         breaker=breaker_view(breaker),
         backlog=FurtherBacklogView(
-            pending=report.backlog[DeliveryStatus.PENDING], failed=report.backlog[DeliveryStatus.FAILED]
+            held=report.backlog[DeliveryStatus.HELD],
+            pending=report.backlog[DeliveryStatus.PENDING],
+            failed=report.backlog[DeliveryStatus.FAILED],
         ),
         last_success_at=iso_or_none(breaker.last_success_at),
         last_failure=failure_view(breaker),
@@ -177,7 +182,7 @@ WEBHOOK_ENDPOINTS = (
         "patch",
         _ONE,
         "Events",
-        "Change a further webhook endpoint",
+        "Change a further webhook endpoint, or switch it off and on",
         change,
         body=EndpointPatch,
         answer=FurtherEndpointView,

@@ -13,6 +13,7 @@ from cambist.core.usecases.webhooks.endpoints import create_endpoint
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import load
 from tests.cli.conftest import Call
+from tests.cli.test_audit import rows
 from tests.cli.test_events import account, ask, happen
 
 __all__ = ["account", "ask"]
@@ -51,6 +52,19 @@ def test_all_endpoints_of_an_account_are_listed(ask: Any, account: str, folder: 
         0,
         "all",
     )
+
+
+def test_an_operator_switches_an_endpoint_off_and_on(ask: Any, account: str, folder: Path) -> None:
+    endpoint = made(folder, account)
+    assert ask("account", "endpoint", endpoint, "--off", "--reason", "x") == {
+        "endpoint": endpoint,
+        "state": "off",
+    }
+    happen(folder, account)
+    assert [each["state"] for each in ask("account", "endpoints", account)["data"]] == ["on", "on", "off"]
+    assert ask("account", "endpoint", endpoint, "--on")["state"] == "on"
+    acts = [each for each in rows() if each.act == "account.endpoint"]
+    assert [(each.object_id, each.reason) for each in acts] == [(endpoint, "x"), (endpoint, "")]
 
 
 def test_an_account_that_is_none_is_refused(call: Call) -> None:

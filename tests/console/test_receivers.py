@@ -1,13 +1,21 @@
 """The page of a receiver that answered badly: its endpoint, and what was given up for it (docs/console.md)."""
 
 import msgspec
+import pytest
 
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.operators.audit import Act
 from cambist.core.domain.webhooks.breaker import Breaker
 from cambist.core.domain.webhooks.endpoints import EndpointKey
 from cambist.core.domain.webhooks.events import DeliveryStatus, EndpointDelivery
+from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.browse.browse import Wanted
 from cambist.core.usecases.browse.events import browse_events, browse_receivers, resend_given_up
+from cambist.core.usecases.browse.search import search
 from cambist.core.usecases.operators.action_items import read_action_items
+from cambist.core.usecases.webhooks.endpoints import switch_endpoint
+from cambist.frontends.console.kinds.events import EVENTS
+from cambist.frontends.console.kinds.kinds import Doing
 from cambist.frontends.console.kinds.receivers import RECEIVERS
 from tests.houses import WEBHOOK_URL, TestHouse
 from tests.http.test_webhook_endpoints import AWAY, URL, by_address, made, paid, sent_to
@@ -59,6 +67,57 @@ async def test_both_are_listed_and_no_event_twice(house: TestHouse) -> None:
     for status in DeliveryStatus:
         events = await browse_events(house.ports, Wanted(status=status), None, 10)
         assert len({each.id for each in events}) == len(events)
+        assert {each.id for each in events if "/" in each.id} == (
+            {each.id for each in await everything(house.ports, EndpointDelivery)}
+            if status is DeliveryStatus.FAILED
+            else set()
+        )
+    [failed] = await browse_events(house.ports, Wanted(status=DeliveryStatus.FAILED), None, 10)
+    assert await browse_events(house.ports, Wanted(status=DeliveryStatus.FAILED), failed, 10) == []
+    assert await browse_events(
+        house.ports, Wanted(status=DeliveryStatus.FAILED, account_id=key.account_id, mode=key.mode), None, 10
+    ) == [failed]
+
+
+async def test_a_delivery_to_a_further_endpoint_is_opened_and_sent_again_there(house: TestHouse) -> None:
+    key = await broken(house)
+    [delivery] = await everything(house.ports, EndpointDelivery)
+    shown = await EVENTS.get(house.ports, delivery.id)
+    assert shown is not None
+    facts = dict(EVENTS.facts(shown))
+    assert (facts["status"], facts["endpoint"], facts["attempts"]) == ("failed", key.further, delivery.attempts)
+    before = len(sent_to(house, WEBHOOK_URL)), len(sent_to(house, URL))
+    [resend] = EVENTS.acts
+    act = Act(operator="olga", name=resend.name, object_id=shown.id, seen_version=shown.version)
+    ports = acting(house.ports, act)
+    await resend.run(Doing(ports=ports, record=shown, given={}, tell=print))
+    await house.work(5)
+    assert (len(sent_to(house, WEBHOOK_URL)), len(sent_to(house, URL))) == (before[0], before[1] + 1)
+    after = await EVENTS.get(house.ports, delivery.id)
+    assert after is not None
+    assert EVENTS.timeline is not None
+    told = [each.text for each in await EVENTS.timeline(house.ports, after)]
+    assert "olga: event.resend" in told
+    with pytest.raises(Refusal, match="changed meanwhile"):
+        await resend.run(Doing(ports=acting(house.ports, act), record=shown, given={}, tell=print))
+    for nobody in (f"{delivery.event_id}/we_1", f"{delivery.event_id}/", "evt_1", "/", "evt_1/x"):
+        assert await EVENTS.get(house.ports, nobody) is None
+
+
+async def test_an_endpoint_is_found_by_its_id_also_before_anything_was_sent_there(house: TestHouse) -> None:
+    endpoint = (await made(house))["id"]
+    [hit] = await search(house.ports, endpoint)
+    assert (hit.kind, hit.object_id, hit.account_id) == ("receiver", endpoint, house.account.account_id)
+    shown = await RECEIVERS.get(house.ports, hit.object_id)
+    assert shown is not None
+    facts = dict(RECEIVERS.facts(shown))
+    assert (facts["address"], facts["endpoint"], facts["switched off"]) == (URL, endpoint, None)
+    off = await switch_endpoint(acting(house.ports, Act(operator="olga", name="x")), endpoint, enabled=False)
+    shown = await RECEIVERS.get(house.ports, off.key.id)
+    assert shown is not None
+    assert dict(RECEIVERS.facts(shown))["switched off"] == off.disabled_at
+    for nobody in ("we_1", f"{house.account.account_id}:test/we_1", "x:y", "", f"{endpoint}0"):
+        assert await RECEIVERS.get(house.ports, nobody) is None
 
 
 async def test_the_action_item_counts_what_was_given_up_there(house: TestHouse) -> None:

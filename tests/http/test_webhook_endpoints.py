@@ -86,9 +86,10 @@ class TestMaking:
             "url": URL,
             "event_types": None,
             "description": "books",
+            "enabled": True,
             "previous_secret_until": None,
             "breaker": {"state": "closed", "failures": 0, "opened_at": None, "next_probe_at": None},
-            "backlog": {"pending": 0, "failed": 0},
+            "backlog": {"held": 0, "pending": 0, "failed": 0},
             "last_success_at": None,
             "last_failure": None,
             "created_at": new["created_at"],
@@ -271,14 +272,18 @@ class TestDelivering:
         assert states == {dead["id"]: "open", alive["id"]: "closed"}
         assert (await house.get("/webhook-endpoint")).json()["breaker"]["failures"] == 0
         shown = (await house.get(f"/webhook-endpoints/{dead['id']}")).json()
-        assert shown["backlog"] == {"pending": 4, "failed": 0}
+        assert shown["backlog"] == {"held": 0, "pending": 4, "failed": 0}
         events = {each["id"] for each in (await house.get("/events")).json()["data"]}
         assert shown["last_failure"]["event_id"] in events
         by_address(house, {})
         before = len(sent_to(house, URL))
         await house.work(3600)
         assert len(sent_to(house, URL)) == before + 4
-        assert (await house.get(f"/webhook-endpoints/{dead['id']}")).json()["backlog"] == {"pending": 0, "failed": 0}
+        assert (await house.get(f"/webhook-endpoints/{dead['id']}")).json()["backlog"] == {
+            "held": 0,
+            "pending": 0,
+            "failed": 0,
+        }
 
     async def test_a_dead_own_one_delays_no_further_one(self, house: TestHouse) -> None:
         await made(house)
@@ -294,7 +299,7 @@ class TestDelivering:
         payment = await paid(house)
         await house.work(LIFETIME.total_seconds() + 4000)
         shown = (await house.get(f"/webhook-endpoints/{new['id']}")).json()
-        assert shown["backlog"] == {"pending": 0, "failed": 1}
+        assert shown["backlog"] == {"held": 0, "pending": 0, "failed": 1}
         path = f"/webhook-endpoints/{new['id']}/events?delivery_status=failed"
         [event] = (await house.get(path)).json()["data"]
         assert (event["object_id"], event["delivery_status"]) == (payment, "failed")

@@ -35,6 +35,7 @@ from cambist.ports.jobs import Job
 from tests.alarm_kit import Listener, Postbox
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.houses import TestHouse, open_test_house
+from tests.http.test_webhook_endpoints import made
 
 LIVE = "simulator-live"
 DOWN = f"gateway:{LIVE}"
@@ -400,13 +401,13 @@ class TestAChannel:
             assert (before.told_by, after.told_by) == ((), ("listener",))
 
 
-async def dead_receiver(house: TestHouse, mode: Mode = Mode.LIVE) -> None:
-    """The merchant's receiver stops answering now."""
+async def dead_receiver(house: TestHouse, mode: Mode = Mode.LIVE, further: str | None = None) -> None:
+    """The merchant's receiver stops answering now, its own or a further endpoint's."""
     now = house.clock.now()
     async with house.ports.storage.unit() as unit:
         unit[Breaker].add(
             Breaker(
-                id=endpoint_id(house.account.account_id, mode),
+                id=endpoint_id(house.account.account_id, mode, further),
                 account_id=house.account.account_id,
                 mode=mode,
                 failures=10,
@@ -460,6 +461,20 @@ class TestMerchants:
             await house.work(3 * HOUR)
             assert len(channel.heard) == 1
             assert not getattr(channel, "letters", [])
+
+    async def test_a_further_endpoint_is_told_of_beside_the_account_s_own(self) -> None:
+        post = Postbox()
+        async with alarmed(post) as house:
+            await accounts.set_settings(house.ports, house.account.account_id, {"alarm_email": "dev@shop.example"})
+            endpoint = (await made(house, mode="live"))["id"]
+            await dead_receiver(house, further=endpoint)
+            await house.work(HOUR + 10 * MINUTE)
+            [(_, letter)] = post.letters
+            assert [line.id for line in letter.begun] == [f"receiver:{endpoint}"]
+            assert endpoint in letter.begun[0].text
+            await dead_receiver(house)
+            await house.work(HOUR + 10 * MINUTE)
+            assert [line.id for line in post.letters[1][1].begun] == ["receiver"]
 
     async def test_of_a_receiver_of_test_mode_hear_nothing(self) -> None:
         post = Postbox()

@@ -12,7 +12,7 @@ from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.chains import ChainHead
 from cambist.core.domain.ledger import LedgerAccount
 from cambist.core.domain.payments.payments import Suspense
-from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.chains import CHAINS, tagged
 from cambist.core.usecases.operators.doctor import CHECKS, THOROUGH, clocks_apart
@@ -20,6 +20,7 @@ from cambist.core.usecases.operators.findings import Finding, Level
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.payouts import Senders
 from tests.houses import TestHouse, open_test_house
+from tests.http.test_webhook_endpoints import made
 from tests.usecases.test_reseal import blank
 
 
@@ -87,6 +88,12 @@ async def test_deliveries_given_up_are_counted(house: TestHouse) -> None:
     finding = await found(house, "deliveries")
     assert finding.level is Level.WARNING
     assert finding.message.startswith("2 deliveries")
+    endpoint = (await made(house))["id"]
+    of = {"account_id": house.account.account_id, "mode": Mode.TEST, "status": DeliveryStatus.FAILED}
+    async with house.ports.storage.unit() as unit:
+        unit[EndpointDelivery].add(blank(EndpointDelivery, f"evt-0/{endpoint}", endpoint_id=endpoint, **of))
+        await unit.commit()
+    assert (await found(house, "deliveries")).message.startswith("3 deliveries"), "further endpoints count"
 
 
 async def test_money_in_suspense_is_told(house: TestHouse) -> None:

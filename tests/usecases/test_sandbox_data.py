@@ -178,7 +178,7 @@ def test_every_kind_of_job_follows_an_object_or_ends_by_itself() -> None:
     followed = {kind for kinds in JOBS.values() for kind in kinds}
     by_themselves = {
         "webhook.deliver", "webhook.timer", "webhook.release", "webhook.resend", "webhook.resend_to",
-        "webhook.drop", "webhook.retain",
+        "webhook.release_to", "webhook.drop", "webhook.retain",
         "feed.tidy",
         "gateway.hold", "gateway.tell", "ledger.seal", "settlement.daily", "settlement.run", "kyc.upload",
         "settlement.own", "sandbox.clock", "sandbox.dues", "notice.heard", "bank.members",

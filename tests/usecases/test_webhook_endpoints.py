@@ -73,7 +73,7 @@ async def test_a_life_of_an_endpoint(url: str) -> None:
         endpoint_id = made.endpoint.id
         [event] = await event_factory.happen(ports, caller.account_id)
         report = await get_endpoint(ports, caller, endpoint_id)
-        assert (report.endpoint, report.backlog) == (made.endpoint, {"pending": 1, "failed": 0})
+        assert (report.endpoint, report.backlog) == (made.endpoint, {"held": 0, "pending": 1, "failed": 0})
         [delivery] = await everything(ports, EndpointDelivery)
         assert (delivery.event_id, delivery.endpoint_id, delivery.id) == (event, endpoint_id, f"{event}/{endpoint_id}")
         changed = await change_endpoint(

@@ -28,7 +28,8 @@ from ..payments.payments import Payment, Suspense
 from ..refunds.refunds import Refund
 from ..settlement.settlement import SettlementBatch
 from ..settlement.withdrawals import Withdrawal
-from ..webhooks.events import Delivery
+from ..webhooks.endpoints import WebhookEndpoint
+from ..webhooks.events import Delivery, EndpointDelivery
 
 REASON_LONGEST = 255
 OPERATOR_LONGEST = 64
@@ -103,6 +104,8 @@ SAFE: Mapping[type[Any], tuple[str, ...]] = {
     Gateway: ("status", "reason"),
     SettlementBatch: ("mode", "cutoff", "rate_market"),
     Delivery: ("status", "attempts"),
+    EndpointDelivery: ("status", "attempts"),
+    WebhookEndpoint: ("disabled_at",),
     NoticeAddress: ("former_until",),
     Installation: ("held_since", "held_because", "as_of"),
 }

@@ -159,7 +159,7 @@ def put_off(delivery: Delivery, now: datetime) -> Delivery:
 
 
 def held(delivery: D) -> D:
-    """The account has no receiver (any more): it waits for one."""
+    """There is no receiver (any more), or it is switched off: it waits for one."""
     return _ended(delivery, DeliveryStatus.HELD)
 
 

@@ -42,7 +42,14 @@ class WebhookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     previous_secret: bytes | None = None
     previous_secret_until: datetime | None = None
+    disabled_at: datetime | None = None
+    """When it was switched off; None: it is on."""
     version: int = 0
+
+    @property
+    def enabled(self) -> bool:
+        """Events are sent there; else they wait as `held`."""
+        return self.disabled_at is None
 
     @property
     def key(self) -> "EndpointKey":
@@ -134,6 +141,7 @@ class EndpointPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     url: str | None = None
     event_types: list[str] | None = None
     description: str | None = None
+    enabled: bool | None = None
 
 
 def read_order(order: EndpointOrder | EndpointPatch, mode: Mode) -> dict[str, Any]:
@@ -167,6 +175,13 @@ def _description(text: str) -> str | None:
     if len(text) > DESCRIPTION_LONGEST or has_control(text):
         raise shape_error("description", f"has at most {DESCRIPTION_LONGEST} characters, none of control")
     return text or None
+
+
+def switched(endpoint: WebhookEndpoint, now: datetime, *, enabled: bool) -> WebhookEndpoint:
+    """The endpoint on or off, as it stands where it is so already."""
+    if enabled is endpoint.enabled:
+        return endpoint
+    return msgspec.structs.replace(endpoint, disabled_at=None if enabled else now)
 
 
 def with_endpoint(account: Account, endpoint: WebhookEndpoint) -> Account:

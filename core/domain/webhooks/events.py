@@ -49,7 +49,7 @@ class DeliveryStatus(StrEnum):
     SKIPPED = "skipped"
     """The receiver does not want events of its type."""
     HELD = "held"
-    """Address or secret not set yet."""
+    """Address or secret not set yet, or the endpoint is switched off."""
     PENDING = "pending"
     DELIVERED = "delivered"
     FAILED = "failed"

@@ -158,7 +158,7 @@ class AuditedStorage(ForwardingStorage):
     def _distance(self, written: tuple[type[Any], Any]) -> int:
         """How far a record is from being what the act is done to. A webhook that tells of it is beside it."""
         kind, record = written
-        return 0 if record.id == self.act.object_id else 2 if kind is Delivery else 1
+        return 0 if record.id == self.act.object_id else 2 if issubclass(kind, Delivery) else 1
 
 
 class _AuditedUnit:

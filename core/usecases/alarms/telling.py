@@ -14,7 +14,7 @@ from ....ports.alarms import Alarm, AlarmLine, Alarms, TellsMerchants
 from ....ports.bundle import Ports
 from ....ports.faults import NO_ANSWER, OutcomeUnknown, Unavailable
 from ....ports.jobs import Job
-from ....ports.storage import Unit
+from ....ports.storage import OneOf, Unit
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.alarms import (
     SAME_MESSAGE,
@@ -79,10 +79,10 @@ async def _tell_operators(ports: Ports, job: Job, channel: Alarms) -> None:
 async def _tell_merchant(ports: Ports, job: Job, channel: Alarms, account_id: str) -> None:
     account = await ports.storage.get(Account, account_id)
     address = None if account is None else account.settings.alarm_email
-    if address is None or not isinstance(channel, TellsMerchants):
+    if account is None or address is None or not isinstance(channel, TellsMerchants):
         await _forget(ports, job)
         return
-    looked = Looked(troubles=await _of_receiver(ports, account_id))
+    looked = Looked(troubles=await _of_receivers(ports, account))
     row = await _prepared(ports, job, looked, of_operators=False)
     if row.sending is None:
         if not row.known and not looked.troubles:
@@ -94,14 +94,21 @@ async def _tell_merchant(ports: Ports, job: Job, channel: Alarms, account_id: st
     await _sent(ports, job, row, channel, alarm, address)
 
 
-async def _of_receiver(ports: Ports, account_id: str) -> tuple[Trouble, ...]:
-    """The merchant's receiver of live mode, when it is dead."""
-    breaker = await ports.storage.get(Breaker, endpoint_id(account_id, Mode.LIVE))
-    opened = None if breaker is None or not breaker.is_open else breaker.opened_at
-    if opened is None or ports.clock.now() - opened < RECEIVER_DEAD:
-        return ()
-    text = f"webhooks of account {account_id}: the receiver of live mode does not answer well"
-    return (Trouble(id="receiver", source="receiver", kind="receiver", text=text, since=opened),)
+async def _of_receivers(ports: Ports, account: Account) -> tuple[Trouble, ...]:
+    """The merchant's receivers of live mode that are dead: its own, and those of further endpoints."""
+    further_ids = [ref.id for ref in account.further(Mode.LIVE)]
+    named: dict[str | None, str] = {None: "receiver", **{each: f"endpoint {each}" for each in further_ids}}
+    wanted = {endpoint_id(account.id, Mode.LIVE, further): further for further in named}
+    async with ports.storage.unit() as unit:
+        found = await unit[Breaker].find(id=OneOf(tuple(wanted)), limit=len(wanted), readable=True)
+    troubles = []
+    for breaker in found:
+        further, opened = wanted[breaker.id], breaker.opened_at
+        if breaker.is_open and opened is not None and ports.clock.now() - opened >= RECEIVER_DEAD:
+            text = f"webhooks of account {account.id}: the {named[further]} of live mode does not answer well"
+            trouble_id = "receiver" if further is None else f"receiver:{further}"
+            troubles.append(Trouble(id=trouble_id, source="receiver", kind="receiver", text=text, since=opened))
+    return tuple(troubles)
 
 
 async def _wake_merchants(ports: Ports, channel: str, looked: Looked) -> None:

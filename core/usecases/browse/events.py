@@ -1,12 +1,12 @@
 """How operators leaf through webhook events and their receivers, over all accounts.
 
 Events in the order of time come by the ways that all objects have. How a delivery stands is kept for each receiver (an
-account's, in one mode), so that by a status the receivers' own orders are merged; of what was given up, only those of
-receivers that ever failed.
+account's, in one mode, or a further endpoint), so that by a status the receivers' own orders are merged; of what was
+given up, only those of receivers that ever failed.
 """
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from ...domain.errors import Refusal
 from ...domain.webhooks.breaker import Breaker
 from ...domain.webhooks.delivery import last_attempt_id
 from ...domain.webhooks.endpoints import EndpointKey, WebhookEndpoint
-from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
+from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event, EventType
 from ..webhooks.events import EventQuery, deliveries_of
 from ..webhooks.resends import resend_range
 from .browse import Wanted, Way, browse, merged
@@ -30,7 +30,7 @@ _RECEIVERS = 2000
 
 
 class TrackedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event, how its delivery stands, and the last webhook. It is changed when the delivery is."""
+    """An event, how its delivery to one receiver stands, and the last webhook. It is changed when the delivery is."""
 
     event: Event
     delivery: Delivery
@@ -38,7 +38,8 @@ class TrackedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        return self.event.id
+        """The delivery's: the event's, and of one to a further endpoint with the endpoint's behind it."""
+        return self.delivery.id
 
     @property
     def version(self) -> int:
@@ -58,16 +59,17 @@ async def browse_events(
     if status is None:
         events = await _events(ports, wanted, None if after is None else after.event, limit, kind)
         async with ports.storage.unit() as unit:
-            return await _tracked(unit, events, await deliveries_of(unit, events))
+            by_id = {delivery.id: delivery for delivery in await deliveries_of(unit, events)}
+            return await _tracked(unit, events, [by_id[event.id] for event in events if event.id in by_id])
     async with ports.storage.unit() as unit:
-        criteria: dict[str, Any] = {"status": status, **({} if kind is None else {"type": kind})}
+        criteria: dict[str, Any] = {} if kind is None else {"type": kind}
         if status is not _S.PENDING:
             criteria["due"] = None
         deliveries = await merged(
             unit,
             [
-                Way(Delivery, {**endpoint, **criteria})
-                for endpoint in await _endpoints(unit, wanted, failing=status is _S.FAILED)
+                Way(endpoint.deliveries, {**endpoint.of_status(status), **criteria})
+                for endpoint in await _receivers(unit, wanted, failing=status is _S.FAILED)
             ],
             None if after is None else after.delivery,
             limit,
@@ -77,54 +79,62 @@ async def browse_events(
         if not deliveries:
             return []
         found = await unit[Event].find(
-            id=OneOf(tuple(each.id for each in deliveries)), limit=len(deliveries), readable=True
+            id=OneOf(tuple({each.event_id for each in deliveries})), limit=len(deliveries), readable=True
         )
-        by_id = {event.id: event for event in found}
-        return await _tracked(unit, [by_id[each.id] for each in deliveries if each.id in by_id], deliveries)
+        return await _tracked(unit, found, deliveries)
 
 
 async def _events(ports: Ports, wanted: Wanted, after: Event | None, limit: int, kind: EventType | None) -> list[Event]:
     if kind is None:
         return await browse(ports, Event, wanted, after, limit)
     async with ports.storage.unit() as unit:
-        ways = [Way(Event, {**endpoint, "type": kind}) for endpoint in await _endpoints(unit, wanted)]
+        ways = [
+            Way(Event, {"account_id": each.account_id, "mode": each.mode, "type": kind})
+            for each in await _receivers(unit, wanted)
+            if each.further is None
+        ]
         return await merged(unit, ways, after, limit, newest_first=wanted.newest_first)
 
 
-async def _endpoints(unit: Unit, wanted: Wanted, *, failing: bool = False) -> list[dict[str, Any]]:
-    """Accounts and modes. `failing`: those only whose receiver ever answered badly."""
-    if wanted.account_id is not None:
-        return [{"account_id": wanted.account_id, "mode": mode} for mode in wanted.modes]
-    if failing:
+async def _receivers(unit: Unit, wanted: Wanted, *, failing: bool = False) -> list[EndpointKey]:
+    """Endpoints of the wanted accounts and modes. `failing`: those only whose receiver ever answered badly."""
+    if wanted.account_id is None and failing:
         rows = await unit[Breaker].find(
             last_failure_at=AtLeast(LONG_AGO), order="-last_failure_at", limit=_RECEIVERS, readable=True
         )
-        # A merchant's further endpoints have rows of their own.
-        owners = dict.fromkeys((row.account_id, row.mode) for row in rows if row.mode in wanted.modes)
-        return [{"account_id": account_id, "mode": mode} for account_id, mode in owners]
-    accounts = await unit[Account].find(limit=_ACCOUNTS, readable=True)
-    return [{"account_id": account.id, "mode": mode} for account in accounts for mode in wanted.modes]
+        return [EndpointKey.of(row.id) for row in rows if row.mode in wanted.modes]
+    of: dict[str, Any] = {} if wanted.account_id is None else {"id": wanted.account_id}
+    accounts = {each.id: each for each in await unit[Account].find(limit=_ACCOUNTS, readable=True, **of)}
+    own = list(accounts) if wanted.account_id is None else [wanted.account_id]
+    keys = [EndpointKey(account_id, mode) for account_id in own for mode in wanted.modes]
+    refs = [(each, ref) for each in accounts.values() for mode in wanted.modes for ref in each.further(mode)]
+    return keys + [EndpointKey(account.id, ref.mode, ref.id) for account, ref in refs]
 
 
-async def _tracked(unit: Unit, events: Iterable[Event], deliveries: Iterable[Delivery]) -> list[TrackedEvent]:
-    of_event = {delivery.id: delivery for delivery in deliveries}
-    wanted = tuple(last_attempt_id(each) for each in of_event.values())
+async def _tracked(unit: Unit, events: Iterable[Event], deliveries: Sequence[Delivery]) -> list[TrackedEvent]:
+    """In the order of the deliveries."""
+    by_id = {event.id: event for event in events}
+    wanted = tuple(last_attempt_id(each) for each in deliveries)
     webhooks = await unit[Attempt].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
-    last = {webhook.event_id: webhook for webhook in webhooks}
+    last = {webhook.id: webhook for webhook in webhooks}
     return [
-        TrackedEvent(event=event, delivery=of_event[event.id], last=last.get(event.id))
-        for event in events
-        if event.id in of_event
+        TrackedEvent(event=by_id[each.event_id], delivery=each, last=last.get(last_attempt_id(each)))
+        for each in deliveries
+        if each.event_id in by_id
     ]
 
 
-async def track_event(ports: Ports, event_id: str) -> tuple[TrackedEvent, Breaker | None] | None:
-    """One event of any account, and how its receiver does; None where there is none."""
+async def track_event(ports: Ports, delivery_id: str) -> tuple[TrackedEvent, Breaker | None] | None:
+    """One event of any account by the id of a delivery (`TrackedEvent.id`), and how its receiver does; None where there
+    is none."""
+    event_id, _, further = delivery_id.partition("/")
     async with ports.storage.snapshot() as seen:
-        event, delivery = await seen[Event].get(event_id), await seen[Delivery].get(event_id)
+        event = await seen[Event].get(event_id)
+        delivery = await seen[EndpointDelivery if further else Delivery].get(delivery_id)
         if event is None or delivery is None:
             return None
-        found = await seen[Breaker].find(id=f"{event.account_id}:{event.mode}", limit=1, readable=True)
+        receiver = EndpointKey(event.account_id, event.mode, further or None)
+        found = await seen[Breaker].find(id=receiver.id, limit=1, readable=True)
         last = await seen[Attempt].get(last_attempt_id(delivery))
         return TrackedEvent(event=event, delivery=delivery, last=last), next(iter(found), None)
 
@@ -150,6 +160,7 @@ class TrackedEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     url: str | None
     """None: not set, or the endpoint is gone."""
     event_types: tuple[str, ...] | None
+    disabled_at: datetime | None = None
     others: tuple[str, ...]
     """What names them: the ids of `EndpointKey`."""
 
@@ -166,6 +177,7 @@ async def track_endpoint(ports: Ports, endpoint: EndpointKey) -> TrackedEndpoint
         return TrackedEndpoint(
             url=None if found is None else found.url,
             event_types=None if found is None else found.event_types,
+            disabled_at=None if found is None else found.disabled_at,
             others=others,
         )
     settings = None if account is None else account.settings

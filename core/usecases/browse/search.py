@@ -34,6 +34,7 @@ from ...domain.settlement.settlement import Settlement, SettlementBatch, Settlem
 from ...domain.settlement.withdrawals import Withdrawal
 from ...domain.subscriptions.subscriptions import Subscription
 from ...domain.webhooks.breaker import Breaker
+from ...domain.webhooks.endpoints import WebhookEndpoint
 from ...domain.webhooks.events import Event
 from ..accounts.accounts import storable
 from ..kyc.gate import find_client
@@ -60,6 +61,7 @@ BY_PREFIX: dict[str, tuple[str, type[Any]]] = {
     ids.EXCHANGE: ("exchange", Exchange),
     ids.EVENT: ("event", Event),
     ids.ACCOUNT: ("account", Account),
+    ids.ENDPOINT: ("receiver", WebhookEndpoint),
     "sus_": ("suspense", Suspense),
     "svc_": ("key", ApiKey),
     "aud_": ("audit", AuditEntry),

@@ -15,7 +15,8 @@ from ....ports.unreadable import SettingAside
 from ....ports.vault import VaultError
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.payments.payments import Payment
-from ...domain.webhooks.events import Delivery, DeliveryStatus
+from ...domain.webhooks.endpoints import EndpointKey
+from ...domain.webhooks.events import DeliveryStatus
 from ..holding import read_hold
 from ..ledger.check import verify_ledger
 from ..ledger.watch import ledger_faults
@@ -149,14 +150,14 @@ async def check_deliveries(ports: Ports) -> Finding:
         async with ports.storage.unit() as unit:
             for account in batch:
                 for mode in Mode:
-                    given_up += await unit[Delivery].total(
-                        account_id=account.id, mode=mode, status=DeliveryStatus.FAILED
-                    )
+                    for further in (None, *(ref.id for ref in account.further(mode))):
+                        endpoint = EndpointKey(account.id, mode, further)
+                        given_up += await unit[endpoint.deliveries].total(**endpoint.of_status(DeliveryStatus.FAILED))
     if not given_up:
         return ok("no delivery of the last 30 days was given up")
     return warning(
         f"{given_up} deliveries of the last 30 days were given up",
-        "have the receivers fixed, then `cambist event resend`",
+        "have the receivers fixed, then `cambist event resend`, for a further endpoint with --endpoint",
     )
 
 

@@ -25,6 +25,7 @@ from ...domain.webhooks.endpoints import (
     EndpointPatch,
     WebhookEndpoint,
     read_order,
+    switched,
     with_endpoint,
     without_endpoint,
 )
@@ -33,9 +34,11 @@ from ..idempotency import KEY_TAKEN, Lock, Made, once
 from ..paging import MomentFilter, Page, newest
 from ..schedule import FollowUp, reschedule_at
 from ..sealed import webhook_secret_place
+from ..test_clock import living_with
 from ..units import retrying
 from .endpoint import TestReport, post_test
-from .receivers import no_endpoint, own_endpoint, remove_rest
+from .outbox import ask_to_deliver, release_to
+from .receivers import endpoint_of, no_endpoint, own_endpoint, remove_rest
 from .results import close_breaker
 
 KIND = "webhook_endpoint"
@@ -144,30 +147,59 @@ async def _report(seen: Snapshot, endpoint: WebhookEndpoint) -> FurtherReport:
 
 async def _state(seen: Snapshot, key: EndpointKey) -> tuple[Breaker, dict[DeliveryStatus, int]]:
     breaker = await seen[Breaker].get(key.id) or new_breaker(key.account_id, key.mode, key.further)
-    counted = (DeliveryStatus.PENDING, DeliveryStatus.FAILED)
+    counted = (DeliveryStatus.HELD, DeliveryStatus.PENDING, DeliveryStatus.FAILED)
     return breaker, {status: await seen[key.deliveries].total(**key.of_status(status)) for status in counted}
 
 
 async def change_endpoint(
     ports: Ports, caller: Caller, endpoint_id: str, read: Callable[[], EndpointPatch]
 ) -> WebhookEndpoint:
-    """Change what the body names. With another address the breaker closes, and what waits is sent at once.
+    """Change what the body names. With another address the breaker closes, and what waits is sent at once. While it is
+    switched off, what waits and what happens is held for it.
 
     Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND, VALIDATION_ERROR.
     """
 
     async def work(unit: Unit) -> WebhookEndpoint:
-        before = await own_endpoint(unit, caller, endpoint_id)
-        after = msgspec.structs.replace(before, **read_order(read(), caller.mode))
-        if after == before:
-            return before
-        if after.ref != before.ref:
-            await _tell_account(unit, after)
-        if after.url != before.url:
-            await close_breaker(ports, unit, after.key)
-        return unit[WebhookEndpoint].save(after)
+        before, patch = await own_endpoint(unit, caller, endpoint_id), read()
+        after = msgspec.structs.replace(before, **read_order(patch, caller.mode))
+        if patch.enabled is not None:
+            after = switched(after, ports.clock.now(), enabled=patch.enabled)
+        return await _changed(ports, unit, before, after)
 
     return await retrying(ports.storage, work)
+
+
+async def switch_endpoint(ports: Ports, endpoint_id: str, *, enabled: bool) -> WebhookEndpoint:
+    """Switch any merchant's further endpoint on or off, as an operator. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND."""
+    is_one = ids.is_prefixed(ids.ENDPOINT, endpoint_id)
+    found = await ports.storage.get(WebhookEndpoint, endpoint_id) if is_one else None
+    if found is None:
+        raise no_endpoint()
+
+    async def work(unit: Unit) -> WebhookEndpoint:
+        before = await endpoint_of(unit, found.account_id, found.mode, endpoint_id)
+        return await _changed(ports, unit, before, switched(before, ports.clock.now(), enabled=enabled))
+
+    async with living_with(ports, found.account_id, found.mode):
+        return await retrying(ports.storage, work)
+
+
+async def _changed(ports: Ports, unit: Unit, before: WebhookEndpoint, after: WebhookEndpoint) -> WebhookEndpoint:
+    """Save an endpoint that was changed, with what follows from it."""
+    if after == before:
+        return before
+    if after.ref != before.ref:
+        await _tell_account(unit, after)
+    key, is_switched = after.key, after.enabled is not before.enabled
+    if is_switched or after.url != before.url:
+        await close_breaker(ports, unit, key)
+    if is_switched and after.enabled:
+        await release_to(ports, unit, key)
+    elif is_switched:
+        # The worker finds it off, and holds what is pending.
+        ask_to_deliver(ports, unit, key.account_id, key.mode, key.further)
+    return unit[WebhookEndpoint].save(after)
 
 
 async def try_endpoint(ports: Ports, caller: Caller, endpoint_id: str) -> TestReport:
@@ -241,6 +273,7 @@ class ShownEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     event_types: tuple[str, ...] | None
     breaker: Breaker
     backlog: dict[DeliveryStatus, int]
+    enabled: bool = True
 
 
 async def list_all_endpoints(ports: Ports, account_id: str) -> list[ShownEndpoint]:
@@ -256,12 +289,12 @@ async def list_all_endpoints(ports: Ports, account_id: str) -> list[ShownEndpoin
             for ref in account.further(mode):
                 found = await seen[WebhookEndpoint].get(ref.id)
                 if found is not None:
-                    shown.append(await _shown(seen, found.key, found.url, found.event_types))
+                    shown.append(await _shown(seen, found.key, found.url, found.event_types, enabled=found.enabled))
         return shown
 
 
 async def _shown(
-    seen: Snapshot, key: EndpointKey, url: str | None, event_types: tuple[str, ...] | None
+    seen: Snapshot, key: EndpointKey, url: str | None, event_types: tuple[str, ...] | None, *, enabled: bool = True
 ) -> ShownEndpoint:
     breaker, backlog = await _state(seen, key)
-    return ShownEndpoint(key=key, url=url, event_types=event_types, breaker=breaker, backlog=backlog)
+    return ShownEndpoint(key=key, url=url, event_types=event_types, breaker=breaker, backlog=backlog, enabled=enabled)

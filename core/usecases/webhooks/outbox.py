@@ -15,19 +15,22 @@ from ...domain.accounts.accounts import Account, EndpointRef, Mode, Owned
 from ...domain.payloads import Payload
 from ...domain.webhooks.breaker import endpoint_id
 from ...domain.webhooks.delivery import AT_ONCE, LIFETIME, sent_anew
+from ...domain.webhooks.endpoints import EndpointKey
 from ...domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery, Event, EventType, delivery_id
 from ...domain.webhooks.wanted import wants
 from ..schedule import FollowUp, reschedule_at
 from ..test_clock import living_with
 from ..units import retrying
 from .feed import note_letters
+from .receivers import receiver_of
 
 DELIVER = "webhook.deliver"
 RELEASE = FollowUp("webhook.release")
+RELEASE_TO = FollowUp("webhook.release_to")
 
 _RELEASE_BATCH = 500
-# A unit that read the account just before its address was set may still commit a held event a moment later, so the
-# release looks again after these pauses.
+# A unit that read the account just before its address was set, or the endpoint before it was switched on, may still
+# commit a held event a moment later, so the release looks again after these pauses.
 _RELEASE_PAUSES = (timedelta(seconds=10), timedelta(seconds=110))
 
 
@@ -123,25 +126,40 @@ async def release(ports: Ports, unit: Unit, account_id: str) -> None:
     await RELEASE.plan(unit, account_id, now, now, anew=True)
 
 
-async def release_held(ports: Ports, job: Job) -> None:
-    """The job behind `release`. It works batch by batch, so that a year of held events does not make one huge unit."""
+async def release_to(ports: Ports, unit: Unit, endpoint: EndpointKey) -> None:
+    """Have the held events of a further endpoint sent. Call it in the unit that switches it on."""
+    now = ports.clock.now()
+    await RELEASE_TO.plan(unit, endpoint.id, now, now, anew=True)
 
-    async def one_batch(unit: Unit, mode: Mode) -> int:
-        account = await unit[Account].get(job.argument)
-        if account is None or not account.receives:
+
+async def release_held(ports: Ports, job: Job) -> None:
+    """The job behind `release`."""
+    await _release(ports, job, [EndpointKey(job.argument, mode) for mode in Mode])
+
+
+async def release_held_to(ports: Ports, job: Job) -> None:
+    """The job behind `release_to`."""
+    await _release(ports, job, [EndpointKey.of(job.argument)])
+
+
+async def _release(ports: Ports, job: Job, endpoints: Iterable[EndpointKey]) -> None:
+    """It works batch by batch, so that a year of held events does not make one huge unit."""
+
+    async def one_batch(unit: Unit, endpoint: EndpointKey) -> int:
+        if await receiver_of(unit, endpoint) is None:
             return 0
-        held = await unit[Delivery].find(
-            account_id=account.id, mode=mode, status=DeliveryStatus.HELD, due=None, limit=_RELEASE_BATCH, readable=True
-        )
+        deliveries = unit[endpoint.deliveries]
+        waiting = endpoint.of_status(DeliveryStatus.HELD, due=None)
+        held = await deliveries.find(**waiting, limit=_RELEASE_BATCH, readable=True)
         for delivery in held:
-            unit[Delivery].save(sent_anew(delivery, receives=True, now=ports.clock.now()))
+            deliveries.save(sent_anew(delivery, receives=True, now=ports.clock.now()))
         if held:
-            ask_to_deliver(ports, unit, account.id, mode)
+            ask_to_deliver(ports, unit, endpoint.account_id, endpoint.mode, endpoint.further)
         return len(held)
 
-    for mode in Mode:
-        async with living_with(ports, job.argument, mode):
-            while await retrying(ports.storage, partial(one_batch, mode=mode)) == _RELEASE_BATCH:
+    for endpoint in endpoints:
+        async with living_with(ports, endpoint.account_id, endpoint.mode):
+            while await retrying(ports.storage, partial(one_batch, endpoint=endpoint)) == _RELEASE_BATCH:
                 pass
     passed = job.attempts - 1
     due = ports.clock.now() + _RELEASE_PAUSES[passed] if passed < len(_RELEASE_PAUSES) else None

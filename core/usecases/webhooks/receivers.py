@@ -17,11 +17,11 @@ from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event
 
 
 async def receiver_of(unit: Unit, endpoint: EndpointKey) -> Receiver | None:
-    """The receiver of an endpoint; None where its account has set none, or it is gone."""
+    """The receiver of an endpoint; None where its account has set none, or it is switched off or gone."""
     if endpoint.further is None:
         return own_receiver(await unit[Account].get(endpoint.account_id))
     found = await unit[WebhookEndpoint].get(endpoint.further)
-    return None if found is None else found.receiver
+    return found.receiver if found is not None and found.enabled else None
 
 
 def no_endpoint() -> Refusal:

@@ -9,7 +9,7 @@ from ....ports.jobs import Job
 from ....ports.storage import OneOf, Unit
 from ...domain.accounts.accounts import Account, Caller, Mode
 from ...domain.errors import shape_error
-from ...domain.webhooks.delivery import last_attempt_id, sent_anew
+from ...domain.webhooks.delivery import held, last_attempt_id, sent_anew
 from ...domain.webhooks.endpoints import WebhookEndpoint
 from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event, delivery_id
 from ..schedule import is_ours
@@ -70,10 +70,12 @@ async def _send_to(ports: Ports, unit: Unit, endpoint: WebhookEndpoint, events: 
     for event, made in zip(events, wanted, strict=True):
         present = found.get(made)
         if present is None:
-            sent.append(shelf.add(further_delivery(event, endpoint.id, now)))
+            first = further_delivery(event, endpoint.id, now)
+            sent.append(shelf.add(first if endpoint.enabled else held(first)))
         else:
-            sent.append(shelf.save(sent_anew(present, receives=True, now=now)))
-    ask_to_deliver(ports, unit, key.account_id, key.mode, key.further)
+            sent.append(shelf.save(sent_anew(present, receives=endpoint.enabled, now=now)))
+    if endpoint.enabled:
+        ask_to_deliver(ports, unit, key.account_id, key.mode, key.further)
     return sent
 
 

@@ -15,7 +15,7 @@ from ....ports.storage import AtLeast, Between, Unit
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.webhooks.breaker import Breaker, after_delivery, closed, new_breaker
 from ...domain.webhooks.delivery import AT_ONCE, attempt_of, held
-from ...domain.webhooks.endpoints import EndpointKey
+from ...domain.webhooks.endpoints import EndpointKey, WebhookEndpoint
 from ...domain.webhooks.events import Attempt
 from ...domain.webhooks.steps import Aside, Commit
 from ..schedule import is_ours
@@ -149,7 +149,7 @@ async def set_aside(ports: Ports, endpoint: EndpointKey, aside: Aside) -> None:
             due = Between(AT_ONCE + _JUST_AFTER, await ports.storage.now() + _JUST_AFTER)
         elif await receiver_of(unit, endpoint) is not None:
             return 0
-        elif endpoint.further is not None:
+        elif endpoint.further is not None and await unit[WebhookEndpoint].get(endpoint.further) is None:
             return await remove_rest(unit, endpoint, _BATCH)
         deliveries = unit[endpoint.deliveries]
         found = await deliveries.find(**endpoint.pending(due=due), order="due", limit=_BATCH, readable=True)
@@ -171,8 +171,8 @@ async def close_breakers(ports: Ports, unit: Unit, account_id: str) -> None:
 
 
 async def close_breaker(ports: Ports, unit: Unit, endpoint: EndpointKey) -> None:
-    """Close the breaker of an endpoint, because its address or secret changed. Call it in the unit that saves the
-    change, in the endpoint's test time."""
+    """Close the breaker of an endpoint, because its address or secret changed, or it was switched. Call it in the
+    unit that saves the change, in the endpoint's test time."""
     now = ports.clock.now()
     breaker = await unit[Breaker].get(endpoint.id)
     if breaker is not None:

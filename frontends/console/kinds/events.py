@@ -8,6 +8,7 @@ from ....core.domain import ids
 from ....core.domain.webhooks.breaker import Breaker
 from ....core.domain.webhooks.delivery import AT_ONCE
 from ....core.domain.webhooks.events import DeliveryStatus, Event, EventType
+from ....core.usecases.accounts.accounts import storable
 from ....core.usecases.browse.events import TrackedEvent, browse_events, track_event
 from ....core.usecases.browse.timeline import Moment, event_moments, read_acts
 from ....core.usecases.webhooks.resends import resend_event
@@ -59,7 +60,8 @@ async def _read(ports: Ports, wish: Wish, after: TrackedEvent | None, limit: int
 
 
 async def _get(ports: Ports, event_id: str) -> _Shown | None:
-    found = await track_event(ports, event_id) if ids.is_prefixed(ids.EVENT, event_id) else None
+    is_one = storable(event_id) and ids.is_prefixed(ids.EVENT, event_id.partition("/")[0])
+    found = await track_event(ports, event_id) if is_one else None
     if found is None:
         return None
     tracked, breaker = found
@@ -71,6 +73,11 @@ async def _get(ports: Ports, event_id: str) -> _Shown | None:
         tracked=tracked,
         breaker=breaker,
     )
+
+
+def _endpoint(tracked: TrackedEvent) -> str | None:
+    """The further endpoint that it goes to; None: the account's own."""
+    return tracked.id.partition("/")[2] or None
 
 
 def _answer(tracked: TrackedEvent) -> str | None:
@@ -90,6 +97,7 @@ def _facts(shown: _Shown) -> list[tuple[str, Any]]:
         ("status", delivery.status),
         ("event", event.type),
         ("of", event.object_id),
+        ("endpoint", _endpoint(shown.tracked)),
         ("attempts", delivery.attempts),
         ("next attempt", _due(shown.tracked)),
         ("given up at", delivery.give_up_at if delivery.status is _WAITS else None),
@@ -132,16 +140,17 @@ async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
     event = shown.event
     async with ports.storage.snapshot() as seen:
         told = await event_moments(seen, event)
-        acts = await read_acts(seen, event.id)
+        acts = [act for each in dict.fromkeys((event.id, shown.id)) for act in await read_acts(seen, each)]
     of = _KINDS.get(event.type.partition(".")[0], "")
     subject = msgspec.structs.replace(told[0], detail=event.object_id, of=of, object_id=event.object_id)
     return sorted([subject, *told[1:], *acts], key=lambda each: each.at)
 
 
 async def _resend(doing: Doing) -> str:
-    told = await resend_event(doing.ports, None, doing.record.id)
-    after = told.delivery.status
-    return "Held: its account has no receiver yet." if after is DeliveryStatus.HELD else "It is sent again."
+    tracked = doing.record.tracked
+    told = await resend_event(doing.ports, None, tracked.event.id, _endpoint(tracked))
+    is_held = told.delivery.status is DeliveryStatus.HELD
+    return "Held: there is no receiver yet, or it is switched off." if is_held else "It is sent again."
 
 
 EVENTS = Kind(
@@ -157,6 +166,7 @@ EVENTS = Kind(
         Column(title="mode", cell=lambda each: each.event.mode, width=4, wide=True),
         Column(title="next attempt", cell=_due, width=16, wide=True),
         Column(title="of", cell=lambda each: each.event.object_id, width=40, wide=True),
+        Column(title="endpoint", cell=_endpoint, width=20, ends=True, wide=True),
         Column(title="merchant", cell=lambda each: each.account_id, width=11, wide=True, names=True),
     ),
     read=_read,

@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
-from ....core.domain.webhooks.breaker import Breaker
-from ....core.domain.webhooks.endpoints import EndpointKey
+from ....core.domain import ids
+from ....core.domain.webhooks.breaker import Breaker, new_breaker
+from ....core.domain.webhooks.endpoints import EndpointKey, WebhookEndpoint
 from ....core.domain.webhooks.events import Delivery
 from ....core.usecases.accounts.accounts import storable
 from ....core.usecases.browse.events import TrackedEndpoint, browse_receivers, given_up, resend_given_up, track_endpoint
@@ -40,18 +41,34 @@ async def _read(ports: Ports, wish: Wish, after: Breaker | None, limit: int) -> 
     return await browse_receivers(ports, wanted(wish), after, limit, is_open=wish.of("state") == "open")
 
 
-async def _get(ports: Ports, receiver_id: str) -> _Shown | None:
-    breaker = await ports.storage.get(Breaker, receiver_id) if storable(receiver_id) else None
-    if breaker is None:
+async def _key(ports: Ports, receiver_id: str) -> EndpointKey | None:
+    """By its breaker's id, or a further endpoint's own."""
+    if ids.is_prefixed(ids.ENDPOINT, receiver_id):
+        found = await ports.storage.get(WebhookEndpoint, receiver_id)
+        return None if found is None else found.key
+    try:
+        return EndpointKey.of(receiver_id) if storable(receiver_id) else None
+    except ValueError:
         return None
-    failed = await given_up(ports, EndpointKey.of(breaker.id), _LISTED)
+
+
+async def _get(ports: Ports, receiver_id: str) -> _Shown | None:
+    key = await _key(ports, receiver_id)
+    if key is None:
+        return None
+    breaker, endpoint = await ports.storage.get(Breaker, key.id), await track_endpoint(ports, key)
+    if breaker is None and endpoint.url is None:
+        return None
+    # One that nothing was sent to yet has none.
+    breaker = breaker or new_breaker(key.account_id, key.mode, key.further)
+    failed = await given_up(ports, key, _LISTED)
     return _Shown(
         id=breaker.id,
         version=breaker.version,
         account_id=breaker.account_id,
         breaker=breaker,
         failed=tuple(failed),
-        endpoint=await track_endpoint(ports, EndpointKey.of(breaker.id)),
+        endpoint=endpoint,
     )
 
 
@@ -74,6 +91,7 @@ def _facts(shown: _Shown) -> list[tuple[str, Any]]:
     return [
         ("address", endpoint.url or "not set"),
         ("endpoint", _named(each.id)),
+        ("switched off", endpoint.disabled_at),
         ("wants", "all events" if endpoint.event_types is None else ", ".join(endpoint.event_types)),
         ("breaker", _state(each)),
         ("receiver", receiver_state(each)),
@@ -110,7 +128,8 @@ async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
         for each in shown.failed
     ]
     async with ports.storage.snapshot() as seen:
-        acts = await read_acts(seen, shown.id)
+        named = (shown.id, EndpointKey.of(shown.id).further)
+        acts = [act for each in named if each is not None for act in await read_acts(seen, each)]
     return sorted([*failed, *acts], key=lambda moment: moment.at)
 
 
