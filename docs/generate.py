@@ -83,16 +83,7 @@ _COMMANDS = """## Commands
 |---|---|
 """
 _NOTE = "<!-- Made by docs/generate.py: edit the code it names, not this page. -->\n"
-
-
-def errors_page() -> str:
-    """docs/errors.md."""
-    rows = sorted(CATALOGUE.values(), key=lambda each: each.status)
-    lines = [_error_row(entry) for entry in rows]
-    calls = [_call_row(operation) for operation in OPERATIONS if operation.refusals]
-    return (
-        _NOTE
-        + """# Errors
+_ERRORS_HEAD = """# Errors
 
 Every error has one form, whatever went wrong:
 
@@ -104,6 +95,8 @@ Every error has one form, whatever went wrong:
 - `details` is there only where it says more: an array of `{path, message}` for fields, or an object (`missing_fields`,
   `next_allowed_at`, `right`, or `payment_id` and `failure_reason` of a refused charge).
 - `X-Request-Id` is on every answer. Quote it when you ask the service's operator.
+- The header `Link` leads to the code's row below: `<https://…/docs/errors#CODE>; rel="help"`, at the service's own
+  address. The Python client has it as `doc_url` of its exceptions, the command line prints it.
 - A code that you do not know: treat it by its status. 4xx: change the request. 429 and 5xx: the same request again
   later, with the same `Idempotency-Key`.
 
@@ -120,8 +113,7 @@ so the same request with the same key. [The Python client](client.md#errors) doe
 | HTTP | Code | Meaning | What to do |
 |---|---|---|---|
 """
-        + "\n".join(lines)
-        + """
+_ERRORS_BY_CALL = """
 
 ## By call
 
@@ -134,9 +126,18 @@ that creates something `MISSING_IDEMPOTENCY_KEY` and `IDEMPOTENCY_KEY_REUSED`; t
 | Call | Codes |
 |---|---|
 """
-        + "\n".join(calls)
-        + "\n"
-    )
+
+
+def errors_page() -> str:
+    """docs/errors.md."""
+    return _errors(_ERRORS_HEAD, _ERRORS_BY_CALL, {each.code: each.meaning for each in CATALOGUE.values()}, _DO, "with")
+
+
+def _errors(head: str, by_call: str, meanings: Mapping[str, str], advice: Mapping[Retry, str], with_: str) -> str:
+    rows = sorted(CATALOGUE.values(), key=lambda each: each.status)
+    lines = [_error_row(entry, meanings[entry.code], advice, with_) for entry in rows]
+    calls = [_call_row(operation) for operation in OPERATIONS if operation.refusals]
+    return _NOTE + head + "\n".join(lines) + by_call + "\n".join(calls) + "\n"
 
 
 def _call_row(operation: Operation[Any]) -> str:
@@ -144,16 +145,16 @@ def _call_row(operation: Operation[Any]) -> str:
     return f"| `{operation.method.upper()} {operation.path.removeprefix(API)}` | {', '.join(codes)} |"
 
 
-def _error_row(entry: Entry) -> str:
+def _error_row(entry: Entry, meaning: str, advice: Mapping[Retry, str], with_: str) -> str:
     statuses = (entry.status, *entry.variants)
     shown = ", ".join(map(str, statuses))
-    do = _DO[entry.retry]
+    do = advice[entry.retry]
     do += "".join(
-        f"; with {status}: {_DO[entry.retry_at(status)]}"
+        f"; {with_} {status}: {advice[entry.retry_at(status)]}"
         for status in entry.variants
         if entry.retry_at(status) is not entry.retry
     )
-    return f"| {shown} | `{entry.code}` | {entry.meaning} | {do} |"
+    return f"| {shown} | `{entry.code}` | {meaning} | {do} |"
 
 
 def states_page() -> str:

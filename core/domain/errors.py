@@ -158,6 +158,11 @@ _ENTRIES = (
 CATALOGUE: Mapping[str, Entry] = {entry.code: entry for entry in _ENTRIES}
 
 
+def doc_url(base_url: str, code: str) -> str:
+    """Where the service that is reached at `base_url` explains a code: its row of docs/errors.md "All codes"."""
+    return f"{base_url.rstrip('/')}/docs/errors#{code}"
+
+
 class FieldFault(msgspec.Struct, frozen=True):
     """One element of `error.details` of a shape error: where, and what is wrong there."""
 

@@ -28,13 +28,17 @@ def give(answer: Answer, *, as_json: bool) -> None:
     click.echo(printed(answer.document) if as_json else answer.text)
 
 
-def complain(code: str, lines: Sequence[str], *, as_json: bool, details: Any = None) -> None:
-    """Say on standard error what went wrong; with JSON, the document says it too."""
+def complain(
+    code: str, lines: Sequence[str], *, as_json: bool, details: Any = None, doc_url: str | None = None
+) -> None:
+    """Say on standard error what went wrong, and where that is explained; with JSON, the document says it too."""
     if as_json:
         error = {"code": code, "message": "; ".join(lines)} | ({} if details is None else {"details": details})
         click.echo(printed({"error": error}))
     for line in lines:
         click.echo(f"error: {shown(line)}", err=True)
+    if doc_url is not None:
+        click.echo(f"help: {shown(doc_url)}", err=True)
 
 
 def shown(value: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from ...core.domain.days import iso
-from ...core.domain.errors import Refusal
+from ...core.domain.errors import Refusal, doc_url
 from ...core.domain.operators.audit import Act
 from ...core.domain.operators.pending_acts import PendingAct
 from ...core.usecases.acts.audit import acting
@@ -85,6 +85,20 @@ def _code(fault: Fault) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", type(fault).__name__).upper()
 
 
+def _doc_url(code: str) -> str | None:
+    """Where the service that this command works on explains a refusal, as far as its address is known."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return None
+    try:
+        address = (
+            context.params.get("base_url") or load(os.environ, context.find_root().params, Path.cwd()).settings.base_url
+        )
+    except SettingsError:
+        return None
+    return doc_url(address, code)
+
+
 def guarded(run: Callable[[], T], *, as_json: bool = False) -> T:
     """Run it; what it cannot do becomes a message and an exit status. A fault of our own keeps its traceback."""
     try:
@@ -93,7 +107,7 @@ def guarded(run: Callable[[], T], *, as_json: bool = False) -> T:
         give(_waits(waiting.act), as_json=as_json)
         raise click.exceptions.Exit(WAITS) from None
     except Refusal as refusal:
-        complain(refusal.code, [refusal.message], as_json=as_json)
+        complain(refusal.code, [refusal.message], as_json=as_json, doc_url=_doc_url(refusal.code))
     except SettingsError as error:
         lines = [f"{fault.origin}: {fault.message}" for fault in error.faults]
         complain("SETTINGS_INVALID", lines, as_json=as_json, details=list(error.faults))

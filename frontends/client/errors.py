@@ -4,6 +4,7 @@ The advice comes from the service's own catalogue of refusals. What a code does 
 that has another advice, and what heals too slowly to be waited for within a call.
 """
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -21,6 +22,7 @@ _SERVER_ERROR = 500
 _AWAY = 503
 _DIGITS = 12
 """Of a number in a header; longer ones are nonsense."""
+_HELP = re.compile(r"""<(https?://[^<>\s"]+)>\s*;[^,<]*\brel="?help\b""")
 _SLOW = frozenset(("PROVIDER_NOT_CONFIGURED", "FEATURE_DISABLED"))
 """An operator or a contract must change first."""
 
@@ -67,6 +69,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return RateLimit(limit=limit, remaining=remaining, reset=reset)
 
     @property
+    def doc_url(self) -> str | None:
+        """Of the header Link, with `rel="help"`: a page that explains the refusal."""
+        found = _HELP.search(self.headers.get("link", ""))
+        return found[1] if found else None
+
+    @property
     def retry_after(self) -> int | None:
         """Seconds that the service asks to wait."""
         asked = _number(self.headers.get("retry-after"))
@@ -94,6 +102,8 @@ class CambistError(Exception):
         self.retry_after = answer.retry_after if answer else None
         """Seconds."""
         self.rate_limit = answer.rate_limit if answer else None
+        self.doc_url = answer.doc_url if answer else None
+        """Where the service explains the code; None where it did not say."""
         self.details: Any = None
         """An object (`missing_fields`, `next_allowed_at`), or a list of `{path, message}`; None without."""
 

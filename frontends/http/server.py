@@ -155,7 +155,7 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Sto
     intake = Intake(house.ports.clock, counters)
     room = file_budget(allowed())
     of_an_address = min(settings.connections_per_address, room.of_an_address)
-    crowd = Crowd(room.connections, of_an_address, settings.trusted_proxies, counters)
+    crowd = Crowd(room.connections, of_an_address, settings.trusted_proxies, counters, settings.base_url)
     # Who serves alone keeps nobody waiting: there is no other process that could take its requests.
     lame_duck = 0.0 if counts_alone(settings) else min(settings.lame_duck_seconds, settings.shutdown_seconds / 2)
     config = uvicorn.Config(
@@ -168,7 +168,7 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Sto
             pages_per_minute=settings.pages_per_minute,
             notices_per_minute=settings.notices_per_minute,
         ),
-        http=partial(GatedProtocol, intake, house.ports.ids),  # type: ignore[arg-type]  # called, and nothing else
+        http=partial(GatedProtocol, intake, house.ports.ids, settings.base_url),  # type: ignore[arg-type]  # called, and nothing else
         ws="none",
         log_config=None,
         access_log=False,

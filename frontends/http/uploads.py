@@ -48,7 +48,7 @@ def uploads_router(ports: Ports, trusted_proxies: Sequence[Network] = ()) -> Rou
             await _receive(ports, concurrency, origin(request, trusted_proxies), request, file_key)
             response = answer({"status": "uploaded"}).of_framework()
         except Refusal as refusal:
-            response = refused(refusal).of_framework()
+            response = refused(refusal).of_framework(request.scope)
         response.headers.update(_CORS)
         return response
 

@@ -107,13 +107,17 @@ class TestStatuses:
     def test_a_refusal_exits_1_with_the_reason_on_stderr(self, spawn: Call) -> None:
         outcome = spawn("account", "show", "acc_none", env={"CAMBIST_DATABASE_URL": "memory://"})
         assert (outcome.status, outcome.out) == (1, "")
-        assert outcome.err == "error: There is no account of this id\n"
+        assert outcome.err == (
+            "error: There is no account of this id\nhelp: http://127.0.0.1:8080/docs/errors#ACCOUNT_NOT_FOUND\n"
+        )
 
     def test_a_refusal_with_json_is_one_document(self, spawn: Call) -> None:
         outcome = spawn("account", "show", "acc_none", "--json", env={"CAMBIST_DATABASE_URL": "memory://"})
         assert outcome.status == 1
         assert outcome.document == {"error": {"code": "ACCOUNT_NOT_FOUND", "message": "There is no account of this id"}}
-        assert outcome.err == "error: There is no account of this id\n"
+        assert outcome.err == (
+            "error: There is no account of this id\nhelp: http://127.0.0.1:8080/docs/errors#ACCOUNT_NOT_FOUND\n"
+        )
 
 
 class TestFaults:

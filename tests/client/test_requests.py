@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from cambist.frontends.client import Page, Pagination, Payments
+from cambist.frontends.client.errors import Answer, refusal
 from cambist.frontends.client.operations import Walker
 from tests.tables import table
 
@@ -88,3 +89,20 @@ def test_an_id_cannot_lead_to_another_path(wrong: str) -> None:
     with pytest.raises(ValueError, match="id"):
         Payments.get.request(wrong)
     assert Payments.get.request("a/../b?c").path == "/payments/a%2F..%2Fb%3Fc"
+
+
+@table(
+    ("link", "found"),
+    [
+        ('<https://pay.example/docs/errors#NOT_FOUND>; rel="help"', "https://pay.example/docs/errors#NOT_FOUND"),
+        ("<https://pay.example/a>; rel=next, <http://pay.example/b>; rel=help", "http://pay.example/b"),
+        ('<https://pay.example/a>; rel="next"', None),
+        ("<javascript:alert(1)>; rel=help", None),
+        (None, None),
+    ],
+)
+def test_a_refusal_has_the_page_that_its_answer_links_to(link: str | None, found: str | None) -> None:
+    headers = {} if link is None else {"link": link}
+    body = b'{"error": {"code": "NOT_FOUND", "message": "Endpoint not found"}}'
+    error = refusal(Payments.list.request(), Answer(status=404, headers=headers, body=body))
+    assert error.doc_url == found

@@ -112,14 +112,16 @@ async def test_while_the_system_gives_no_more_files_the_door_rests_and_opens_aga
 @pytest.mark.parametrize("run", [uvloop.run, asyncio.run], ids=["uvloop", "asyncio"])
 def test_who_finds_no_room_is_told_and_comes_in_when_another_has_left(run: Any) -> None:
     async def arrive() -> None:
-        guests, crowd = Guests(), Crowd(most=8, of_an_address=2)
+        guests, crowd = Guests(), Crowd(most=8, of_an_address=2, base_url="https://pay.example")
         door = guests.open(crowd=crowd)
         guests.knock(3)
         async with asyncio.timeout(HANGS):
             while len(guests.entered) < 2:
                 await asyncio.sleep(0)
             refused = guests.knocked.pop()
-            assert refused.recv(4096).startswith(b"HTTP/1.1 503 ")
+            told = refused.recv(4096)
+            assert told.startswith(b"HTTP/1.1 503 ")
+            assert b'link: <https://pay.example/docs/errors#PROVIDER_UNAVAILABLE>; rel="help"\r\n' in told
             refused.close()
             guests.knocked.pop().close()
             while crowd.count == 2:

@@ -190,6 +190,7 @@ async def test_a_refusal_is_an_answer_like_any_other_and_its_connection_goes_on(
                     "/api/v1/payments", content=body, headers=keys | key | {"X-Request-Id": "mine"}
                 )
                 assert (answer.status_code, answer.headers["Retry-After"]) == (503, str(rules.RETRY_AFTER))
+                assert answer.headers["Link"].endswith('/docs/errors#PROVIDER_UNAVAILABLE>; rel="help"')
                 assert answer.headers["Content-Type"] == "application/json"
                 assert answer.headers["X-Request-Id"] == "mine"
                 assert answer.json()["error"]["code"] == "PROVIDER_UNAVAILABLE"

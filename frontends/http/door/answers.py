@@ -31,8 +31,10 @@ class Answer(msgspec.Struct, frozen=True):
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": False})
 
-    def of_framework(self) -> Response[bytes]:
-        """The same as a response, for pages that put more headers on it."""
+    def of_framework(self, scope: Scope | None = None) -> Response[bytes]:
+        """The same as a response, for pages that put more headers on it. `scope`: the request's, of a refusal."""
+        if scope is not None:
+            scope["refusal_code"] = self.code  # type: ignore[typeddict-unknown-key]  # as above
         headers = {name.decode(): value.decode() for name, value in self.headers}
         return Response(self.body, status_code=self.status, media_type=self.media_type.decode(), headers=headers)
 

@@ -5,13 +5,13 @@
 import asyncio
 from collections import deque
 from math import inf
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from .answers import JSON
-from .errors import envelope
+from .errors import envelope, help_header
 
 HEAD = 32 * 1024
 """Bytes that may follow one another without ending a head or being part of a body: head with address, or a body's
@@ -39,20 +39,27 @@ dict, which shares no keys with others once it has more than thirty."""
 _END = b"\r\n\r\n"
 
 
-def _answer(status: bytes, code: str, message: str) -> bytes:
-    """Make the whole answer to bytes that never became a request."""
-    body = envelope(code, message)
-    return b"HTTP/1.1 %b\r\nContent-Type: %b\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b" % (
-        status, JSON, len(body), body,
-    )  # fmt: skip
+class _Short(NamedTuple):
+    """An answer to bytes that never became a request."""
+
+    status: bytes
+    code: str
+    message: str
+
+    def written(self, base_url: str) -> bytes:
+        """The whole answer of the service that is reached at `base_url`."""
+        body = envelope(self.code, self.message)
+        return b"HTTP/1.1 %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%b: %b\r\nConnection: close\r\n\r\n%b" % (
+            self.status, JSON, len(body), *help_header(base_url, self.code), body,
+        )  # fmt: skip
 
 
-_TOO_LARGE = _answer(
+_TOO_LARGE = _Short(
     b"431 Request Header Fields Too Large",
     "HEADERS_TOO_LARGE",
     "The head of the request is over 32 KB, or has more than 100 headers",
 )
-_NO_HTTP = _answer(b"400 Bad Request", "VALIDATION_ERROR", "This is no request of HTTP/1.1")
+_NO_HTTP = _Short(b"400 Bad Request", "VALIDATION_ERROR", "This is no request of HTTP/1.1")
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -64,11 +71,13 @@ class BoundedProtocol(HttpToolsProtocol):
     """
 
     __slots__ = (
-        *SERVERS_OWN, "_held", "_too_many", "_unproven", "body_received", "idle_since",
+        *SERVERS_OWN, "_base_url", "_held", "_too_many", "_unproven", "body_received", "idle_since",
     )  # fmt: skip
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, base_url: str, **given: Any) -> None:
+        """`base_url`: where the service is reached, for what its refusals link to."""
         super().__init__(**given)
+        self._base_url = base_url
         self.pipeline = cast("deque[Any]", _Pipeline())
         self._unproven = 0
         """Bytes fed to the parser since the last head that was whole, or the last piece of a body."""
@@ -186,13 +195,13 @@ class BoundedProtocol(HttpToolsProtocol):
         """As the server's, in the documented form."""
         self._refuse(_NO_HTTP)
 
-    def _refuse(self, answer: bytes) -> None:
+    def _refuse(self, answer: _Short) -> None:
         """Close the connection, with `answer` unless another one is being written to it."""
         if self.transport.is_closing():
             return
         answering: Any = self.cycle  # None before the first request
         if answering is None or answering.response_complete:
-            self.transport.write(answer)
+            self.transport.write(answer.written(self._base_url))
         self.transport.close()
 
 

@@ -8,17 +8,18 @@ from collections.abc import Sequence
 
 from ....core.domain.accounts.quota import Network, client_ip, is_trusted
 from ...telemetry.counters import Counters
-from .errors import envelope
+from .errors import envelope, help_header
 from .intake import RETRY_AFTER
 
 SILENCE = 60.0
 """Seconds between two log lines about refused connections."""
 
-_BODY = envelope("PROVIDER_UNAVAILABLE", "Too many connections are open; nothing was done: try again")
-REFUSAL = (
+_CODE = "PROVIDER_UNAVAILABLE"
+_BODY = envelope(_CODE, "Too many connections are open; nothing was done: try again")
+_HEAD = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: %d\r\nretry-after: %d\r\n"
-    b"connection: close\r\n\r\n%b"
-) % (len(_BODY), RETRY_AFTER, _BODY)
+    b"connection: close\r\n"
+) % (len(_BODY), RETRY_AFTER)
 
 log = logging.getLogger("cambist.http")
 
@@ -28,8 +29,16 @@ class Crowd:
     holds."""
 
     def __init__(
-        self, most: int, of_an_address: int, trusted: Sequence[Network] = (), counters: Counters | None = None
+        self,
+        most: int,
+        of_an_address: int,
+        trusted: Sequence[Network] = (),
+        counters: Counters | None = None,
+        base_url: str = "",
     ) -> None:
+        """`base_url`: where the service is reached, for what its refusal links to."""
+        self.refusal = b"%b%b: %b\r\n\r\n%b" % (_HEAD, *help_header(base_url, _CODE), _BODY)
+        """The whole answer to a connection for which there is no room."""
         self._most = most
         self._of_an_address = of_an_address
         self._trusted = frozenset(trusted)

@@ -22,7 +22,7 @@ from ....ports.clock import Ids
 from ...guard.asker import request_asks
 from ...telemetry.logs import request_context
 from ...telemetry.requests import RequestWatch
-from .errors import internal_error, refused
+from .errors import help_header, internal_error, refused
 from .headers import headers_of
 from .origin import address_of
 
@@ -31,6 +31,8 @@ BODY_LIMIT = 102_400
 UPLOADS = "/uploads/"
 """Below this path uploads.py bounds the body of a PUT, by what was granted."""
 _HTTP: Final = ScopeType.HTTP
+_REFUSED: Final = 400
+"""From this status on an answer may be a refusal."""
 
 log = logging.getLogger("cambist.http")
 
@@ -47,7 +49,8 @@ class TooLarge(Exception):
 
 class Edge:
     """The outermost ASGI application. In this order it normalises the path, names the request, counts it, checks Host,
-    and bounds the body; it adds X-Request-Id and the headers of the limits to whatever is answered."""
+    and bounds the body; it adds X-Request-Id and the headers of the limits to whatever is answered, and to
+    refusals where their code is explained."""
 
     def __init__(
         self, app: ASGIApp, ports: Ports, trusted_proxies: Sequence[Network], watch: RequestWatch | None = None
@@ -79,6 +82,8 @@ class Edge:
             if message["type"] == "http.response.start":
                 started = True
                 asked.answers(message["status"])
+                if message["status"] >= _REFUSED and (code := scope.get("refusal_code")) is not None:
+                    extra.append(help_header(self._ports.urls.base_url, str(code)))
                 message["headers"] = [*message.get("headers", ()), *extra]
             await send(message)
 

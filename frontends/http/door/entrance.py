@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-from .crowd import REFUSAL, Crowd, Stay
+from .crowd import Crowd, Stay
 
 AT_ONCE = 256
 """Connections let in before the loop goes on with what else is due."""
@@ -72,7 +72,7 @@ class Entrance:
             connection.setblocking(False)
             leave = self._crowd.enter(peer[0] if peer else None)
             if leave is None:
-                _turn_away(connection)
+                _turn_away(connection, self._crowd.refusal)
                 continue
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             task = self._loop.create_task(self._seat(connection, leave))
@@ -99,8 +99,8 @@ class Entrance:
             raise
 
 
-def _turn_away(connection: socket.socket) -> None:
+def _turn_away(connection: socket.socket, refusal: bytes) -> None:
     """Say that there is no room, as far as that can be said without waiting, and close."""
     with connection, suppress(OSError):  # who has gone already
-        connection.send(REFUSAL)
+        connection.send(refusal)
         connection.shutdown(socket.SHUT_WR)

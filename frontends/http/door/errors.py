@@ -10,7 +10,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException
 from msgspec import UNSET, UnsetType
 
-from ....core.domain.errors import FieldFault, Refusal
+from ....core.domain.errors import FieldFault, Refusal, doc_url
 from ....ports.faults import Stale, Unavailable
 from .answers import Answer, encode
 
@@ -54,6 +54,12 @@ def refused(refusal: Refusal, *headers: tuple[bytes, bytes]) -> Answer:
     return Answer(body, refusal.status, headers, code=refusal.code)
 
 
+def help_header(base_url: str, code: str) -> tuple[bytes, bytes]:
+    """The header of a refusal that leads to what docs/errors.md says of its code (RFC 8288): the envelope has no room
+    for it."""
+    return b"link", f'<{doc_url(base_url, code)}>; rel="help"'.encode()
+
+
 def endpoint_not_found() -> Refusal:
     """Unknown path, or a path that is not there for this caller."""
     return Refusal("NOT_FOUND", "Endpoint not found")
@@ -69,11 +75,11 @@ def internal_error() -> Refusal:
     return Refusal("INTERNAL_ERROR", "Internal error; quote the X-Request-Id of this answer")
 
 
-def on_error(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+def on_error(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     """The answer to whatever was raised on the way through the framework."""
     headers = (error.headers or {}) if isinstance(error, MethodNotAllowedException) else {}
     allow = [(b"allow", value.encode()) for name, value in headers.items() if name.lower() == "allow"]
-    return refused(refusal_of(error), *allow).of_framework()
+    return refused(refusal_of(error), *allow).of_framework(request.scope)
 
 
 def refusal_of(error: Exception) -> Refusal:

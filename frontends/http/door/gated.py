@@ -12,7 +12,7 @@ import httptools
 from ....ports.clock import Ids
 from .bounded import BoundedProtocol
 from .edge import request_id_of
-from .errors import envelope
+from .errors import envelope, help_header
 from .headers import headers_of
 from .intake import RETRY_AFTER, Intake
 
@@ -21,7 +21,8 @@ _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 JUST = 0.25
 """Seconds after `wake` in which a request that is read is taken to have come while the connection was left unread."""
 
-_BODY = envelope("PROVIDER_UNAVAILABLE", "Too much work at the moment; nothing was done: try again")
+_CODE = "PROVIDER_UNAVAILABLE"
+_BODY = envelope(_CODE, "Too much work at the moment; nothing was done: try again")
 _HEAD = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: %d\r\nretry-after: %d\r\n"
 ) % (len(_BODY), RETRY_AFTER)
@@ -32,9 +33,9 @@ class GatedProtocol(BoundedProtocol):
 
     __slots__ = ("_context", "_ids", "_intake", "_refused", "_woken_at", "ended", "rests_since")
 
-    def __init__(self, intake: Intake, ids: Ids, **given: Any) -> None:
+    def __init__(self, intake: Intake, ids: Ids, base_url: str, **given: Any) -> None:
         """`ids` names refused requests that bring no X-Request-Id; `given` is what the server gives its protocol."""
-        super().__init__(**given)
+        super().__init__(base_url, **given)
         self._intake = intake
         self._ids = ids
         self._refused: Any = None
@@ -143,6 +144,7 @@ class GatedProtocol(BoundedProtocol):
             return
         request_id = request_id_of(headers_of(cycle.scope).get(b"x-request-id"), self._ids).encode()
         ours = dict(cycle.default_headers)  # the date; of a server that leaves, `Connection: close`
+        ours.update([help_header(self._base_url, _CODE)])
         if not cycle.keep_alive:
             ours[b"connection"] = b"close"
         lines = b"".join([b"%s: %s\r\n" % each for each in ours.items()])

@@ -7,6 +7,8 @@ RATE_HEADERS: Mapping[str, str] = {
     "X-RateLimit-Remaining": "Requests left in the window",
     "X-RateLimit-Reset": "When the window ends, in Unix seconds",
 }
+HELP_HEADER = ("Link", '`<…/docs/errors#CODE>; rel="help"`: where the code is explained')
+"""On every refusal."""
 LETTER_HEADERS: Mapping[str, str] = {
     "X-Webhook-Id": "The event's id, the same over all attempts: by it duplicates are told",
     "X-Webhook-Timestamp": "Unix seconds of this attempt",

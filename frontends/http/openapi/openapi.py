@@ -17,7 +17,7 @@ from ..door.errors import ErrorEnvelope
 from ..door.operation import Operation, Refusals
 from ..operations import OPERATIONS
 from .examples import refusal_examples, with_examples
-from .headers import LETTER_HEADERS, RATE_HEADERS
+from .headers import HELP_HEADER, LETTER_HEADERS, RATE_HEADERS
 from .meanings import meaning
 from .values import VALUES
 
@@ -76,7 +76,11 @@ def openapi_document(base_url: str) -> Json:
         "components": {
             "schemas": components,
             "headers": {
-                name: {"description": meaning, "schema": {"type": "integer"}} for name, meaning in RATE_HEADERS.items()
+                **{
+                    name: {"description": meaning, "schema": {"type": "integer"}}
+                    for name, meaning in RATE_HEADERS.items()
+                },
+                HELP_HEADER[0]: {"description": HELP_HEADER[1], "schema": {"type": "string"}},
             },
             "securitySchemes": {
                 "ApiKey": {"type": "apiKey", "in": "header", "name": "X-Api-Key"},
@@ -169,6 +173,8 @@ def _operation(operation: Operation[Any], schemas: Mapping[Any, Json]) -> Json:
 def _responses(operation: Operation[Any], schemas: Mapping[Any, Json]) -> Json:
     headers = {name: {"$ref": f"#/components/headers/{name}"} for name in RATE_HEADERS}
     counted = {"headers": headers} if operation.path.startswith(API) else {}
+    name, _ = HELP_HEADER
+    helping = {"headers": {**counted.get("headers", {}), name: {"$ref": f"#/components/headers/{name}"}}}
     responses: Json = {}
     if operation.answer is not None:
         content: Json = {"application/json": {"schema": schemas[operation.answer]}}
@@ -194,7 +200,7 @@ def _responses(operation: Operation[Any], schemas: Mapping[Any, Json]) -> Json:
                 "content": {
                     "application/json": {"schema": schemas[ErrorEnvelope], "examples": refusal_examples(codes)}
                 },
-                **counted,
+                **helping,
             },
         )
     return responses

@@ -48,7 +48,7 @@ class PageLimit:
             found = await self._count(request)
             if not found.over:
                 return None
-            return show(request, found.wait) if shown(request) else _said(found)
+            return show(request, found.wait) if shown(request) else _said(request, found)
 
         return before_request
 
@@ -63,8 +63,8 @@ class PageLimit:
         return found
 
 
-def _said(found: Counted) -> Response[bytes]:
+def _said(request: Asked, found: Counted) -> Response[bytes]:
     text = "Too many requests for pages from this address; see Retry-After"
-    response = refused(Refusal("RATE_LIMIT_EXCEEDED", text, retry_after=found.wait)).of_framework()
+    response = refused(Refusal("RATE_LIMIT_EXCEEDED", text, retry_after=found.wait)).of_framework(request.scope)
     response.headers.update(HEADERS)
     return response
