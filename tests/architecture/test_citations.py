@@ -48,11 +48,12 @@ _PRIVATE = {
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """The files of the repository that people write, by their paths; this one tells what is wrong, and is left out."""
+    """The files of the repository that people write, by their paths; this one tells what is wrong, and is left out. A
+    link to a file is none: the file is read where it lies."""
     for folder, names in _folders():
         for name in names:
             path = Path(folder, name)
-            if path.suffix in SUFFIXES and path != Path(__file__):
+            if path.suffix in SUFFIXES and path != Path(__file__) and not path.is_symlink():
                 yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
 
 

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FLOORS = ("core", "ports", "adapters", "frontends")
-PARTS = (*FLOORS, "cambist", "__init__.py", "py.typed", "pyproject.toml", "setup.py", "README.md", "LICENSE")
+PARTS = (*FLOORS, "docs", "cambist", "__init__.py", "py.typed", "pyproject.toml", "setup.py", "README.md", "LICENSE")
 
 PROGRAM = """
 import asyncio

@@ -1,30 +1,126 @@
-"""The OpenAPI document as a page to read, which loads nothing from anybody else."""
+"""The OpenAPI document and the guides as pages to read, which load nothing from anybody else."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import jinja2
+import msgspec
 from markupsafe import Markup, escape
 
 from ..templates import PAGES
 from .docs_model import Reference, reference
+from .docs_texts import TEXTS, Texts
+from .guides import ENGLISH, GROUPS, NAMES, Guide, Library
 from .openapi import openapi_document
 
 Link = Callable[[str], str]
 """The address of an asset."""
 
 
-def docs_page(base_url: str, link: Link) -> bytes:
-    """The page of the service that is reached at `base_url`."""
-    return draw(reference(openapi_document(base_url)), link).encode()
+class Docs:
+    """Draws the pages of one service. `assets` makes the addresses of what a page loads, from where `/docs` stands for
+    that page."""
+
+    def __init__(self, base_url: str, assets: Callable[[str], Link]) -> None:
+        self._base_url = base_url
+        self._assets = assets
+        self._library = Library()
+        self._environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(PAGES), autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
+        )
+        self._environment.filters["ticks"] = _ticks
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """Those in which there are guides."""
+        return tuple(TEXTS)
+
+    def has(self, language: str, name: str) -> bool:
+        """Whether there is a guide of this name in this language."""
+        return self._library.has(language, name)
+
+    def reference(self) -> bytes:
+        """The page of all operations."""
+        return self._draw("docs.html", ENGLISH, "", reference=self._reference())
+
+    def guide(self, language: str, name: str) -> bytes:
+        """A guide. Raises: KeyError."""
+        page = self._library.page(language, name)
+        place = NAMES.index(name)
+        return self._draw(
+            "guide.html",
+            language,
+            "../" if language == ENGLISH else "../../",
+            page=page,
+            # Safe as it is: made of our own files, without any HTML of theirs.
+            body=Markup(self._library.html(page)),  # noqa: S704
+            others=[each for each in TEXTS if each != language and self._library.has(each, name)],
+            before=self._nearest(language, place - 1),
+            after=self._nearest(language, place + 1),
+        )
+
+    def index(self, language: str) -> bytes:
+        """What the search finds: operations, and the sections of all guides."""
+        found = [
+            {
+                "href": f"docs#{each.id}",
+                "title": f"{each.method} {each.path}",
+                "of": each.summary.replace("`", ""),
+                "names": [row.name for row in (*each.parameters, *each.body)] + [row.code for row in each.problems],
+                "text": "",
+                "operation": True,
+            }
+            for group in self._reference().groups
+            for each in group.shown
+        ]
+        for name in NAMES:
+            page = self._library.nearest(language, name)
+            found += [
+                {
+                    "href": f"{_path(page)}#{each.heading.anchor}",
+                    "title": each.heading.title,
+                    "of": page.title,
+                    "names": list(each.codes),
+                    "text": each.text,
+                }
+                for each in page.sections
+            ]
+        return msgspec.json.encode(found)
+
+    def _reference(self) -> Reference:
+        return reference(openapi_document(self._base_url))
+
+    def _nearest(self, language: str, place: int) -> Guide | None:
+        return self._library.nearest(language, NAMES[place]) if 0 <= place < len(NAMES) else None
+
+    def _draw(self, template: str, language: str, up: str, **values: Any) -> bytes:
+        """`up` leads from the page to where `/docs` stands."""
+        texts: Texts = TEXTS[language]
+        groups = [
+            (texts.groups[group], [self._library.nearest(language, name) for name in names])
+            for group, names in GROUPS.items()
+        ]
+        drawn = self._environment.get_template(template).render(
+            language=language,
+            texts=texts,
+            names={each: TEXTS[each].name for each in TEXTS},
+            up=up,
+            path=_path,
+            address=_address,
+            guides=groups,
+            asset=self._assets(f"{up}docs"),
+            **values,
+        )
+        return drawn.encode()
 
 
-def draw(of: Reference, link: Link) -> str:
-    """The page of a reference."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(PAGES), autoescape=True, trim_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    environment.filters["ticks"] = _ticks
-    return environment.get_template("docs.html").render(reference=of, asset=link)
+def _address(language: str, name: str) -> str:
+    """Where a guide is served, from where `/docs` stands."""
+    return f"docs/{name}" if language == ENGLISH else f"docs/{language}/{name}"
+
+
+def _path(page: Guide) -> str:
+    return _address(page.language, page.name)
 
 
 def _ticks(text: str) -> Markup:

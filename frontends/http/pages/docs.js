@@ -1,5 +1,5 @@
-// Search, languages of the samples, copying, trying in test mode, and the choice of light or dark. Without script the page
-// shows everything but the further languages, and the browser's search finds it.
+// Of the reference and the guides: search, copying, and the choice of light or dark. Without script the pages show
+// everything but the further languages of samples, and the browser's search finds it.
 "use strict";
 
 const search = document.getElementById("search");
@@ -7,7 +7,7 @@ const theme = document.getElementById("theme");
 const contents = document.getElementById("contents");
 const nothing = document.getElementById("nothing");
 const hits = document.getElementById("hits");
-const intro = document.querySelector(".intro");
+const said = document.body.dataset;
 const keys = document.getElementById("keys");
 const links = new Map([...document.querySelectorAll("nav li")].map((node) => [node.dataset.for, node]));
 const groups = [...document.querySelectorAll("[data-group]")];
@@ -21,13 +21,16 @@ function keep(name, value) {
   try { localStorage.setItem(name, value); } catch { /* Not kept, then. */ }
 }
 
-// --- Search: what an operation is called counts most, then its fields and codes, then what is said of it.
+// --- Search: what an operation or a section is called counts most, then its fields and codes, then what is said of it.
+// Operations of this page are hidden and shown; those of other pages and the guides come from the index, when first
+// somebody searches.
 
 // Fields and codes of errors.
 function names(node) {
   return [...node.querySelectorAll("td code")].map((each) => each.textContent);
 }
 
+const MOST = 60;
 const RANKS = [
   [100, (node) => node.id.replaceAll("_", " ") + " " + node.querySelector("h3").textContent],
   [40, (node) => node.querySelector(".summary").textContent],
@@ -42,15 +45,68 @@ const articles = [...document.querySelectorAll("article")].map((node) => ({
   texts: RANKS.map(([worth, text]) => [worth, text(node).toLowerCase()]),
 }));
 
+let elsewhere = null;
+
+async function fetchIndex() {
+  if (elsewhere) return;
+  elsewhere = [];
+  try {
+    const entries = await (await fetch(said.index)).json();
+    elsewhere = entries.filter((each) => !(each.operation && articles.length)).map((each) => ({
+      href: said.up + each.href,
+      title: each.title,
+      summary: each.of,
+      names: each.names,
+      text: each.text,
+      texts: [[90, each.title], [30, each.of], [15, each.names.join(" ")], [1, each.text]]
+        .map(([worth, text]) => [worth, text.toLowerCase()]),
+    }));
+    find();
+  } catch {
+    elsewhere = null;  // The next search asks again.
+  }
+}
+
 function rank(texts, words) {
   let sum = 0;
   for (const word of words) {
     const found = texts.find(([, text]) => text.includes(word));
     if (!found) return 0;
     // The beginning of a word is worth more than its middle.
-    sum += found[0] + (new RegExp(`(^|[^a-z])${word.replace(/[^a-z0-9]/g, "\\$&")}`).test(found[1]) ? found[0] / 2 : 0);
+    sum += found[0] + (begins(found[1], word) ? found[0] / 2 : 0);
   }
   return sum;
+}
+
+function begins(text, word) {
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
+    if (!/\p{L}/u.test(text[at - 1] || " ")) return true;
+  }
+  return false;
+}
+
+// Where a word stands in a longer text, with some words around it.
+function excerpt(text, word) {
+  const at = text.toLowerCase().indexOf(word);
+  if (at < 0) return "";
+  const from = at < 50 ? 0 : text.indexOf(" ", at - 50) + 1;
+  const to = text.indexOf(" ", Math.min(at + 80, text.length));
+  return `${from ? "… " : ""}${text.slice(from, to < 0 ? text.length : to)}${to < 0 ? "" : " …"}`;
+}
+
+function hit(entry, words) {
+  const item = document.createElement("li");
+  const link = document.createElement("a");
+  link.href = entry.href || `#${entry.node.id}`;
+  link.append(marked(entry.title, words));
+  item.append(link, " ", marked(entry.summary, words));
+  const told = `${entry.title} ${entry.summary}`.toLowerCase();
+  for (const word of words.filter((each) => !told.includes(each))) {
+    const name = entry.names.find((each) => each.toLowerCase().includes(word));
+    const more = name || excerpt(entry.text || "", word);
+    if (more) item.append(" ", marked(more, words));
+  }
+  return item;
 }
 
 function marked(text, words) {
@@ -83,74 +139,27 @@ function find() {
   for (const group of groups) {
     group.hidden = !group.querySelector("article:not([hidden]), li:not([hidden])");
   }
-  hits.replaceChildren();
-  if (words.length) {
-    found.sort((one, other) => other[0] - one[0]);
-    for (const [, article] of found) {
-      const item = document.createElement("li");
-      const link = document.createElement("a");
-      link.href = `#${article.node.id}`;
-      link.append(marked(article.title, words));
-      item.append(link, " ", marked(article.summary, words));
-      const told = `${article.title} ${article.summary}`.toLowerCase();
-      for (const word of words.filter((each) => !told.includes(each))) {
-        const name = article.names.find((each) => each.toLowerCase().includes(word));
-        if (name) item.append(" ", marked(name, words));
-      }
-      hits.append(item);
-    }
+  for (const entry of words.length ? elsewhere || [] : []) {
+    const worth = rank(entry.texts, words);
+    if (worth) found.push([worth, entry]);
   }
+  found.sort((one, other) => other[0] - one[0]);
+  hits.replaceChildren(...(words.length ? found.slice(0, MOST).map(([, entry]) => hit(entry, words)) : []));
   hits.hidden = !words.length || !found.length;
-  intro.hidden = keys.hidden = words.length > 0;
-  nothing.hidden = found.length > 0;
+  for (const each of document.querySelectorAll(".intro, .guide, #keys")) each.hidden = words.length > 0;
+  nothing.hidden = !words.length || found.length > 0;
 }
 
-// --- Languages and copying.
-
-let language = kept("language") || "curl";
-
-function speak(name) {
-  language = name;
-  for (const calls of document.querySelectorAll(".calls")) {
-    const figures = [...calls.querySelectorAll("figure")];
-    const there = figures.some((each) => each.dataset.language === name) ? name : "curl";
-    for (const figure of figures) figure.hidden = figure.dataset.language !== there;
-    for (const tab of calls.querySelectorAll("[role=tab]")) {
-      const chosen = tab.dataset.language === there;
-      tab.setAttribute("aria-selected", chosen);
-      tab.tabIndex = chosen ? 0 : -1;
-    }
-  }
-}
-
-function tabbed(calls) {
-  const bar = document.createElement("div");
-  bar.className = "tabs";
-  bar.setAttribute("role", "tablist");
-  bar.setAttribute("aria-label", "Language");
-  for (const figure of calls.querySelectorAll("figure")) {
-    const caption = figure.querySelector("figcaption");
-    const tab = document.createElement("button");
-    tab.type = "button";
-    tab.textContent = caption.textContent;
-    tab.dataset.language = figure.dataset.language;
-    tab.setAttribute("role", "tab");
-    figure.setAttribute("role", "tabpanel");
-    figure.setAttribute("aria-label", caption.textContent);
-    caption.hidden = true;
-    bar.append(tab);
-  }
-  calls.prepend(bar);
-}
+// --- Copying.
 
 function copied(button, text) {
   const done = (word) => {
     button.textContent = word;
-    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    setTimeout(() => { button.textContent = said.copy; }, 1500);
   };
   // Over plain http a browser has no clipboard but for what is selected.
   if (navigator.clipboard) {
-    navigator.clipboard.writeText(text).then(() => done("Copied"), () => done("Not copied"));
+    navigator.clipboard.writeText(text).then(() => done(said.copied), () => done(said.notCopied));
     return;
   }
   const range = document.createRange();
@@ -158,116 +167,16 @@ function copied(button, text) {
   const selection = getSelection();
   selection.removeAllRanges();
   selection.addRange(range);
-  done(document.execCommand("copy") ? "Copied" : "Selected");
+  done(document.execCommand("copy") ? said.copied : said.selected);
 }
 
-for (const calls of document.querySelectorAll(".calls")) tabbed(calls);
 for (const figure of document.querySelectorAll(".sample")) {
   const button = document.createElement("button");
   button.type = "button";
   button.className = "copy";
-  button.textContent = "Copy";
+  button.textContent = said.copy;
   button.addEventListener("click", () => copied(button, figure.querySelector("code").textContent));
   figure.append(button);
-}
-document.addEventListener("click", (event) => {
-  const tab = event.target.closest("[role=tab]");
-  if (!tab) return;
-  // What stands above grows or shrinks, too: the tab stays where it was clicked.
-  const before = tab.getBoundingClientRect().top;
-  speak(tab.dataset.language);
-  keep("language", language);
-  scrollBy({ top: tab.getBoundingClientRect().top - before, behavior: "instant" });
-});
-document.addEventListener("keydown", (event) => {
-  const tab = event.target.closest && event.target.closest("[role=tab]");
-  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-  if (!tab || !step) return;
-  const tabs = [...tab.parentElement.children];
-  const next = tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length];
-  next.click();
-  next.focus();
-});
-speak(language);
-
-// --- Trying, in test mode: the keys are in the form and nowhere else.
-
-const keysSaid = document.getElementById("keys-said");
-
-function keyPair() {
-  const key = keys.elements.key.value.trim();
-  const secret = keys.elements.secret.value.trim();
-  if (!key || !secret) return [null, "Enter your test keys first, at the top of this page."];
-  if (!key.startsWith("svc_test_")) return [null, "This is no test key: they begin with svc_test_."];
-  return [{ "X-Api-Key": key, "X-Api-Secret": secret }, ""];
-}
-
-function said(form, title, text) {
-  const caption = document.createElement("p");
-  caption.textContent = title;
-  const shown = document.createElement("pre");
-  shown.tabIndex = 0;
-  const code = document.createElement("code");
-  code.textContent = text;
-  shown.append(code);
-  form.querySelector(".said").replaceChildren(caption, ...(text ? [shown] : []));
-}
-
-async function send(form) {
-  const [headers, why] = keyPair();
-  if (!headers) {
-    said(form, why, "");
-    keysSaid.textContent = why;
-    return;
-  }
-  keysSaid.textContent = "";
-  let path = form.dataset.path;
-  const query = new URLSearchParams();
-  for (const field of form.querySelectorAll("input[data-in]")) {
-    const value = field.value.trim();
-    if (field.dataset.in === "path") path = path.replace(`{${field.name}}`, encodeURIComponent(value));
-    else if (value) query.set(field.name, value);
-  }
-  const options = { method: form.dataset.method, headers, credentials: "omit", cache: "no-store" };
-  const body = form.elements.body;
-  if (body) {
-    headers["Content-Type"] = "application/json";
-    options.body = body.value;
-  }
-  if (form.dataset.creates) headers["Idempotency-Key"] = crypto.randomUUID ? crypto.randomUUID() : uuid();
-  const asked = query.size ? `?${query}` : "";
-  said(form, "Sent; waiting for the answer…", "");
-  try {
-    // Beside this page, so to this service.
-    const response = await fetch(`${path.slice(1)}${asked}`, options);
-    const text = await response.text();
-    let shown = text;
-    try { shown = JSON.stringify(JSON.parse(text), null, 2); } catch { /* As it came. */ }
-    said(form, `${response.status} · X-Request-Id ${response.headers.get("X-Request-Id") || "-"}`, shown);
-  } catch {
-    said(form, "No answer: is the service still there?", "");
-  }
-}
-
-// Over plain http, but for localhost, browsers have no crypto.randomUUID.
-function uuid() {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  bytes[6] = (bytes[6] & 15) | 64;
-  bytes[8] = (bytes[8] & 63) | 128;
-  const text = [...bytes].map((each) => each.toString(16).padStart(2, "0")).join("");
-  return text.replace(/(.{8})(.{4})(.{4})(.{4})(.{12})/, "$1-$2-$3-$4-$5");
-}
-
-keys.hidden = false;
-keys.addEventListener("submit", (event) => event.preventDefault());
-for (const form of document.querySelectorAll(".try")) {
-  form.hidden = false;
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    const button = form.querySelector("[type=submit]");
-    button.disabled = true;
-    send(form).finally(() => { button.disabled = false; });
-  });
 }
 
 // --- The rest.
@@ -278,7 +187,8 @@ function wear(name) {
 
 search.hidden = false;
 theme.hidden = false;
-search.addEventListener("input", find);
+search.addEventListener("focus", fetchIndex);
+search.addEventListener("input", () => { fetchIndex(); find(); });
 search.addEventListener("keydown", (event) => {
   const first = hits.querySelector("a");
   if (event.key === "Enter" && first) first.click();

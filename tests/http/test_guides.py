@@ -1,0 +1,129 @@
+"""The guides below /docs: the merchants' pages of docs/, served in the look of the reference."""
+
+import re
+from html import unescape
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+import pytest
+
+from cambist.core.domain.errors import CATALOGUE
+from cambist.frontends.http.openapi.docs_texts import TEXTS
+from cambist.frontends.http.openapi.guides import ENGLISH, GUIDES, NAMES, Library, slug
+from tests.houses import TestHouse
+from tests.tables import table
+
+_ID = re.compile(r' id="([^"]+)"')
+_LINK = re.compile(r' (?:href|src)="([^"]+)"')
+
+LIBRARY = Library()
+ALL = [(language, name) for language in TEXTS for name in NAMES if LIBRARY.has(language, name)]
+HTML = {each: LIBRARY.html(LIBRARY.page(*each)) for each in ALL}
+
+
+def address(language: str, name: str) -> str:
+    return f"/docs/{name}" if language == ENGLISH else f"/docs/{language}/{name}"
+
+
+def test_there_is_a_link_to_each_page_that_is_served_and_to_no_other() -> None:
+    assert sorted(path.stem for path in (GUIDES / ENGLISH).iterdir()) == sorted(NAMES)
+    assert {path.resolve().parent.name for path in (GUIDES / ENGLISH).iterdir()} == {"docs"}
+
+
+async def test_every_link_of_a_guide_leads_to_what_is_served_and_to_an_anchor_of_it(house: TestHouse) -> None:
+    """Its navigation, switch of language, images and links in the text."""
+    pages: dict[str, str] = {}
+    for each in ALL:
+        response = await house.http.get(address(*each))
+        assert response.status_code == 200, each
+        pages[address(*each)] = response.text
+    pages["/docs"] = (await house.http.get("/docs")).text
+    anchors = {path: set(_ID.findall(text)) for path, text in pages.items()}
+    others: set[str] = set()
+    wrong = []
+    for path, text in pages.items():
+        for link in map(unescape, _LINK.findall(text)):
+            if "://" in link:
+                continue
+            found = urlsplit(urljoin(path, link))
+            if found.path not in pages:
+                others.add(f"{found.path}?{found.query}")
+            elif found.fragment and found.fragment not in anchors[found.path]:
+                wrong.append(f"{path}: {link}")
+    assert wrong == []
+    assert [other for other in sorted(others) if (await house.http.get(other)).status_code != 200] == []
+
+
+@table("each", ALL, ids="/".join)
+def test_no_mark_of_markdown_and_no_html_of_a_page_is_left(each: tuple[str, str]) -> None:
+    prose = re.sub(r"<pre.*?</pre>|<code>.*?</code>", "", HTML[each], flags=re.DOTALL)
+    assert not re.search(r"&lt;!--|<!--|\]\(|\*\*|`|<script| style=", prose)
+    assert len(set(_ID.findall(HTML[each]))) == len(_ID.findall(HTML[each]))
+
+
+async def test_it_lets_nothing_run_or_load_from_elsewhere(house: TestHouse) -> None:
+    reference = await house.http.get("/docs")
+    guide = await house.http.get("/docs/errors")
+    name = "content-security-policy"
+    assert guide.headers[name] == reference.headers[name]
+    assert guide.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", ["/docs", "/docs/errors", "/docs/search/en", "/docs/images/window.png"])
+async def test_a_reader_who_has_it_is_told_so(house: TestHouse, path: str) -> None:
+    first = await house.http.get(path)
+    tag = first.headers["etag"]
+    assert first.headers["cache-control"] == "no-cache"
+    again = await house.http.get(path, headers={"If-None-Match": tag})
+    assert (again.status_code, again.content) == (304, b"")
+    assert (await house.http.get(path, headers={"If-None-Match": '"another"'})).status_code == 200
+
+
+async def test_the_search_finds_sections_of_guides_and_operations(house: TestHouse) -> None:
+    found = msgspec.json.decode((await house.http.get("/docs/search/en")).content)
+    rows = {each["href"]: each for each in found}
+    assert rows["docs/concepts#idempotency"]["title"] == "Idempotency"
+    assert "Make it once" in rows["docs/concepts#idempotency"]["text"]
+    assert "amount_rub" in rows["docs/payments#taking-one"]["names"]
+    assert rows["docs#create_payment"]["operation"] is True
+    assert len(rows) == len(found)
+
+
+@pytest.mark.parametrize("path", ["/docs/operations", "/docs/ru/none", "/docs/search/de", "/docs/images/none.svg"])
+async def test_what_is_no_guide_is_not_found(house: TestHouse, path: str) -> None:
+    response = await house.http.get(path)
+    assert response.status_code == 404
+    assert response.json()["error"]["code"] == "NOT_FOUND"
+
+
+class TestErrors:
+    """A refusal leads to its row of docs/errors.md."""
+
+    def test_each_code_has_an_anchor(self) -> None:
+        assert set(CATALOGUE) <= set(_ID.findall(HTML[ENGLISH, "errors"]))
+
+    async def test_the_header_names_it_whatever_answers(self, house: TestHouse) -> None:
+        """The operations, the framework behind them, and the edge before both."""
+        base = house.ports.urls.base_url
+        answers = {
+            "Unauthorized": await house.http.get("/api/v1/payments"),
+            "METHOD_NOT_ALLOWED": await house.http.put("/api/v1/payments"),
+            "NOT_FOUND": await house.http.get("/nothing"),
+            "VALIDATION_ERROR": await house.http.get("/api/v1/payments", headers={"Host": "a/b"}),
+            "PAYLOAD_TOO_LARGE": await house.http.post("/api/v1/payments", content=b"x" * 102_401),
+            "UPLOAD_FORBIDDEN": await house.http.put("/uploads/nothing", content=b"x"),
+        }
+        for code, answer in answers.items():
+            assert answer.json()["error"]["code"] == code
+            assert set(answer.json()["error"]) <= {"code", "message", "details"}
+            assert answer.headers.get_list("link") == [f'<{base}/docs/errors#{code}>; rel="help"'], code
+
+    async def test_a_good_answer_has_none(self, house: TestHouse) -> None:
+        assert "link" not in (await house.http.get("/health")).headers
+
+
+def test_anchors_are_those_of_the_files() -> None:
+    """As GitHub and the site make them: a link that works in one place works in all."""
+    assert slug("What a receiver does, then") == "what-a-receiver-does-then"
+    assert slug("RUB to USDT") == "rub-to-usdt"
+    assert slug("Счёт: `paid`") == "счёт-paid"
