@@ -437,6 +437,42 @@ async def test_a_day_with_open_differences_is_compared_again_and_they_close_by_t
     assert await list_differences(real.ports) == []
 
 
+async def test_a_refund_that_ends_after_its_day_was_compared_is_sought_at_the_bank(real: RealHouse) -> None:
+    """Of all the days that were compared only its own is compared again."""
+    await real.live.set(refund_approval="auto")
+    payment_id = await real.paid()
+    for calls in (real.script.refund, real.script.find_refund):
+        calls.extend([AWAY] * 100)
+    refund_id = await real.live.apply(payment_id, "40.00", mode="live")
+    await real.live.house.work(3 * 86400)
+    assert await real.live.status(refund_id) == "processing"
+    assert [(each.status, each.run) for each in await everything(real.ports, Reconciliation)] == [(S.AGREED, 1)] * 3
+    real.script.entries.omitted.add(refund_id)
+    real.script.refund.clear()
+    real.script.find_refund.clear()
+    await real.live.house.work(2 * 86400)
+    assert await real.live.status(refund_id) == "completed"
+    [row] = await list_differences(real.ports)
+    assert (row.difference, row.object_id) == (Difference.MISSING, refund_id)
+    runs = [(each.day, each.run) for each in await everything(real.ports, Reconciliation)]
+    assert [day for day, run in runs if run > 1] == [row.day]
+
+
+async def test_money_that_came_after_its_day_was_compared_is_sought_at_the_bank(real: RealHouse) -> None:
+    here = real.live.house.clock.now().astimezone(MOSCOW)
+    late_evening = datetime.combine(here.date() + timedelta(days=1), datetime.min.time(), MOSCOW) - timedelta(hours=0.5)
+    await real.live.house.work((late_evening - here).total_seconds())
+    made = await real.live.house.payment((await real.live.house.create(mode="live")).json()["id"])
+    real.script.entries.omitted.add(made.id)
+    await real.live.house.work(5 * 3600)
+    assert await list_differences(real.ports) == []
+    paid = Pretence(status=InvoiceStatus.PAID)
+    for notice in await real.bank.pretend(made.id, paid, reference=made.bank_reference):
+        await on_notice(real.ports, notice)
+    await real.live.house.work(86400)
+    assert [each.object_id for each in await list_differences(real.ports)] == [made.id]
+
+
 async def test_days_on_which_no_worker_ran_are_made_up_for(real: RealHouse) -> None:
     await real.live.house.work(86400)
     await real.live.house.clock.advance(3 * 86400)

@@ -25,9 +25,10 @@ from cambist.core.usecases.exchanges.returns import return_money
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.payments.payments import create_payment
-from cambist.core.usecases.reconciliation.counted import known, scope_of
+from cambist.core.usecases.reconciliation.counted import known
 from cambist.core.usecases.reconciliation.discrepancies import list_differences
 from cambist.core.usecases.reconciliation.reconciliation import reconcile
+from cambist.core.usecases.reconciliation.scope import scope_of
 from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.subscriptions.binding_opening import open_binding

@@ -43,6 +43,8 @@ class Reconciliation(msgspec.Struct, frozen=True, kw_only=True):
     """Of the bank's list."""
     found: int = 0
     """Differences, at most MOST of them as rows."""
+    counted: int | None = None
+    """Operations of ours that the bank had to have when the run began; None: an earlier version compared it."""
     failure: str | None = None
     """Why it failed, for operators."""
     version: int = 0

@@ -33,6 +33,8 @@ _AT = time(4)
 """In Moscow: what its banks booked of yesterday is there by then."""
 _BACK = timedelta(days=7)
 """So far back days are made up for that no worker has compared, and compared again that have open differences."""
+_LATE = timedelta(days=30)
+"""So far back days are compared again of which something ended, or was heard of, after their comparison."""
 _STRETCHES = 8
 """Of a comparison in one run of its job, so that other work has its turn."""
 _TRIES = 12
@@ -54,39 +56,44 @@ def _next_night(now: datetime) -> datetime:
 
 
 async def begin_night(ports: Ports, job: Job) -> None:
-    """Have everything compared that is due: the day that is over, days that were left out, and days with open
-    differences."""
+    """Have everything compared that is due: the day that is over, days that were left out, days with open differences,
+    and days of which something ended late."""
     now = ports.clock.now()
     last = last_comparable(now)
     for bank in ports.banks.of_mode(Mode.LIVE):
         if isinstance(bank, ReportingBank) and not bank.capabilities.simulated:
             for owner in bank.owners():
-                for day in await _days(ports, bank.name, owner, last):
+                for day in await _days(ports, bank, owner, last):
                     await _have_compared(ports, reconciliation_id(bank.name, day.isoformat(), owner), now)
     await _forget_old(ports, now)
     await reschedule_at(ports, job, _next_night(now), anew=True)
 
 
-async def _days(ports: Ports, bank: str, owner: str, last: date) -> list[date]:
+async def _days(ports: Ports, bank: ReportingBank, owner: str, last: date) -> list[date]:
     """Days before the first comparison of all are nobody's concern."""
-    first = last - _BACK
-    span = Between(reconciliation_id(bank, first.isoformat(), ""), reconciliation_id(bank, last.isoformat(), "") + "~")
+    first, back = last - _LATE, last - _BACK
+    name = bank.name
+    span = Between(reconciliation_id(name, first.isoformat(), ""), reconciliation_id(name, last.isoformat(), "") + "~")
     async with ports.storage.unit() as unit:
         rows = await unit[Reconciliation].find(id=span, owner=owner, limit=_BATCH)
         by_day = {row.day: row for row in rows}
         opened = {
             day
             for number in range(_BACK.days)
-            for day in [(first + timedelta(days=number)).isoformat()]
-            if await unit[Discrepancy].total(day=day, bank=bank, owner=owner, closed_at=None)
+            for day in [(back + timedelta(days=number)).isoformat()]
+            if await unit[Discrepancy].total(day=day, bank=name, owner=owner, closed_at=None)
         }
     oldest = date.fromisoformat(min(by_day)) if by_day else last
-    days = [first + timedelta(days=number) for number in range(_BACK.days + 1)]
-    return [
+    recent = [back + timedelta(days=number) for number in range(_BACK.days + 1)]
+    due = {
         day
-        for day in days
+        for day in recent
         if day >= oldest and (day == last or day.isoformat() in opened or _is_left(by_day.get(day.isoformat())))
-    ]
+    }
+    from .reconciliation import ended_late  # here: only where a bank gives lists anything is compared
+
+    compared = [row for day, row in by_day.items() if date.fromisoformat(day) not in due]
+    return sorted({*due, *await ended_late(ports, bank, owner, compared)})
 
 
 def _is_left(row: Reconciliation | None) -> bool:

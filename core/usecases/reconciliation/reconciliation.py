@@ -38,8 +38,10 @@ from ...domain.reconciliation.reconciliation import (
     reconciliation_id,
     started,
 )
-from .counted import Scope, known, others_between, payments_between, scope_of
+from .counted import counted_between, known, others_between
 from .discrepancies import Ledgered, close_gone
+from .payments import payments_between
+from .scope import Scope, scope_of
 
 STRETCH = timedelta(minutes=30)
 """Of the bank's list, between two notes of how far the comparison is."""
@@ -115,8 +117,8 @@ async def reconcile_owner(
     Raises: Refusal INVALID_STATE while another process compares the same; Unavailable of the storage.
     """
     try:
-        row = await _begin(ports, bank, owner, day)
-        run = _Run(ports, await scope_of(ports, bank, owner), row, day)
+        scope = await scope_of(ports, bank, owner)
+        run = _Run(ports, scope, await _begin(ports, scope, day), day)
         try:
             return await run.carry(stretches)
         except _FAILURES as fault:
@@ -125,12 +127,34 @@ async def reconcile_owner(
         raise Refusal("INVALID_STATE", "Another process compares this day: it is the one that goes on") from None
 
 
-async def _begin(ports: Ports, bank: ReportingBank, owner: str, day: date) -> Reconciliation:
+async def ended_late(ports: Ports, bank: ReportingBank, owner: str, rows: Sequence[Reconciliation]) -> list[date]:
+    """The days of these comparisons of which the bank must have more by now than when they were begun, or less."""
+    scope = await scope_of(ports, bank, owner)
+    days = []
+    for row in rows:
+        day = date.fromisoformat(row.day)
+        if row.counted not in (None, await _counted(ports, scope, day)):
+            days.append(day)
+    return days
+
+
+async def _counted(ports: Ports, scope: Scope, day: date) -> int | None:
+    """None: not all of it can be read, which the comparison itself will say."""
+    try:
+        return await counted_between(ports, scope, *bounds(day))
+    except Unreadable:
+        return None
+
+
+async def _begin(ports: Ports, scope: Scope, day: date) -> Reconciliation:
+    bank = scope.bank.name
+    before = await ports.storage.get(Reconciliation, reconciliation_id(bank, day.isoformat(), scope.owner))
+    row = started(before, bank, day, scope.owner, ports.clock.now())
+    if row == before:
+        return row
+    if before is None or row.run != before.run:
+        row = msgspec.structs.replace(row, counted=await _counted(ports, scope, day))
     async with ports.storage.unit() as unit:
-        before = await unit[Reconciliation].get(reconciliation_id(bank.name, day.isoformat(), owner))
-        row = started(before, bank.name, day, owner, ports.clock.now())
-        if row == before:
-            return row
         saved = unit[Reconciliation].add(row) if before is None else unit[Reconciliation].save(row)
         await unit.commit()
     return saved

@@ -1,0 +1,99 @@
+"""Payments as a bank's list should have them, by stretches of time or by their operations."""
+
+from collections.abc import AsyncIterator, Collection, Iterable
+from datetime import datetime
+
+from ....ports.bundle import Ports
+from ....ports.storage import Between, OneOf, Unit
+from ...domain import ids
+from ...domain.accounts.accounts import Mode
+from ...domain.payments.payments import BindingCharge, Payment, PaymentStatus, Suspense, suspended_transfer
+from ...domain.reconciliation.comparing import Counted, Standing, Subject
+from ..payments.recurring import binding_operation, bound_by
+from .scope import Scope, by_id, live, paged, with_payments
+
+_MONEY = (PaymentStatus.AMOUNT_MISMATCH, PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.REFUNDED)
+"""In the order of the moves, so that one that moves while they are read is read twice, and not missed."""
+_WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
+_MOST_STRAYS = 100_000
+"""Sums in suspense of the payments of one look-up."""
+
+
+async def payments_between(ports: Ports, scope: Scope, begin: datetime, end: datetime) -> AsyncIterator[Counted]:
+    """The payments with money that were made in this time, charges and bindings included."""
+    asked = {**live(scope), "bank": scope.bank.name}
+    for status in _MONEY:
+        async for payment in paged(ports, Payment, "created_at", begin, end, status=status, **asked):
+            if scope.has(payment.bank, payment.mode, payment.bank_reference):
+                yield _of_payment(payment, scope, None)
+
+
+async def money_between(ports: Ports, scope: Scope, begin: datetime, end: datetime) -> int:
+    """How many payments of this time have money, by whosever credentials of this bank."""
+    asked = {**live(scope), "bank": scope.bank.name, "created_at": Between(begin, end)}
+    async with ports.storage.unit() as unit:
+        return sum([await unit[Payment].total(status=status, **asked) for status in _MONEY])
+
+
+async def stray_payments_between(ports: Ports, scope: Scope, begin: datetime, end: datetime) -> AsyncIterator[Counted]:
+    """Payments that are over without money, and to which some came all the same: all of it is suspense."""
+    waiting = paged(ports, Suspense, "received_at", begin, None, resolved_at=None, **live(scope))
+    gone = paged(ports, Suspense, "resolved_at", begin, None, received_at=Between(begin, None), **live(scope))
+    found = [*[each async for each in waiting], *[each async for each in gone]]
+    strays: dict[str, dict[str, Suspense]] = {}
+    payments: dict[str, Payment] = {}
+    for money, payment in await with_payments(ports, found):
+        if payment.status not in _MONEY and begin <= payment.created_at < end:
+            strays.setdefault(payment.id, {})[money.id] = money
+            payments[payment.id] = payment
+    for payment in payments.values():
+        if scope.has(payment.bank, payment.mode, payment.bank_reference):
+            yield _of_payment(payment, scope, strays[payment.id].values())
+
+
+async def known_payments(unit: Unit, scope: Scope, operations: Collection[str]) -> dict[str, Counted]:
+    named = {each: bound_by(each) or each for each in operations}
+    payments = await by_id(unit, Payment, {name for name in named.values() if ids.is_prefixed(ids.PAYMENT, name)})
+    strays: dict[str, list[Suspense]] = {}
+    if payments:
+        of = OneOf(tuple(payments))
+        for each in await unit[Suspense].find(payment_id=of, order="received_at", limit=_MOST_STRAYS):
+            strays.setdefault(each.payment_id, []).append(each)
+    return {
+        operation: _of_payment(payments[name], scope, strays.get(name, []))
+        for operation, name in named.items()
+        if name in payments and payments[name].bank == scope.bank.name
+    }
+
+
+def _of_payment(payment: Payment, scope: Scope, strays: Iterable[Suspense] | None) -> Counted:
+    """`strays`: its money in suspense, also what went back; None: not read, which says less than the bank where there
+    is some."""
+    came = {} if _is_symbolic(payment) else {payment.transfer_id: payment.actual_amount}
+    if payment.status not in _MONEY:
+        came = {}
+    for each in strays or ():
+        came[suspended_transfer(each, payment)] = each.amount
+    standing = Standing.DONE if came else Standing.OPEN if payment.status in _WAITING else Standing.FAILED
+    sums = [amount.kopecks for amount in came.values() if amount is not None]
+    is_bound = payment.binding is not None
+    return Counted(
+        operation=binding_operation(payment.id) if is_bound else payment.id,
+        subject=Subject.PAYMENT,
+        standing=standing,
+        is_compared=payment.mode is Mode.LIVE,
+        began=payment.created_at,
+        ended=payment.paid_at,
+        kopecks=sum(sums) if len(sums) == len(came) else None,
+        fee=payment.provider_fee.kopecks if payment.provider_fee is not None and len(came) == 1 else None,
+        reference=payment.bank_reference,
+        owner=scope.owner_of(payment.bank_reference),
+        of="payment",
+        object_id=payment.id,
+        account_id=payment.account_id,
+    )
+
+
+def _is_symbolic(payment: Payment) -> bool:
+    """It binds without taking money."""
+    return payment.binding is BindingCharge.NONE and payment.transfer_id is None
