@@ -58,7 +58,7 @@ class Vigil:
         return world.loop.time() >= self._calm_from and max(off) <= _LARGE and not world.network.away
 
     async def _look(self) -> None:
-        weather = self._world.network.weather
+        weather = self._world.plan.weather
         if not (weather.storage_lost or weather.storage_unanswered or weather.storage_late):
             self._judge_hands()
             await self._judge_letters()
@@ -86,7 +86,7 @@ class Vigil:
 
     async def _judge_letters(self) -> None:
         """What a receiver that does well was never told, it is told."""
-        weather = self._world.network.weather
+        weather = self._world.plan.weather
         if weather.webhook_lost or weather.webhook_unanswered or weather.webhook_refused or weather.webhook_late:
             return
         waiting: dict[str, str] = {}
