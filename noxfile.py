@@ -60,6 +60,14 @@ def storages(session: nox.Session) -> None:
 
 
 @nox.session
+def mutation(session: nox.Session) -> None:
+    """Every line of the rules, mutated by cosmic-ray's operators: `-- core/domain/ledger.py core/domain/exchanges`
+    (tests/mutation.py). It goes on where it ended; `--seconds 600` ends it."""
+    session.install("-e", ".[dev]", "cosmic-ray>=8.4")
+    session.run("python", "-m", "tests.mutation", *(session.posargs or ["core/domain"]), success_codes=[0, 1])
+
+
+@nox.session
 def attacks(session: nox.Session) -> None:
     """What strangers may try, at full length: some minutes. `-- -k two_ways` chooses."""
     session.install("-e", ".[dev]")
