@@ -1,6 +1,7 @@
 """Writes the pages that say what the code says: `python docs/generate.py`, or `nox -s generate`.
 
 - docs/errors.md, from the catalogue of refusals and the rows of the operations;
+- docs/ru/errors.md and docs/ru/states.md, the same in the words of docs/russian.py;
 - docs/payloads.md, from the schemas of events' bodies;
 - the table of docs/cli.md, from the commands;
 - docs/states.md and docs/images/states-*.svg, from the tables of moves; drawing needs Graphviz (its `dot`);
@@ -15,9 +16,10 @@ import asyncio
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -42,6 +44,7 @@ from cambist.frontends.cli.main import cli  # noqa: E402
 from cambist.frontends.http.door.operation import Operation  # noqa: E402
 from cambist.frontends.http.openapi.openapi import openapi_document  # noqa: E402
 from cambist.frontends.http.operations import OPERATIONS  # noqa: E402
+from docs import english, russian  # noqa: E402
 
 DOCS = ROOT / "docs"
 CLIENT_CALLS = ROOT / "frontends" / "http" / "openapi" / "client_calls.json"
@@ -72,72 +75,29 @@ PAYLOADS: Mapping[str, str] = {
 }
 """Every schema of an event's body, and what it is of."""
 
-_DO = {
-    Retry.NEVER: "change the request",
-    Retry.SAME_KEY: "again later, same key",
-    Retry.NEW_KEY: "again, new key",
-}
 _COMMANDS = """## Commands
 
 | Command | What it does |
 |---|---|
 """
 _NOTE = "<!-- Made by docs/generate.py: edit the code it names, not this page. -->\n"
-_ERRORS_HEAD = """# Errors
-
-Every error has one form, whatever went wrong:
-
-```json
-{"error": {"code": "AMOUNT_BELOW_MINIMUM", "message": "A one-off payment is at least 30 RUB"}}
-```
-
-- Go by `code` and by the HTTP status. `message` is for people and may change; do not show it to payers.
-- `details` is there only where it says more: an array of `{path, message}` for fields, or an object (`missing_fields`,
-  `next_allowed_at`, `right`, or `payment_id` and `failure_reason` of a refused charge).
-- `X-Request-Id` is on every answer. Quote it when you ask the service's operator.
-- The header `Link` leads to the code's row below: `<https://…/docs/errors#CODE>; rel="help"`, at the service's own
-  address. The Python client has it as `doc_url` of its exceptions, the command line prints it.
-- A code that you do not know: treat it by its status. 4xx: change the request. 429 and 5xx: the same request again
-  later, with the same `Idempotency-Key`.
-
-"Same key": the key is not used up, and a repeat cannot create a second object. "New key": the key keeps this answer for
-ever. "Change the request": a repeat gives the same answer until something is different; unless the table says
-otherwise the key is free, so you may send the corrected request with it.
-
-"Later" is what `Retry-After` says. Without that header: after 30 to 60 seconds for 5xx, and for the rest once what the
-message names has happened. No answer at all (a timeout, a connection that broke) is like a 500: it may have been done,
-so the same request with the same key. [The Python client](client.md#errors) does all of this by itself.
-
-## All codes
-
-| HTTP | Code | Meaning | What to do |
-|---|---|---|---|
-"""
-_ERRORS_BY_CALL = """
-
-## By call
-
-Beside these, every call may meet `VALIDATION_ERROR`, `Unauthorized`, `KEY_ADDRESS_NOT_ALLOWED` and `KEY_RIGHT_MISSING`
-([keys with fewer rights](concepts.md#keys-with-fewer-rights)), `RATE_LIMIT_EXCEEDED`, `HEADERS_TOO_LARGE`,
-`INTERNAL_ERROR` and, under [overload](limits.md#overload), `PROVIDER_UNAVAILABLE`; a `POST` `PAYLOAD_TOO_LARGE`; one
-that creates something `MISSING_IDEMPOTENCY_KEY` and `IDEMPOTENCY_KEY_REUSED`; the [sandbox](sandbox.md) of a live key
-`NOT_FOUND`.
-
-| Call | Codes |
-|---|---|
-"""
 
 
 def errors_page() -> str:
     """docs/errors.md."""
-    return _errors(_ERRORS_HEAD, _ERRORS_BY_CALL, {each.code: each.meaning for each in CATALOGUE.values()}, _DO, "with")
+    return _errors(english, {each.code: each.meaning for each in CATALOGUE.values()}, "with")
 
 
-def _errors(head: str, by_call: str, meanings: Mapping[str, str], advice: Mapping[Retry, str], with_: str) -> str:
+def russian_errors_page() -> str:
+    """docs/ru/errors.md. Raises: KeyError, for a code that has no Russian words."""
+    return _errors(russian, russian.MEANINGS, "с")
+
+
+def _errors(words: ModuleType, meanings: Mapping[str, str], with_: str) -> str:
     rows = sorted(CATALOGUE.values(), key=lambda each: each.status)
-    lines = [_error_row(entry, meanings[entry.code], advice, with_) for entry in rows]
+    lines = [_error_row(entry, meanings[entry.code], words.DO, with_) for entry in rows]
     calls = [_call_row(operation) for operation in OPERATIONS if operation.refusals]
-    return _NOTE + head + "\n".join(lines) + by_call + "\n".join(calls) + "\n"
+    return _NOTE + words.ERRORS_HEAD + "\n".join(lines) + words.ERRORS_BY_CALL + "\n".join(calls) + "\n"
 
 
 def _call_row(operation: Operation[Any]) -> str:
@@ -159,17 +119,34 @@ def _error_row(entry: Entry, meaning: str, advice: Mapping[Retry, str], with_: s
 
 def states_page() -> str:
     """docs/states.md."""
-    parts = [
-        _NOTE,
-        "# States\n\nWhat may become of each object. A move that is not here does not happen. A thick frame marks a "
-        "state that nothing leads out of.\n",
-    ]
+    parts = [_NOTE, english.STATES_HEAD]
     for name, (title, moves, page) in TABLES.items():
-        parts.append(f"## {title}\n\n![States: {title}](images/states-{name}.svg)\n")
-        parts.append("| From | To | When |\n|---|---|---|")
-        parts += [f"| `{row.before}` | `{row.after}` | {row.trigger} |" for row in moves.rows]
-        parts.append(f"\nMore: [{page.partition('#')[0]}]({page})\n")
+        triggers = [row.trigger for row in moves.rows]
+        image = f"![States: {title}](images/states-{name}.svg)"
+        more = f"[{page.partition('#')[0]}]({page})"
+        parts += _states(english, title, image, moves, triggers, more)
     return "\n".join(parts).rstrip() + "\n"
+
+
+def russian_states_page() -> str:
+    """docs/ru/states.md. Raises: KeyError, for a table or a trigger that has no Russian words."""
+    parts = [_NOTE, russian.STATES_HEAD]
+    for name, (_, moves, _) in TABLES.items():
+        title, linked, page = russian.STATES[name]
+        triggers = [russian.TRIGGERS[row.trigger] for row in moves.rows]
+        image = f"![Состояния: {title}](../images/states-{name}.svg)"
+        parts += _states(russian, title, image, moves, triggers, f"[{linked}]({page})")
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _states(
+    words: ModuleType, title: str, image: str, moves: Moves[Any, Any], triggers: Sequence[str], more: str
+) -> Iterator[str]:
+    yield f"## {title}\n\n{image}\n"
+    yield f"{words.STATES_COLUMNS}\n|---|---|---|"
+    for row, trigger in zip(moves.rows, triggers, strict=True):
+        yield f"| `{row.before}` | `{row.after}` | {trigger} |"
+    yield f"\n{words.STATES_MORE}: {more}\n"
 
 
 def payloads_page() -> str:
@@ -294,7 +271,9 @@ def main() -> None:
 
     IMAGES.mkdir(exist_ok=True)
     (DOCS / "errors.md").write_text(errors_page(), "utf-8")
+    (DOCS / "ru" / "errors.md").write_text(russian_errors_page(), "utf-8")
     (DOCS / "states.md").write_text(states_page(), "utf-8")
+    (DOCS / "ru" / "states.md").write_text(russian_states_page(), "utf-8")
     (DOCS / "payloads.md").write_text(payloads_page(), "utf-8")
     (DOCS / "cli.md").write_text(cli_page(), "utf-8")
     EXAMPLES.write_bytes(asyncio.run(recorded()))

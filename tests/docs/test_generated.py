@@ -16,6 +16,8 @@ from docs.generate import (
     diagram,
     errors_page,
     payloads_page,
+    russian_errors_page,
+    russian_states_page,
     source_mark,
     states_page,
 )
@@ -28,11 +30,13 @@ STALE = "the page is not what the code says now: python docs/generate.py makes i
 def test_the_table_of_errors_is_the_catalogue() -> None:
     page = (DOCS / "errors.md").read_text("utf-8")
     assert page == errors_page(), STALE
+    assert (DOCS / "ru/errors.md").read_text("utf-8") == russian_errors_page(), STALE
     assert [code for code in CATALOGUE if f"| `{code}` |" not in page] == []
 
 
 def test_the_tables_of_states_are_the_codes() -> None:
     assert (DOCS / "states.md").read_text("utf-8") == states_page(), STALE
+    assert (DOCS / "ru/states.md").read_text("utf-8") == russian_states_page(), STALE
 
 
 @table("name", TABLES)

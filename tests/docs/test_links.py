@@ -11,11 +11,12 @@ _LINK = re.compile(r"""\]\(([^)\s]+)\)|<img src="([^"]+)\"""")
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _CONTENTS = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _DOCS = ROOT / "docs"
-_WITH_CONTENTS = (_DOCS / "index.md", _DOCS / "providers/index.md")
+_WITH_CONTENTS = (_DOCS / "index.md", _DOCS / "providers/index.md", _DOCS / "ru/index.md")
 
 
 _BESIDE = [ROOT / name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")]
 _BESIDE += (ROOT / "docs/providers").glob("*.md")
+_BESIDE += (ROOT / "docs/ru").glob("*.md")
 
 
 @table("page", [*PAGES, *_BESIDE], ids=lambda page: page.name)

@@ -114,6 +114,8 @@ def test_wheel_and_source_distribution_have_every_file_of_the_package(built: Pat
     wanted |= {
         f"cambist/{door}" for door in ("client.py", "testing.py", "conformance/__init__.py", "conformance/bank.py")
     }
+    guides = {f"cambist/frontends/http/guides/{each}" for each in ("en/errors.md", "ru/errors.md", "images/window.png")}
+    wanted |= guides
     assert wanted - sources == wanted - installed == set()
     assert {"README.md", "LICENSE", "pyproject.toml", "cambist/__init__.py", "cambist/py.typed"} <= sources
     assert not [name for name in sources if name.startswith(("tests/", "docs/"))]

@@ -9,7 +9,7 @@ import pytest
 
 from cambist.core.domain.errors import CATALOGUE
 from cambist.frontends.http.openapi.docs_texts import TEXTS
-from cambist.frontends.http.openapi.guides import ENGLISH, GUIDES, NAMES, Library, slug
+from cambist.frontends.http.openapi.guides import ENGLISH, GUIDES, NAMES, RUSSIAN, Library, slug
 from tests.houses import TestHouse
 from tests.tables import table
 
@@ -28,6 +28,7 @@ def address(language: str, name: str) -> str:
 def test_there_is_a_link_to_each_page_that_is_served_and_to_no_other() -> None:
     assert sorted(path.stem for path in (GUIDES / ENGLISH).iterdir()) == sorted(NAMES)
     assert {path.resolve().parent.name for path in (GUIDES / ENGLISH).iterdir()} == {"docs"}
+    assert (GUIDES / RUSSIAN).resolve().parent.name == "docs"
 
 
 async def test_every_link_of_a_guide_leads_to_what_is_served_and_to_an_anchor_of_it(house: TestHouse) -> None:

@@ -79,7 +79,7 @@ class Docs:
                 {
                     "href": f"{_path(page)}#{each.heading.anchor}",
                     "title": each.heading.title,
-                    "of": page.title,
+                    "of": page.title if each.heading.level > 1 else "",
                     "names": list(each.codes),
                     "text": each.text,
                 }

@@ -58,7 +58,7 @@ TEXTS: Mapping[str, Texts] = {
     "ru": Texts(
         name="Русский",
         guides="Руководство",
-        reference="Справочник API",
+        reference="Справочник",
         contents="Содержание",
         here="На этой странице",
         skip="Перейти к тексту",

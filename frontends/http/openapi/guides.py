@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 from markdown_it import MarkdownIt
@@ -192,7 +193,7 @@ class Library:
     def _address(self, page: Guide, link: str) -> str | None:
         if "://" in link:
             return link
-        path, _, anchor = link.partition("#")
+        path, _, anchor = unquote(link).partition("#")
         if not path:
             return f"#{page.served(anchor)}"
         found = _PAGE.match(path)

@@ -72,8 +72,8 @@ function rank(texts, words) {
   for (const word of words) {
     const found = texts.find(([, text]) => text.includes(word));
     if (!found) return 0;
-    // The beginning of a word is worth more than its middle.
-    sum += found[0] + (begins(found[1], word) ? found[0] / 2 : 0);
+    // The beginning of a word is worth more than its middle, and a short text more than a long one.
+    sum += found[0] + (begins(found[1], word) ? found[0] / 2 : 0) + found[0] / (found[1].length + 1);
   }
   return sum;
 }
