@@ -19,7 +19,7 @@ from ..domain.payments.payments import Payment, Suspense
 from ..domain.refunds.refunds import Refund
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
-from .accounts.request_log import PRUNE, prune
+from .accounts.request_pruning import PRUNE, prune
 from .exchanges.progress import watch_exchange
 from .exchanges.return_progress import carry_return
 from .exchanges.return_steps import RETURN_EXCHANGE

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict
 from ...ports.jobs import Job
-from .accounts.request_log import PRUNE, first_pruning
+from .accounts.request_pruning import PRUNE, first_pruning
 from .ledger.ledger import EXTEND_CHAINS, first_extension
 from .reconciliation.nightly import NIGHTLY, first_night
 from .retention import RETAIN, first_retention

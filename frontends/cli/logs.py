@@ -9,7 +9,7 @@ from ...core.domain.accounts.accounts import Mode
 from ...core.domain.accounts.request_log import RequestEntry
 from ...core.domain.days import iso
 from ...core.usecases.accounts.accounts import find_account
-from ...core.usecases.accounts.request_log import follow_requests
+from ...core.usecases.accounts.request_list import follow_requests
 from ...ports.bundle import Ports
 from .arguments import Duration
 from .groups import group

@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.accounts.request_log import RequestEntry
 from ...core.domain.days import iso
-from ...core.usecases.accounts.request_log import RequestFilter, list_requests
+from ...core.usecases.accounts.request_list import RequestFilter, list_requests
 from ...core.usecases.paging import Page
 from ...ports.bundle import Ports
 from .door.answers import answer

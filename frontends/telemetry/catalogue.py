@@ -58,6 +58,12 @@ _OWN = (
         "`pages:ip` (hosted pages), `notices:ip` (notices of providers)",
     ),
     _counter(
+        "requests_not_logged",
+        "",
+        "requests that are missing in merchants' [logs of requests](concepts.md#your-requests): 10,000 waited to be "
+        "written already",
+    ),
+    _counter(
         "jobs",
         "kind outcome",
         "jobs done; `failed` ones come back after a pause, `overtaken` ones were another's already, "

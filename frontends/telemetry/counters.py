@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from ...core.usecases.accounts.limit_hits import HitCounter
+from ...core.usecases.accounts.request_log import RequestLog
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of durations."""
@@ -71,6 +72,8 @@ class Counters:
         """bound"""
         self.limit_hits = HitCounter()
         """counter; of the same numbers the rows of the storage are made"""
+        self.request_log = RequestLog()
+        """as the watch of requests has it"""
         self.jobs = Tallies()
         """kind, outcome"""
         self.job_seconds = Durations()

@@ -44,6 +44,7 @@ class Exposition(Collector):
         yield _one("http_requests_in_progress", counters.requests_in_progress)
         yield _counter("connections_refused", counters.refused_connections)
         yield _counter("limit_hits", counters.limit_hits)
+        yield _counter("requests_not_logged", [((), counters.request_log.lost)])
         yield _counter("jobs", counters.jobs)
         yield _histogram("job_seconds", counters.job_seconds)
         yield _histogram("job_lateness_seconds", counters.job_lateness)
@@ -114,10 +115,10 @@ def _one(name: str, value: float | None) -> Metric:
     return _gauge(name, [] if value is None else [((), value)])
 
 
-def _counter(name: str, tallies: Tallies | HitCounter) -> Metric:
+def _counter(name: str, counted: Tallies | HitCounter | Rows) -> Metric:
     metric = METRICS[f"cambist_{name}"]
     family = CounterMetricFamily(metric.name, metric.meaning, labels=metric.labels)
-    for labels, count in tallies.read():
+    for labels, count in counted.read() if isinstance(counted, Tallies | HitCounter) else counted:
         family.add_metric(labels, count)
     return family
 

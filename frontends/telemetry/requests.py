@@ -51,6 +51,8 @@ class RequestWatch:
         self.hits = hits or (HitCounter() if telemetry is None else telemetry.counters.limit_hits)
         self.uses = uses or KeyUses()
         self.requests = requests or RequestLog()
+        if telemetry is not None:
+            telemetry.counters.request_log = self.requests
         self._every = access_log == "all"
         self._failed = access_log != "off"
         self._routes: dict[str, str] = {}

@@ -14,24 +14,19 @@ import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
-from cambist.core.domain.accounts.request_log import KEPT, RequestBatch, RequestCount, shown_object
-from cambist.core.usecases.accounts import request_log
+from cambist.core.domain.accounts.request_log import BATCHES, KEPT, FirstBatch, RequestBatch, RequestCount, shown_object
+from cambist.core.usecases.accounts import request_log, request_pruning
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.core.usecases.accounts.request_log import (
-    PRUNE,
-    Noted,
-    RequestFilter,
-    RequestLog,
-    first_pruning,
-    list_requests,
-    prune,
-)
+from cambist.core.usecases.accounts.request_list import RequestFilter, list_requests
+from cambist.core.usecases.accounts.request_log import Noted, RequestLog
+from cambist.core.usecases.accounts.request_pruning import PRUNE, first_pruning, prune
 from cambist.frontends.http.app import create_app
 from cambist.frontends.telemetry.limit_hits import REQUESTS_EVERY, requests_kept
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
 from tests.tables import table
 
 PAYMENT = "/api/v1/payments/{payment_id}"
@@ -105,8 +100,8 @@ async def test_refusals_have_their_code_and_paths_of_others_their_form_alone(wat
         ("GET", PAYMENT, 404, "PAYMENT_NOT_FOUND", None),
         ("POST", "/api/v1/payments", 400, "MISSING_IDEMPOTENCY_KEY", None),
     ]
-    kept = [each async for batch in watched.house.ports.storage.scan(RequestBatch) for each in batch]
-    assert "9001234567" not in str([msgspec.structs.astuple(each) for each in kept])
+    kept = [await everything(watched.house.ports, kind) for kind in BATCHES]
+    assert "9001234567" not in str([msgspec.structs.astuple(each) for rows in kept for each in rows])
 
 
 @table(
@@ -141,7 +136,9 @@ async def test_pages_are_those_that_sorting_gives(url: str, tmp_path: Path) -> N
                 log.note(Noted(*of, "key", "GET", PAYMENT, (), status, None, now, now, f"r{made}-{number}"))
             await log.flush(house.ports)
             await house.clock.advance(chance.choice([60, 1800, 3600, 7 * 3600]))
-        every = [each async for batch in house.ports.storage.scan(RequestBatch) for each in batch]
+        firsts = await everything(house.ports, FirstBatch)
+        every = [*firsts, *await everything(house.ports, RequestBatch)]
+        assert len(every) > len(firsts) > 0
         caller = Caller(account=account, mode=Mode.TEST, key_id="k")
         mine = [
             entry
@@ -208,6 +205,37 @@ class TestBounds:
         assert (len(found["data"]), found["pagination"]["total"], found["not_kept"]) == (3, 3, 2)
         assert (await watched.listed(created_from="2026-01-01T02:00:00Z"))["not_kept"] == 0
 
+    async def test_who_asks_once_in_an_hour_costs_one_row(self, house: TestHouse) -> None:
+        """A first batch counts itself; what follows within the hour, or is of several statuses, is counted beside."""
+        log, ports = RequestLog(), house.ports
+        for number in range(100):
+            log.note(_noted(house, f"acc_{number}"))
+        await log.flush(ports)
+        assert (len(await everything(ports, FirstBatch)), await everything(ports, RequestCount)) == (100, [])
+        log.note(_noted(house, "acc_0"))
+        await log.flush(ports)
+        assert [each.count for each in await everything(ports, RequestCount)] == [1]
+        await house.clock.advance(3600)
+        log.note(_noted(house, "acc_0"))
+        log.note(msgspec.structs.replace(_noted(house, "acc_1"), status=404))
+        log.note(_noted(house, "acc_1"))
+        await log.flush(ports)
+        assert len(await everything(ports, FirstBatch)) == 101
+        assert sorted(each.status for each in await everything(ports, RequestCount)) == [200, 200, 404]
+
+    async def test_of_accounts_that_are_told_how_much_is_missing_all_is_counted(
+        self, house: TestHouse, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Also when there are too many of them to tell each."""
+        monkeypatch.setattr(request_log, "WAITING", 0)
+        monkeypatch.setattr(request_log, "MOST_OWNERS", 2)
+        log = RequestLog()
+        for number in (0, 1, 2, 1):
+            log.note(_noted(house, f"acc_{number}"))
+        await log.flush(house.ports)
+        told = {each.account_id: each.count for each in await everything(house.ports, RequestCount)}
+        assert (told, log.lost) == ({"acc_0": 1, "acc_1": 2}, 4)
+
     async def test_while_the_storage_is_away_it_waits(self, watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
         await watched.ask("GET", "/balance")
 
@@ -225,11 +253,9 @@ class TestBounds:
         async with requests_kept(ports, watched.log):
             await watched.ask("GET", "/balance")
             await watched.house.clock.advance(REQUESTS_EVERY + 0.1)
-            async with ports.storage.unit() as unit:
-                assert await unit[RequestBatch].total() == 1
+            assert await _batches(watched.house) == 1
             await watched.ask("GET", "/balance")
-        async with ports.storage.unit() as unit:
-            assert await unit[RequestBatch].total() == 2
+        assert await _batches(watched.house) == 2
 
     async def test_nothing_longer_than_an_id_waits_of_a_path(self, watched: Watched) -> None:
         await watched.ask("GET", f"/payments/{'9' * 2000}")
@@ -283,7 +309,7 @@ def _noted(house: TestHouse, account_id: str = "acc_0") -> Noted:
 
 async def _batches(house: TestHouse) -> int:
     async with house.ports.storage.unit() as unit:
-        return await unit[RequestBatch].total()
+        return sum([await unit[kind].total() for kind in BATCHES])
 
 
 class TestPruning:
@@ -292,45 +318,41 @@ class TestPruning:
             log, ports = RequestLog(), house.ports
             for _ in range(3):
                 now = house.clock.monotonic()
-                for mode in Mode:
-                    of = (house.account.account_id, mode)
-                    log.note(Noted(*of, "key", "GET", PAYMENT, (), 200, None, now, now, "r"))
-                await log.flush(ports)
+                for _ in range(2):
+                    for mode in Mode:
+                        of = (house.account.account_id, mode)
+                        log.note(Noted(*of, "key", "GET", PAYMENT, (), 200, None, now, now, "r"))
+                    await log.flush(ports)
                 await house.clock.advance(3600)
             await house.clock.advance(KEPT.total_seconds() - 2 * 3600)
             await self.pruned(house)
-            async with ports.storage.unit() as unit:
-                assert await unit[RequestBatch].total() == 4
-                assert sorted({each.hour for each in await unit[RequestCount].find()}) == [
-                    "2026-01-01T01",
-                    "2026-01-01T02",
-                ]
+            assert await _batches(house) == 8
+            for kind in (FirstBatch, RequestCount):
+                hours = {each.hour for each in await everything(ports, kind)}
+                assert hours == {"2026-01-01T01", "2026-01-01T02"}
             await house.clock.advance(86400)
             await self.pruned(house)
-            async with ports.storage.unit() as unit:
-                assert (await unit[RequestBatch].total(), await unit[RequestCount].total()) == (0, 0)
+            assert (await _batches(house), await everything(ports, RequestCount)) == (0, [])
 
     async def test_many_are_deleted_in_turns(self, house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(request_log, "_BATCH", 2)
-        monkeypatch.setattr(request_log, "_PORTION", 4)
+        monkeypatch.setattr(request_pruning, "_BATCH", 2)
+        monkeypatch.setattr(request_pruning, "_PORTION", 4)
         log, now = RequestLog(), house.clock.monotonic()
         for _ in range(9):
             log.note(Noted(house.account.account_id, Mode.TEST, "key", "GET", PAYMENT, (), 200, None, now, now, "r"))
             await log.flush(house.ports)
         await house.clock.advance(KEPT.total_seconds() + 7200)
         job = await self.pruned(house)
-        async with house.ports.storage.unit() as unit:
-            assert await unit[RequestBatch].total() == 5
+        assert await _batches(house) == 5
         assert job.due - house.clock.now() == timedelta(seconds=1), "it comes back at once"
         for _ in range(3):
             await self.pruned(house)
-        async with house.ports.storage.unit() as unit:
-            assert await unit[RequestBatch].total() == 0
+        assert await _batches(house) == 0
 
     async def test_a_turn_deletes_no_more_where_many_accounts_have_a_little(
         self, house: TestHouse, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(request_log, "_PORTION", 3)
+        monkeypatch.setattr(request_pruning, "_PORTION", 3)
         log = RequestLog()
         for number in range(9):
             log.note(_noted(house, (await create_account(house.ports, f"Merchant {number}")).account_id))
@@ -363,6 +385,6 @@ async def test_two_flushes_at_once_write_each_request_once(house: TestHouse) -> 
         log.note(Noted(house.account.account_id, Mode.TEST, "key", "GET", PAYMENT, (), 200, None, now, now, name))
     await asyncio.gather(log.flush(house.ports), log.flush(house.ports))
     async with house.ports.storage.unit() as unit:
-        rows = await unit[RequestBatch].find(limit=1000)
+        rows = [row for kind in BATCHES for row in await unit[kind].find(limit=1000)]
     written = [entry.request_id for row in rows for entry in row.entries]
     assert sorted(written) == sorted(map(str, range(600)))

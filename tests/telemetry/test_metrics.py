@@ -88,6 +88,7 @@ async def _flood_is_counted(house: Traced) -> None:
     assert found[sample("http_requests_total", method="POST", route="none", code="413")] == 1
     assert found[sample("http_requests_total", method="GET", route="none", code="429")] == 1
     assert found[sample("limit_hits_total", counter="general:key")] == 1
+    assert found[sample("requests_not_logged_total")] == 0
 
 
 async def test_jobs_count_by_how_they_ended_and_how_late_they_began(house: Traced) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from ....core.domain.accounts.accounts import Account, ApiKey, KeyUse, Shop
 from ....core.domain.accounts.idempotency import IdempotencyKey
 from ....core.domain.accounts.limit_hits import LimitHits
-from ....core.domain.accounts.request_log import RequestBatch, RequestCount
+from ....core.domain.accounts.request_log import FirstBatch, RequestBatch, RequestCount
 from ....core.domain.accounts.terminals import Terminal
 from ....core.domain.alarms import AlarmRecipient
 from ....core.domain.chains import ChainHead
@@ -88,8 +88,9 @@ CATALOGUE: tuple[Table, ...] = (
     Table(ApiKey, "api_keys", indexes=(("account_id",),), narrow=True),
     # By a key's own id; every key in use moves one a minute, and no index over them.
     Table(KeyUse, "key_uses", narrow=True),
-    # Both are found by ranges of ids, which the primary key follows: what every request adds pays for no other index.
+    # All are found by ranges of ids, which the primary key follows: what every request adds pays for no other index.
     Table(RequestBatch, "request_batches"),
+    Table(FirstBatch, "request_firsts", narrow=True),
     Table(RequestCount, "request_counts", sums=("count",), narrow=True),
     # Finding the shops of an account walks the rule's own index.
     Table(Shop, "shops", uniques=(Unique("shops_name", ("account_id", "name_folded")),)),

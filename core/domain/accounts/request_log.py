@@ -51,8 +51,22 @@ class RequestBatch(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     version: int = 0
 
 
+class FirstBatch(RequestBatch, frozen=True, kw_only=True, gc=False):
+    """The first batch that a process writes of an account and mode in an hour, all of one status. It counts itself: who
+    asks once costs one row and not two, and of an hour there are no more of these than processes."""
+
+    hour: str
+    """Of UTC: `2026-11-21T09`."""
+    status: int
+    count: int
+
+
+BATCHES: tuple[type[RequestBatch], ...] = (FirstBatch, RequestBatch)
+"""Where requests are."""
+
+
 class RequestCount(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """How many requests of one hour were answered with one status."""
+    """How many requests of one hour were answered with one status, those of first batches left out."""
 
     id: str
     account_id: str

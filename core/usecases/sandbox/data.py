@@ -17,7 +17,7 @@ from ....ports.unreadable import UnreadableRow
 from ...domain.accounts.accounts import Account, ApiKey, Caller, KeyUse, Mode, Shop
 from ...domain.accounts.idempotency import IdempotencyKey, key_id
 from ...domain.accounts.limit_hits import LimitHits
-from ...domain.accounts.request_log import RequestBatch, RequestCount
+from ...domain.accounts.request_log import FirstBatch, RequestBatch, RequestCount
 from ...domain.accounts.terminals import Terminal
 from ...domain.alarms import AlarmRecipient
 from ...domain.chains import ChainHead
@@ -179,6 +179,7 @@ STAYS: Mapping[type[Any], str] = {
     ApiKey: "keys stay",
     KeyUse: "keys stay",
     RequestBatch: "what was asked stays known for its thirty days",
+    FirstBatch: "as the batches that follow it",
     RequestCount: "as the requests that it counts",
     Shop: "shops are the same in both modes",
     WebhookEndpoint: "settings stay",

@@ -1,0 +1,152 @@
+"""What a merchant sees of its requests, and operators who follow them (docs/concepts.md "Your requests")."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.storage import AtLeast, Between, Snapshot
+from ...domain.accounts.accounts import Caller, Mode
+from ...domain.accounts.request_log import (
+    BATCHES,
+    KEPT,
+    NOT_KEPT,
+    FirstBatch,
+    RequestCount,
+    RequestEntry,
+    count_ids,
+    hour_of,
+    hour_start,
+    ids_from,
+    owner_prefix,
+)
+from ...domain.errors import shape_error
+from ...domain.payments.tallies import Stretch, stretch
+from ..paging import MomentFilter
+from .request_log import Owner, in_time
+
+_BATCH = 500
+"""Rows that are read at once."""
+_FOLLOWED = 1000
+"""Rows of each kind that who follows is given at once."""
+_WRITTEN_WITHIN = timedelta(seconds=30)
+"""Within which a process writes what it noted, unless the storage is away."""
+_HOUR = timedelta(hours=1)
+
+
+class RequestFilter(MomentFilter, frozen=True, kw_only=True):
+    """Query values of GET /requests as they came; None: not given."""
+
+    status: str | None = None
+
+
+class RequestPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of requests, how many there are in all, and how many of their time are not among them."""
+
+    records: list[RequestEntry]
+    number: int
+    size: int
+    total: int
+    not_kept: int
+
+
+async def list_requests(ports: Ports, caller: Caller, asked: RequestFilter, number: int, size: int) -> RequestPage:
+    """A page of the caller's requests, newest first, as of one moment.
+
+    Its cost does not grow with the requests there are: they are counted by hours, and only the hours of the page are
+    read. Raises: Refusal VALIDATION_ERROR.
+    """
+    made, status = asked.made(), _status(asked.status)
+    with ports.clock.entered(None):  # requests are of the machine's time, whatever that of a test account is
+        now = ports.clock.now()
+    oldest, newest = now - KEPT, now + _HOUR  # another process may be ahead
+    low, high = max(made.low or oldest, oldest), min(made.high or newest, newest)
+    if low >= high:
+        return RequestPage(records=[], number=number, size=size, total=0, not_kept=0)
+    owner = caller.account_id, caller.mode
+    wanted = Wanted(owner=owner, low=low, high=high, status=status)
+    async with ports.storage.snapshot() as seen:
+        hours = await _hours(seen, wanted)
+        span = Between(*count_ids(*owner, low, high))
+        lost = await seen[RequestCount].sums("count", by="status", id=span, status=NOT_KEPT)
+        place = stretch(hours, (number - 1) * size, size)
+        records = [] if place is None else await _of_hours(seen, wanted, hours, place)
+    total = sum(hours.values())
+    return RequestPage(records=records, number=number, size=size, total=total, not_kept=sum(lost.values()))
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What of whose requests is asked for."""
+
+    owner: Owner
+    low: datetime
+    high: datetime
+    status: int | None
+
+    def takes(self, entry: RequestEntry) -> bool:
+        """Whether a request is one of them."""
+        return self.low <= entry.at < self.high and self.status in (None, entry.status)
+
+
+async def _hours(seen: Snapshot, wanted: Wanted) -> dict[str, int]:
+    """The number of wanted requests of each hour. Only hours that the range cuts are counted request by request."""
+    status = AtLeast(1) if wanted.status is None else wanted.status
+    span = Between(*count_ids(*wanted.owner, wanted.low, wanted.high))
+    hours = Counter(await seen[RequestCount].sums("count", by="hour", id=span, status=status))
+    first, last = (hour_start(hour_of(each)) for each in (wanted.low, wanted.high))
+    firsts = Between(ids_from(*wanted.owner, first), ids_from(*wanted.owner, last + _HOUR))
+    hours.update(await seen[FirstBatch].sums("count", by="hour", id=firsts, status=status))
+    for hour in {hour_of(wanted.low), hour_of(wanted.high)} & hours.keys():
+        start = hour_start(hour)
+        if wanted.low > start or wanted.high < start + _HOUR:
+            hours[hour] = len(await _of_hour(seen, wanted, hour))
+    return hours
+
+
+async def _of_hours(seen: Snapshot, wanted: Wanted, hours: Mapping[str, int], place: Stretch) -> list[RequestEntry]:
+    """The requests of a page, newest first: of its hours, one after the other."""
+    found: list[RequestEntry] = []
+    skipped = place.skipped
+    for hour in sorted((each for each in hours if place.first <= each <= place.last and hours[each]), reverse=True):
+        of_hour = await _of_hour(seen, wanted, hour)
+        found += of_hour[skipped : skipped + place.taken - len(found)]
+        skipped = max(0, skipped - len(of_hour))
+    return found
+
+
+async def _of_hour(seen: Snapshot, wanted: Wanted, hour: str) -> list[RequestEntry]:
+    """All that is wanted of one hour, newest first. The limits of a minute bound it."""
+    start = hour_start(hour)
+    span = Between(ids_from(*wanted.owner, start), ids_from(*wanted.owner, start + _HOUR))
+    found: list[RequestEntry] = []
+    for kind in BATCHES:
+        offset = 0
+        while batches := await seen[kind].find(id=span, offset=offset, limit=_BATCH, readable=True):
+            found += [entry for batch in batches for entry in batch.entries if wanted.takes(entry)]
+            offset += len(batches)
+            if len(batches) < _BATCH:
+                break
+    return sorted(found, key=in_time)[::-1]
+
+
+def _status(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) == 3 and 100 <= int(text) <= 599):
+        raise shape_error("status", "must be an HTTP status, such as 404")
+    return int(text)
+
+
+async def follow_requests(ports: Ports, account_id: str, mode: Mode, since: datetime) -> list[RequestEntry]:
+    """The requests from a moment on, the oldest first, those of 1000 rows of each kind at most; for operators who
+    follow them."""
+    # A batch begins before its later requests.
+    span = Between(ids_from(account_id, mode, since - _WRITTEN_WITHIN), f"{owner_prefix(account_id, mode)}~")
+    async with ports.storage.unit() as unit:
+        batches = [
+            batch for kind in BATCHES for batch in await unit[kind].find(id=span, limit=_FOLLOWED, readable=True)
+        ]
+    found = [entry for batch in batches for entry in batch.entries if entry.at >= since]
+    return sorted(found, key=in_time)
