@@ -223,6 +223,12 @@ GOALS: Sequence[Goal] = (
         _medians(f"{_LISTS}::test_far_page[sqlite-last-many]", f"{_LISTS}::test_first_page[sqlite-few]"),
     ),
     Goal(
+        "log of requests, 1000 merchants who ask once: CPU",
+        "bare inserts of their rows",
+        10,
+        _extra("test_request_log.py::test_written[1000]", "beside_floor"),
+    ),
+    Goal(
         "resident memory of `cambist serve` at rest",
         "bare application",
         1.6,
