@@ -16,11 +16,12 @@ from .asking import log, note_slip, whereabouts, words
 from .catalogue import KINDS, kind_of
 from .choose_dialog import ChooseDialog
 from .context import ConsoleContext, ConsoleScreen
-from .detail import DetailScreen, OpenList, OpenObject
+from .detail import DetailScreen
 from .help_dialog import HelpDialog
 from .home import HomeScreen
 from .kinds.kinds import Kind, Wish
 from .listing import ListScreen
+from .object_pane import OpenList, OpenObject
 from .search_dialog import SearchDialog
 from .texts import INK, plain
 

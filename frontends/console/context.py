@@ -121,9 +121,10 @@ class ConsoleScreen(Asking[None]):
     def _pressed(self, event: Button.Pressed) -> None:
         self.begin(event.button.name or "")
 
-    def offer(self, bar_id: str, offers: list[Offer]) -> None:
-        """Show these titles with their letters in a bar of as many lines as they need; without any there is no bar."""
-        room = self.app.size.width
+    def offer(self, bar_id: str, offers: list[Offer], room: int = 0) -> None:
+        """Show these titles with their letters in a bar of as many lines as they need; without any there is no bar.
+        `room`: cells of a line, where they are not the terminal's."""
+        room = room or self.app.size.width
         if self._offered.get(bar_id) == (room, offers):
             return
         self._offered[bar_id] = room, offers

@@ -7,30 +7,26 @@ from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.coordinate import Coordinate
 from textual.widgets import DataTable, Label
 
-from ...core.usecases.accounts.accounts import list_accounts
-from ...core.usecases.browse.browse import LOOKED_AT
 from .asking import background
-from .choose_dialog import AskDialog, ChooseDialog
 from .columns import Column, chosen
 from .context import ConsoleContext, row_at
 from .detail import DetailScreen
-from .kinds.kinds import ConsoleAct, Filter, Kind, Wish
+from .kinds.kinds import ConsoleAct, Kind, Wish
 from .marks import MarkingScreen
+from .split import SplitScreen
 from .texts import plain, styled
 
 PAGE = 100
 _AHEAD = 40
 """Rows below the cursor, or below what is seen, that are there already."""
 _REFRESH = 3.0
-_WALKED = f" (in the next {LOOKED_AT:,})"
-"""Said of a filter that has no index: of how many records it shows what fits."""
 
 
-class ListScreen(MarkingScreen):
+class ListScreen(SplitScreen):
     """A list with filters, an order, and a way into each record."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -40,29 +36,31 @@ class ListScreen(MarkingScreen):
         Binding("m", "mode", "Mode"),
         Binding("o", "order", "Order"),
         Binding("y", "copy_id", "Copy"),
+        Binding("w", "whose", "Whose"),
+        Binding("p", "private", "Personal data"),
         Binding("r", "reload", "Reload", show=False),
     ]
 
     def __init__(self, shared: ConsoleContext, kind: Kind, wish: Wish | None = None) -> None:
-        super().__init__(shared, kind.title)
-        self.kind = kind
-        self.wish = wish or Wish(order=kind.orders[0])
+        super().__init__(shared, kind, wish)
         self.records: list[Any] = []
         self.complete = False
         """The last record is there."""
         self._shown: list[tuple[Column, int]] = []
         """The columns that there is room for, with their widths."""
+        self._reading = False
 
     def compose(self) -> ComposeResult:
         yield from self.frame(self._body())
 
     def _body(self) -> ComposeResult:
-        yield Vertical(id="acts", classes="offers")
-        yield Label("", id="wish", markup=False)
-        if self.kind.headline is not None:
-            yield Label("", id="headline", markup=False)
-        yield Label("", id="empty", markup=False)
-        yield DataTable[Any](id="list", cursor_type="row", zebra_stripes=True)
+        with Horizontal(id="sides"), Vertical(id="list-side"):
+            yield Vertical(id="acts", classes="offers")
+            yield Label("", id="wish", markup=False)
+            if self.kind.headline is not None:
+                yield Label("", id="headline", markup=False)
+            yield Label("", id="empty", markup=False)
+            yield DataTable[Any](id="list", cursor_type="row", zebra_stripes=True)
 
     @property
     def table(self) -> "DataTable[Any]":
@@ -76,23 +74,29 @@ class ListScreen(MarkingScreen):
 
     def on_resize(self, event: events.Resize) -> None:
         """Other columns fit. The first size comes here, too."""
-        columns = chosen(self.kind.columns, event.size.width)
+        columns = chosen(self.kind.columns, self.split(event.size.width))
+        self.tell_marks()
         if columns == self._shown:
             return
         self._shown = columns
+        row = self.table.cursor_row
         self.table.clear(columns=True)
         for column, width in columns:
             title = Text(column.title, justify="right" if column.right else "left")
             self.table.add_column(title, width=width)
         if self.records:
             self._append(self.records)
+            self.table.move_cursor(row=row)
         else:
             self.action_reload()
 
     def _append(self, records: list[Any]) -> None:
         for record in records:
-            first, *others = (self._cell(each, record, width) for each, width in self._shown)
-            self.table.add_row(self._marked(record, first), *others)
+            self.table.add_row(*self._cells(record))
+
+    def _cells(self, record: Any) -> list[Text]:
+        first, *others = (self._cell(each, record, width) for each, width in self._shown)
+        return [self._marked(record, first), *others]
 
     def _marked(self, record: Any, first: Text) -> Text:
         """The first cell of a row, which shows the mark; a moment's century gives way to it."""
@@ -120,9 +124,9 @@ class ListScreen(MarkingScreen):
         shown = self.shared.names.of(value) if column.names else value
         return styled(shown, right=column.right, width=width, ends=column.ends)
 
-    async def _read(self, after: Any) -> list[Any] | None:
+    async def _read(self, after: Any, limit: int = PAGE) -> list[Any] | None:
         """The page after a record, with the names of whose it is; None: there was no answer."""
-        found = await self.ask(self.kind.read(self.shared.ports, self.wish, after, PAGE))
+        found = await self.ask(self.kind.read(self.shared.ports, self.wish, after, limit))
         named = [each for each in self.kind.columns if each.names]
         if found and named:
             owners = {each.cell(record) for each in named for record in found}
@@ -131,31 +135,22 @@ class ListScreen(MarkingScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys for which there is nothing to do here are not offered."""
-        del parameters
         if action == "mark":
             return any(not (each.entries or each.reads) for each in self.kind.acts)
         filters = {each.name for each in self.kind.filters}
         idle = {"filter": not filters, "mode": "mode" not in filters, "order": len(self.kind.orders) == 1}
-        return not idle.get(action, False)
+        return not idle.get(action, False) and super().check_action(action, parameters)
 
     def action_reload(self) -> None:
         """From the top."""
-        self._tell_wish()
+        self.tell_wish()
         self._read_first()
-
-    def _tell_wish(self) -> None:
-        walked = {each.name for each in self.kind.filters if each.is_walked}
-        told = [
-            f"{name} {plain(self.shared.names.of(value))}{_WALKED if name in walked else ''}"
-            for name, value in self.wish.filters.items()
-            if value
-        ]
-        self.query_one("#wish", Label).update(" · ".join([f"order: {self.wish.order}", *told]))
+        self.refresh_beside()
 
     @background("read", exclusive=True)
     async def _read_first(self) -> None:
         await self.ask(self.shared.names.learn(self.shared.ports, [self.wish.of("account")]))
-        self._tell_wish()
+        self.tell_wish()
         if self.kind.headline is not None:
             headline = await self.ask(self.kind.headline(self.shared.ports))
             self.query_one("#headline", Label).update(headline or "")
@@ -163,34 +158,44 @@ class ListScreen(MarkingScreen):
         if found is not None:
             self._begin_with(found)
 
-    def _begin_with(self, found: list[Any]) -> None:
+    def _begin_with(self, found: list[Any], chosen_id: str = "") -> None:
+        """Show these, with the cursor where it was chosen to be, else at the top."""
         self.table.clear()
         self.records, self.complete = found, len(found) < PAGE
         self.marks.keep((self.kind.name, each.id) for each in found)
         self._append(found)
+        self.table.move_cursor(row=next((row for row, each in enumerate(found) if each.id == chosen_id), 0))
         self.tell_marks()
         self._count()
         empty = self.query_one("#empty", Label)
         empty.display = not found
         asked = any(self.wish.filters.values())
         empty.update("Nothing fits these filters: f changes them." if asked else "There is nothing yet.")
+        self.follow()
 
     def _refresh(self) -> None:
         """New ones come in at the top while one looks there; who went down is left in peace."""
+        self.refresh_beside()
         if self.is_current and self._at_top() and not (self.is_asking("refresh") or self.is_asking("read")):
             self._refresh_top()
 
     def _at_top(self) -> bool:
-        return self.table.cursor_row <= 0 and self.table.scroll_y <= 0 and len(self.records) <= PAGE
+        """Whether one looks there. What stands beside the list stays at the cursor, on whichever line that is."""
+        isa_top = self.table.cursor_row <= 0 or self.beside is not None
+        return isa_top and self.table.scroll_y <= 0 and len(self.records) <= PAGE
 
     @background("refresh", exclusive=True)
     async def _refresh_top(self) -> None:
         wish = self.wish
         found = await self._read(None)
         if found is not None and found != self.records and wish is self.wish and self._at_top():
-            self._begin_with(found)
+            self._begin_with(found, "" if self.beside is None else self.beside.object_id)
 
     @on(DataTable.RowHighlighted, "#list")
+    def _moved(self) -> None:
+        self._look_ahead()
+        self.follow()
+
     def _look_ahead(self) -> None:
         seen = max(self.table.cursor_row, int(self.table.scroll_y) + self.table.size.height)
         if not self.complete and self.records and seen + _AHEAD >= len(self.records):
@@ -214,7 +219,17 @@ class ListScreen(MarkingScreen):
         self._count()
         self._look_ahead()
 
-    _reading = False
+    async def renew(self, object_id: str) -> None:
+        """Draw anew the row of an object that was changed, where it still is what is asked for."""
+        row = next((row for row, each in enumerate(self.records) if each.id == object_id), None)
+        if row is None:
+            return
+        after, wish = self.records[row - 1] if row else None, self.wish
+        found = await self._read(after, 1)
+        if found and wish is self.wish and found[0].id == object_id == getattr(row_at(self.records, row), "id", None):
+            self.records[row] = found[0]
+            for place, cell in enumerate(self._cells(found[0])):
+                self.table.update_cell_at(Coordinate(row, place), cell)
 
     def _count(self) -> None:
         self.head(f"{self.kind.title} · {len(self.records)}{'' if self.complete else '+'}")
@@ -229,57 +244,6 @@ class ListScreen(MarkingScreen):
     def own_acts(self) -> list[ConsoleAct]:
         """The acts on no object."""
         return list(self.kind.list_acts)
-
-    def ask_for(self, name: str, value: str) -> None:
-        """Filter by one more thing, or, with an empty value, by one less."""
-        filters = {**self.wish.filters, name: value}
-        self.wish = Wish(filters=filters, order=self.wish.order)
-        self.action_reload()
-
-    def action_mode(self) -> None:
-        """Both modes, live, test, and round."""
-        self._next_value(next((each for each in self.kind.filters if each.name == "mode"), None))
-
-    def _next_value(self, asked: Filter | None) -> None:
-        if asked is not None:
-            choices = ("", *asked.choices)
-            present = self.wish.filters.get(asked.name, "")
-            self.ask_for(asked.name, choices[(choices.index(present) + 1) % len(choices)])
-
-    def action_order(self) -> None:
-        """The next of the kind's orders."""
-        orders = self.kind.orders
-        at = orders.index(self.wish.order) if self.wish.order in orders else 0
-        self.wish = Wish(filters=self.wish.filters, order=orders[(at + 1) % len(orders)])
-        self.action_reload()
-
-    @background("filter", exclusive=True)
-    async def action_filter(self) -> None:
-        """Choose a filter, then its value."""
-        filters = self.kind.filters
-        if not filters:
-            return
-        titles = [f"{each.name}: {plain(self.wish.filters.get(each.name) or 'all')}" for each in filters]
-        at = await self.answer(self.app.push_screen_wait(ChooseDialog("Filter by", titles)))
-        if at is None:
-            return
-        values, shown = list(filters[at].choices), list(filters[at].choices)
-        if filters[at].hint:
-            present = self.wish.filters.get(filters[at].name, "")
-            asked = AskDialog(filters[at].name, filters[at].hint, present)
-            text = await self.answer(self.app.push_screen_wait(asked))
-            if text is not None:
-                self.ask_for(filters[at].name, text.strip())
-            return
-        if not values:
-            accounts = await self.ask(list_accounts(self.shared.ports))
-            if accounts is None or not self.is_current:
-                return
-            values, shown = [each.id for each in accounts], [f"{each.name}  {each.id}" for each in accounts]
-        offered = ChooseDialog(filters[at].name, ["all", *map(plain, shown)])
-        taken = await self.answer(self.app.push_screen_wait(offered))
-        if taken is not None:
-            self.ask_for(filters[at].name, ["", *values][taken])
 
     def action_copy_id(self) -> None:
         """To the clipboard, as far as the terminal has one."""

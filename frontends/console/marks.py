@@ -117,8 +117,9 @@ class MarkingScreen(ConsoleScreen):
         self.tell_marks()
 
     def tell_marks(self) -> None:
+        """Show what is marked, and what can be done with it."""
         self.show_marks()
-        offers = offered(self.acts())
+        offers = offered(self.marks.acts() if self.marks else self.own_acts())
         if self.marks:
             lacking = "" if offers else ", nothing can be done with all of them"
             offers.insert(0, Offer(f"{len(self.marks)} marked{lacking}: unmark", "u"))
@@ -129,7 +130,8 @@ class MarkingScreen(ConsoleScreen):
         if key == "u" and self.marks:  # by the mouse
             self.action_unmark()
             return True
-        act = next((act for act in self.acts() if act.key == key), None)
+        acts = self.marks.acts() if self.marks else self.own_acts()
+        act = next((act for act in acts if act.key == key), None)
         if act is not None:
             self.app.push_screen(ActDialog(self.shared, act, *(self.marks.records or (None,))), self._done)
         return act is not None

@@ -165,7 +165,7 @@ async def test_what_is_asked_anew_or_left_before_its_first_step_was_never_begun(
         detail = shared.front()
         assert isinstance(detail, DetailScreen)
         read = detail.record
-        detail.record = None
+        detail.pane.record = None
         detail.action_reload()
         detail.action_reload()
         await shared.settle()

@@ -175,7 +175,7 @@ async def mouse_palette_and_clipboard(shared: Sitting, there: Seeded) -> None:
     assert front(shared).record.id == there.late_exchange
     await shared.press("y")
     assert shared.app.clipboard == there.late_exchange
-    await shared.pilot.click("#acts Button")
+    await shared.pilot.click("#object-acts Button")
     await shared.settle()
     assert "Return suspended money ^s" in shared.shown()
     await shared.press("escape")

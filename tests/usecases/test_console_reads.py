@@ -34,6 +34,7 @@ from cambist.core.usecases.payments.tallies import add_payment
 from cambist.core.usecases.refunds.refunds import reject_refund
 from cambist.frontends.console.kinds.kinds import Wish
 from cambist.frontends.console.kinds.payments import PAYMENTS
+from cambist.frontends.console.kinds.refunds import REFUNDS
 from cambist.frontends.console.kinds.wishes import wanted
 from cambist.ports.bank import InvoiceStatus, Pretence
 from tests.refund_house import RefundHouse, open_refund_house
@@ -301,6 +302,20 @@ async def test_refunds_are_leafed_through_by_status_over_all_accounts(refunds: R
     while page := await browse(refunds.ports, Refund, Wanted(), seen[-1] if seen else None, 2, status="pending"):
         seen += page
     assert [each.id for each in seen] == made[::-1]
+
+
+async def test_lists_of_live_mode_are_in_the_order_of_time_whatever_the_ids(refunds: RefundHouse) -> None:
+    """Those of refunds, payouts, exchanges and charges follow from their causes."""
+    payment_id = await refunds.paid(mode="live")
+    made = []
+    for _ in range(6):
+        made.append(await refunds.apply(payment_id, "10.00", mode="live"))
+        await refunds.house.clock.advance(1)
+    assert made != sorted(made)
+    for order, expected in (("newest", made[::-1]), ("oldest", made)):
+        found = await REFUNDS.read(refunds.ports, Wish(order=order), None, 4)
+        found += await REFUNDS.read(refunds.ports, Wish(order=order), found[-1], 4)
+        assert [each.id for each in found] == expected
 
 
 async def test_a_timeline_tells_everything_in_order(refunds: RefundHouse) -> None:

@@ -35,14 +35,13 @@ def wanted(wish: Wish) -> Wanted:
 
 
 def by_status(asked: Wanted, statuses: type[Enum]) -> dict[str, Any]:
-    """The criterion of a status that was asked for. Where dates of all accounts are, it is every status: over all
-    accounts the index of each of them has records in the order of time."""
+    """The criterion of a status that was asked for. Of all accounts it is every status: over them the index of each has
+    records in the order of time, which ids of live mode need not have (`usecases/causes.py`)."""
     if asked.status is not None:
         return {"status": statuses(asked.status)}
-    dated = asked.since is not None or asked.until is not None
-    return (
-        {"status": OneOf(tuple(statuses))} if dated and asked.account_id is None and asked.external_id is None else {}
-    )
+    if asked.account_id is not None or asked.external_id is not None:
+        return {}
+    return {"status": OneOf(tuple(statuses))}
 
 
 def moment_from(wish: Wish) -> datetime | None:

@@ -1,0 +1,262 @@
+"""One object: its facts, its timeline, and what can be done with it. It fills a screen of its own (detail.py), or
+stands beside a list (split.py)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from rich.text import Text
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Container, Vertical, VerticalScroll
+from textual.message import Message
+from textual.widgets import DataTable, Label, Static
+from textual.widgets.data_table import ColumnKey
+
+from ...core.usecases.browse.timeline import Moment
+from .act_dialog import ActDialog
+from .context import ConsoleScreen, Offer, offered, row_at
+from .kinds.kinds import Change, ConsoleAct, Doing, Kind, Told
+from .texts import SOURCES, lines, plain, short, styled
+
+_AT, _WHAT, _TEXT, _GAPS = 15, 12, 30, 7
+"""Widths of a timeline's columns; the text has at least so much, and the gaps include the scrollbar."""
+
+Done = Callable[[bool | None], None]
+"""Hears whether an act was tried."""
+
+
+class OpenObject(Message):
+    """Asks the application for the detail of another object."""
+
+    def __init__(self, kind: str, object_id: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.object_id = object_id
+
+
+class OpenList(Message):
+    """Asks the application for the list of a kind, as far as the filters let it through."""
+
+    def __init__(self, kind: str, filters: dict[str, str]) -> None:
+        super().__init__()
+        self.kind = kind
+        self.filters = filters
+
+
+class ObjectPane(Container):
+    """Shows the object that it was pointed at, once it is read. Its screen decides when that is, and asks for it."""
+
+    class Ready(Message):
+        """It is laid out, and can be read into."""
+
+    def __init__(self, above: ConsoleScreen, kind: Kind, object_id: str = "") -> None:
+        super().__init__(id="object")
+        self.kind = kind
+        self.object_id = object_id
+        """Empty: of no object."""
+        self.record: Any = None
+        """As it was read; None: not yet, or there is none."""
+        self.moments: list[Moment] = []
+        self.is_ready = False
+        self._above = above
+        self._shared = above.shared
+        self._figures: Told | None = None
+        self._withheld = False
+
+    def compose(self) -> ComposeResult:
+        yield Label(self.object_id, id="object-id", markup=False)
+        yield Vertical(id="object-acts", classes="offers")
+        yield Vertical(id="parts", classes="offers")
+        with Container(id="detail"):
+            with VerticalScroll(id="facts"):
+                yield Static("", id="fact-lines")
+                yield Static("", id="body", markup=False)
+            with Container(id="story"):
+                yield DataTable[Any](id="timeline", cursor_type="row", zebra_stripes=True)
+                yield Static("", id="told", markup=False)
+
+    @property
+    def timeline(self) -> "DataTable[Any]":
+        return self.query_one("#timeline", DataTable)
+
+    def on_mount(self) -> None:
+        self.timeline.add_column("when (UTC)", width=_AT)
+        self.timeline.add_column("what", width=_WHAT)
+        self.timeline.add_column("", width=_TEXT, key="text")
+        self.is_ready = True
+        self.post_message(self.Ready())
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """The text of a moment takes what its other columns leave."""
+        self._above.later(self._tell)
+        if self.record is not None:
+            self._offer()
+
+    def forget(self) -> None:
+        """Be of no object."""
+        self.object_id = ""
+        if self.is_ready:
+            self._show_id()
+            self._show_none("")
+
+    def withhold(self, withheld: bool) -> None:
+        """Offer nothing that can be done with the object, or offer it again."""
+        self._withheld, was = withheld, self._withheld
+        if withheld is not was and self.is_ready:
+            self._offer()
+
+    def point_at(self, object_id: str) -> None:
+        """Be of this object. What stands is dimmed until that is read; nothing can be done meanwhile."""
+        self.object_id, self.record = object_id, None
+        self._show_id()
+        self.add_class("-stale")
+
+    def _show_id(self) -> None:
+        self.query_one("#object-id", Label).update(plain(self.object_id) if self.object_id else "")
+
+    async def read(self) -> None:
+        """Read the object anew; what stands stays on the screen. Raises: Left."""
+        ask, ports, object_id = self._above.ask, self._shared.ports, self.object_id
+        record = await ask(self.kind.get(ports, object_id))
+        if self.object_id != object_id:
+            return
+        if record is None:
+            if not self._above.went_wrong():
+                self._show_none("There is no such object (any more).")
+            return
+        moments = await ask(self.kind.timeline(ports, record))
+        read = self.kind.figures
+        figures = None if read is None or moments is None else await ask(read(ports, record))
+        if moments is None or (self.record, self.moments, self._figures) == (record, moments, figures):
+            return
+        await ask(self._shared.names.learn(ports, [getattr(record, "account_id", None)]))
+        if self.object_id == object_id:
+            self._show(record, moments, figures)
+
+    def _show(self, record: Any, moments: list[Moment], figures: Told | None) -> None:
+        is_other = self.record is None
+        self.record, self.moments, self._figures = record, moments, figures
+        self._show_facts()
+        self._tell(from_top=is_other)
+        if is_other:
+            self.query_one("#facts").scroll_home(animate=False)
+        self._settled()
+
+    def _show_facts(self) -> None:
+        told = [*(self._figures or []), *self.kind.facts(self.record)]
+        facts = [(name, self._shared.names.told(value)) for name, value in told]
+        self.query_one("#fact-lines", Static).update(lines(facts))
+        if self.kind.body is not None:
+            self.query_one("#body", Static).display = True
+            self.query_one("#body", Static).update("\n".join(map(plain, self.kind.body(self.record).splitlines())))
+
+    def _show_none(self, words: str) -> None:
+        self.record, self.moments = None, []
+        self.query_one("#fact-lines", Static).update(words)
+        self.query_one("#body", Static).update("")
+        self._tell()
+        self._settled()
+
+    def _settled(self) -> None:
+        self.remove_class("-stale")
+        self._offer()
+        self._above.refresh_bindings()
+
+    def _tell(self, *, from_top: bool = False) -> None:
+        table = self.timeline
+        width = max(_TEXT, table.size.width - _AT - _WHAT - _GAPS)
+        table.columns[ColumnKey("text")].width = width
+        row = 0 if from_top else table.cursor_row
+        table.clear()
+        for each in self.moments:
+            table.add_row(short(each.at), styled(each.source, styles=SOURCES), _words(each, width))
+        table.move_cursor(row=row)
+        if not self.moments:
+            self.query_one("#told", Static).update("" if self.record is None else "Nothing is told of it.")
+
+    @on(DataTable.RowHighlighted, "#timeline")
+    def _highlighted(self, event: DataTable.RowHighlighted) -> None:
+        """The whole of the line, which may be cut above."""
+        moment = row_at(self.moments, event.cursor_row)
+        if moment is not None:
+            opens = f"  (enter opens the {moment.of})" if self._leads(moment) else ""
+            text = " · ".join(plain(part) for part in (moment.text, moment.detail) if part)
+            self.query_one("#told", Static).update(f"{text}{opens}")
+
+    @on(DataTable.RowSelected, "#timeline")
+    def _selected(self) -> None:
+        """Open the other object that the line tells of."""
+        moment = row_at(self.moments, self.timeline.cursor_row)
+        if moment is not None and self._leads(moment):
+            self.app.post_message(OpenObject(moment.of, moment.object_id))
+
+    def _leads(self, moment: Moment) -> bool:
+        return bool(moment.of) and moment.object_id != self.object_id
+
+    def acts(self) -> list[ConsoleAct]:
+        """What can be done with it as it stands."""
+        return [] if self.record is None else [act for act in self.kind.acts if act.allowed(self.record)]
+
+    def _offer(self) -> None:
+        """Show what can be done with it, and what belongs to it."""
+        has_any = bool(self.object_id) and not self._withheld
+        room = self.size.width or self.app.size.width
+        self._above.offer("#object-acts", offered(self.acts()) if has_any else [], room)
+        parts = [Offer(each.title, each.key) for each in self.kind.parts]
+        self._above.offer("#parts", parts if has_any else [], room)
+
+    def begin(self, key: str, done: Done) -> bool:
+        """Open the confirmation of the act of this key, or the list, if there is one now."""
+        part = next((part for part in self.kind.parts if part.key == key), None)
+        if part is not None and self.record is not None:
+            self.app.post_message(OpenList(part.of, {part.by: self.object_id}))
+            return True
+        act = next((act for act in self.acts() if act.key == key), None)
+        if act is not None:
+            self.app.push_screen(ActDialog(self._shared, act, self.record), done)
+        return act is not None
+
+    def can(self, action: str) -> bool:
+        """Whether there is personal data to ask for (`private`), or a merchant to open (`whose`)."""
+        return self.kind.private is not None if action == "private" else self._owner() is not None
+
+    def _owner(self) -> str | None:
+        owner = getattr(self.record, "account_id", None)
+        return owner if isinstance(owner, str) and owner != self.object_id else None
+
+    def open_owner(self) -> None:
+        """Open the merchant's account."""
+        owner = self._owner()
+        if owner is not None:
+            self.app.post_message(OpenObject("account", owner))
+
+    def ask_private(self, done: Done) -> None:
+        """Ask for the personal data; asking is an act, too."""
+        private = self.kind.private
+        if private is None or self.record is None:
+            return
+        show = private
+
+        async def read(doing: Doing) -> str:
+            found = show(self._shared.ports, doing.record)
+            told = [f"{name}:\n{value}" if "\n" in value else f"{name}: {value}" for name, value in found.items()]
+            return "\n".join(plain(line) for each in told for line in each.splitlines()) or "There is none."
+
+        act = ConsoleAct(
+            name="private.show",
+            title="Show personal data",
+            key="p",
+            run=read,
+            changes=lambda _: [Change("personal data", "masked", "shown here; your name and reason are kept")],
+            reads=True,
+        )
+        self.app.push_screen(ActDialog(self._shared, act, self.record), done)
+
+
+def _words(moment: Moment, width: int) -> Text:
+    """What a line tells, and in what is left its detail."""
+    text = styled(moment.text, width=width)
+    if moment.detail and text.cell_len + 2 < width:
+        text.append(f"  {plain(moment.detail)}", style="dim")
+        text.truncate(width, overflow="ellipsis")
+    return text
