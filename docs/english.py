@@ -61,3 +61,14 @@ out of.
 """
 STATES_COLUMNS = "| From | To | When |"
 STATES_MORE = "More"
+
+PAYLOADS_HEAD = """# Payloads
+
+The body of each [event](webhooks.md#events): a JSON object with these fields and no other. A field that is not required
+is left out where there is nothing to say; "or null" means that it is there and null. Text whose values are not listed
+may get further ones.
+"""
+PAYLOADS_COLUMNS = "| Field | Required | Type | |"
+YES, NO = "yes", "no"
+OR = "or"
+BETWEEN = "{} to {}"

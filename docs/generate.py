@@ -1,7 +1,7 @@
 """Writes the pages that say what the code says: `python docs/generate.py`, or `nox -s generate`.
 
 - docs/errors.md, from the catalogue of refusals and the rows of the operations;
-- docs/ru/errors.md and docs/ru/states.md, the same in the words of docs/russian.py;
+- docs/ru/errors.md, docs/ru/payloads.md and docs/ru/states.md, the same in the words of docs/russian.py;
 - docs/payloads.md, from the schemas of events' bodies;
 - the table of docs/cli.md, from the commands;
 - docs/states.md and docs/images/states-*.svg, from the tables of moves; drawing needs Graphviz (its `dot`);
@@ -151,40 +151,43 @@ def _states(
 
 def payloads_page() -> str:
     """docs/payloads.md."""
-    document = openapi_document("https://pay.example")
-    parts = [
-        _NOTE,
-        """# Payloads
+    return _payloads(english, {title: title for title in PAYLOADS.values()}, None)
 
-The body of each [event](webhooks.md#events): a JSON object with these fields and no other. A field that is not required
-is left out where there is nothing to say; "or null" means that it is there and null. Text whose values are not listed
-may get further ones.
-""",
-    ]
+
+def russian_payloads_page() -> str:
+    """docs/ru/payloads.md. Raises: KeyError, for a field or a body that has no Russian words."""
+    return _payloads(russian, russian.PAYLOADS, russian.FIELDS)
+
+
+def _payloads(words: ModuleType, titles: Mapping[str, str], meanings: Mapping[str, str] | None) -> str:
+    """`meanings`: of fields, by the English words; None: those are right."""
+    document = openapi_document("https://pay.example")
+    parts = [_NOTE, words.PAYLOADS_HEAD]
     for name, title in PAYLOADS.items():
         events = [event.value for event in EventType if EVENT_PAYLOADS[event].__name__ == name]
         schema = document["components"]["schemas"][name]
-        lines = [f"## {title}\n", ", ".join(f"`{event}`" for event in events) + ".\n"]
-        lines += ["| Field | Required | Type | |", "|---|---|---|---|"]
+        lines = [f"## {titles[title]}\n", ", ".join(f"`{event}`" for event in events) + ".\n"]
+        lines += [words.PAYLOADS_COLUMNS, "|---|---|---|---|"]
         for field, each in schema["properties"].items():
-            required = "yes" if field in schema["required"] else "no"
-            kind = _kind(each, document["components"]["schemas"])
-            lines.append(f"| `{field}` | {required} | {kind} | {each['description']} |")
+            required = words.YES if field in schema["required"] else words.NO
+            kind = _kind(each, document["components"]["schemas"], words)
+            meaning = each["description"] if meanings is None else meanings[each["description"]]
+            lines.append(f"| `{field}` | {required} | {kind} | {meaning} |")
         parts.append("\n".join([*lines, ""]))
     return "\n".join(parts)
 
 
-def _kind(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
+def _kind(schema: Mapping[str, Any], schemas: Mapping[str, Any], words: ModuleType) -> str:
     """The type of a field in words, or its values where they are listed."""
     if "anyOf" in schema:
-        kinds = [_kind(each, schemas) for each in schema["anyOf"] if each.get("type") != "null"]
-        return " or ".join([*kinds, "null"])
+        kinds = [_kind(each, schemas, words) for each in schema["anyOf"] if each.get("type") != "null"]
+        return f" {words.OR} ".join([*kinds, "null"])
     if "$ref" in schema:
-        return _kind(schemas[schema["$ref"].rpartition("/")[2]], schemas)
+        return _kind(schemas[schema["$ref"].rpartition("/")[2]], schemas, words)
     if "enum" in schema:
         return ", ".join(f"`{value}`" for value in schema["enum"])
     if "minimum" in schema:
-        return f"{schema['type']}, {schema['minimum']} to {schema['maximum']}"
+        return f"{schema['type']}, {words.BETWEEN.format(schema['minimum'], schema['maximum'])}"
     return str(schema["type"])
 
 
@@ -275,6 +278,7 @@ def main() -> None:
     (DOCS / "states.md").write_text(states_page(), "utf-8")
     (DOCS / "ru" / "states.md").write_text(russian_states_page(), "utf-8")
     (DOCS / "payloads.md").write_text(payloads_page(), "utf-8")
+    (DOCS / "ru" / "payloads.md").write_text(russian_payloads_page(), "utf-8")
     (DOCS / "cli.md").write_text(cli_page(), "utf-8")
     EXAMPLES.write_bytes(asyncio.run(recorded()))
     CLIENT_CALLS.write_bytes(calls_page())

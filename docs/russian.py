@@ -120,7 +120,7 @@ ERRORS_HEAD = """# Ошибки
 
 «Позже» — это столько, сколько говорит `Retry-After`. Если заголовка нет: через 30–60 секунд для 5xx, а в остальных
 случаях — когда произойдёт то, что названо в сообщении. Отсутствие ответа (тайм-аут, обрыв соединения) — то же, что 500:
-запрос мог быть выполнен, поэтому отправьте его же с тем же ключом. [Клиент для Python](../client.md#errors) делает всё
+запрос мог быть выполнен, поэтому отправьте его же с тем же ключом. [Клиент для Python](client.md#ошибки) делает всё
 это сам.
 
 ## Все коды
@@ -220,3 +220,84 @@ TRIGGERS: Mapping[str, str] = {
     "verifier refuses to begin another check": "проверяющий отказывается начинать новую проверку",
 }
 """When a move is made, by the English words of its row."""
+
+PAYLOADS_HEAD = """# Тела событий
+
+Тело каждого [события](webhooks.md#события) — объект JSON с этими полями и никакими другими. Необязательного поля нет,
+если сказать нечего; «или null» значит, что оно есть и равно null. У текста, значения которого не перечислены, могут
+появиться новые.
+"""
+PAYLOADS_COLUMNS = "| Поле | Обязательно | Тип | |"
+YES, NO = "да", "нет"
+OR = "или"
+BETWEEN = "от {} до {}"
+PAYLOADS: Mapping[str, str] = {
+    "Payment": "Платёж",
+    "Delivery proof reminder": "Напоминание о подтверждении перевода",
+    "Refund": "Возврат",
+    "Subscription": "Подписка",
+    "Charge exhausted": "Попытки списания исчерпаны",
+    "Exchange": "Обмен",
+    "Payout": "Выплата",
+    "KYC": "KYC",
+    "Gateway": "Шлюз",
+}
+"""What an event's body is of, by its English title."""
+
+FIELDS: Mapping[str, str] = {
+    "The type of the event": "Тип события",
+    "The payment": "Платёж",
+    "Your own id of it": "Ваш собственный идентификатор",
+    "The status": "Статус",
+    "The status before; equal where only a flag or a link changed": "Предыдущий статус; такой же, если изменился "
+    "только признак или ссылка",
+    "RUB, up to 2 decimals in requests, always 2 in answers": "RUB, до 2 знаков после точки в запросах, всегда 2 в "
+    "ответах",
+    "What was really paid; null while, and where, no money came": "Сколько заплачено на самом деле; null, если деньги "
+    "не пришли",
+    "USDT, 8 decimals; of a payment filled in by its settlement": "USDT, 8 знаков после точки; у платежа заполняется "
+    "при расчёте",
+    "`sbp`, or `recurring` for bindings and charges": "`sbp` или, для привязок и списаний, `recurring`",
+    "A refund is under way; the status stays": "Идёт возврат; статус не меняется",
+    "When it happened": "Когда это произошло",
+    "Your own keys; reserved ones are dropped": "Ваши собственные ключи; служебные отбрасываются",
+    "The payer as the bank reports it; absent where it does not": "Плательщик по данным банка; поля нет, если банк его "
+    "не сообщил",
+    "The subscription": "Подписка",
+    "The period of the subscription that it is for": "Период подписки, к которому относится",
+    "Why it failed; only then": "Причина неудачи; только тогда",
+    "True in test mode, absent in live mode": "True в тестовом режиме, в боевом поля нет",
+    "The shop; your default shop where absent": "Магазин; если поля нет — магазин по умолчанию",
+    "The shop's name": "Имя магазина",
+    "When the money came, by the bank's clock": "Когда пришли деньги, по часам банка",
+    "1, 2 or 3: 24, 48 and 72 hours after the payment": "1, 2 или 3: через 24, 48 и 72 часа после платежа",
+    "Why the last hash was rejected; only then": "Почему отклонён последний хеш; только тогда",
+    "The refund": "Возврат",
+    "The mandate is overdue at the bank; the status stays": "Мандат в банке просрочен; статус не меняется",
+    "Where the payer confirms the mandate": "Где плательщик подтверждает мандат",
+    "The link is not there yet; an event follows": "Ссылки ещё нет; придёт событие",
+    "The mandate is lost; present only when true": "Мандат утрачен; поле есть, только когда true",
+    "Test mode": "Тестовый режим",
+    "Attempts that were made": "Сколько попыток сделано",
+    "Attempts that the period had": "Сколько попыток было у периода",
+    "Hours from the first attempt": "Часов от первой попытки",
+    "When a charge will be taken": "Когда списание будет принято",
+    "The exchange": "Обмен",
+    "`usdt_to_rub` or `rub_to_usdt`": "`usdt_to_rub` или `rub_to_usdt`",
+    "What the client sent; null until a final status": "Сколько отправил клиент; null до окончательного статуса",
+    "RUB per USDT for the client": "Сколько RUB за один USDT для клиента",
+    "`+` and 10 to 15 digits": "`+` и от 10 до 15 цифр",
+    "Where the client sends USDT": "Куда клиент отправляет USDT",
+    "The chain": "Блокчейн",
+    "The deadline": "Крайний срок",
+    "The payout": "Выплата",
+    "Your wallet": "Ваш кошелёк",
+    "The transaction on the chain": "Транзакция в блокчейне",
+    "The end client": "Конечный клиент",
+    "`+7` and 10 digits": "`+7` и 10 цифр",
+    "`verified` or `failed`": "`verified` или `failed`",
+    "When the verifier decided": "Когда проверяющий принял решение",
+    "The gateway": "Шлюз",
+    "Why it is so": "Почему так",
+}
+"""What a field means, by its English words."""

@@ -17,6 +17,7 @@ from docs.generate import (
     errors_page,
     payloads_page,
     russian_errors_page,
+    russian_payloads_page,
     russian_states_page,
     source_mark,
     states_page,
@@ -50,6 +51,7 @@ def test_the_drawings_are_of_the_codes_tables(name: str) -> None:
 
 def test_the_fields_of_events_are_the_schemas() -> None:
     assert (DOCS / "payloads.md").read_text("utf-8") == payloads_page(), STALE
+    assert (DOCS / "ru/payloads.md").read_text("utf-8") == russian_payloads_page(), STALE
     assert set(PAYLOADS) == {payload.__name__ for payload in EVENT_PAYLOADS.values()}
 
 

@@ -14,7 +14,7 @@ from tests.tables import table
 
 PROMISED = (
     "quickstart", "concepts", "payments", "window", "subscriptions", "refunds", "exchanges", "kyc", "webhooks",
-    "settlement", "states", "errors", "limits", "sandbox",
+    "payloads", "settlement", "states", "errors", "limits", "versioning", "client", "sandbox", "testing",
 )  # fmt: skip
 """The pages that a merchant in Russia and his support read."""
 ENGLISH, RUSSIAN = ROOT / "docs", ROOT / "docs/ru"
