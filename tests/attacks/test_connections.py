@@ -7,7 +7,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import aiohttp
-import pytest
 
 from tests.stories.processes import Service, installation
 
@@ -30,7 +29,6 @@ async def slow(port: int, address: str) -> AsyncIterator["asyncio.Task[bytes]"]:
         writer.close()
 
 
-@pytest.mark.timeout(180)
 async def test_slow_connections_from_one_address_leave_the_others_served(tmp_path: Path) -> None:
     """More of them than the process may have files open; others create and read payments on new connections."""
     program = tmp_path / "cambist"

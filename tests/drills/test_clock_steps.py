@@ -74,7 +74,6 @@ class Letters:
 
 @pytest.mark.drill
 @needs_faketime
-@pytest.mark.timeout(400)
 async def test_a_clock_that_is_set_by_hours_delays_and_doubles_nothing(tmp_path: Path) -> None:
     offset = tmp_path / "offset"
     set_clock(offset, 0)

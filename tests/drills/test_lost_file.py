@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.drills.merchants import load
+from tests.patience import HANGS
 from tests.stories.processes import Service, installation
 
 MERCHANTS = 20
@@ -41,10 +42,10 @@ def delete_the_log(database: Path) -> None:
     database.with_name(f"{database.name}-wal").unlink()
 
 
-async def ended(service: Service, within: float) -> float:
+async def ended(service: Service) -> float:
     """Seconds until the process had ended."""
     began = time.monotonic()
-    async with asyncio.timeout(within):
+    async with asyncio.timeout(HANGS):
         while not service.ended:
             await asyncio.sleep(0.02)
     return time.monotonic() - began
@@ -77,7 +78,7 @@ async def test_nothing_is_acknowledged_once_the_file_is_lost(tmp_path: Path, har
             aside = linked(database)
             harm(database)
             harmed = time.monotonic()
-            end = await ended(service, within=15)
+            end = await ended(service)
         assert service.wait() == 1, "whoever watches over the process shall see it fail"
         assert "was deleted or replaced while it was open" in service.err
         assert [at - harmed for at in tale.answered_at.values() if at > harmed + UNDER_WAY] == []

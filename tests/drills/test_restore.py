@@ -120,7 +120,6 @@ def database_of(kind: str) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.drill
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_restored_backup_sends_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str

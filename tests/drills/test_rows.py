@@ -119,7 +119,6 @@ async def all_noted(place: Installation, bad_jobs: int) -> set[str] | None:
 
 
 @pytest.mark.drill
-@pytest.mark.timeout(300)
 async def test_rows_that_cannot_be_read_stop_nobody(tmp_path: Path, url: str | None) -> None:
     settings: dict[str, str] = {} if url is None else {"database_url": url}
     async with (

@@ -196,7 +196,6 @@ async def add_client(ports: Ports, account_id: str) -> None:
 
 @pytest.mark.drill
 @needs_faketime
-@pytest.mark.timeout(400)
 async def test_usdt_to_rub_and_back_over_real_nodes(exchanging: Exchanging) -> None:
     made = await usdt_to_rub(exchanging)
     bought = await rub_to_usdt(exchanging)
