@@ -180,6 +180,17 @@ _ROWS: Mapping[str, tuple[Option, ...]] = {
         Option(name="payout_account", read=read_provider_key, meaning="20 digits; none: pays nobody out"),
         Option(name="payout_secret_key", read=read_credential, secret=True, shown=None, meaning="the key of payouts"),
         Option(name="banks_file", read=read_path, shown=str, meaning="its aliases of receivers' banks: TOML"),
+        Option(
+            name="receipts",
+            read=read_choice(*ReceiptNeed),
+            meaning="whether the bank has connected a cash register, which writes receipts of 54-FZ",
+        ),
+        Option(name="receipt_email", read=read_label, meaning="where receipts go whose payer named no e-mail"),
+        Option(
+            name="receipt_words",
+            read=read_choice("2025", "2021"),
+            meaning="whose words the cash register takes: those of its SDK of 2025, or of its documents of 2021",
+        ),
         Option(name="url", read=read_address, meaning="in place of https://pay.raif.ru/api"),
     ),
 }

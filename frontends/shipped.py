@@ -132,8 +132,10 @@ def _raiffeisen(own: "ProviderSettings", tools: Tools) -> Bank:
     from ..adapters.bank.raiffeisen.api import PRODUCTION
     from ..adapters.bank.raiffeisen.merchants import Merchants, Pair, PayoutPair, read_pairs
     from ..adapters.bank.raiffeisen.payouts import read_aliases
+    from ..adapters.bank.raiffeisen.register import Register
 
     file, aliases, account = own.get("merchants_file"), own.get("banks_file"), own.get("payout_account")
+    need = ReceiptNeed(own.get("receipts", ReceiptNeed.NONE))
     has_own = file is None or own.get("merchant_id") is not None or own.get("secret_key") is not None
     return RaiffeisenBank(
         tools,
@@ -145,6 +147,11 @@ def _raiffeisen(own: "ProviderSettings", tools: Tools) -> Bank:
         payouts=None if account is None else PayoutPair.of_account(account, own.need("payout_secret_key")),
         aliases=None if aliases is None else read_aliases(aliases),
         subscriptions=own.get("subscriptions", False),
+        register=Register(
+            need=need,
+            email="" if need is ReceiptNeed.NONE else own.need("receipt_email"),
+            is_former=own.get("receipt_words") == "2021",
+        ),
     )
 
 

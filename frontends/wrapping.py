@@ -52,6 +52,7 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
         "charge": _W,
         "find_charge": _R,
         "revoke": _W,
+        "write_receipt": _W,
         "remit": _W,
         "find_remittance": _R,
         "banks": _R,

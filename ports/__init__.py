@@ -102,8 +102,12 @@ from .rates import RateSource as RateSource
 from .receipts import PaymentMode as PaymentMode
 from .receipts import PaymentSubject as PaymentSubject
 from .receipts import Receipt as Receipt
+from .receipts import ReceiptBank as ReceiptBank
 from .receipts import ReceiptItem as ReceiptItem
 from .receipts import ReceiptNeed as ReceiptNeed
+from .receipts import ReceiptRequest as ReceiptRequest
+from .receipts import ReceiptState as ReceiptState
+from .receipts import ReceiptStatus as ReceiptStatus
 from .receipts import TaxSystem as TaxSystem
 from .receipts import Vat as Vat
 from .remittances import RemittanceBank as RemittanceBank

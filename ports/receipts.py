@@ -2,6 +2,7 @@
 (docs/adapters.md "Receipts"). Adapters have a table from each word to their provider's code."""
 
 from enum import StrEnum
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -108,3 +109,45 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return "<receipt>"
+
+
+class ReceiptRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Have a receipt written of money that has moved."""
+
+    operation: str
+    """What moved it: a payment, a charge, a binding, or a refund."""
+    reference: str
+    """The bank's: of the invoice, charge or mandate that the money came by, also where it goes back."""
+    receipt: Receipt
+    goes_back: bool = False
+    """It is of a refund."""
+
+
+class ReceiptStatus(StrEnum):
+    """How a receipt stands."""
+
+    PROCESSING = "processing"
+    DONE = "done"
+    """The cash register has written it."""
+    FAILED = "failed"
+    """It would not; a person has to look there."""
+
+
+class ReceiptState(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a receipt stands."""
+
+    status: ReceiptStatus
+
+
+@runtime_checkable
+class ReceiptBank(Protocol):
+    """A bank whose cash register is told of money after it has moved, by a call of its own. What goes with the requests
+    for money is then only looked at, so that one that could not be written is refused before anybody pays."""
+
+    async def write_receipt(self, request: ReceiptRequest) -> ReceiptState:
+        """Have the receipt written. Idempotent by `operation`, for ever: a repeat says how the one receipt stands.
+
+        Raises: Refused, it will not be written: `receipt`, `operation` (the operation has another one); NotConfigured;
+        OutcomeUnknown; Unavailable.
+        """
+        ...

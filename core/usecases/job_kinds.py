@@ -37,8 +37,10 @@ from .payments.progress import watch
 from .payments.proof_checks import check
 from .payments.proof_reminders import REMIND, remind
 from .payments.proofs import CHECK
+from .payments.receipt_sales import SALE, write_sale
 from .reconciliation.nightly import COMPARE, NIGHTLY, begin_night, compare_day
 from .refunds.giving_up import give_up
+from .refunds.receipts import BACK, write_back
 from .refunds.steps import GIVE_UP
 from .refunds.suspense_takeover import FORMER_RETURN, take_over
 from .retention import RETAIN, retain
@@ -73,10 +75,12 @@ JOB_KINDS = (
     *(JobKind(row.follow_up.kind, partial(follow_operation, row), row.record) for row in FOLLOWED),
     JobKind(FORMER_RETURN.kind, take_over, Suspense),
     JobKind(GIVE_UP.kind, give_up, Refund),
+    JobKind(BACK.kind, write_back, Refund),
     JobKind(WATCH.kind, watch, Payment),
     JobKind(WATCH_BINDING.kind, watch_binding, Payment),
     JobKind(CHECK.kind, check, Payment),
     JobKind(REMIND.kind, remind, Payment),
+    JobKind(SALE.kind, write_sale, Payment),
     JobKind(WATCH_SUBSCRIPTION.kind, watch_subscription, Subscription),
     JobKind(EXHAUST.kind, tell_if_exhausted, Subscription),
     JobKind(REVOKE.kind, revoke, Subscription),

@@ -26,6 +26,7 @@ from ...ports.members import BankListing
 from ...ports.notices import Heard, Notices
 from ...ports.payouts import FindingSender, ListingSender, ReplacingSender, SignedTransfer, UsdtSender
 from ...ports.rates import RateSource
+from ...ports.receipts import ReceiptBank
 from ...ports.remittances import RemittanceBank
 from ...ports.reporting import ReportingBank
 from ...ports.searching import (
@@ -44,6 +45,7 @@ _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
         CancellingBank,
         MandateBank,
         RemittanceBank,
+        ReceiptBank,
         ListingBank,
         BankListing,
         ReportingBank,

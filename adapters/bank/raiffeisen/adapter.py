@@ -40,8 +40,9 @@ from .wire import (
 
 
 class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
-    """Fills Bank, CancellingBank, MandateBank, RemittanceBank, Notices, Checkable, and searches invoices, refunds,
-    bindings and charges by what they were asked with, since each may be another merchant's (ports/searching.py)."""
+    """Fills Bank, CancellingBank, MandateBank, RemittanceBank, ReceiptBank, Notices, Checkable, and searches invoices,
+    refunds, bindings and charges by what they were asked with, since each may be another merchant's
+    (ports/searching.py)."""
 
     @property
     def capabilities(self) -> BankCapabilities:
@@ -49,6 +50,7 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
         return BankCapabilities(
             own_lifetime=True,
             cancels_invoices=True,
+            receipts=self._till.need,
             mandates=self._subscriptions,
             mandate_charges=self._subscriptions,
             remittances=self._payouts is not None,
@@ -61,6 +63,7 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
         is handed out, and nothing else ever is."""
         if request.amount_kopecks <= 0:
             raise Refused(f"{NAME}: an invoice is of more than nothing", reason="amount")
+        self._check_receipt(request.receipt, request.amount_kopecks)
         owner, pair = self._pair_of(request.account, request.shop, request.terminal)
         order = number_of(request.operation)
         page, is_new = await self._notes.start(order, Page(request.operation), durable=False)
@@ -127,6 +130,8 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
             return found
         if request.amount_kopecks <= 0:
             raise Refused(f"{NAME}: a refund is of more than nothing", reason="amount")
+        if request.receipt is not None:
+            self._check_receipt(request.receipt, request.amount_kopecks)
         if not paid.order or request.transfer not in (None, paid.order):
             raise Refused(f"{NAME}: no such payment", reason="not_found")
         body = {

@@ -56,6 +56,14 @@ class RaiffeisenApi:
             raise _owned(who, of_write(answer, code, payout=payout))
         return answer.decoded(shape)
 
+    async def put(self, who: Pair, shape: type[T], *path: str) -> T:
+        """Have done what the path names. Raises: as `send`."""
+        answer = await self._http.call("PUT", _joined(path), writes=True, headers=_headers(who))
+        code = code_of(answer)
+        if not is_good(answer, code):
+            raise _owned(who, of_write(answer, code))
+        return answer.decoded(shape)
+
     async def delete(self, who: Pair | PayoutPair, *path: str) -> None:
         """Raises: as `send`. What is answered is nothing, or an object."""
         answer = await self._http.call("DELETE", _joined(path), writes=True, headers=_headers(who))

@@ -46,6 +46,7 @@ class RaiffeisenCharges(RaiffeisenMandates):
         mandate = Reference.read(request.reference)
         if request.amount_kopecks <= 0:
             raise Refused(f"{NAME}: a charge is of more than nothing", reason="amount")
+        self._check_receipt(request.receipt, request.amount_kopecks)
         if mandate.kind != "sub" or request.token != token_of(mandate.first):
             raise Refused(f"{NAME}: no such mandate", reason="not_found")
         if order.first != mandate.first:

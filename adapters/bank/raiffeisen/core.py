@@ -9,7 +9,10 @@ from ....ports.faults import NotConfigured, Unavailable
 from ....ports.tools import Tools
 from .api import PRODUCTION, RaiffeisenApi
 from .merchants import NAME, Merchants, Pair, PayoutPair, Reference
+from .register import Register
 from .wire import PaymentInfo, PayoutBank, RefundInfo, kopecks, read_moment
+
+NO_REGISTER = Register()
 
 GRACE = timedelta(minutes=2)
 """After a QR's end: what its payer did in time is told by then, however clocks differ."""
@@ -41,10 +44,11 @@ class RaiffeisenCore:
         payouts: PayoutPair | None = None,
         aliases: dict[str, str] | None = None,
         subscriptions: bool = False,
+        register: Register = NO_REGISTER,
     ) -> None:
         """`base_url` stands in place of production's. `payouts`: by what people are paid; None: nobody is. `aliases`:
         the bank's words for banks, by SBP's ids, beside those that are known (payouts.py). `subscriptions`: the bank
-        has switched them on for us.
+        has switched them on for us. `register`: the cash register that writes receipts.
 
         Raises: NotConfigured for an address that may not be called.
         """
@@ -55,6 +59,7 @@ class RaiffeisenCore:
         self._payouts = payouts
         self._aliases = aliases or {}
         self._subscriptions = subscriptions
+        self._till = register
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"

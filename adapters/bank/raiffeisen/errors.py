@@ -12,6 +12,7 @@ from ...provider_http import Answer
 
 ALREADY_PAID = "ERROR.ORDER_NUMBER_ALREADY_REGISTERED"
 WRONG_STATUS = "ERROR.WRONG_QR_STATUS"
+RECEIPT_CONFLICT = "RECEIPT_STATUS_CONFLICT"
 
 _REASONS: Mapping[str, str] = {
     "ERROR.INVALID_REQUEST": "invalid",
@@ -28,12 +29,17 @@ _REASONS: Mapping[str, str] = {
     WRONG_STATUS: "state",
     ALREADY_PAID: "state",
     "RECEIPT_VALIDATION_FAILED": "receipt",
+    "RECEIPT_TYPE_NOT_SUPPORTED": "receipt",
+    RECEIPT_CONFLICT: "state",
 }
 """Nothing was done, for certain."""
 _NOT_CONFIGURED: Mapping[str, str] = {
     "ERROR.MERCHANT_NOT_REGISTERED": "it knows no such merchant id",
     "ERROR.SBP_MERCHANT_ID_IS_MISSING": "it was given no merchant id",
     "ERROR.ACCOUNT_IS_NOT_REGISTERED": "the account is not registered there",
+    "FISCAL_CLIENT_NOT_FOUND": "it writes no receipts for us",
+    "MERCHANT_NOT_FOUND": "it writes no receipts for this merchant",
+    "CREDENTIALS_NOT_FOUND": "it has no access to the cash register",
 }
 _WAITING = ("INSUFFICIENT_FUNDS", "LIMIT")
 """In the code of a payout that was not carried out: our own money or a receiver's day is at its end. It goes later."""
@@ -69,7 +75,8 @@ def is_good(answer: Answer, code: str | None) -> bool:
 
 def is_absence(code: str | None) -> bool:
     """Whether a question was answered by: there is none. A 404 without a code says nothing of what was asked for."""
-    return code is not None and code.endswith("NOT_FOUND") and "MERCHANT" not in code
+    is_told = code is not None and code.endswith("NOT_FOUND")
+    return is_told and code not in _NOT_CONFIGURED and "MERCHANT" not in (code or "")
 
 
 def of_question(answer: Answer, code: str | None) -> Fault:

@@ -14,9 +14,10 @@ from ....ports.mandates import (
     MandateStatus,
 )
 from ....ports.operations import short_operation, tiny_operation
-from .core import Page, RaiffeisenCore
+from .core import Page
 from .errors import BankRefused
 from .merchants import NAME, Pair, Reference, first_order, mandate_page
+from .receipts import RaiffeisenReceipts
 from .wire import (
     INFO_MOST,
     STATEMENT_MOST,
@@ -30,7 +31,7 @@ from .wire import (
 )
 
 
-class RaiffeisenMandates(RaiffeisenCore):
+class RaiffeisenMandates(RaiffeisenReceipts):
     """The part that binds."""
 
     async def bind(self, request: BindingRequest) -> Binding:
@@ -38,6 +39,8 @@ class RaiffeisenMandates(RaiffeisenCore):
         self._need_subscriptions()
         if request.first_charge_kopecks is not None and request.first_charge_kopecks <= 0:
             raise Refused(f"{NAME}: a first charge is of more than nothing", reason="amount")
+        if request.first_charge_kopecks is not None:
+            self._check_receipt(request.receipt, request.first_charge_kopecks)
         owner, pair = self._pair_of(request.account, request.shop, request.terminal)
         number = short_operation(request.operation)
         page, is_new = await self._notes.start(mandate_page(number), Page(request.operation))

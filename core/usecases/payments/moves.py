@@ -17,6 +17,7 @@ from .bookings import book_move, book_noted, book_suspense
 from .charge_effects import follow_charge
 from .events import announce_payment
 from .proof_reminders import plan_reminders
+from .receipt_sales import plan_sale
 from .tallies import save_moved
 
 
@@ -94,6 +95,7 @@ FOLLOWS: tuple[Callable[[Ports, Unit, PaymentMove], Awaitable[None]], ...] = (
     book_move,
     announce_payment,
     plan_reminders,
+    plan_sale,
     follow_charge,
 )
 """What follows from a payment's move, in order: each function writes its part in the unit that saves the payment."""

@@ -24,6 +24,7 @@ from ..payments.tallies import save_moved
 from ..schedule import FollowUp
 from ..webhooks.outbox import announce_of
 from .money import give_back, paid
+from .receipts import plan_back
 
 CARRY_OUT = FollowUp("refund.execute")
 """The one job that follows a refund from its approval on."""
@@ -63,6 +64,8 @@ async def move(
     for trigger in triggers:
         payment, refund = _money(ports, unit, payment, _moved(ports, refund, trigger, failure))
         payment = await _follow(ports, unit, payment, refund, others)
+        if refund.status is _S.COMPLETED:
+            await plan_back(ports, unit, payment, refund)
         if refund.status in TOLD:
             await _announce(ports, unit, refund)
     if payment.status is before.status:

@@ -5,7 +5,17 @@ import pytest
 
 from ....ports.bank import RefundRequest
 from ....ports.faults import Fault, Refused
-from ....ports.receipts import PaymentMode, PaymentSubject, Receipt, ReceiptNeed, TaxSystem, Vat
+from ....ports.receipts import (
+    PaymentMode,
+    PaymentSubject,
+    Receipt,
+    ReceiptBank,
+    ReceiptNeed,
+    ReceiptRequest,
+    ReceiptStatus,
+    TaxSystem,
+    Vat,
+)
 from ..benches import BankBench, check_hidden
 from ..operation_ids import operation_id
 from ..receipts import EMAIL, PHONE, receipt
@@ -80,6 +90,20 @@ class TestReceipts:
                 )
             )
             await bank_bench.finish_refunds()
+
+    async def test_one_that_is_told_by_itself_is_one_however_often_it_is_told(self, bank_bench: BankBench) -> None:
+        _need(bank_bench)
+        bank = bank_bench.bank
+        if not isinstance(bank, ReceiptBank):
+            pytest.skip("receipts go with the money")
+        invoice = await bank.create_invoice(bank_bench.request(OPERATION))
+        await bank_bench.pay(OPERATION, invoice, 100_00)
+        request = ReceiptRequest(operation=OPERATION, reference=invoice.reference, receipt=receipt(100_00))
+        for _ in range(3):
+            assert (await bank.write_receipt(request)).status is not ReceiptStatus.FAILED
+        with pytest.raises(Refused) as refused:
+            await bank.write_receipt(msgspec.structs.replace(request, receipt=receipt(99_99)))
+        assert refused.value.reason == "operation"
 
     async def test_where_it_is_sent_shows_nowhere(self, bank_bench: BankBench) -> None:
         _need(bank_bench)

@@ -6,11 +6,12 @@ from typing import cast
 import cambist
 from cambist.adapters.bank.raiffeisen.adapter import RaiffeisenBank
 from cambist.adapters.bank.raiffeisen.merchants import NAME, Merchants, Pair, PayoutPair
+from cambist.adapters.bank.raiffeisen.register import Register
 from cambist.adapters.bank.raiffeisen.wire import number_of
 from cambist.adapters.ids import SeededIds
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.conformance import BankBench
-from cambist.ports import Clock, FileStore, InboundNotice, Invoice, ProviderNote, short_operation
+from cambist.ports import Clock, FileStore, InboundNotice, Invoice, ProviderNote, ReceiptNeed, short_operation
 from cambist.testing import ProviderFault, ProviderRequest
 from tests.providers.raiffeisen.fake import Raiffeisen
 from tests.providers.raiffeisen.fake_rules import ACCOUNT, MERCHANT, PAYOUT_SECRET, SECRET
@@ -28,7 +29,10 @@ def new_tools(clock: Clock) -> cambist.Tools:
     )
 
 
-def adapter(tools: cambist.Tools, books: Raiffeisen) -> RaiffeisenBank:
+REGISTER = Register(need=ReceiptNeed.OPTIONAL, email="receipts@shop.example")
+
+
+def adapter(tools: cambist.Tools, books: Raiffeisen, register: Register = REGISTER) -> RaiffeisenBank:
     """An adapter that can do everything, for one merchant."""
     return RaiffeisenBank(
         tools,
@@ -36,6 +40,7 @@ def adapter(tools: cambist.Tools, books: Raiffeisen) -> RaiffeisenBank:
         base_url=f"{books.url}/api",
         payouts=PayoutPair(ACCOUNT, PAYOUT_SECRET),
         subscriptions=True,
+        register=register,
     )
 
 
@@ -53,14 +58,15 @@ class RaiffeisenBench(BankBench):
     bank_id = "bank100000000007"
     asks_to_revoke = False
 
-    def __init__(self, tools: cambist.Tools, books: Raiffeisen) -> None:
+    def __init__(self, tools: cambist.Tools, books: Raiffeisen, register: Register = REGISTER) -> None:
         self.tools = tools
+        self.register = register
         self.provider = self.books = books
         self.banks: list[RaiffeisenBank] = []
         self.bank = self.another()
 
     def another(self) -> RaiffeisenBank:
-        self.banks.append(adapter(self.tools, self.books))
+        self.banks.append(adapter(self.tools, self.books, self.register))
         return self.banks[-1]
 
     async def lose_next_answer(self, *, done: bool) -> None:

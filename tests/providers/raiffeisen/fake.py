@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from cambist.testing import ProviderAnswer, ProviderRequest
-from tests.providers.raiffeisen.fake_people import FakePeople
+from tests.providers.raiffeisen.fake_receipts import FakeReceipts
 from tests.providers.raiffeisen.fake_rules import (
     MERCHANT,
     PAYOUT_SECRET,
@@ -34,7 +34,7 @@ _QR_FIELDS = {
 }
 
 
-class Raiffeisen(FakePeople):
+class Raiffeisen(FakeReceipts):
     """Its books in memory. `url` with `/api` is the base address."""
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
@@ -58,6 +58,14 @@ class Raiffeisen(FakePeople):
         self._endpoint("POST", "/payout/v1/payouts", paying, self._pay_out)
         self._endpoint("GET", "/payout/v1/payouts/{id}", paying, self._show_payout)
         self._endpoint("POST", "/settings/v1/callback", shop, self._set_callback)
+        for side in ("sell", "refund"):
+            self._receipts(f"/fiscal/v1/receipts/{side}", side)
+
+    def _receipts(self, path: str, side: str) -> None:
+        shop = self._shop
+        self._endpoint("POST", path, shop, lambda _, body: self._save_receipt(side, body))
+        self._endpoint("PUT", f"{path}/{{id}}", shop, lambda parts, _: self._register_receipt(side, parts["id"]))
+        self._endpoint("GET", f"{path}/{{id}}", shop, lambda parts, _: self._show_receipt(side, parts["id"]))
 
     def pay(self, qr_id: str) -> None:
         """A payer scans the QR and pays what it says."""

@@ -35,6 +35,8 @@ class FakeBooks(FakeProvider):
         self.subscriptions: dict[str, dict[str, Any]] = {}
         self.charges: dict[str, dict[str, Any]] = {}
         self.payouts: dict[str, dict[str, Any]] = {}
+        self.receipts: dict[tuple[str, str], dict[str, Any]] = {}
+        """By side, `sell` or `refund`, and number."""
         self.next_refund = self.next_charge = self.next_payout = ""
         """How the next one ends, where not well."""
         self.is_swift = False

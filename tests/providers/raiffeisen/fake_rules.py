@@ -52,7 +52,7 @@ def plain(said: Any) -> ProviderAnswer:
     return ProviderAnswer(body=body, headers={"Content-Type": "application/json;charset=UTF-8"})
 
 
-def found_in(books: Mapping[str, dict[str, Any]], key: str, code: str = "ERROR.NOT_FOUND", status: int = 404) -> Any:
+def found_in(books: Mapping[Any, dict[str, Any]], key: Any, code: str = "ERROR.NOT_FOUND", status: int = 404) -> Any:
     try:
         return books[key]
     except KeyError:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 
 from cambist.adapters.clock import SystemClock
@@ -10,7 +11,8 @@ from cambist.frontends.conformance import mandates as of_mandates
 from cambist.frontends.conformance import remittances as of_remittances
 from cambist.frontends.conformance.bank import bank as of_banks
 from cambist.frontends.conformance.benches import BankBench
-from tests.providers.raiffeisen.bench import RaiffeisenBench, new_tools
+from cambist.ports import ReceiptNeed
+from tests.providers.raiffeisen.bench import REGISTER, RaiffeisenBench, new_tools
 from tests.providers.raiffeisen.fake import Raiffeisen
 
 
@@ -81,3 +83,22 @@ class TestFailures(of_remittances.TestFailures): ...
 
 
 class TestOfRemittances(of_remittances.TestWhatItSays): ...
+
+
+class TestWithACashRegister:
+    """Without a receipt the bank takes no money."""
+
+    @pytest.fixture
+    async def bank_bench(self) -> AsyncIterator[BankBench]:
+        async with Raiffeisen() as books:
+            required = msgspec.structs.replace(REGISTER, need=ReceiptNeed.REQUIRED)
+            bench = RaiffeisenBench(new_tools(SystemClock()), books, required)
+            yield bench
+            for bank in bench.banks:
+                await bank.close()
+
+    class TestReceipts(of_banks.TestReceipts): ...
+
+    class TestConfirmation(of_mandates.TestConfirmation): ...
+
+    class TestMandatesThatAreOver(of_charges.TestMandatesThatAreOver): ...

@@ -1,7 +1,7 @@
 """A whole house in live mode whose bank is Raiffeisenbank, named by settings, under a virtual clock: what merchants are
 told, what is charged a month later, and what becomes of a QR that nobody pays."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -52,10 +52,12 @@ class Shop:
 
 
 @asynccontextmanager
-async def open_shop(**settings: Any) -> AsyncIterator[Shop]:
+async def open_shop(own: Mapping[str, Any] | None = None, **settings: Any) -> AsyncIterator[Shop]:
+    """`own`: further settings of the bank."""
     async with Raiffeisen() as bank:
         bank.is_swift = True
         own = {
+            **(own or {}),
             "raiffeisen_merchant_id": MERCHANT,
             "raiffeisen_secret_key": SECRET,
             "raiffeisen_url": f"{bank.url}/api",

@@ -1,0 +1,74 @@
+"""Receipts of Raiffeisenbank as the port ReceiptBank: saved under a number of ours once the money has moved, then
+registered. A number is registered once, whatever is repeated."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from ....ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
+from ....ports.receipts import Receipt, ReceiptNeed, ReceiptRequest, ReceiptState, ReceiptStatus
+from .core import RaiffeisenCore
+from .errors import RECEIPT_CONFLICT, BankRefused
+from .merchants import NAME, Pair, Reference
+from .register import refused
+from .wire import kopecks, number_of
+
+_STATUSES: Mapping[str, ReceiptStatus] = {"DONE": ReceiptStatus.DONE, "FAILED": ReceiptStatus.FAILED}
+_UNREGISTERED = "NEW"
+
+
+class Written(msgspec.Struct, frozen=True, rename="camel"):
+    """A receipt as the bank has it."""
+
+    receipt_number: str
+    status: str
+    total: Decimal
+
+
+class RaiffeisenReceipts(RaiffeisenCore):
+    """The part that has receipts written. Fills ReceiptBank."""
+
+    async def write_receipt(self, request: ReceiptRequest) -> ReceiptState:
+        """The bank is asked by our number first; what it has not registered is saved and registered, each of which may
+        be repeated: a registered receipt is not registered again."""
+        if self._till.need is ReceiptNeed.NONE:
+            raise NotSupported(f"{NAME}: there is no cash register")
+        who = self._whose(Reference.read(request.reference))
+        number = number_of(request.operation)
+        body = self._till.told(request.receipt, number)
+        path = ("fiscal", "v1", "receipts", "refund" if request.goes_back else "sell")
+        found = await self._api.ask(who, Written, *path, number)
+        if found is None or found.status == _UNREGISTERED:
+            found = await self._registered_receipt(who, body, path)
+        if kopecks(found.total) != request.receipt.total_kopecks:
+            raise Refused(f"{NAME}: the operation has a receipt of another sum", reason="operation")
+        return ReceiptState(status=_STATUSES.get(found.status, ReceiptStatus.PROCESSING))
+
+    async def _registered_receipt(self, who: Pair, body: dict[str, Any], path: tuple[str, ...]) -> Written:
+        """Another process may do the same: what is refused for that is looked up."""
+        number = body["receiptNumber"]
+        try:
+            await self._api.send(who, Written, body, *path)
+            return await self._api.put(who, Written, *path, number)
+        except BankRefused as refusal:
+            if refusal.code != RECEIPT_CONFLICT:
+                raise
+        try:
+            found = await self._api.ask(who, Written, *path, number)
+        except Unavailable:
+            raise OutcomeUnknown(f"{NAME}: a receipt was refused, and may be registered") from None
+        if found is None:
+            raise OutcomeUnknown(f"{NAME}: a receipt cannot be changed, and is not there")
+        return found
+
+    def _check_receipt(self, receipt: Receipt | None, amount_kopecks: int | None) -> None:
+        """Whether this much can be taken, or sent back, with this receipt. Raises: Refused `receipt`."""
+        if receipt is None:
+            if self._till.need is ReceiptNeed.REQUIRED:
+                raise refused("there is none")
+            return
+        if receipt.total_kopecks != amount_kopecks:
+            raise refused("it is of another amount")
+        self._till.told(receipt, "")

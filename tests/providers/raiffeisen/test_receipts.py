@@ -1,0 +1,231 @@
+"""Receipts at Raiffeisenbank's cash register: however its calls go wrong and whoever repeats them, of a payment and of
+a refund one receipt each goes to the tax office (docs/providers/raiffeisen.md "Receipts")."""
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.adapters.bank.raiffeisen.adapter import RaiffeisenBank
+from cambist.adapters.bank.raiffeisen.register import Register
+from cambist.adapters.clock import SystemClock
+from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.payments.receipt_sales import ASKED_FOR, SALE
+from cambist.frontends.conformance.receipts import EMAIL, receipt
+from cambist.ports import (
+    Fault,
+    NotConfigured,
+    OutcomeUnknown,
+    PaymentMode,
+    PaymentSubject,
+    ReceiptNeed,
+    ReceiptRequest,
+    ReceiptStatus,
+    Refused,
+    Unavailable,
+    Vat,
+)
+from cambist.ports.jobs import Job
+from cambist.testing import ProviderFault, ProviderRequest
+from tests.invariants import everything
+from tests.providers.raiffeisen.bench import REGISTER, adapter, new_tools
+from tests.providers.raiffeisen.fake import Raiffeisen
+from tests.providers.raiffeisen.fake_rules import SECRET
+from tests.providers.raiffeisen.test_house import Shop, open_shop
+from tests.tables import table
+
+OPERATION = "pay_0198c3f2-7d1a-7e4b-9f60-000000000001"
+SALE_OF = ReceiptRequest(operation=OPERATION, reference="qr//AD1/order", receipt=receipt(490_00))
+RECEIPTS = {
+    "receipts": "optional",
+    "receipt_email": "receipts@shop.example",
+}
+
+
+@pytest.fixture
+async def books() -> AsyncIterator[Raiffeisen]:
+    async with Raiffeisen() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def bank(books: Raiffeisen) -> AsyncIterator[RaiffeisenBank]:
+    made = adapter(new_tools(SystemClock()), books)
+    yield made
+    await made.close()
+
+
+def registered(books: Raiffeisen) -> int:
+    """How many receipts went to the tax office."""
+    return sum(each["registered"] for each in books.receipts.values())
+
+
+async def test_a_receipt_is_saved_and_registered_with_what_was_paid(bank: RaiffeisenBank, books: Raiffeisen) -> None:
+    assert (await bank.write_receipt(SALE_OF)).status is ReceiptStatus.PROCESSING
+    books.finish()
+    assert (await bank.write_receipt(SALE_OF)).status is ReceiptStatus.DONE
+    back = msgspec.structs.replace(SALE_OF, goes_back=True, receipt=receipt(90_00, vat=Vat.VAT_22))
+    await bank.write_receipt(back)
+    sale, refund = books.receipts["sell", OPERATION], books.receipts["refund", OPERATION]
+    assert (sale["total"], sale["client"], sale["receiptType"]) == (Decimal(490), {"email": EMAIL}, "SELL")
+    assert (refund["total"], refund["items"][0]["vatType"], refund["receiptType"]) == (Decimal(90), "VAT22", "REFUND")
+    assert registered(books) == 2
+
+
+FAULTS = [
+    ProviderFault.LOST_BEFORE,
+    ProviderFault.LOST_AFTER,
+    ProviderFault.CUT_IN_BODY,
+    ProviderFault.BUSY,
+    ProviderFault.SERVER_ERROR,
+    ProviderFault.BAD_GATEWAY,
+    ProviderFault.HTML,
+    ProviderFault.JSON_WITHOUT_FIELDS,
+]
+
+
+async def test_whatever_goes_wrong_one_receipt_is_registered(bank: RaiffeisenBank, books: Raiffeisen) -> None:
+    """Each fault at each of the three calls, until the bank says that it is done."""
+    rows = [(fault, method) for fault in FAULTS for method in ("GET", "POST", "PUT")]
+    for number, (fault, method) in enumerate(rows):
+        request = msgspec.structs.replace(SALE_OF, operation=f"{OPERATION[:-4]}{number:04}")
+
+        def is_meant(asked: ProviderRequest, method: str = method) -> bool:
+            return asked.method == method
+
+        books.next(fault, matching=is_meant)
+        with suppress(OutcomeUnknown, Unavailable):  # the HTTP client repeats a GET and a PUT by itself
+            await bank.write_receipt(request)
+        assert (await bank.write_receipt(request)).status is ReceiptStatus.PROCESSING, (fault, method)
+        books.finish()
+        assert (await bank.write_receipt(request)).status is ReceiptStatus.DONE, (fault, method)
+        assert books.receipts["sell", request.operation]["registered"] == 1, (fault, method)
+
+
+async def test_what_another_process_registered_meanwhile_is_not_registered_again(
+    bank: RaiffeisenBank, books: Raiffeisen
+) -> None:
+    """Between our question and our saving, and between our saving and our registering."""
+    for number, method in enumerate(("POST", "PUT")):
+        request = msgspec.structs.replace(SALE_OF, operation=f"{OPERATION[:-4]}{number:04}")
+        body = REGISTER.told(request.receipt, request.operation)
+
+        def other(asked: ProviderRequest, method: str = method, body: dict[str, Any] = body) -> bool:
+            if asked.method == method and not books.receipts_of(body["receiptNumber"]):
+                books._save_receipt("sell", body)
+                books._register_receipt("sell", body["receiptNumber"])
+            return False
+
+        books.next(ProviderFault.BUSY, matching=other, always=True)
+        assert (await bank.write_receipt(request)).status is ReceiptStatus.PROCESSING
+        assert books.receipts["sell", request.operation]["registered"] == 1
+        books.recover()
+
+
+async def test_what_the_register_says_comes_to_its_end(bank: RaiffeisenBank, books: Raiffeisen) -> None:
+    books.next_receipt = "FAILED"
+    await bank.write_receipt(SALE_OF)
+    books.finish()
+    for _ in range(2):
+        assert (await bank.write_receipt(SALE_OF)).status is ReceiptStatus.FAILED, "a failed one is not sent anew"
+    books.receipts["sell", OPERATION]["status"] = "A_NEW_WORD"
+    assert (await bank.write_receipt(SALE_OF)).status is ReceiptStatus.PROCESSING
+    with pytest.raises(Refused) as refused:
+        await bank.write_receipt(msgspec.structs.replace(SALE_OF, receipt=receipt(1_00)))
+    assert refused.value.reason == "operation"
+    books.has_register = False
+    with pytest.raises(NotConfigured) as unset:
+        await bank.write_receipt(msgspec.structs.replace(SALE_OF, operation="pay_another"))
+    assert EMAIL not in str(unset.value)
+    assert registered(books) == 1
+
+
+@table(
+    "told, register",
+    [
+        (receipt(100_00, subject=PaymentSubject.COMPOSITE), REGISTER),
+        (receipt(100_00, mode=PaymentMode.CREDIT_PAYMENT), REGISTER),
+        (receipt(99_99), REGISTER),
+        (None, msgspec.structs.replace(REGISTER, need=ReceiptNeed.REQUIRED)),
+        (msgspec.structs.replace(receipt(100_00), email=None), Register(need=ReceiptNeed.OPTIONAL)),
+        (receipt(100_00, vat=Vat.VAT_22), msgspec.structs.replace(REGISTER, is_former=True)),
+        (receipt(100_00, mode=PaymentMode.ADVANCE), msgspec.structs.replace(REGISTER, is_former=True)),
+    ],
+)
+async def test_what_could_not_be_written_is_refused_before_anybody_pays(told: Any, register: Register) -> None:
+    async with Raiffeisen() as books:
+        bank = adapter(new_tools(SystemClock()), books, register)
+        with pytest.raises(Refused) as refused:
+            bank._check_receipt(told, 100_00)
+        assert refused.value.reason == "receipt"
+        await bank.close()
+
+
+async def test_the_words_of_2021_are_taken_by_who_knows_no_others(books: Raiffeisen) -> None:
+    books.is_former = True
+    new = adapter(new_tools(SystemClock()), books)
+    former = adapter(new_tools(SystemClock()), books, msgspec.structs.replace(REGISTER, is_former=True))
+    with pytest.raises(Fault) as refused:
+        await new.write_receipt(SALE_OF)
+    assert isinstance(refused.value, Refused)
+    await former.write_receipt(SALE_OF)
+    assert books.receipts["sell", OPERATION]["items"][0]["vatType"] == "none"
+    for each in (new, former):
+        await each.close()
+
+
+@pytest.fixture
+async def shop() -> AsyncIterator[Shop]:
+    async with open_shop(own={f"raiffeisen_{name}": value for name, value in RECEIPTS.items()}) as made:
+        terms = {"receipt_tax_system": "usn_income", "receipt_vat": "none", "receipt_mode": "full_payment"}
+        await accounts.set_settings(
+            made.house.ports, made.house.account.account_id, {"receipt_subject": "service", **terms}
+        )
+        yield made
+
+
+async def paid(shop: Shop) -> str:
+    payment: str = (await shop.ask("POST", "/payments", amount_rub="490.00", client_email="p@example.com"))["id"]
+    [qr] = [each for each in shop.bank.qrs.values() if each["order"] == payment]
+    shop.bank.pay(qr["qrId"])
+    assert await shop.tell(shop.bank.notice(payment)) == 200
+    assert (await shop.ask("GET", f"/payments/{payment}"))["status"] == "paid"
+    return payment
+
+
+async def test_a_payment_and_its_refund_have_a_receipt_each(shop: Shop) -> None:
+    payment = await paid(shop)
+    refund = (await shop.ask("POST", "/refunds", payment_id=payment, amount_rub="90.00"))["id"]
+    await shop.house.work(3600)
+    assert {key: (each["total"], each["client"]["email"]) for key, each in shop.bank.receipts.items()} == {
+        ("sell", payment): (Decimal(490), "p@example.com"),
+        ("refund", refund): (Decimal(90), "p@example.com"),
+    }
+    assert registered(shop.bank) == 2
+    assert not [job for job in await everything(shop.house.ports, Job) if job.kind.startswith("receipt.")]
+
+
+async def test_a_register_that_is_away_keeps_no_payment_waiting(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    """Its receipt comes late, and once; nothing of payer or key is logged."""
+    shop.bank.has_register = False
+    payment = await paid(shop)
+    await shop.house.work(7 * 3600)
+    assert shop.told(payment) == ["paid"]
+    assert not shop.bank.receipts
+    shop.bank.has_register = True
+    await shop.house.work(7 * 3600)
+    assert [len(shop.bank.receipts_of(payment)), registered(shop.bank)] == [1, 1]
+    assert "p@example.com" not in caplog.text
+    assert SECRET not in caplog.text
+
+
+async def test_one_that_is_never_written_is_given_up_and_told(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
+    shop.bank.next_receipt = "FAILED"
+    payment = await paid(shop)
+    await shop.house.work(ASKED_FOR.total_seconds() + 86400)
+    assert f"the receipt of {payment} is given up" in caplog.text
+    assert not [job for job in await everything(shop.house.ports, Job) if job.id == SALE.id_of(payment)]
+    assert registered(shop.bank) == 1
