@@ -6,127 +6,42 @@ on each network (at full length only, `nox -s drills`). In the end the ledger is
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
-from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.nodes.networks import CHAINS
 from cambist.adapters.nodes.spelling import TRON as SPELLING
 from cambist.adapters.payouts.signer import KeySigner
-from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.domain.exchanges.exchanges import invoice_operation
-from cambist.core.domain.kyc.clients import Client, KycStatus
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.accounts.accounts import NewAccount, set_settings
 from cambist.core.usecases.accounts.terminals import create_terminal
-from cambist.core.usecases.kyc.gate import client_id
-from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.sealed import client_phone_place
-from cambist.ports.bank import InvoiceStatus, Pretence
-from cambist.ports.bundle import Ports
 from cambist.ports.chain import Network
 from tests.chains.benches import XPUB
 from tests.chains.fronts import Front
 from tests.chains.tron_on_anvil import TronOnAnvil
 from tests.chains.world import SOMEBODY, ChainWorld, chain_world
-from tests.drills.test_clock_steps import FULL, library, needs_faketime, set_clock
-from tests.stories.merchant import Answer, Merchant, merchant
-from tests.stories.processes import Installation, Service, eventually, installation
+from tests.drills.test_clock_steps import FULL, needs_faketime
+from tests.stories.on_chains import PHONE, OnChains, add_client, let_it_go_by
+from tests.stories.processes import Installation, eventually, installation
 
-PHONE = "+79001234567"
 KEY = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"
 OWNER = KeySigner(KEY).payload
 RICH = 10**6 * 10**6
 CLIENT = SPELLING.write(bytes(range(20)))
-STEP = 6
-"""Seconds that pass at a look."""
 PROOFS = {"TRC20": Network.TRON, "ERC20": Network.ETHEREUM, "BEP20": Network.BSC}
 
 
-class Exchanging:
-    """A service on real nodes, and a clock that it goes by."""
+class Exchanging(OnChains):
+    """With a TRON that takes transfers."""
 
     def __init__(self, place: Installation, world: ChainWorld, tron: TronOnAnvil, account: NewAccount) -> None:
-        self.place, self.world, self.tron, self.account = place, world, tron, account
-        self._ahead = 0
-        self._service: Service | None = None
-        self.door: Merchant
-        self._doors = AsyncExitStack()
-
-    async def serve(self) -> None:
-        """Start the service; again where it was killed."""
-        self._service = await asyncio.to_thread(self.place.start_service)
-        base = await asyncio.to_thread(self._service.ready)
-        await self._doors.aclose()
-        self.door = await self._doors.enter_async_context(merchant(base, self.account.live))
-
-    async def kill(self) -> None:
-        assert self._service is not None
-        await asyncio.to_thread(self._service.kill)
-
-    async def end(self) -> None:
-        assert self._service is not None
-        await self._doors.aclose()
-        assert await asyncio.to_thread(self._service.terminate) == 0, self._service.err
-
-    async def pass_time(self, seconds: int = STEP) -> None:
-        """It goes on by so much, and blocks are made."""
-        self._ahead += seconds
-        set_clock(self.place.folder / "offset", self._ahead)
-        await self.world.catch_up(datetime.now(UTC) + timedelta(seconds=self._ahead))
-
-    async def until(self, path: str, status: str) -> dict[str, Any]:
-        """Time passes until the object has this status."""
-
-        async def look() -> dict[str, Any] | None:
-            await self.pass_time()
-            shown: dict[str, Any] = (await self.door.ask("GET", path)).json
-            assert shown["status"] not in _OVER, shown
-            return shown if shown["status"] == status else None
-
-        return await eventually(look, every=0.3)
-
-    async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Ask, and again with the same key while a node has not been looked at yet: 503 says so."""
-        key = str(uuid4())
-
-        async def ask() -> Answer | None:
-            answer = await self.door.ask("POST", path, key=key, body=body)
-            return None if answer.status == 503 else answer
-
-        answer = await eventually(ask)
-        assert answer.status in (200, 201), answer.text
-        made: dict[str, Any] = answer.json
-        return made
-
-    async def pays(self, operation: str, kopecks: int | None = None, *, again: bool = False) -> None:
-        """Somebody pays an invoice, in part where `kopecks` says so, and the bank tells."""
-        async with self.place.house() as ports:
-            [bank] = ports.banks.of_mode("live")
-            pretence = Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks, again=again)
-            for notice in await simulated(bank).pretend(operation, pretence):
-                await on_notice(ports, notice)
-
-    def usdt_of(self, owner: bytes) -> int:
-        """The contract's smallest parts."""
-        slot = f"0x{int.from_bytes(owner):064x}"
-        node = self.world.nodes[Network.TRON]
-        return int(node.ask("eth_getStorageAt", CHAINS[Network.TRON].usdt, slot, "latest"), 16)
-
-
-_OVER = frozenset(("failed", "expired", "cancelled", "rejected"))
-
-
-def simulated(bank: Any) -> SimulatedBank:
-    """The bank itself, below the layers around it."""
-    while type(bank) is not SimulatedBank:
-        bank = bank._adapter
-    return bank
+        super().__init__(place, world, account)
+        self.tron = tron
 
 
 @pytest.fixture
@@ -141,7 +56,6 @@ async def exchanging(tmp_path: Path) -> AsyncIterator[Exchanging]:
             network: await stack.enter_async_context(Front(world.nodes[network]))
             for network in (Network.ETHEREUM, Network.BSC)
         }
-        set_clock(tmp_path / "offset", 0)
         place = stack.enter_context(
             installation(
                 tmp_path,
@@ -162,36 +76,11 @@ async def exchanging(tmp_path: Path) -> AsyncIterator[Exchanging]:
             wish = {"exchange": "true", "terminals": "true", "payout_wallet": CLIENT}
             await set_settings(ports, account.account_id, wish)
             await add_client(ports, account.account_id)
-        place.environ |= {
-            "LD_PRELOAD": library(),
-            "FAKETIME_TIMESTAMP_FILE": str(tmp_path / "offset"),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "DONT_FAKE_MONOTONIC": "1",
-        }
+        let_it_go_by(place, tmp_path / "offset")
         made = Exchanging(place, world, tron, account)
         await made.serve()
         yield made
         await made.end()
-
-
-async def add_client(ports: Ports, account_id: str) -> None:
-    record_id, now = str(uuid4()), ports.clock.now()
-    async with ports.storage.unit() as unit:
-        unit[Client].add(
-            Client(
-                id=record_id,
-                account_id=account_id,
-                mode=Mode.LIVE,
-                phone=ports.vault.seal(PHONE.encode(), client_phone_place(record_id)),
-                phone_digest=client_id(ports, account_id, Mode.LIVE, PHONE),
-                kyc=KycStatus.VERIFIED,
-                created_at=now,
-                updated_at=now,
-                verified_at=now,
-            )
-        )
-        await unit.commit()
 
 
 @pytest.mark.drill
@@ -201,12 +90,11 @@ async def test_usdt_to_rub_and_back_over_real_nodes(exchanging: Exchanging) -> N
     bought = await rub_to_usdt(exchanging)
     if FULL:
         await proofs(exchanging)
-    paid = exchanging.usdt_of(SPELLING.read(CLIENT))
-    assert RICH - exchanging.usdt_of(OWNER) == paid, "nothing left the wallet but to the client"
+    paid = exchanging.usdt_of(Network.TRON, SPELLING.read(CLIENT))
+    assert RICH - exchanging.usdt_of(Network.TRON, OWNER) == paid, "nothing left the wallet but to the client"
     assert paid >= Usdt.parse(bought["amount_usdt"]).units // 100
     assert made["amount_usdt_received"] == "100.00000000"
-    verified = await asyncio.to_thread(exchanging.place.call, "ledger", "verify")
-    assert verified.status == 0, verified.err
+    await exchanging.verified()
 
 
 async def usdt_to_rub(at: Exchanging) -> dict[str, Any]:
@@ -272,8 +160,7 @@ async def proofs(at: Exchanging) -> None:
         payment = await at.post("/payments", {"amount_rub": "10000.00", "method_id": terminal.id})
         await at.pays(payment["id"])
         made[named] = payment["id"]
-    settled = await asyncio.to_thread(at.place.call, "settle", "--mode", "live", "--cutoff", "now", "--json")
-    assert settled.status == 0, settled.err
+    await at.settles()
     for named, payment_id in made.items():
         shown = await at.until(f"/payments/{payment_id}", "settled")
         tx_hash = at.world.pay(PROOFS[named], (SOMEBODY, Usdt.parse(shown["amount_usdt"]).units))
