@@ -121,6 +121,7 @@ async def open_house(
         posting = notifier or providers.notifier()
         ports = Ports(
             kyc=providers.kyc(),
+            former_kyc=providers.former_kyc(),
             files=providers.files,
             chain=providers.chain(),
             rates=providers.rates(),

@@ -23,7 +23,7 @@ def notice_networks(settings: Settings, ports: Ports) -> Mapping[str, Networks]:
     """The networks of each adapter that is a Notices: the operator's, else its own. Raises: PluginError where the
     adapter's are none, or two adapters would have one address."""
     found: dict[str, Networks] = {}
-    for adapter in (*ports.banks.banks.values(), ports.kyc):
+    for adapter in (*ports.banks.banks.values(), ports.kyc, *ports.former_kyc.values()):
         if not isinstance(adapter, Notices):
             continue
         if adapter.name in found:
@@ -61,7 +61,7 @@ async def judge_notices(ports: Ports) -> Finding:
     if missing:
         return warning(f"notices have no address yet: {', '.join(missing)}", "start the service: it makes them")
     told = "; ".join(f"{each.adapter} at {each.address} ({_last(each)})" for each in shown)
-    live = {*ports.banks.order.get(Mode.LIVE.value, ()), ports.kyc.name}
+    live = {*ports.banks.order.get(Mode.LIVE.value, ()), ports.kyc.name, *ports.former_kyc}
     if live & {each.adapter for each in shown} and not ports.urls.base_url.startswith("https://"):
         return warning(f"notices are taken: {told}", "providers post to https only: set CAMBIST_BASE_URL")
     return ok(f"notices are taken: {told}")

@@ -114,6 +114,12 @@ _ROWS = (
     Option(name="banks", read=reads_names("bank"), shown=list, meaning="the banks of live mode, the first tried first"),
     Option(name="test_banks", read=reads_names("bank"), shown=list, meaning="the banks of test mode"),
     Option(name="kyc", read=reads_name("kyc"), meaning="who verifies clients"),
+    Option(
+        name="kyc_former",
+        read=reads_names("kyc"),
+        shown=list,
+        meaning="who verified them before, and is asked about the checks that were begun there",
+    ),
     Option(name="chain", read=reads_name("chain"), meaning="who looks for delivery proofs on the chains"),
     Option(name="deposits", read=reads_name("deposits"), meaning="who takes USDT in, in live mode"),
     Option(name="payouts", read=reads_name("payouts"), meaning="who sends USDT, in live mode"),

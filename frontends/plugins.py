@@ -63,7 +63,7 @@ KINDS: Mapping[str, Kind] = {
         built_in=("simulator",),
         settings=("rate_sources",),
     ),
-    "kyc": Kind(group="cambist.kyc", port=KycVerifier, built_in=("simulator",), settings=("kyc",)),
+    "kyc": Kind(group="cambist.kyc", port=KycVerifier, built_in=("simulator",), settings=("kyc", "kyc_former")),
     "chain": Kind(group="cambist.chains", port=ChainWatcher, built_in=("simulator",), settings=("chain",)),
     "deposits": Kind(group="cambist.deposits", port=DepositWatcher, built_in=("simulator",), settings=("deposits",)),
     "payouts": Kind(group="cambist.payouts", port=UsdtSender, built_in=("simulator",), settings=("payouts",)),

@@ -200,12 +200,25 @@ class Providers:
 
     def kyc(self) -> KycVerifier:
         """Live mode's: test mode has none. Raises: PluginError."""
-        tools = self._tools
+        given = self._adapters.kyc
+        return self._verifier(self._settings.kyc if given is None else given)
 
-        def simulated() -> KycVerifier:
-            return self._unless_refused("kyc", SimulatedVerifier("simulator", tools.storage, tools.clock))
+    def former_kyc(self) -> Mapping[str, KycVerifier]:
+        """Those of before, by name. Raises: PluginError, also where one of them is who verifies now."""
+        given, named = self._adapters.kyc, self._settings.kyc_former
+        found = {verifier.name: verifier for verifier in map(self._verifier, named)}
+        if len(found) < len(named) or (self._settings.kyc if given is None else given.name) in found:
+            raise PluginError("kyc_former names verifiers of before, each once, and not the one of kyc")
+        return found
 
-        verifier = cast("KycVerifier", self._one("kyc", self._adapters.kyc, simulated))
+    def _verifier(self, of: str | KycVerifier) -> KycVerifier:
+        if not isinstance(of, str):
+            verifier = cast("KycVerifier", checked("kyc", of, "the kyc that was given"))
+        elif of in KINDS["kyc"].built_in:
+            simulated: KycVerifier = SimulatedVerifier(of, self._tools.storage, self._tools.clock)
+            return self._unless_refused("kyc", simulated)
+        else:
+            verifier = cast("KycVerifier", self._kept(made("kyc", of, self._tools, self._settings.providers)))
         if isinstance(verifier, SandboxVerifier) and verifier.is_sandbox:
             return self._unless_refused("kyc", verifier, f"{verifier.name}, a sandbox")
         return verifier

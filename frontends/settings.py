@@ -89,6 +89,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     banks: tuple[str, ...] = ("simulator",)
     test_banks: tuple[str, ...] = ("simulator",)
     kyc: str = "simulator"
+    kyc_former: tuple[str, ...] = ()
     chain: str = "simulator"
     deposits: str = "simulator"
     payouts: str = "simulator"

@@ -159,6 +159,7 @@ def with_providers(ports: Ports, wrap: Wrap) -> Ports:
         senders=replace(ports.senders, senders=each("payouts", ports.senders.senders)),
         deposits=replace(ports.deposits, watchers=each("deposits", ports.deposits.watchers)),
         kyc=wrap("kyc", ports.kyc),
+        former_kyc=each("kyc", ports.former_kyc),
         files=wrap("files", ports.files),
         alarms=replace(ports.alarms, channels=each("alarms", ports.alarms.channels)),
         rates=replace(ports.rates, sources=sources),

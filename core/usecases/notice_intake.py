@@ -67,7 +67,7 @@ async def take_notice(ports: Ports, adapter: str, notice: InboundNotice) -> Take
 
 
 def _hearer(ports: Ports, adapter: str) -> Notices:
-    for each in (ports.banks.banks.get(adapter), ports.kyc):
+    for each in (ports.banks.banks.get(adapter), ports.kyc, ports.former_kyc.get(adapter)):
         if isinstance(each, Notices) and each.name == adapter:
             return each
     raise NotSupported(f"no adapter {adapter} hears notices")

@@ -34,6 +34,7 @@ class KycTrigger(StrEnum):
     """What moves a client's verification."""
 
     REGISTERED = "merchant registers"
+    REGISTERED_ANEW = "merchant registers, and the verifier is not set any more"
     FORM = "verifier gives a form"
     NOT_BEGUN = "verifier refuses to begin"
     NOT_BEGUN_ANEW = "verifier refuses to begin another check"
@@ -48,6 +49,8 @@ _T = KycTrigger
 KYC_MOVES: Moves[KycStatus, KycTrigger] = Moves(
     (
         Move(_S.REQUIRED, _S.REGISTERING, _T.REGISTERED),
+        Move(_S.REGISTERING, _S.REGISTERING, _T.REGISTERED_ANEW),
+        Move(_S.PROCESSING, _S.REGISTERING, _T.REGISTERED_ANEW),
         Move(_S.REGISTERING, _S.REQUIRED, _T.FORM),
         Move(_S.REGISTERING, _S.REQUIRED, _T.NOT_BEGUN),
         Move(_S.REGISTERING, _S.PROCESSING, _T.BEGUN),

@@ -178,9 +178,10 @@ def needs_check(client: Client) -> bool:
 
 def registering(client: Client, verifier: str, now: datetime) -> Client:
     """The client with the intent of a new check. What was found before stays until the verifier has begun."""
+    is_under_way = client.kyc in (KycStatus.REGISTERING, KycStatus.PROCESSING)
     return moved_to(
         client,
-        KycTrigger.REGISTERED,
+        KycTrigger.REGISTERED_ANEW if is_under_way else KycTrigger.REGISTERED,
         now,
         verifier=verifier,
         check_reference=None,

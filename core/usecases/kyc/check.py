@@ -14,6 +14,7 @@ from ..sealed import open_client_phone
 from .gate import find_client
 from .links import hosted_url
 from .results import look
+from .verifiers import is_left_behind
 
 NOT_REQUIRED = "not_required"
 
@@ -57,7 +58,7 @@ async def check_client(ports: Ports, account_id: str, mode: Mode, phone: str) ->
     """The same of a client of whom the account is known. Raises: Refusal PROVIDER_ERROR, KYC_UNAVAILABLE."""
     async with ports.storage.unit() as unit:
         client = await find_client(ports, unit, account_id, mode, phone)
-    if client is None:
+    if client is None or is_left_behind(ports, client):
         return KycAnswer(status="required", url=hosted_url(ports, account_id, phone))
     if not client.blocked and client.kyc in IN_PROGRESS:
         client = await _asked(ports, client)

@@ -10,6 +10,7 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import KYC_REQUIRED, Caller, Mode
 from ...domain.kyc.clients import IN_PROGRESS, Client, is_verified_for_tests, require_verified
 from .results import look
+from .verifiers import is_left_behind
 
 
 def client_id(ports: Ports, account_id: str, mode: Mode, phone: str) -> bytes:
@@ -40,11 +41,14 @@ async def pass_gate(ports: Ports, caller: Caller, phone: str | None) -> None:
 
 
 async def present_client(ports: Ports, caller: Caller, phone: str) -> Client | None:
-    """The client as it stands; where its check is in progress, as the verifier has it, if it answers."""
+    """The client as it stands; where its check is in progress, as the verifier has it, if it answers. None as well
+    where that verifier is not set any more."""
     async with ports.storage.unit() as unit:
         client = await find_client(ports, unit, caller.account_id, caller.mode, phone)
     if client is None or client.blocked or client.kyc not in IN_PROGRESS:
         return client
+    if is_left_behind(ports, client):
+        return None
     try:
         return await look(ports, client)
     except NO_ANSWER:

@@ -13,7 +13,7 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account, Caller, KycFlow, Mode
 from ...domain.errors import Refusal
 from ...domain.kyc.clients import Client, KycStatus, operation_of
-from ...domain.kyc.kyc import ReadRegister, RegisterOrder, check_register, needs_check, registering, require_kyc
+from ...domain.kyc.kyc import ReadRegister, RegisterOrder, check_register, registering, require_kyc
 from ..operations.engine import send, settle
 from ..sealed import client_phone_place
 from ..units import retrying
@@ -21,6 +21,7 @@ from .check import KycAnswer, answer_of, silent, unavailable
 from .gate import client_id, find_client
 from .results import CHECKS, plan_follow, seal_request
 from .uploads import missing_files, use_uploads
+from .verifiers import may_begin
 
 _BEGUN_BY_ANOTHER = ("clients_phone", "jobs_id")
 
@@ -52,7 +53,7 @@ async def register_client(
         if client is None:
             fresh = new_client(ports, account.id, mode, order.phone)
             return unit[Client].add(await _begun(ports, unit, fresh, account, order, missing))
-        if needs_check(client):
+        if may_begin(ports, client):
             return unit[Client].save(await _begun(ports, unit, client, account, order, missing))
         if only_new:
             raise AlreadyKnown

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import NotSupported, Refused
+from ....ports.faults import NotConfigured, NotSupported, Refused
 from ....ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus, KycVerifier
 from ....ports.searching import find_check
 from ....ports.storage import Unit
@@ -32,6 +32,7 @@ from ..operations.operation import Followed, Looked, Want
 from ..schedule import FollowUp
 from ..sealed import kyc_request_place, open_client_phone
 from ..webhooks.outbox import announce_of
+from .verifiers import verifier_of
 
 FOLLOW = FollowUp("kyc.follow")
 """The one job that follows a client's check, whichever it is."""
@@ -47,6 +48,9 @@ _LADDER = tuple(timedelta(seconds=seconds) for seconds in (10, 30, 60, 300, 900,
 """Pauses between two looks at a check; the last one goes on."""
 FOLLOWED = timedelta(days=30)
 """How long a check is asked for by ourselves after it last moved; from then on only notices count."""
+
+_AGAIN = tuple(timedelta(days=days) for days in (1, 7, 30))
+"""How long after it was accepted a check is looked at again: it may be taken back, and the notice of that be lost."""
 
 log = logging.getLogger("cambist.kyc")
 
@@ -93,8 +97,9 @@ async def announce_client(ports: Ports, unit: Unit, before: Client, after: Clien
     await announce_of(ports, unit, after, EventType.KYC_STATUS_CHANGED, payload)
 
 
-class Checks(Followed[Client, Check | Refused, KycVerifier]):
-    """A client's check, from its intent on. One that the verifier refuses to begin is taken back."""
+class Checks(Followed[Client, Check | Refused, KycVerifier | None]):
+    """A client's check, from its intent on. One that the verifier refuses to begin is taken back. Nobody is asked where
+    the verifier that has it is not set any more."""
 
     follow_up = FOLLOW
     record = Client
@@ -115,16 +120,22 @@ class Checks(Followed[Client, Check | Refused, KycVerifier]):
         return operation_of(subject)
 
     def wants(self, subject: Client, /) -> Want:
+        if subject.kyc is KycStatus.VERIFIED and not subject.blocked and subject.check_reference is not None:
+            return Want.LOOK
         if subject.kyc not in IN_PROGRESS:
             return Want.NOTHING
         if subject.check_reference is not None:
             return Want.LOOK
         return Want.SEND if subject.kyc is KycStatus.REGISTERING else Want.NOTHING
 
-    def at_provider(self, ports: Ports, _subject: Client, /) -> AbstractAsyncContextManager[KycVerifier]:
-        return nullcontext(ports.kyc)
+    def at_provider(self, ports: Ports, subject: Client, /) -> AbstractAsyncContextManager[KycVerifier | None]:
+        return nullcontext(verifier_of(ports, subject))
 
-    async def find(self, ports: Ports, provider: KycVerifier, subject: Client, /) -> Check | None:
+    async def find(self, ports: Ports, provider: KycVerifier | None, subject: Client, /) -> Check | Refused | None:
+        if provider is None:
+            if self.given_up(ports, subject) is None:
+                raise _not_set(subject)
+            return Refused("its verifier is not set any more", reason="given_up")
         if subject.check_reference is not None:
             return await provider.check_state(subject.check_reference)
         if subject.kyc is not KycStatus.REGISTERING:
@@ -143,7 +154,9 @@ class Checks(Followed[Client, Check | Refused, KycVerifier]):
     def may_send(self, _ports: Ports, subject: Client, /) -> bool:
         return subject.request is not None
 
-    async def send(self, ports: Ports, provider: KycVerifier, subject: Client, /) -> Check:
+    async def send(self, ports: Ports, provider: KycVerifier | None, subject: Client, /) -> Check:
+        if provider is None:
+            raise _not_set(subject)
         return await provider.register(_open_request(ports, subject))
 
     def refused(self, _subject: Client, fault: Refused | NotSupported, /) -> Refused | None:
@@ -165,6 +178,8 @@ class Checks(Followed[Client, Check | Refused, KycVerifier]):
         return unit[Client].save(after)
 
     def next_look(self, ports: Ports, subject: Client, looked: Looked[Client, Check | Refused], /) -> datetime | None:
+        if self.wants(subject) is Want.LOOK and subject.verified_at is not None:
+            return _next_again(subject.verified_at, ports.clock.now())
         now, is_open = ports.clock.now(), subject.kyc in (KycStatus.REGISTERING, KycStatus.PROCESSING)
         under_way = is_open or subject.form_url is not None
         if not under_way or _is_given_up(subject, now):
@@ -176,6 +191,14 @@ class Checks(Followed[Client, Check | Refused, KycVerifier]):
 
 
 CHECKS = Checks()
+
+
+def _next_again(verified_at: datetime, now: datetime) -> datetime | None:
+    return next((verified_at + after for after in _AGAIN if verified_at + after > now), None)
+
+
+def _not_set(client: Client) -> NotConfigured:
+    return NotConfigured(f"the verifier {client.verifier}, which has a check, is not set any more")
 
 
 def _is_given_up(client: Client, now: datetime) -> bool:

@@ -28,6 +28,7 @@ from ...domain.kyc.kyc import (
 from ...domain.masked import Masked
 from ..schedule import is_ours, set_due
 from ..units import retrying
+from .results import FOLLOWED
 
 TIDY_UPLOAD = "kyc.upload"
 
@@ -194,7 +195,7 @@ async def tidy_upload(ports: Ports, job: Job) -> None:
     now = ports.clock.now()
     async with ports.storage.unit() as unit:
         upload = await unit[Upload].get(job.argument)
-        needed = upload is not None and await _is_needed(unit, upload)
+        needed = upload is not None and await _is_needed(unit, upload, now)
     until = now + UPLOAD_KEPT
     if upload is not None and not needed:
         if now < upload.created_at + UPLOAD_KEPT and await ports.files.stat(upload.id) is not None:
@@ -217,9 +218,11 @@ async def tidy_upload(ports: Ports, job: Job) -> None:
     await retrying(ports.storage, work)
 
 
-async def _is_needed(unit: Unit, upload: Upload) -> bool:
+async def _is_needed(unit: Unit, upload: Upload, now: datetime) -> bool:
     if upload.used_by is None:
         return False
     named = read_operation(upload.used_by)
     client = None if named is None else await unit[Client].get(named[0])
-    return client is not None and is_check_of(client, upload.used_by) and client.kyc in IN_PROGRESS
+    if client is None or not is_check_of(client, upload.used_by) or client.kyc not in IN_PROGRESS:
+        return False
+    return now < client.updated_at + FOLLOWED

@@ -40,6 +40,8 @@ from .unreadable import list_unreadable
 
 ALTERED = "not what the vault tagged: reject it"
 LETTERS_FAILED_FOR = timedelta(days=30)
+CHECK_LATE = timedelta(hours=1)
+"""For how long a verifier may have been asked to begin a check, and not have answered."""
 REVOKED_FOR = timedelta(days=30)
 """How long a client is shown whom the verifier takes back."""
 
@@ -74,6 +76,22 @@ async def _revoked(ports: Ports, unit: Unit) -> list[ActionItem]:
     found = await first(unit, Client, "created_at", blocked=True, kyc=KycStatus.VERIFIED, level=0, updated_at=since)
     text = "verified, and refused by the verifier since: blocked"
     return [item("client", "client", row, text, row.updated_at, brief=text) for row in found]
+
+
+async def _checks(ports: Ports, unit: Unit) -> list[ActionItem]:
+    """A verifier that does not begin what it is asked for: one line for all clients who wait for it."""
+    late = AtMost(ports.clock.now() - CHECK_LATE)
+    waiting: dict[str, list[Client]] = {}
+    for row in await first(unit, Client, "created_at", kyc=KycStatus.REGISTERING, updated_at=late):
+        waiting.setdefault(row.verifier or ports.kyc.name, []).append(row)
+    return [_of_verifier(name, rows) for name, rows in waiting.items()]
+
+
+def _of_verifier(name: str, rows: list[Client]) -> ActionItem:
+    many = "1 client waits" if len(rows) == 1 else f"{len(rows)}{'+' if len(rows) == MOST else ''} clients wait"
+    text = f"{many} for {name} to begin their checks; see the log and `cambist doctor`"
+    since = min(row.updated_at for row in rows)
+    return ActionItem(kind="check", of="verifier", object_id=name, text=text, since=since, mode=Mode.LIVE)
 
 
 async def _proofs(ports: Ports, unit: Unit) -> list[ActionItem]:
@@ -179,6 +197,7 @@ FINDERS: tuple[Finder, ...] = (
     differences,
     not_compared,
     _revoked,
+    _checks,
     _proofs,
     _receivers,
     _gateways,

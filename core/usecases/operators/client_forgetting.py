@@ -17,6 +17,7 @@ from ...domain.webhooks.events import Event
 from ..accounts.accounts import storable
 from ..exchanges.exchanges import active_digest
 from ..kyc.uploads import forget_upload
+from ..kyc.verifiers import verifier_of
 from ..sandbox.forgetting import forget_clients, forget_events
 from ..sealed import open_client_phone
 from ..units import retrying
@@ -76,7 +77,7 @@ async def _idle(ports: Ports, unit: Unit, record_id: str) -> Client:
         raise Refusal("CLIENT_NOT_FOUND", "There is no client of this id")
     if client.blocked:
         raise Refusal("INVALID_STATE", "The client is blocked, and a stranger is not: end the block first")
-    if client.kyc in (KycStatus.REGISTERING, KycStatus.PROCESSING) and client.verifier == ports.kyc.name:
+    if client.kyc in (KycStatus.REGISTERING, KycStatus.PROCESSING) and verifier_of(ports, client) is not None:
         raise Refusal("INVALID_STATE", "A check of the client is under way: it has to be decided first")
     active = active_digest(ports, client.account_id, client.mode, open_client_phone(ports.vault, client))
     if await unit[Exchange].find(active_slot=active, limit=1, readable=True):

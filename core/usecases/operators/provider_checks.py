@@ -66,7 +66,8 @@ def _adapters(ports: Ports, mode: Mode) -> Iterator[tuple[str, Any]]:
     yield from (("rates", source) for source in ports.rates.of_mode(mode.value))
     if mode is Mode.TEST:
         return
-    yield from (("kyc", ports.kyc), ("chain", ports.chain))
+    yield from (("kyc", verifier) for verifier in (ports.kyc, *ports.former_kyc.values()))
+    yield "chain", ports.chain
     if not isinstance(ports.files, UploadReceiver):
         yield "files", ports.files
     yield from (("alarms", channel) for channel in ports.alarms.channels.values())

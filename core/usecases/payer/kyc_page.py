@@ -10,7 +10,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ...domain.accounts.accounts import Account, KycDemand, KycFlow, Mode
 from ...domain.errors import Refusal
-from ...domain.kyc.kyc import RegisterOrder, needs_check, open_holder
+from ...domain.kyc.kyc import RegisterOrder, open_holder
 from ...domain.masked import Masked
 from ...domain.payer.kyc_page import Face, return_address
 from ..accounts.admission import admit_stranger
@@ -19,6 +19,7 @@ from ..kyc.gate import client_id, find_client
 from ..kyc.links import KycLink, new_session, open_link
 from ..kyc.register import AlreadyKnown, register_client
 from ..kyc.uploads import Grant, grant_to_client
+from ..kyc.verifiers import is_left_behind, may_begin
 
 PER_MINUTE = 60
 """Calls by links of one client in a window: the page polls every three seconds."""
@@ -141,7 +142,7 @@ async def _standing(ports: Ports, link: KycLink, account: Account) -> tuple[Face
         client = await find_client(ports, unit, account.id, Mode.LIVE, link.phone)
     if client is not None and client.blocked:
         return Face.FAILED, answer, False
-    if client is not None and client.form_url is not None:
+    if client is not None and client.form_url is not None and not is_left_behind(ports, client):
         return Face.FORM, answer, False
     return _wanted(account), answer, answer.status == "failed"
 
@@ -149,7 +150,7 @@ async def _standing(ports: Ports, link: KycLink, account: Account) -> tuple[Face
 async def _unvouched(ports: Ports, link: KycLink, account: Account) -> Face:
     async with ports.storage.unit() as unit:
         client = await find_client(ports, unit, link.account_id, Mode.LIVE, link.phone)
-    return _wanted(account) if client is None or needs_check(client) else Face.RECEIVED
+    return _wanted(account) if client is None or may_begin(ports, client) else Face.RECEIVED
 
 
 def _wanted(account: Account) -> Face:

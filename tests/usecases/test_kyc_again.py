@@ -1,0 +1,196 @@
+"""Checks after their decision, checks whose verifier verifies nobody any more, and one that begins nothing
+(docs/kyc.md "Another verifier"; docs/decisions.md "Checks")."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.adapters.kyc.simulator import SimulatedVerifier
+from cambist.adapters.script import Ending
+from cambist.core.domain.accounts.accounts import Account, Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.kyc.clients import Client, KycStatus
+from cambist.core.domain.kyc.kyc import RegisterOrder
+from cambist.core.usecases.alarms.troubles import look as troubles
+from cambist.core.usecases.jobs import run_due
+from cambist.core.usecases.kyc.gate import present_client
+from cambist.core.usecases.kyc.register import register_client
+from cambist.core.usecases.kyc.results import look
+from cambist.core.usecases.notice_intake import take_notice
+from cambist.core.usecases.operators.action_items import CHECK_LATE, read_action_items
+from cambist.core.usecases.operators.client_forgetting import forget_client
+from cambist.core.usecases.operators.provider_checks import providers_of
+from cambist.frontends.compose import open_house
+from cambist.frontends.plugins import PluginError
+from cambist.frontends.settings import Settings
+from cambist.ports.faults import Forged, NotConfigured
+from cambist.ports.kyc import CheckStatus
+from cambist.ports.notices import InboundNotice
+from tests.kyc_kit import OTHER, PHONE, KycHouse, open_kyc_house
+from tests.refund_house import RefundHouse
+
+DAY = 24 * 3600
+GONE = "elsewhere"
+
+
+@pytest.fixture
+async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
+    async with open_kyc_house(tmp_path) as opened:
+        yield opened
+
+
+async def changed(house: KycHouse, **fields: Any) -> Client:
+    client = await house.client()
+    async with house.ports.storage.unit() as unit:
+        unit[Client].save(msgspec.structs.replace(client, **fields))
+        await unit.commit()
+    return await house.client()
+
+
+# GREEN that turns RED
+
+
+@pytest.mark.parametrize("days", [0, 2, 10])
+async def test_who_is_taken_back_is_blocked_although_no_notice_said_so(kyc: KycHouse, days: int) -> None:
+    """Looks a day, a week and a month after the decision find it."""
+    await kyc.register()
+    await kyc.house.work(60)
+    assert (await kyc.client()).kyc is KycStatus.VERIFIED
+    await kyc.house.work(days * DAY)
+    await kyc.decide(CheckStatus.FAILED, told=False)
+    await kyc.house.work(3600)
+    assert not (await kyc.client()).blocked
+    await kyc.house.work(21 * DAY)
+    client = await kyc.client()
+    assert (client.kyc, client.blocked) == (KycStatus.VERIFIED, True)
+    assert await kyc.events() == [("verified", "pending")]
+
+
+async def test_a_decided_check_is_asked_for_three_times_more(kyc: KycHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    await kyc.register()
+    await kyc.house.work(60)
+    verified_at = (await kyc.client()).verified_at
+    assert verified_at is not None
+    asked: list[int] = []
+    state = kyc.verifier.check_state
+
+    async def counted(reference: str) -> Any:
+        asked.append((kyc.house.clock.now() - verified_at).days)
+        return await state(reference)
+
+    monkeypatch.setattr(kyc.verifier, "check_state", counted)
+    await kyc.house.work(90 * DAY)
+    assert asked == [1, 7, 30]
+    assert (await kyc.check())["status"] == "verified"
+
+
+# Another verifier
+
+
+async def test_a_check_at_a_verifier_that_is_not_set_any_more_counts_as_none(kyc: KycHouse) -> None:
+    """Nobody else is asked about it; who registers begins another one."""
+    await kyc.register()
+    caller = await RefundHouse(kyc.house).caller(Mode.LIVE)
+    for status in (KycStatus.PROCESSING, KycStatus.REGISTERING, KycStatus.REQUIRED):
+        form = "https://form.example" if status is KycStatus.REQUIRED else None
+        before = await changed(kyc, verifier=GONE, kyc=status, form_url=form)
+        with pytest.raises(NotConfigured, match="not set any more"):
+            await look(kyc.ports, before)
+        said = await kyc.check()
+        assert said["status"] == "required"
+        assert said["kyc_url"].startswith(kyc.ports.urls.app_url)
+        assert await present_client(kyc.ports, caller, PHONE) is None, "the gate knows nobody"
+        assert (await kyc.register()).json()["status"] == "processing"
+        after = await kyc.client()
+        assert (after.verifier, after.checks) == ("simulator", before.checks + 1)
+    await kyc.house.work(60)
+    assert (await kyc.check())["status"] == "verified"
+
+
+async def test_where_it_is_set_again_before_that_the_check_goes_on(kyc: KycHouse) -> None:
+    await kyc.register()
+    await changed(kyc, verifier=GONE)
+    await kyc.house.work(2 * DAY)
+    before = await changed(kyc, verifier="simulator")
+    await kyc.house.work(DAY)
+    after = await kyc.client()
+    assert (after.kyc, after.checks) == (KycStatus.VERIFIED, before.checks)
+
+
+async def test_an_intent_whose_verifier_is_gone_is_taken_back_after_a_month(kyc: KycHouse) -> None:
+    """With what it asked for. It is sent to nobody else: its verifier may have begun it."""
+    kyc.twist("register", Ending.UNAVAILABLE)
+    body = await kyc.documents()
+    assert (await kyc.register(body)).status_code == 503
+    await changed(kyc, verifier=GONE)
+    await kyc.house.work(29 * DAY)
+    assert (await kyc.client()).kyc is KycStatus.REGISTERING
+    await kyc.house.work(3 * DAY)
+    client = await kyc.client()
+    assert (client.kyc, client.request, await kyc.begun()) == (KycStatus.REQUIRED, None, 0)
+    assert await kyc.upload(body["selfie_key"]) is None, "its documents are gone, too"
+
+
+async def test_who_has_a_check_is_asked_about_it_although_another_one_verifies_now(kyc: KycHouse) -> None:
+    await kyc.register()
+    now = SimulatedVerifier("of-now", kyc.ports.storage, kyc.ports.clock)
+    ports = msgspec.structs.replace(kyc.ports, kyc=now, former_kyc={"simulator": kyc.verifier})
+    account = await ports.storage.get(Account, kyc.account.account_id)
+    assert account is not None
+    order = RegisterOrder(**await kyc.documents(OTHER))
+    assert (await register_client(ports, account, Mode.LIVE, order)).status == "processing"
+    assert (await register_client(ports, account, Mode.LIVE, RegisterOrder(phone=PHONE))).status == "processing"
+    assert [(await kyc.client(phone)).verifier for phone in (PHONE, OTHER)] == ["simulator", "of-now"]
+    with pytest.raises(Refusal, match="under way"):
+        await forget_client(ports, (await kyc.client()).id)
+    await kyc.house.clock.advance(60)
+    await run_due(ports)
+    assert [(await kyc.client(phone)).kyc for phone in (PHONE, OTHER)] == [KycStatus.VERIFIED] * 2
+
+
+async def test_a_verifier_of_before_is_wired_and_heard(tmp_path: Path) -> None:
+    def settings(**more: Any) -> Settings:
+        providers = {f"sumsub_{name}": "prd:of-tests" for name in ("token", "secret", "notice_secret", "level")}
+        return Settings(database_url="memory://", data_dir=tmp_path, providers=providers, **more)
+
+    async with open_house(settings(kyc="simulator", kyc_former=("sumsub",))) as house:
+        ports = house.ports
+        assert (ports.kyc.name, list(ports.former_kyc)) == ("simulator", ["sumsub"])
+        assert "sumsub" in ports.notice_networks
+        assert "sumsub" in {each.name for each in providers_of(ports, Mode.LIVE)}
+        forged = InboundNotice(headers={}, body=b"", query={}, address="203.0.113.7")
+        with pytest.raises(Forged):
+            await take_notice(ports, "sumsub", forged)
+    for former in (("simulator",), ("sumsub", "sumsub")):
+        with pytest.raises(PluginError, match="kyc_former"):
+            async with open_house(settings(kyc="simulator", kyc_former=former)):
+                pass
+
+
+# A verifier that begins nothing
+
+
+async def test_checks_that_nobody_begins_are_told_to_operators(kyc: KycHouse) -> None:
+    """One line for all of them, an hour after the first: a token that is not taken, a level that is not there."""
+    kyc.twist("register", *[Ending.NOT_CONFIGURED] * 100)
+    for phone in (PHONE, OTHER):
+        await kyc.register(await kyc.documents(phone))
+    assert await told(kyc) == []
+    await kyc.house.work(CHECK_LATE.total_seconds())
+    [(text, since)] = await told(kyc)
+    assert text == "2 clients wait for simulator to begin their checks; see the log and `cambist doctor`"
+    assert since == (await kyc.client()).updated_at
+    assert [each.text for each in (await troubles(kyc.ports)).troubles if each.kind == "check"] == [
+        f"verifier simulator: {text}"
+    ]
+    kyc.verifier.script.register.clear()
+    await kyc.house.work(DAY)
+    assert await told(kyc) == []
+
+
+async def told(kyc: KycHouse) -> list[tuple[str, datetime | None]]:
+    return [(each.text, each.since) for each in (await read_action_items(kyc.ports)).found if each.kind == "check"]
