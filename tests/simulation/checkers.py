@@ -12,6 +12,8 @@ from cambist.core.domain.webhooks.breaker import Breaker
 from cambist.ports.bank import RefundStatus, Transfer
 from cambist.ports.jobs import Job
 from tests.invariants import check_books, everything
+from tests.simulation.exchange_checks import judge_exchanges
+from tests.simulation.fairness import judge_fairness
 from tests.simulation.loop import Strand
 from tests.simulation.memberships import judge_mandates
 from tests.simulation.merchants import Merchant, RefundWish, Sale, rub
@@ -42,9 +44,12 @@ async def judge(world: "World", office: Strand) -> None:
         for sale in merchant.sales:
             await _judge_sale(world, merchant, sale)
         await world.clubs[merchant.number].judge()
+        await world.registries[merchant.number].judge()
+        await judge_exchanges(world, merchant, world.desks[merchant.number])
         await _judge_payouts(world, merchant)
         await _judge_balance(world, merchant)
     _judge_banks(world)
+    judge_fairness(world)
     await judge_mandates(world)
     rows = [row for bank in world.banks.values() for row in bank.refunds.values()]
     world.counts["sent back"] = len(rows)
@@ -147,7 +152,7 @@ async def _judge_money(world: "World", merchant: Merchant, sale: Sale, status: s
     answer = await merchant.insist("GET", f"/api/v1/payments/{payment_id}/transfers", None, None)
     known = answer.json["data"]
     # Of money that comes when nobody waits for any more, the bank's notice alone tells.
-    told = world.told.get(payment_id, world.beginning)
+    told = world.post.told.get(payment_id, world.beginning)
     certain = [each for each in came if each.at <= told or (each is came[0] and _is_in_time(world, sale, each))]
     if not len(certain) <= len(known) <= len(came) or not {each["amount_rub"] for each in known} <= {
         rub(each.amount_kopecks) for each in came
@@ -246,6 +251,6 @@ def _judge_banks(world: "World") -> None:
     """No bank sends back more than came."""
     for bank in world.banks.values():
         for row in bank.invoices.values():
-            came = sum(each.amount_kopecks for each in row.transfers)
+            came = sum(each.amount_kopecks for each in row.transfers if not each.taken_back)
             if bank.sent_back(row.operation) > came:
                 world.fault(f"{bank.name}: more than {came} went back of {row.operation}")

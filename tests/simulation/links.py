@@ -20,14 +20,21 @@ from cambist.ports.bank import (
     RefundState,
     SentRefund,
 )
-from cambist.ports.faults import Forged
+from cambist.ports.chain import Network
+from cambist.ports.deposits import Deposit
+from cambist.ports.faults import Forged, Unavailable
+from cambist.ports.kyc import Check, CheckNotice, CheckRequest
+from cambist.ports.kyc import NoAnswer as VerifierSilent
 from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateState
 from cambist.ports.notices import Heard, InboundNotice
 from cambist.ports.notifier import DeliveryResult, WebhookRequest
 from cambist.ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, TransferState
 from cambist.ports.rates import RateQuote
-from tests.simulation.mandates import BindingBank
+from cambist.ports.remittances import RemittanceRequest, RemittanceState
+from tests.simulation.deposits import OwnDeposits
 from tests.simulation.outside import OwnChain, OwnMarket
+from tests.simulation.remittances import RemittingBank
+from tests.simulation.verifier import OwnVerifier
 
 T = TypeVar("T")
 
@@ -45,9 +52,9 @@ class Way(Protocol):
 
 
 class BankLink:
-    """Fills the ports ListingBank, CancellingBank, MandateBank and Notices."""
+    """Fills the ports ListingBank, CancellingBank, MandateBank, RemittanceBank and Notices."""
 
-    def __init__(self, bank: BindingBank, way: Way) -> None:
+    def __init__(self, bank: RemittingBank, way: Way) -> None:
         self._bank = bank
         self._way = way
 
@@ -102,15 +109,79 @@ class BankLink:
     async def revoke(self, reference: str) -> None:
         await self._ask("revoke", lambda: self._bank.revoke(reference), writes=True)
 
+    async def remit(self, request: RemittanceRequest) -> RemittanceState:
+        return await self._ask("remit", lambda: self._bank.remit(request), writes=True)
+
+    async def find_remittance(self, operation: str) -> RemittanceState | None:
+        return await self._ask("find_remittance", lambda: self._bank.find_remittance(operation))
+
     async def hear(self, notice: InboundNotice) -> Heard:
-        try:
-            operation = msgspec.json.decode(notice.body, type=str)
-        except msgspec.DecodeError:
-            raise Forged("it is no notice") from None
-        return Heard(notices=(Notice(operation=operation),), body=b"OK")
+        return Heard(notices=(Notice(operation=_named(notice)),), body=b"OK")
 
     async def _ask(self, what: str, call: Callable[[], T], *, writes: bool = False) -> T:
         return await self._way.ask(self._bank.name, what, call, writes=writes)
+
+
+def _named(notice: InboundNotice) -> str:
+    """The operation that a notice is about. Raises: Forged."""
+    try:
+        return msgspec.json.decode(notice.body, type=str)
+    except msgspec.DecodeError:
+        raise Forged("it is no notice") from None
+
+
+class VerifierLink:
+    """Fills the ports KycVerifier and Notices."""
+
+    notice_networks: Sequence[str] = ()
+
+    def __init__(self, verifier: OwnVerifier, way: Way) -> None:
+        self._verifier = verifier
+        self._way = way
+
+    @property
+    def name(self) -> str:
+        return self._verifier.name
+
+    async def register(self, request: CheckRequest) -> Check:
+        return await self._way.ask(self.name, "register", lambda: self._verifier.register(request), writes=True)
+
+    async def find_check(self, operation: str) -> Check | None:
+        return await self._read("find_check", lambda: self._verifier.find_check(operation))
+
+    async def check_state(self, reference: str) -> Check:
+        return await self._read("check_state", lambda: self._verifier.check_state(reference))
+
+    async def hear(self, notice: InboundNotice) -> Heard:
+        return Heard(notices=(CheckNotice(operation=_named(notice)),), body=b"OK")
+
+    async def _read(self, what: str, call: Callable[[], T]) -> T:
+        try:
+            return await self._way.ask(self.name, what, call, writes=False)
+        except Unavailable as fault:
+            raise (VerifierSilent(str(fault)) if fault.args[0].endswith("answer") else fault) from None
+
+
+class DepositsLink:
+    """Fills the port DepositWatcher."""
+
+    def __init__(self, deposits: OwnDeposits, way: Way) -> None:
+        self._deposits = deposits
+        self._way = way
+
+    @property
+    def name(self) -> str:
+        return self._deposits.name
+
+    @property
+    def network(self) -> Network:
+        return self._deposits.network
+
+    async def address(self, operation: str) -> str:
+        return await self._way.ask(self.name, "address", lambda: self._deposits.address(operation), writes=False)
+
+    async def deposits(self, address: str) -> Sequence[Deposit]:
+        return await self._way.ask(self.name, "deposits", lambda: self._deposits.deposits(address), writes=False)
 
 
 class WalletLink:

@@ -98,6 +98,22 @@ class BindingBank(OwnBank):
             self._soon(number * self._chance.choice((0.0, 1.0, 20.0)), lambda half=half: half(row))  # type: ignore[misc]
         return True
 
+    def lose(self, reference: str) -> bool:
+        """The payer switches the mandate off: its token is accepted no more. False: there is none to be lost."""
+        return self._turned(reference, MandateStatus.ACTIVE, MandateStatus.LOST)
+
+    def regain(self, reference: str) -> bool:
+        """It is accepted again. False: it ended meanwhile."""
+        return self._turned(reference, MandateStatus.LOST, MandateStatus.ACTIVE)
+
+    def _turned(self, reference: str, before: MandateStatus, after: MandateStatus) -> bool:
+        row = self._mandate(reference)
+        if row.status is not before:
+            return False
+        row.status = after
+        self._told(self.name, row.operation)
+        return True
+
     def _pay_first(self, row: MandateRow) -> None:
         self._take(row.operation, row.first_kopecks or 0, row.expires_at)
         self._told(self.name, row.operation)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from cambist.core.domain.days import MOSCOW
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.subscriptions.subscriptions import Subscription
-from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
 from cambist.core.usecases.payments.recurring import bound_by
 from cambist.ports.mandates import ChargeStatus, MandateStatus
 from tests.simulation.merchants import Merchant, rub
 from tests.simulation.network import NoAnswer, key_of
 from tests.simulation.plan import Membership
+from tests.simulation.receivers import given_up
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -33,6 +33,8 @@ class Member:
     cancelled: bool = False
     too_early: list[tuple[datetime, datetime]] = field(default_factory=list)
     """When a charge was asked for and refused because its day was paid."""
+    confirmed: set[str] = field(default_factory=set)
+    """Bindings that the payer confirmed."""
 
 
 class Club:
@@ -62,7 +64,9 @@ class Club:
         member.ids.add(subscription_id)
         world.counts["subscriptions"] += 1
         await world.network.sleep(plan.confirms_after)
-        world.begin(self._bind(subscription_id))
+        world.begin(self._bind(member, subscription_id))
+        if plan.loses_at is not None:
+            world.begin(self._lose(member, subscription_id, plan.loses_at))
         for number, at in enumerate(plan.charges):
             world.network.soon(max(0.0, at - world.loop.time()), self._charging(member, subscription_id, number))
         if plan.cancels_at is not None:
@@ -73,7 +77,7 @@ class Club:
     def _charging(self, member: Member, subscription_id: str, number: int) -> Any:
         return lambda: self._world.begin(self._charge(member, subscription_id, number))
 
-    async def _bind(self, subscription_id: str) -> None:
+    async def _bind(self, member: Member, subscription_id: str) -> None:
         """The payer opens the page until it shows something, and confirms."""
         world = self._world
         for _ in range(6):
@@ -82,9 +86,41 @@ class Club:
             await world.network.sleep(self._chance.uniform(1.0, 120.0))
             record = await world.office.storage.get(Subscription, subscription_id)
             binding = None if record is None else record.binding
-            if binding is not None and binding.qr_payload is not None and binding.bank is not None:
+            if binding is None or binding.qr_payload is None or binding.bank is None:
+                continue
+            if binding.operation not in member.confirmed:
+                member.confirmed.add(binding.operation)
                 done = world.banks[binding.bank].confirm(binding.operation)
                 world.trace.tell(f"{subscription_id} is confirmed at {binding.bank}: {done}")
+                return
+
+    async def _lose(self, member: Member, subscription_id: str, at: float) -> None:
+        """The payer's bank accepts the mandate no more; it is regained by itself, or the payer binds once more."""
+        world, plan = self._world, member.plan
+        await world.network.sleep(max(0.0, at - world.loop.time()))
+        record = await world.office.storage.get(Subscription, subscription_id)
+        if record is None or record.mandate_bank is None or record.mandate_reference is None:
+            return
+        bank, reference = world.banks[record.mandate_bank], record.mandate_reference
+        world.trace.tell(f"{bank.name} loses the mandate of {subscription_id}: {bank.lose(reference)}")
+        if plan.rebinds:
+            world.begin(self._rebind(member, subscription_id))
+        if plan.regains_after is not None:
+            await world.network.sleep(plan.regains_after)
+            world.trace.tell(f"{bank.name} regains the mandate of {subscription_id}: {bank.regain(reference)}")
+
+    async def _rebind(self, member: Member, subscription_id: str) -> None:
+        """The merchant has the payer bind again, once it learned that it has to be."""
+        for _ in range(20):
+            await self._world.network.sleep(self._chance.uniform(10.0, 3000.0))
+            seen = await self._merchant.insist("GET", f"/api/v1/subscriptions/{subscription_id}", None, None)
+            if seen.json.get("status") != "paused":
+                continue
+            path = f"/api/v1/subscriptions/{subscription_id}/rebind"
+            key = key_of(self._world.plan.seed, "rebind", member.plan.number)
+            answer = await self._merchant.insist("POST", path, {}, key)
+            if answer.status in (200, 201):
+                await self._bind(member, subscription_id)
                 return
 
     async def _charge(self, member: Member, subscription_id: str, number: int) -> None:
@@ -130,11 +166,11 @@ class Club:
         if member.cancelled and status not in ("cancelled", "expired"):
             world.fault(f"{subscription_id} was cancelled, and is {status}")
         told = merchant.receiver.of("subscription_id", subscription_id)
-        given_up = await self._given_up(subscription_id)
+        lost = await given_up(world.office, subscription_id, {each.sequence for each in told})
         moves = [each.body["status"] for each in told if "status" in each.body]
-        if not given_up and (moves or ["pending_binding"])[-1] != status:
+        if not lost and (moves or ["pending_binding"])[-1] != status:
             world.fault(f"{subscription_id} is {status}, and {moves} was told")
-        if sorted({each.sequence for each in told} | given_up) != list(range(1, len(told) + len(given_up) + 1)):
+        if sorted({each.sequence for each in told} | lost) != list(range(1, len(told) + len(lost) + 1)):
             world.fault(f"{subscription_id}: events {[each.sequence for each in told]} were told")
         listed = await merchant.insist(
             "GET", f"/api/v1/subscriptions/{subscription_id}/charges?per_page=100", None, None
@@ -144,6 +180,7 @@ class Club:
             world.fault(
                 f"{subscription_id}: charges that were answered are gone: {sorted(member.charges - charges.keys())}"
             )
+        await self._judge_mandate(subscription_id, status)
         periods = [each["period_ref"] for each in charges.values() if each["status"] in _TAKEN]
         if len(set(periods)) < len(periods):
             world.fault(f"{subscription_id}: a period was charged twice: {sorted(periods)}")
@@ -154,17 +191,15 @@ class Club:
         self.known.update(charges)
         self._judge_charges(charges)
 
-    async def _given_up(self, subscription_id: str) -> set[int]:
-        """The events that a receiver did not take in ten attempts: those of subscriptions move no money, and are not
-        tried for days (docs/webhooks.md)."""
-        async with self._world.office.storage.unit() as unit:
-            events = await unit[Event].find(object_id=subscription_id)
-            sent = [(event, await unit[Delivery].get(event.id)) for event in events]
-        failed = [
-            event for event, delivery in sent if delivery is not None and delivery.status is DeliveryStatus.FAILED
-        ]
-        taken = {each.sequence for each in self._merchant.receiver.of("subscription_id", subscription_id)}
-        return {event.sequence for event in failed} - taken
+    async def _judge_mandate(self, subscription_id: str, status: str) -> None:
+        """Whether it can be charged is what its bank says of the mandate."""
+        record = await self._world.office.storage.get(Subscription, subscription_id)
+        if record is None or record.mandate_bank is None:
+            return
+        row = self._world.banks[record.mandate_bank].mandates[(record.mandate_reference or "").partition(":")[2]]
+        wanted = {"active": MandateStatus.ACTIVE, "paused": MandateStatus.LOST, "cancelled": MandateStatus.ENDED}
+        if row.status is not wanted.get(status, row.status):
+            self._world.fault(f"{subscription_id} is {status}, and its mandate {row.status} at {record.mandate_bank}")
 
     def _judge_days(self, member: Member, paid: set[str]) -> None:
         """Who was refused because the day was paid had paid it, by some clock that is off by minutes."""

@@ -2,8 +2,6 @@
 they saw is kept, for checkers that know nothing else (checkers.py)."""
 
 import asyncio
-import hmac
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -12,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cambist.core.usecases.accounts.accounts import NewAccount
-from cambist.ports.notifier import WebhookRequest
 from tests.simulation.network import BEGINNING, HttpAnswer, NoAnswer, key_of
 from tests.simulation.plan import ENDS, FAULTS_END, MIDNIGHT, Order, Payer, Return
+from tests.simulation.receivers import Receiver
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -23,6 +21,9 @@ _BALANCE = ("available_usdt", "reserved_usdt", "pending_rub", "total_settled_usd
 
 OVERDRAFT = 10_000_000
 """USDT that refunds may take below zero, of all merchants but one."""
+
+_DOCUMENTED = {"KYC_PERSIST_FAILED"}
+"""Codes of 500 that tell merchants what to do."""
 
 GIVES_UP = 30.0
 """Seconds after which a merchant's client hears no answer any more."""
@@ -49,56 +50,6 @@ def leads_to(before: str, after: str) -> bool:
             seen.add(each)
             todo.append(each)
     return after in seen
-
-
-@dataclass
-class Told:
-    """A webhook, as it arrived for the first time."""
-
-    event: str
-    sequence: int
-    body: dict[str, Any]
-    raw: bytes
-    at: datetime
-    times: int = 1
-
-
-class Receiver:
-    """A merchant's server, which takes webhooks and remembers them."""
-
-    def __init__(self, number: int, secret: str, wrong: Callable[[str], None], trace: Callable[[str], None]) -> None:
-        self.number = number
-        self.secret = secret
-        self.told: dict[str, Told] = {}
-        """By X-Webhook-Id."""
-        self._wrong = wrong
-        self._trace = trace
-
-    def take(self, webhook: WebhookRequest, now: datetime) -> int:
-        """The status that is answered."""
-        headers = webhook.headers
-        signed = headers["X-Webhook-Timestamp"].encode() + b"." + webhook.body
-        if headers["X-Webhook-Signature"] != "sha256=" + hmac.digest(self.secret.encode(), signed, "sha256").hex():
-            self._wrong(f"receiver {self.number}: a webhook with another signature")
-        event_id, sequence = headers["X-Webhook-Id"], int(headers["X-Webhook-Sequence"])
-        self._trace(f"receiver {self.number} takes {event_id} {headers['X-Webhook-Event']} {webhook.body.decode()}")
-        known = self.told.get(event_id)
-        if known is None:
-            body = msgspec.json.decode(webhook.body)
-            self.told[event_id] = Told(headers["X-Webhook-Event"], sequence, body, webhook.body, now)
-        else:
-            known.times += 1
-            if (known.raw, known.sequence) != (webhook.body, sequence):
-                self._wrong(f"receiver {self.number}: {event_id} came twice, and says something else")
-        return 200
-
-    def of(self, name: str, object_id: str) -> list[Told]:
-        """What was told of an object, in the order of its sequence."""
-        prefix = name.removesuffix("_id")
-        found = [
-            each for each in self.told.values() if each.body.get(name) == object_id and each.event.startswith(prefix)
-        ]
-        return sorted(found, key=lambda told: told.sequence)
 
 
 @dataclass
@@ -139,7 +90,11 @@ class Merchant:
         self.receiver = receiver
         self.wallet = wallet
         self.overdraft = OVERDRAFT if number != 1 else 0
+        self.payer_phone: str | None = None
+        """Of a verified client, where payments need one."""
         self.sales: list[Sale] = []
+        self.waited: list[tuple[str, float]] = []
+        """For which answer, and for how many seconds."""
         self._chance = world.chance.of(f"merchant/{number}")
         pair = account.live
         self._headers = (
@@ -153,6 +108,8 @@ class Merchant:
         sale = Sale(order)
         self.sales.append(sale)
         body = {"amount_rub": rub(order.kopecks), "external_id": f"order-{order.number}"}
+        if self.payer_phone is not None:
+            body["client_phone"] = self.payer_phone
         asks = [self._create(sale, body) for _ in range(2 if order.doubled else 1)]
         await asyncio.gather(*asks)
         if sale.payment_id is None or sale.created is None:
@@ -261,7 +218,7 @@ class Merchant:
                 answer = await self.ask(method, path, body, key)
             except NoAnswer:
                 answer = HttpAnswer(0, b"")
-            if answer.status not in (0, 429, 502, 503) and answer.status >= 500:
+            if answer.status not in (0, 429, 502, 503) and answer.status >= 500 and answer.code not in _DOCUMENTED:
                 self._world.fault(f"{method} {path}: {answer.status} {answer.body!r}")
             if answer.status not in (0, 429, 503):
                 return answer
@@ -281,11 +238,14 @@ class Merchant:
         if network.strikes("request_lost"):
             await self._sleep(GIVES_UP)
             raise NoAnswer
+        began = self._world.loop.time()
         try:
             async with asyncio.timeout(GIVES_UP):
                 answer = await self._world.request(method, path, headers, content)
         except TimeoutError:
             raise NoAnswer from None
+        finally:
+            self.waited.append((path, self._world.loop.time() - began))
         await self._sleep(network.pause())
         if network.strikes("answer_lost"):
             raise NoAnswer

@@ -19,12 +19,14 @@ from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.simulation.loop import SimLoop, present_strand
 from tests.simulation.plan import BEGINS_HOUR, FAULTS_END, Plan
 from tests.simulation.storage import LOST
-from tests.simulation.weather import FINE, Chance, Weather
+from tests.simulation.weather import FINE, KINDS, Chance, Weather
 
 T = TypeVar("T")
 
 BEGINNING = datetime(2026, 3, 2, BEGINS_HOUR, tzinfo=UTC)
 _WEBHOOK_LIMIT = 10.0
+_HANGS = 60.0
+"""Seconds after which a connection that says nothing breaks; whoever waits has given up before."""
 
 
 class Trace:
@@ -94,10 +96,13 @@ class Network:
         self.chance = chance
         self.trace = trace
         self._weather = plan.weather
+        self._likely = {kind: likely for kind in KINDS if (likely := getattr(plan.weather, kind))}
         self.cut: set[str] = set()
         """Processes that reach neither database nor providers."""
         self.away: set[str] = set()
         """Banks, merchants' receivers (by number), or `storage`, that nobody reaches."""
+        self.hanging: set[str] = set()
+        """Those that are reached, and say nothing."""
 
     @property
     def weather(self) -> Weather:
@@ -105,11 +110,12 @@ class Network:
         return self._weather if self.loop.time() < FAULTS_END else FINE
 
     def strikes(self, kind: str) -> bool:
-        """Whether a fault of this kind happens now."""
-        struck = self.chance.happens(self.weather, kind)
-        if struck:
-            self.trace.tell(f"  fault: {kind}")
-        return struck
+        """Whether a fault of this kind happens now. From FAULTS_END on none does."""
+        likely = self._likely.get(kind)
+        if likely is None or self.loop.time() >= FAULTS_END or self.chance.of(kind).random() >= likely:
+            return False
+        self.trace.tell(f"  fault: {kind}")
+        return True
 
     def soon(self, seconds: float, call: Callable[[], object]) -> None:
         """In the world, after so long."""
@@ -133,7 +139,8 @@ class StorageLine:
 
     async def go(self) -> None:
         network = self._network
-        await network.sleep(network.pause(0.0008))
+        # A timer for each of some ten thousand calls would cost more than all that they do.
+        await network.sleep(network.pause(0.008) if network.chance.of("line").random() < 0.1 else 0.0)
         if self._process in network.cut or "storage" in network.away:
             await network.sleep(network.pause(0.5))
             raise LOST
@@ -165,6 +172,9 @@ class ProviderWay:
         await network.sleep(network.pause(0.03))
         if self._process in network.cut or whom in network.away or network.strikes("provider_refused"):
             raise Unavailable(f"{whom} cannot be reached")
+        if whom in network.hanging:
+            await network.sleep(_HANGS)
+            raise self._lost(whom, writes=writes)
         if network.strikes("provider_lost"):
             await network.sleep(network.chance.of("provider_lost").choice((1.0, 5.0, 30.0)))
             raise self._lost(whom, writes=writes)
@@ -197,6 +207,9 @@ class ProviderWay:
         await network.sleep(network.pause(0.02))
         if self._process in network.cut or f"receiver {number}" in network.away or network.strikes("webhook_lost"):
             return DeliveryResult(answer=Answer.CONNECTION, note="refused")
+        if f"receiver {number}" in network.hanging:
+            await network.sleep(_WEBHOOK_LIMIT)
+            return DeliveryResult(answer=Answer.TIMEOUT, took_ms=int(_WEBHOOK_LIMIT * 1000))
         took = network.chance.of("webhook_late").uniform(1, 12) if network.strikes("webhook_late") else 0.0
         if network.strikes("webhook_refused"):
             return DeliveryResult(answer=Answer.RESPONDED, status=500, took_ms=int(took * 1000))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.refunds.refunds import Refund, RefundStatus
+from cambist.core.usecases.exchanges.returns import list_suspended, return_money
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
 from cambist.core.usecases.refunds.refunds import approve_refund, reject_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
@@ -21,6 +22,16 @@ LOOKS = (0.3 * HOUR, 0.6 * HOUR, 8 * HOUR, 13 * HOUR, 13.1 * HOUR, 14.5 * HOUR, 
 
 async def reject(world: "World", refund: Refund) -> Refund:
     return await reject_refund(world.office, refund.id, "not as described")
+
+
+async def return_exchanged(world: "World") -> None:
+    """Send back what waits of exchanges that are over: USDT to where the client says."""
+    waiting = {money.exchange_id for money in await list_suspended(world.office)}
+    for deal in (deal for desk in world.desks for deal in desk.deals):
+        if deal.exchange_id in waiting:
+            world.trace.tell(f"operator: sends back what waits of {deal.exchange_id}")
+            with suppress(Refusal, Fault):  # it is not over, or there is nobody to ask: at the next look
+                await return_money(world.office, deal.exchange_id, deal.wallet if deal.swap.takes_usdt else None)
 
 
 async def operate(world: "World") -> None:
@@ -43,6 +54,7 @@ async def operate(world: "World") -> None:
                 world.trace.tell(f"operator: {'approves' if approves else 'rejects'} {refund.id}")
                 with suppress(Refusal, Fault):
                     await (approve_refund(world.office, refund.id) if approves else reject(world, refund))
+        await return_exchanged(world)
         for money in await list_suspense(world.office):
             world.trace.tell(f"operator: sends back {money.id}")
             with suppress(Refusal, Fault):

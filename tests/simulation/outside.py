@@ -57,6 +57,11 @@ class RefundRow:
     status: RefundStatus = RefundStatus.PROCESSING
 
 
+def _kept(invoice: InvoiceRow) -> int:
+    """Kopecks that came and were not taken back."""
+    return sum(each.amount_kopecks for each in invoice.transfers if not each.taken_back)
+
+
 class OwnBank:
     """A bank's own books. `refuses` and `ends` say what it decides about an invoice and about a refund."""
 
@@ -116,7 +121,7 @@ class OwnBank:
         invoice = self._row(request.reference)
         if not invoice.transfers:
             raise Refused("nobody paid it", reason="not_paid")
-        left = sum(each.amount_kopecks for each in invoice.transfers) - self.sent_back(invoice.operation)
+        left = _kept(invoice) - self.sent_back(invoice.operation)
         if not 0 < request.amount_kopecks <= left:
             raise Refused("so much is not left", reason="amount")
         row = RefundRow(request.operation, invoice.operation, request.amount_kopecks, request.transfer, self._now())

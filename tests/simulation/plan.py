@@ -5,6 +5,8 @@ from enum import StrEnum
 
 import msgspec
 
+from tests.simulation.applicant_plans import Applicant, drawn_applicant
+from tests.simulation.swap_plans import Swap, drawn_swap
 from tests.simulation.weather import FINE, Weather, drawn_weather
 
 HOUR = 3600.0
@@ -17,6 +19,8 @@ WINDOW_OPENS = 1 * HOUR
 """Midnight in Moscow: a new day of a subscription begins."""
 MIDNIGHT = (24 - BEGINS_HOUR) * HOUR
 """UTC: the day of a settlement ends."""
+CALENDAR = 1
+"""The merchant whose subscriptions have the calendar scheme: a day begins at MIDNIGHT."""
 FAULTS_END = 14 * HOUR
 """From then on nothing fails any more, and what must end has to."""
 ENDS = 38 * HOUR
@@ -75,6 +79,12 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
     charges: tuple[float, ...] = ()
     """When the merchant charges; some at the same moment."""
     cancels_at: float | None = None
+    loses_at: float | None = None
+    """When the payer's bank accepts the mandate no more."""
+    regains_after: float | None = None
+    """So many seconds later it does again, by itself."""
+    rebinds: bool = False
+    """The merchant asks the payer to bind once more."""
 
 
 class Trouble(StrEnum):
@@ -93,6 +103,10 @@ class Trouble(StrEnum):
     STORAGE_FAILS = "storage fails"
     """The database's server dies: what was not durable yet is lost."""
     BANK_AWAY = "bank away"
+    BANK_HANGS = "bank hangs"
+    """It is connected to and says nothing for `seconds`."""
+    RECEIVER_HANGS = "receiver hangs"
+    """It takes webhooks and answers none."""
     RECEIVER_AWAY = "receiver away"
     """`whom` is a merchant's."""
 
@@ -111,6 +125,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """All that shall happen. What is left to chance besides, the seed says."""
 
     seed: int
+    victim: int | None = None
+    """The one merchant, beside a bank, whom anything befalls: the others must not wait for him. None: whoever."""
     apis: int = 2
     workers: int = 2
     merchants: int = 3
@@ -122,8 +138,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     skews: tuple[float, ...] = ()
     """By how many seconds the processes' clocks are off at first, in their order."""
     fails_charges: float = 0.0
+    fails_remittances: float = 0.0
     orders: tuple[Order, ...] = ()
     memberships: tuple[Membership, ...] = ()
+    swaps: tuple[Swap, ...] = ()
+    applicants: tuple[Applicant, ...] = ()
     blows: tuple[Blow, ...] = ()
 
     @property
@@ -148,13 +167,36 @@ def drawn_plan(seed: int, *, orders: int = 20) -> Plan:
         fails_charges=chance.choice((0.0, 0.5)),
     )
     skews = tuple(round(chance.uniform(-2, 2), 3) for _ in plan.processes) if chance.random() < 0.7 else ()
-    return msgspec.structs.replace(
+    plan = msgspec.structs.replace(
         plan,
         skews=skews,
         orders=tuple(_order(number, plan, chance) for number in range(orders)),
         memberships=tuple(_membership(number, plan, chance) for number in range(orders // 6)),
         blows=tuple(_blow(plan, chance) for _ in range(chance.choice((0, 4, 8, 14)))),
     )
+    return _with_one_victim(_with_clients(plan), random.Random(f"victim/{seed}"))
+
+
+def _with_clients(plan: Plan) -> Plan:
+    """Exchanges, applicants and lost mandates, each of a source of its own: one more leaves all else as it is."""
+    desk, door, purse = (random.Random(f"{name}/{plan.seed}") for name in ("swaps", "applicants", "mandates"))
+    return msgspec.structs.replace(
+        plan,
+        memberships=tuple(_with_losses(each, purse) for each in plan.memberships),
+        swaps=tuple(drawn_swap(number, plan.merchants, _moment, desk) for number in range(desk.choice((0, 2, 3, 4)))),
+        fails_remittances=desk.choice((0.0, 0.3)),
+        applicants=tuple(drawn_applicant(number, (1, 2), _moment, door) for number in range(door.choice((0, 1, 2, 3)))),
+    )
+
+
+def _with_one_victim(plan: Plan, chance: random.Random) -> Plan:
+    """In one of eight worlds the weather is fine but for one merchant's receiver, and a bank that hangs."""
+    if chance.random() >= 0.125:
+        return plan
+    victim = chance.randrange(plan.merchants)
+    hangs = Blow(at=30.0, kind=Trouble.RECEIVER_HANGS, whom=str(victim), seconds=chance.choice((3000.0, FAULTS_END)))
+    bank = Blow(at=_moment(chance), kind=Trouble.BANK_HANGS, whom=chance.choice(("north", "south")), seconds=1200.0)
+    return msgspec.structs.replace(plan, victim=victim, weather=FINE, skews=(), blows=(hangs, bank))
 
 
 def _moment(chance: random.Random) -> float:
@@ -196,6 +238,26 @@ def _membership(number: int, plan: Plan, chance: random.Random) -> Membership:
     )
 
 
+def _with_losses(member: Membership, chance: random.Random) -> Membership:
+    """The mandate is lost in a third of cases; of the calendar scheme a period begins at midnight of UTC."""
+    later = MIDNIGHT - WINDOW_OPENS if member.merchant == CALENDAR else 0.0
+    member = msgspec.structs.replace(
+        member,
+        charges=tuple(at + later for at in member.charges),
+        cancels_at=None if member.cancels_at is None else member.cancels_at + later,
+    )
+    if chance.random() >= 0.33:
+        return member
+    return msgspec.structs.replace(
+        member,
+        loses_at=round(
+            chance.choice((chance.uniform(600, 3000), WINDOW_OPENS + later, chance.uniform(0.5, 12) * HOUR)), 3
+        ),
+        regains_after=round(chance.uniform(1, 9000), 3) if chance.random() < 0.4 else None,
+        rebinds=chance.random() < 0.6,
+    )
+
+
 def _return(chance: random.Random) -> Return:
     until_morning = 13 * HOUR
     return Return(
@@ -208,9 +270,9 @@ def _return(chance: random.Random) -> Return:
 def _blow(plan: Plan, chance: random.Random) -> Blow:
     kind = chance.choice((Trouble.CRASH, Trouble.CRASH, Trouble.CRASH, *Trouble))
     match kind:
-        case Trouble.BANK_AWAY:
+        case Trouble.BANK_AWAY | Trouble.BANK_HANGS:
             whom = chance.choice(("north", "south"))
-        case Trouble.RECEIVER_AWAY:
+        case Trouble.RECEIVER_AWAY | Trouble.RECEIVER_HANGS:
             whom = str(chance.randrange(plan.merchants))
         case _:
             whom = chance.choice(plan.processes)

@@ -23,15 +23,22 @@ def shortest(plan: Plan, fails: Fails) -> Plan:
 
 
 def _shorter(plan: Plan, fails: Fails) -> Plan:
-    kept = _fewest(plan.orders, lambda orders: fails(msgspec.structs.replace(plan, orders=tuple(orders))))
-    few = msgspec.structs.replace(plan, orders=tuple(kept))
-    members = _fewest(few.memberships, lambda some: fails(msgspec.structs.replace(few, memberships=tuple(some))))
-    fewer = msgspec.structs.replace(few, memberships=tuple(members))
-    blows = _fewest(fewer.blows, lambda blows: fails(msgspec.structs.replace(fewer, blows=tuple(blows))))
-    calm = msgspec.structs.replace(fewer, blows=tuple(blows))
+    calm = plan
+    for name in _PARTS:
+        calm = _without(calm, name, fails)
     stormy = [kind for kind in KINDS if getattr(plan.weather, kind)]
     kinds = _fewest(stormy, lambda kinds: fails(_only(calm, kinds)))
     return _simpler(_only(calm, kinds), fails)
+
+
+_PARTS = ("orders", "memberships", "swaps", "applicants", "blows")
+"""The fields of a plan of which some may be left out."""
+
+
+def _without(plan: Plan, name: str, fails: Fails) -> Plan:
+    parts = getattr(plan, name)
+    kept = _fewest(parts, lambda some: fails(msgspec.structs.replace(plan, **{name: tuple(some)})))
+    return msgspec.structs.replace(plan, **{name: tuple(kept)})
 
 
 def _only(plan: Plan, kinds: Sequence[str]) -> Plan:
@@ -48,6 +55,7 @@ def _simpler(plan: Plan, fails: Fails) -> Plan:
         {"fails_refunds": 0.0},
         {"reverses_refunds": 0.0},
         {"fails_charges": 0.0},
+        {"fails_remittances": 0.0},
         {"apis": 1},
         {"workers": 1},
     ):

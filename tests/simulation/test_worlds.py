@@ -15,7 +15,12 @@ from tests.simulation.world import live
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("seed", range(5))
+SEEDS = (5, 8, 14, 16, 31)
+"""Of worlds that have everything: exchanges both ways, applicants, lost mandates; in 8 one merchant alone is the victim
+(plan.py)."""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_happens(seed: int) -> None:
     """And something does: a world in which nobody does anything is always right."""
     outcome = live(drawn_plan(seed))
@@ -23,7 +28,8 @@ def test_whatever_happens(seed: int) -> None:
     assert not outcome.faults, "\n".join((*outcome.faults, again))
     assert outcome.hours > 24
     done = outcome.counts
-    assert min(done["payments"], done["refunds at banks"], done["payouts"], done["webhooks"]) > 0, done
+    wanted = ("payments", "refunds at banks", "payouts", "webhooks", "exchanges", "applicants", "subscriptions")
+    assert min(done[name] for name in wanted) > 0, done
 
 
 def test_the_same_seed_is_the_same_world_byte_for_byte(tmp_path: Path) -> None:

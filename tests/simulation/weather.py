@@ -69,11 +69,6 @@ class Chance:
             self._sources[name] = random.Random(f"{self._seed}/{name}")
         return self._sources[name]
 
-    def happens(self, weather: Weather, kind: str) -> bool:
-        """Whether a fault of this kind strikes now."""
-        likely = getattr(weather, kind)
-        return bool(likely) and self.of(kind).random() < likely
-
 
 def drawn_weather(chance: random.Random) -> Weather:
     """Some kinds of faults, rare or frequent; the others never."""

@@ -15,8 +15,6 @@ import msgspec
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.payments.payments import Payment
-from cambist.core.domain.tron import tron_address
-from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.notice_addresses import list_addresses
 from cambist.frontends.compose import Adapters, House, open_house
 from cambist.frontends.notices import begin_hearing
@@ -28,11 +26,15 @@ from cambist.ports.notifier import WebhookRequest
 from cambist.ports.storage import Storage
 from tests.app_pool import LentApp
 from tests.simulation import checkers
-from tests.simulation.links import BankLink, MarketLink, PostLink, WalletLink
+from tests.simulation.beginning import begin_wishes, make_merchants
+from tests.simulation.deposits import OwnDeposits
+from tests.simulation.exchanges import Desk
+from tests.simulation.files import FilesLink, OwnFiles
+from tests.simulation.kyc import Registry
+from tests.simulation.links import BankLink, DepositsLink, MarketLink, PostLink, VerifierLink, WalletLink
 from tests.simulation.loop import WORLD, SimLoop, Strand
-from tests.simulation.mandates import BindingBank
 from tests.simulation.memberships import Club
-from tests.simulation.merchants import Merchant, Receiver
+from tests.simulation.merchants import Merchant
 from tests.simulation.network import (
     BEGINNING,
     HttpAnswer,
@@ -44,12 +46,17 @@ from tests.simulation.network import (
     Trace,
     kicked,
 )
+from tests.simulation.notices import NoticePost
 from tests.simulation.operators import operate
 from tests.simulation.outside import OwnChain, OwnMarket
-from tests.simulation.plan import ENDS, EVENING, FAULTS_END, MORNING, Blow, Membership, Order, Plan, Trouble
+from tests.simulation.plan import ENDS, EVENING, FAULTS_END, MORNING, Plan
 from tests.simulation.processes import Process
+from tests.simulation.receivers import Receiver
+from tests.simulation.remittances import RemittingBank
 from tests.simulation.storage import Database
 from tests.simulation.surroundings import BUSY, QUIET, Hearing, own_chance, own_pace, pace
+from tests.simulation.troubles import strike
+from tests.simulation.verifier import OwnVerifier
 from tests.simulation.vigil import Vigil
 from tests.simulation.weather import Chance
 
@@ -61,6 +68,12 @@ _SETTINGS = Settings(
     allow_live_simulators=True,
     vault=VaultKeys(keys={1: bytes(32)}, current=1, pepper=bytes(32)),
 )
+COUNTED = (
+    *("crashes", "requests", "webhooks", "payments", "refunds", "payouts", "subscriptions", "charges"),
+    *("exchanges", "applicants"),
+)
+MOODS = ("refuses_invoices", "fails_refunds", "reverses_refunds", "fails_charges", "fails_remittances")
+"""Of a plan, what banks decide by."""
 _INLINE = "LocalFiles.clean.<locals>.work"
 """Looks into a folder that is not there."""
 
@@ -90,9 +103,7 @@ class World:
         self.loop.inline.add(_INLINE)
         self.trace = Trace(self.loop, keeps=keeps)
         self.network = Network(self.loop, plan, self.chance, self.trace)
-        self.counts: dict[str, int] = dict.fromkeys(
-            ("crashes", "requests", "webhooks", "payments", "refunds", "payouts", "subscriptions", "charges"), 0
-        )
+        self.counts: dict[str, int] = dict.fromkeys(COUNTED, 0)
         self.faults: list[str] = []
         self._strands = 0
         self._apps: list[LentApp] = []
@@ -102,22 +113,24 @@ class World:
         self.beginning = BEGINNING
         self.database = Database(clock, self._kick)
         soon = self.network.soon
-        self.banks = {name: BindingBank(name, clock.now, soon, self.chance.of(name), self._notify) for name in BANKS}
+        self.post = NoticePost(self)
+        told = self.post.notify
+        self.banks = {name: RemittingBank(name, clock.now, soon, self.chance.of(name), told) for name in BANKS}
         for bank in self.banks.values():
-            bank.refuses_invoices = plan.refuses_invoices
-            bank.fails_refunds = plan.fails_refunds
-            bank.reverses_refunds = plan.reverses_refunds
-            bank.fails_charges = plan.fails_charges
+            for mood in MOODS:
+                setattr(bank, mood, getattr(plan, mood))
         self.chain = OwnChain("tron", clock.now, soon, self.chance.of("tron"), self.network.strikes)
+        self.deposits = OwnDeposits("deposits", clock.now, soon, self.chance.of("deposits"), self.network.strikes)
+        self.verifier = OwnVerifier("verifier", clock.now, soon, self.chance.of("verifier"), told)
+        self.files = OwnFiles()
         self.market = OwnMarket("market", clock.now, self.chance.of("market"))
         skews = dict(zip(plan.processes, plan.skews, strict=False))
         self.processes = {name: Process(self, name, skews.get(name, 0.0)) for name in plan.processes}
         self.merchants: list[Merchant] = []
         self.clubs: list[Club] = []
-        self._receivers: dict[str, Receiver] = {}
-        self._addresses: dict[str, str] = {}
-        self.told: dict[str, datetime] = {}
-        """When the service last took a notice about an operation."""
+        self.desks: list[Desk] = []
+        self.registries: list[Registry] = []
+        self.receivers: dict[str, Receiver] = {}
         self.vigil = Vigil(self)
         self.office: Ports
 
@@ -139,11 +152,13 @@ class World:
     @asynccontextmanager
     async def house(self, clock: Any, ids: Any, way: ProviderWay, opened: Any) -> AsyncIterator[House]:
         """A house of one process."""
-        banks = [BankLink(self.banks[name], way) for name in BANKS]
         adapters = Adapters(
-            banks={Mode.LIVE: banks},
+            banks={Mode.LIVE: [BankLink(bank, way) for bank in self.banks.values()]},
             rates=[MarketLink(self.market, way)],
             payouts=WalletLink(self.chain, way),
+            deposits=DepositsLink(self.deposits, way),
+            kyc=VerifierLink(self.verifier, way),
+            files=FilesLink(self.files, way),
             storage=opened,
         )
         async with open_house(_SETTINGS, clock=clock, ids=ids, notifier=PostLink(way), adapters=adapters) as house:
@@ -164,27 +179,6 @@ class World:
     def _hint(self, process: Process, hints: list[Job]) -> None:
         if process.kick is not None and process.strand is not None:
             self.loop.spawn(process.strand, process.kick(hints))
-
-    def _notify(self, bank: str, operation: str) -> None:
-        """A bank posts a notice, and again until it is taken."""
-        self.network.soon(self.network.pause(0.1), lambda: self.begin(self._post_notice(bank, operation)))
-        if self.network.strikes("notice_doubled"):
-            self.network.soon(self.network.pause(10.0), lambda: self.begin(self._post_notice(bank, operation)))
-
-    async def _post_notice(self, bank: str, operation: str) -> None:
-        for _ in range(6):
-            if self.network.strikes("notice_late"):
-                await self.network.sleep(self.network.chance.of("notice_late").uniform(1.0, 300.0))
-            if self.network.strikes("notice_lost"):
-                return
-            try:
-                answer = await self.request("POST", self._addresses[bank], (), msgspec.json.encode(operation))
-            except NoAnswer:
-                answer = HttpAnswer(0, b"")
-            if answer.status == 200:
-                self.told[operation] = self.now()
-                return
-            await self.network.sleep(60.0)
 
     async def pay(self, payment_id: str, kopecks: int) -> None:
         """A payer pays what the window shows him, if anything."""
@@ -217,12 +211,12 @@ class World:
 
     def receiver_number(self, webhook: WebhookRequest) -> int:
         """Whose receiver a webhook goes to."""
-        return self._receivers[webhook.url].number
+        return self.receivers[webhook.url].number
 
     def deliver(self, webhook: WebhookRequest) -> tuple[int, str]:
         """Hand a webhook to its receiver."""
         self.counts["webhooks"] += 1
-        return self._receivers[webhook.url].take(webhook, self.now()), ""
+        return self.receivers[webhook.url].take(webhook, self.now()), ""
 
     # --- its life --------------------------------------------------------------------------------------------------
 
@@ -232,18 +226,15 @@ class World:
         opened = self.loop.create_future()
         office = self.loop.spawn(strand, self._office(opened))
         self.office = await opened
-        await self._make_merchants()
+        await make_merchants(self)
         for began, ended in (EVENING, MORNING):
             self.network.soon(max(0.0, began - 600.0), lambda: pace(BUSY))
             self.network.soon(ended + 2400.0, lambda: pace(QUIET))
         for process in self.processes.values():
             process.start()
-        for order in self.plan.orders:
-            self.network.soon(order.at, partial(self._sell, order))
-        for member in self.plan.memberships:
-            self.network.soon(member.at, partial(self._enrol, member))
+        await begin_wishes(self)
         for blow in self.plan.blows:
-            self.network.soon(blow.at, partial(self._strike, blow))
+            self.network.soon(blow.at, partial(strike, self, blow))
         self.begin(operate(self))
         self.begin(self.vigil.watch())
         await self.network.sleep(FAULTS_END - self.loop.time())
@@ -277,66 +268,9 @@ class World:
             await begin_hearing(house.settings, house.ports)
             for shown in await list_addresses(house.ports):
                 assert shown.address is not None
-                self._addresses[shown.adapter] = shown.address.removeprefix("https://pay.example")
+                self.post.addresses[shown.adapter] = shown.address.removeprefix("https://pay.example")
             opened.set_result(house.ports)
             await self.loop.create_future()
-
-    async def _make_merchants(self) -> None:
-        for number in range(self.plan.merchants):
-            made = await accounts.create_account(self.office, f"Merchant {number}")
-            receiver = Receiver(number, f"secret-of-merchant-{number}-long-enough", self.fault, self.trace.tell)
-            url = f"https://m{number}.example/hooks"
-            self._receivers[url] = receiver
-            merchant = Merchant(self, number, made, receiver, tron_address(bytes([number + 1]) * 20))
-            wish = {
-                "webhook_url": url,
-                "webhook_secret": receiver.secret,
-                "refunds": "true",
-                "recurring": "true",
-                "refund_approval": "manual" if number == 2 else "auto",
-                "payout_wallet": merchant.wallet,
-                "refund_overdraft_usdt": str(merchant.overdraft),
-            }
-            await accounts.set_settings(self.office, made.account_id, wish)
-            self.merchants.append(merchant)
-            self.clubs.append(Club(self, merchant))
-
-    def _sell(self, order: Order) -> None:
-        self.begin(self.merchants[order.merchant].sell(order))
-
-    def _enrol(self, member: Membership) -> None:
-        self.begin(self.clubs[member.merchant].enrol(member))
-
-    def _strike(self, blow: Blow) -> None:
-        self.trace.tell(f"{blow.kind.value} {blow.whom} {blow.seconds:+.3f} s, after {blow.steps} steps")
-        process, network = self.processes.get(blow.whom), self.network
-        self.vigil.troubled(abs(blow.seconds))
-        match blow.kind:
-            case Trouble.CRASH if process is not None and process.strand is not None:
-                process.restarts_after = blow.seconds
-                process.strand.fuse = blow.steps + 1
-            case Trouble.STOP if process is not None and process.strand is not None:
-                strand = process.strand
-                self.loop.stop_strand(strand)
-                network.soon(blow.seconds, lambda: self.loop.go_on(strand))
-            case Trouble.SET_CLOCK if process is not None:
-                process.skew += blow.seconds
-                if process.clock is not None:
-                    process.clock.skew += blow.seconds
-            case Trouble.CUT:
-                network.cut.add(blow.whom)
-                network.soon(blow.seconds, lambda: network.cut.discard(blow.whom))
-            case Trouble.STORAGE_AWAY:
-                network.away.add("storage")
-                network.soon(min(blow.seconds, 60.0), lambda: network.away.discard("storage"))
-            case Trouble.STORAGE_FAILS:
-                self.trace.tell(f"{self.database.fail()} changes are lost")
-                network.away.add("storage")
-                network.soon(1.0, lambda: network.away.discard("storage"))
-            case Trouble.BANK_AWAY | Trouble.RECEIVER_AWAY:
-                name = blow.whom if blow.kind is Trouble.BANK_AWAY else f"receiver {blow.whom}"
-                network.away.add(name)
-                network.soon(blow.seconds, lambda: network.away.discard(name))
 
     def close(self) -> None:
         """Let everything go."""

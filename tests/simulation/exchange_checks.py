@@ -1,0 +1,89 @@
+"""What must be true of exchanges at the end: who gave got, once, or has it back; held against the books of chain and
+banks (docs/reliability.md "What is checked")."""
+
+from typing import TYPE_CHECKING
+
+from cambist.core.domain.exchanges.funds import ExchangeTransfer
+from cambist.core.usecases.exchanges.returns import exchange_money
+from cambist.ports.remittances import RemittanceStatus
+from tests.simulation.exchanges import FINAL, Deal, Desk
+
+if TYPE_CHECKING:
+    from tests.simulation.merchants import Merchant
+    from tests.simulation.remittances import RemittanceRow
+    from tests.simulation.world import World
+
+_DUST = 100
+"""Units of USDT that no network moves, of one transfer."""
+
+
+async def judge_exchanges(world: "World", merchant: "Merchant", desk: Desk) -> None:
+    """Find all that is wrong with a merchant's exchanges, and tell the world."""
+    for deal in desk.deals:
+        if len(deal.ids) > 1:
+            world.fault(f"exchange {deal.swap.number}: one key, several exchanges: {sorted(deal.ids)}")
+        if deal.exchange_id is None:
+            continue
+        status = await desk.look(deal)
+        if status not in FINAL:
+            world.fault(f"{deal.exchange_id} has not ended: {status}")
+            continue
+        if deal.cancelled and status != "cancelled":
+            world.fault(f"{deal.exchange_id} was called off, and is {status}")
+        told = merchant.receiver.of("exchange_id", deal.exchange_id)
+        if [(each.sequence, each.body["status"]) for each in told] != [(1, status)]:
+            world.fault(f"{deal.exchange_id} is {status}, and {[each.body['status'] for each in told]} was told")
+        _, money = await exchange_money(world.office, deal.exchange_id)
+        if deal.swap.takes_usdt:
+            _judge_usdt(world, deal, status, money)
+        else:
+            _judge_rub(world, deal, status, money)
+
+
+def _judge_usdt(world: "World", deal: Deal, status: str, money: list[ExchangeTransfer]) -> None:
+    """USDT that came are what the client got RUB for, what went back to him, or what waits for an operator."""
+    came = sum(row.units for row in world.deposits.final(deal.address or ""))
+    back = sum(row.units for row in world.chain.final() if row.address == deal.wallet)
+    if sum(each.amount for each in money) != came:
+        world.fault(f"{deal.exchange_id}: {came} units came, known are {[each.amount for each in money]}")
+    rows = [row for bank in world.banks.values() for row in bank.remittances.values() if row.phone == deal.swap.phone]
+    paid, quoted = _paid(world, deal, status, rows)
+    used = deal.asked * paid // quoted if quoted else 0
+    waiting = sum(each.suspended for each in money if each.resolved_at is None)
+    dust = came - back - waiting - used
+    if not 0 <= dust <= _DUST * len(money):
+        world.fault(
+            f"{deal.exchange_id} is {status}: {came} units came, {used} were paid for, {back} went back, {waiting} wait"
+        )
+
+
+def _paid(world: "World", deal: Deal, status: str, rows: "list[RemittanceRow]") -> tuple[int, int]:
+    """Kopecks that the client got, and those that he was promised."""
+    quoted = deal.promised
+    done = sum(row.kopecks for row in rows if row.status is RemittanceStatus.DONE)
+    if any(row.status is RemittanceStatus.PROCESSING for row in rows):
+        world.fault(f"{deal.exchange_id} is {status}, and RUB are on their way")
+    if done > quoted or (done == quoted) is not (status == "completed"):
+        world.fault(f"{deal.exchange_id} is {status}: {done} of {quoted} kopecks came to the client")
+    return done, quoted
+
+
+def _judge_rub(world: "World", deal: Deal, status: str, money: list[ExchangeTransfer]) -> None:
+    """RUB that came, and were not taken back by the payer's bank, are what USDT were sent for, what went back, or what
+    waits."""
+    rows = [bank.invoices[deal.invoice] for bank in world.banks.values() if deal.invoice in bank.invoices]
+    transfers = [each for row in rows for each in row.transfers]
+    kept = sum(each.amount_kopecks for each in transfers if not each.taken_back)
+    back = sum(bank.sent_back(deal.invoice) for bank in world.banks.values())
+    got = [row for row in world.chain.final() if row.address == deal.wallet]
+    if len(got) != (status == "completed") or sum(row.units for row in got) != (deal.promised if got else 0):
+        world.fault(f"{deal.exchange_id} is {status}: {[row.units for row in got]} of {deal.promised} units were sent")
+    if sorted(each.amount for each in money) != sorted(each.amount_kopecks for each in transfers):
+        unseen = [each for each in transfers if each.taken_back]  # it may have come and gone between two looks
+        if len(money) + len(unseen) < len(transfers):
+            world.fault(f"{deal.exchange_id}: {len(transfers)} transfers came, known are {money}")
+    waiting = sum(each.suspended for each in money if each.resolved_at is None)
+    used = deal.asked if status == "completed" else 0
+    lost = any(each.taken_back for each in transfers) and used
+    if (kept - back > used + waiting) or (not lost and kept - back != used + waiting):
+        world.fault(f"{deal.exchange_id} is {status}: {kept} kopecks came, {back} went back, {waiting} wait")

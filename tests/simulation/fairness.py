@@ -1,0 +1,31 @@
+"""Nobody waits for another's fault: where one merchant's receiver hangs, and a bank, all others are answered and told
+in time (docs/reliability.md "What is checked")."""
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+ANSWERED_IN = 25.5
+"""Seconds in which every request is answered, a bank that hangs being waited for (docs/limits.md "Times")."""
+TOLD_IN = timedelta(seconds=5)
+"""From an event to its arrival at a receiver that answers."""
+
+
+def judge_fairness(world: "World") -> None:
+    """Find who waited for too long, where only one may."""
+    if world.plan.victim is None:
+        return
+    for merchant in world.merchants:
+        for path, seconds in merchant.waited:
+            if seconds > ANSWERED_IN:
+                world.fault(f"merchant {merchant.number} waited {seconds:.1f} s for the answer to {path}")
+        if merchant.number == world.plan.victim:
+            continue
+        for event_id, told in merchant.receiver.told.items():
+            if "timestamp" not in told.body:  # those of refunds do not say when
+                continue
+            late = told.at - datetime.fromisoformat(told.body["timestamp"])
+            if late > TOLD_IN:
+                world.fault(f"merchant {merchant.number} was told {event_id} ({told.event}) {late} late")

@@ -1,0 +1,73 @@
+"""Merchants' servers that take webhooks, and what of events is known beside them."""
+
+import hmac
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
+from cambist.ports.bundle import Ports
+from cambist.ports.notifier import WebhookRequest
+
+
+@dataclass
+class Told:
+    """A webhook, as it arrived for the first time."""
+
+    event: str
+    sequence: int
+    body: dict[str, Any]
+    raw: bytes
+    at: datetime
+    times: int = 1
+
+
+class Receiver:
+    """A merchant's server, which takes webhooks and remembers them."""
+
+    def __init__(self, number: int, secret: str, wrong: Callable[[str], None], trace: Callable[[str], None]) -> None:
+        self.number = number
+        self.secret = secret
+        self.told: dict[str, Told] = {}
+        """By X-Webhook-Id."""
+        self._wrong = wrong
+        self._trace = trace
+
+    def take(self, webhook: WebhookRequest, now: datetime) -> int:
+        """The status that is answered."""
+        headers = webhook.headers
+        signed = headers["X-Webhook-Timestamp"].encode() + b"." + webhook.body
+        if headers["X-Webhook-Signature"] != "sha256=" + hmac.digest(self.secret.encode(), signed, "sha256").hex():
+            self._wrong(f"receiver {self.number}: a webhook with another signature")
+        event_id, sequence = headers["X-Webhook-Id"], int(headers["X-Webhook-Sequence"])
+        self._trace(f"receiver {self.number} takes {event_id} {headers['X-Webhook-Event']} {webhook.body.decode()}")
+        known = self.told.get(event_id)
+        if known is None:
+            body = msgspec.json.decode(webhook.body)
+            self.told[event_id] = Told(headers["X-Webhook-Event"], sequence, body, webhook.body, now)
+        else:
+            known.times += 1
+            if (known.raw, known.sequence) != (webhook.body, sequence):
+                self._wrong(f"receiver {self.number}: {event_id} came twice, and says something else")
+        return 200
+
+    def of(self, name: str, object_id: str) -> list[Told]:
+        """What was told of an object, in the order of its sequence."""
+        prefix = name.removesuffix("_id")
+        found = [
+            each for each in self.told.values() if each.body.get(name) == object_id and each.event.startswith(prefix)
+        ]
+        return sorted(found, key=lambda told: told.sequence)
+
+
+async def given_up(office: Ports, object_id: str, taken: Collection[int]) -> set[int]:
+    """The events of an object that a receiver did not take in ten attempts: those that move no money are not tried for
+    days (docs/webhooks.md). `taken`: the numbers of those that it took all the same."""
+    async with office.storage.unit() as unit:
+        events = await unit[Event].find(object_id=object_id)
+        sent = [(event, await unit[Delivery].get(event.id)) for event in events]
+    failed = {event.sequence for event, each in sent if each is not None and each.status is DeliveryStatus.FAILED}
+    return failed - {*taken}

@@ -1,0 +1,50 @@
+"""What befalls processes, database, banks and receivers, by the plan (plan.py: Blow)."""
+
+from typing import TYPE_CHECKING
+
+from tests.simulation.plan import Blow, Trouble
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+def strike(world: "World", blow: Blow) -> None:
+    """Let it happen."""
+    world.trace.tell(f"{blow.kind.value} {blow.whom} {blow.seconds:+.3f} s, after {blow.steps} steps")
+    process, network = world.processes.get(blow.whom), world.network
+    world.vigil.troubled(abs(blow.seconds))
+    match blow.kind:
+        case Trouble.CRASH if process is not None and process.strand is not None:
+            process.restarts_after = blow.seconds
+            process.strand.fuse = blow.steps + 1
+        case Trouble.STOP if process is not None and process.strand is not None:
+            strand = process.strand
+            world.loop.stop_strand(strand)
+            network.soon(blow.seconds, lambda: world.loop.go_on(strand))
+        case Trouble.SET_CLOCK if process is not None:
+            process.skew += blow.seconds
+            if process.clock is not None:
+                process.clock.skew += blow.seconds
+        case Trouble.CUT:
+            network.cut.add(blow.whom)
+            network.soon(blow.seconds, lambda: network.cut.discard(blow.whom))
+        case Trouble.STORAGE_AWAY:
+            network.away.add("storage")
+            network.soon(min(blow.seconds, 60.0), lambda: network.away.discard("storage"))
+        case Trouble.STORAGE_FAILS:
+            world.trace.tell(f"{world.database.fail()} changes are lost")
+            network.away.add("storage")
+            network.soon(1.0, lambda: network.away.discard("storage"))
+        case Trouble.BANK_AWAY | Trouble.RECEIVER_AWAY:
+            _meanwhile(world, network.away, _whom(blow), blow.seconds)
+        case Trouble.BANK_HANGS | Trouble.RECEIVER_HANGS:
+            _meanwhile(world, network.hanging, _whom(blow), blow.seconds)
+
+
+def _whom(blow: Blow) -> str:
+    return blow.whom if blow.kind in (Trouble.BANK_AWAY, Trouble.BANK_HANGS) else f"receiver {blow.whom}"
+
+
+def _meanwhile(world: "World", among: set[str], name: str, seconds: float) -> None:
+    among.add(name)
+    world.network.soon(seconds, lambda: among.discard(name))
