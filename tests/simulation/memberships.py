@@ -181,7 +181,9 @@ class Club:
                 f"{subscription_id}: charges that were answered are gone: {sorted(member.charges - charges.keys())}"
             )
         await self._judge_mandate(subscription_id, status)
-        periods = [each["period_ref"] for each in charges.values() if each["status"] in _TAKEN]
+        # Binding anew is a payment that took nothing.
+        taken = [each for each in charges.values() if each["status"] in _TAKEN and each["actual_amount_rub"] != "0.00"]
+        periods = [each["period_ref"] for each in taken]
         if len(set(periods)) < len(periods):
             world.fault(f"{subscription_id}: a period was charged twice: {sorted(periods)}")
         self._judge_days(member, {each["period_ref"] for each in charges.values() if each["status"] in _TAKEN})
