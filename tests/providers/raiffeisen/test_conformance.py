@@ -8,10 +8,10 @@ import pytest
 from cambist.adapters.clock import SystemClock
 from cambist.frontends.conformance import charges as of_charges
 from cambist.frontends.conformance import mandates as of_mandates
-from cambist.frontends.conformance import remittances as of_remittances
 from cambist.frontends.conformance.bank import bank as of_banks
 from cambist.frontends.conformance.benches import BankBench
 from cambist.ports import ReceiptNeed
+from tests.providers.bank_suites import suites
 from tests.providers.raiffeisen.bench import REGISTER, RaiffeisenBench, new_tools
 from tests.providers.raiffeisen.fake import Raiffeisen
 
@@ -25,64 +25,20 @@ async def bank_bench() -> AsyncIterator[BankBench]:
             await bank.close()
 
 
-class TestInvoices(of_banks.TestInvoices): ...
-
-
-class TestClosing(of_banks.TestClosing): ...
-
-
-class TestRefunds(of_banks.TestRefunds): ...
-
-
-class TestFaults(of_banks.TestFaults): ...
-
-
-class TestCancelledCalls(of_banks.TestCancelledCalls): ...
-
-
-class TestTwoOfOneName(of_banks.TestTwoOfOneName): ...
-
-
-class TestExtremes(of_banks.TestExtremes): ...
-
-
-class TestClosed(of_banks.TestClosed): ...
-
-
-class TestNotices(of_banks.TestNotices): ...
-
-
-class TestOfItself(of_banks.TestWhatItSays): ...
-
-
-class TestBinding(of_mandates.TestBinding): ...
-
-
-class TestConfirmation(of_mandates.TestConfirmation): ...
-
-
-class TestRevoke(of_mandates.TestRevoke): ...
-
-
-class TestOfMandates(of_mandates.TestWhatItSays): ...
-
-
-class TestCharges(of_charges.TestCharges): ...
-
-
-class TestMandatesThatAreOver(of_charges.TestMandatesThatAreOver): ...
-
-
-class TestOfCharges(of_charges.TestWhatItSays): ...
-
-
-class TestRemittances(of_remittances.TestRemittances): ...
-
-
-class TestFailures(of_remittances.TestFailures): ...
-
-
-class TestOfRemittances(of_remittances.TestWhatItSays): ...
+globals().update(
+    suites(
+        "invoices",
+        "invoices at faults",
+        "closing",
+        "refunds at faults",
+        "mandates",
+        "mandates at faults",
+        "charges",
+        "charges at faults",
+        "remittances",
+        "remittances at faults",
+    )
+)
 
 
 class TestWithACashRegister:

@@ -1,0 +1,37 @@
+"""Which shipped suites the adapters of banks keep, told once: the tests of each name what it can do."""
+
+from collections.abc import Mapping
+from types import ModuleType
+
+from cambist.frontends.conformance import charges, mandates, remittances, reporting
+from cambist.frontends.conformance.bank import bank
+
+_SUITES: Mapping[str, tuple[ModuleType, str]] = {
+    "invoices": (bank, "TestInvoices TestRefunds TestNotices TestExtremes TestClosed TestWhatItSays"),
+    "invoices at faults": (bank, "TestFaults TestCancelledCalls TestTwoOfOneName"),
+    "closing": (bank, "TestClosing"),
+    "refunds at faults": (bank, "TestRefundsAtFaults TestCancelledRefunds TestTwoRefund"),
+    "mandates": (mandates, "TestBinding TestConfirmation TestRevoke TestWhatItSays"),
+    "mandates at faults": (mandates, "TestBindingAtFaults TestCancelledBinding TestTwoBind"),
+    "charges": (charges, "TestCharges TestMandatesThatAreOver TestWhatItSays"),
+    "charges at faults": (charges, "TestChargesAtFaults TestCancelledCharges TestTwoCharge"),
+    "remittances": (remittances, "TestRemittances TestFailures TestWhatItSays"),
+    "remittances at faults": (remittances, "TestRemittancesAtFaults TestCancelledRemittances TestTwoRemit"),
+    "reporting": (reporting, "TestReporting"),
+}
+_ALL_OF = ("invoices at faults",)
+_ONCE = ("test_no_credential_shows_in_faults_and_logs", "test_no_credential_shows_in_faults_and_logs_of_reads")
+"""What an adapter's one HTTP client says of faults is the same whatever is asked: tried with invoices alone."""
+
+
+def suites(*wanted: str) -> dict[str, type]:
+    """The classes of these suites, by names that no two of them share: for the namespace of a test module."""
+    classes: dict[str, type] = {}
+    for suite in wanted:
+        module, names = _SUITES[suite]
+        left = {} if suite in _ALL_OF else dict.fromkeys(_ONCE)
+        for name in names.split():
+            shipped = getattr(module, name)
+            own = {each: None for each in left if hasattr(shipped, each)}
+            classes[f"{name}_{suite.replace(' ', '_')}"] = type(name, (shipped,), own)
+    return classes
