@@ -1,5 +1,5 @@
 """Random histories over a Raiffeisenbank of which every eighth call goes wrong in some way, and whose notices are lost
-or doubled: in the end merchants, books and bank agree to the kopeck."""
+or doubled: in the end merchants, books, bank and cash register agree to the kopeck."""
 
 import random
 from decimal import Decimal
@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from cambist.core.usecases.accounts import accounts
 from cambist.testing import ProviderFault
 from tests.providers.raiffeisen.test_house import Shop, open_shop
 
@@ -22,6 +23,14 @@ FAULTS = (
     ProviderFault.HTML,
     ProviderFault.JSON_WITHOUT_FIELDS,
 )
+RECEIPTS = {"raiffeisen_receipts": "required", "raiffeisen_receipt_email": "receipts@shop.example"}
+TERMS = {
+    "receipt_tax_system": "usn_income",
+    "receipt_vat": "none",
+    "receipt_subject": "service",
+    "receipt_mode": "full_payment",
+    "receipt_email": "shop@shop.example",
+}
 
 
 def spoil(shop: Shop, chance: random.Random) -> None:
@@ -51,7 +60,8 @@ async def status_of(shop: Shop, path: str) -> str:
 @pytest.mark.parametrize("seed", range(2))
 async def test_books_and_bank_agree(seed: int) -> None:
     chance = random.Random(seed)
-    async with open_shop() as shop:
+    async with open_shop(own=RECEIPTS) as shop:
+        await accounts.set_settings(shop.house.ports, shop.house.account.account_id, TERMS)
         spoil(shop, chance)
         paid, back = await _history(shop, chance)
         shop.bank.recover()
@@ -63,6 +73,9 @@ async def test_books_and_bank_agree(seed: int) -> None:
         came = [each for each in shop.bank.qrs.values() if each["payment"] == "SUCCESS"]
         assert sorted(each["order"] for each in came) == sorted(paid), "an order is paid once, and is one of ours"
         assert sorted(each for each in shop.bank.refunds) == sorted(back), "a refund goes once"
+        written = {key: each["registered"] for key, each in shop.bank.receipts.items()}
+        moved = [*(("sell", each) for each in paid), *(("refund", each) for each in back)]
+        assert written == dict.fromkeys(moved, 1), "each has one receipt"
         left = sum(each["amount"] for each in came) - sum(each["amount"] for each in shop.bank.refunds.values())
         assert Decimal((await shop.ask("GET", "/balance"))["pending_rub"]) == left
 

@@ -34,15 +34,12 @@ from tests.invariants import everything
 from tests.providers.raiffeisen.bench import REGISTER, adapter, new_tools
 from tests.providers.raiffeisen.fake import Raiffeisen
 from tests.providers.raiffeisen.fake_rules import SECRET
+from tests.providers.raiffeisen.test_histories import RECEIPTS, TERMS
 from tests.providers.raiffeisen.test_house import Shop, open_shop
 from tests.tables import table
 
 OPERATION = "pay_0198c3f2-7d1a-7e4b-9f60-000000000001"
 SALE_OF = ReceiptRequest(operation=OPERATION, reference="qr//AD1/order", receipt=receipt(490_00))
-RECEIPTS = {
-    "receipts": "optional",
-    "receipt_email": "receipts@shop.example",
-}
 
 
 @pytest.fixture
@@ -179,11 +176,8 @@ async def test_the_words_of_2021_are_taken_by_who_knows_no_others(books: Raiffei
 
 @pytest.fixture
 async def shop() -> AsyncIterator[Shop]:
-    async with open_shop(own={f"raiffeisen_{name}": value for name, value in RECEIPTS.items()}) as made:
-        terms = {"receipt_tax_system": "usn_income", "receipt_vat": "none", "receipt_mode": "full_payment"}
-        await accounts.set_settings(
-            made.house.ports, made.house.account.account_id, {"receipt_subject": "service", **terms}
-        )
+    async with open_shop(own=RECEIPTS) as made:
+        await accounts.set_settings(made.house.ports, made.house.account.account_id, TERMS)
         yield made
 
 
