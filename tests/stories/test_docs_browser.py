@@ -1,4 +1,4 @@
-"""The API reference in a real browser: search, light and dark, a phone's width, and nobody else asked for anything."""
+"""The API reference and the guides in a real browser: search, light and dark, a phone's width, nobody else asked."""
 
 from typing import Literal
 
@@ -37,6 +37,17 @@ async def test_the_reference_is_searched_read_in_the_dark_and_on_a_phone(browser
         assert dark != light
         await page.reload()
         assert await page.evaluate(ground) == dark, "the choice is kept"
+
+        for guide in ("docs/webhooks", "docs/ru/webhooks", "docs/ru/errors"):
+            await page.goto(f"{base}/{guide}")
+            assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+        await page.keyboard.press("/")
+        await page.keyboard.type("идемпотентность")
+        await page.locator("#hits a", has_text="Идемпотентность").first.click()
+        await expect(page).to_have_url(f"{base}/docs/ru/concepts#idempotency")
+        await expect(page.locator("#idempotency")).to_be_in_viewport()
+        await page.click("text=English")
+        await expect(page).to_have_url(f"{base}/docs/concepts")
         assert [url for url in asked if not url.startswith(base)] == []
         assert said == []
         await page.close()

@@ -58,7 +58,8 @@ async function fetchIndex() {
       summary: each.of,
       names: each.names,
       text: each.text,
-      texts: [[90, each.title], [30, each.of], [15, each.names.join(" ")], [1, each.text]]
+      // Of titles with the same word the shortest is nearest: a page's own before those of its sections.
+      texts: [[90 + 50 / (each.title.length + 1), each.title], [30, each.of], [15, each.names.join(" ")], [1, each.text]]
         .map(([worth, text]) => [worth, text.toLowerCase()]),
     }));
     find();
@@ -72,8 +73,8 @@ function rank(texts, words) {
   for (const word of words) {
     const found = texts.find(([, text]) => text.includes(word));
     if (!found) return 0;
-    // The beginning of a word is worth more than its middle, and a short text more than a long one.
-    sum += found[0] + (begins(found[1], word) ? found[0] / 2 : 0) + found[0] / (found[1].length + 1);
+    // The beginning of a word is worth more than its middle.
+    sum += found[0] + (begins(found[1], word) ? found[0] / 2 : 0);
   }
   return sum;
 }
