@@ -212,6 +212,9 @@ TRIGGERS: Mapping[str, str] = {
     "used already, without effect on the chain, or not final for too long": "уже использован, не подействовал в "
     "блокчейне или слишком долго не окончателен",
     "merchant registers": "мерчант регистрирует",
+    "merchant registers, and the verifier is not set any more": (
+        "мерчант регистрирует, а проверяющий больше не настроен"
+    ),
     "verifier gives a form": "проверяющий даёт форму",
     "verifier refuses to begin": "проверяющий отказывается начинать",
     "verifier begins": "проверяющий начинает",

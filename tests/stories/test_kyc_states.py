@@ -10,10 +10,11 @@ A row without a story fails.
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from cambist.adapters.script import Ending
-from cambist.core.domain.kyc.clients import KYC_MOVES, ClientStatus, KycStatus
+from cambist.core.domain.kyc.clients import KYC_MOVES, Client, ClientStatus, KycStatus
 from cambist.ports.kyc import CheckStatus
 from tests.kyc_kit import FORM, PHONE, KycHouse, open_kyc_house
 from tests.moves import pairs
@@ -58,10 +59,20 @@ def decides(status: CheckStatus) -> Story:
     return story
 
 
+async def loses_its_verifier(kyc: KycHouse) -> None:
+    """It is not set any more: no endpoint tells of that."""
+    client = await kyc.client()
+    async with kyc.ports.storage.unit() as unit:
+        unit[Client].save(msgspec.structs.replace(client, verifier="elsewhere"))
+        await unit.commit()
+
+
 LOST = silently(Ending.UNKNOWN_DONE)
 
 STORIES: Mapping[tuple[KycStatus, KycStatus], tuple[Story, ...]] = {
     (K.REQUIRED, K.REGISTERING): (LOST,),
+    (K.REGISTERING, K.REGISTERING): (LOST, loses_its_verifier, LOST),
+    (K.PROCESSING, K.REGISTERING): (registers, loses_its_verifier, LOST),
     (K.REGISTERING, K.REQUIRED): (gives_too_little,),
     (K.REGISTERING, K.PROCESSING): (registers,),
     (K.REGISTERING, K.VERIFIED): (LOST, decides(C.VERIFIED)),
