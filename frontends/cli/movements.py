@@ -1,5 +1,6 @@
 """`cambist movements`: what moved a merchant's balance."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -7,8 +8,10 @@ import click
 from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso
 from ...core.domain.movements import MOVEMENT_KINDS, Balance, Movement, ObjectType
-from ...core.usecases.ledger.movements import MovementFilter, movements_of
-from .output import Answer, table
+from ...core.usecases.ledger.conversions import Conversion, conversions_of
+from ...core.usecases.ledger.movements import MovementFilter, every_movement_of, movements_of
+from ...ports.bundle import Ports
+from .output import Answer, CsvText, csv_option, table
 from .session import answering, in_house
 
 MOST = 1000
@@ -26,21 +29,41 @@ _TITLES = ("number", "created_at", "kind", "available_usdt", "reserved_usdt", "p
 @click.option("--balance", type=click.Choice([each.value for each in Balance]), help="What changed this part only.")
 @click.option("--from", "since", metavar="MOMENT", help="From this moment on.")
 @click.option("--to", "until", metavar="MOMENT", help="Until before this moment.")
+@csv_option
 @answering
-def movements(account_id: str, mode: str, since: str | None, until: str | None, **asked: str | None) -> Answer:
-    """Every change of an account's balance, with what caused it and the balance after it, newest first; 1000 at most.
+def movements(
+    account_id: str, mode: str, since: str | None, until: str | None, *, as_csv: bool, **asked: str | None
+) -> Answer:
+    """Every change of an account's balance, with what caused it and the balance after it, newest first; 1000 at most,
+    and with --csv all of them, the oldest first.
 
-    Movements that nobody has read yet are listed on the way. The merchant reads the same by GET /balance/movements,
-    which also has rates, and all of them as CSV.
+    Movements that nobody has read yet are listed on the way. The merchant reads the same by GET /balance/movements.
     """
     wanted = MovementFilter(created_from=since, created_to=until, **asked)
-    found = in_house(lambda ports: movements_of(ports, account_id, Mode(mode), wanted, MOST))
-    rows = [_document(each) for each in found]
+
+    async def listed(ports: Ports) -> list[dict[str, Any]]:
+        return await _documents(ports, await movements_of(ports, account_id, Mode(mode), wanted, MOST))
+
+    async def written(ports: Ports) -> CsvText:
+        text = CsvText()
+        async for batch in await every_movement_of(ports, account_id, Mode(mode), wanted):
+            text.add(await _documents(ports, batch))
+        return text
+
+    if as_csv:
+        return in_house(written).answer()
+    rows = in_house(listed)
     return Answer(document={"data": rows}, text=table(_TITLES, [[row[title] for title in _TITLES] for row in rows]))
 
 
-def _document(each: Movement) -> dict[str, Any]:
+async def _documents(ports: Ports, movements: Sequence[Movement]) -> list[dict[str, Any]]:
+    found = await conversions_of(ports, movements)
+    return [_document(each, found.get(each.number)) for each in movements]
+
+
+def _document(each: Movement, conversion: Conversion | None) -> dict[str, Any]:
     return {
+        "id": each.entry_id,
         "number": each.number,
         "kind": each.kind.value,
         "object_type": each.object_type.value,
@@ -48,6 +71,9 @@ def _document(each: Movement) -> dict[str, Any]:
         "available_usdt": str(each.available),
         "reserved_usdt": str(each.reserved),
         "pending_rub": str(each.pending),
+        "converted_rub": None if conversion is None else str(conversion.amount),
+        "rate": None if conversion is None else conversion.rate,
+        "settlement_id": None if conversion is None else conversion.settlement_id,
         "balance_available_usdt": str(each.available_after),
         "balance_reserved_usdt": str(each.reserved_after),
         "balance_pending_rub": str(each.pending_after),

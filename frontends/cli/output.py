@@ -1,7 +1,10 @@
 """What a command says: one JSON document, or aligned text for people. Both are made here, so that no command forgets
 one of them, and nothing but the answer goes to standard output."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import csv
+import functools
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -56,6 +59,41 @@ def fields(pairs: Mapping[str, Any]) -> str:
     """`name  value` lines, aligned."""
     width = max((len(name) for name in pairs), default=0)
     return "\n".join(f"{name.ljust(width)}  {shown(value)}".rstrip() for name, value in pairs.items())
+
+
+class CsvText:
+    """Rows as CSV, with the fields of the first for titles. It takes them a batch at a time, so that a million of them
+    are no more than their text."""
+
+    def __init__(self) -> None:
+        self._text = io.StringIO()
+        self._writer = csv.writer(self._text, lineterminator="\n")
+        self._begun = False
+
+    def add(self, documents: Iterable[Mapping[str, Any]]) -> None:
+        """A row of each."""
+        for document in documents:
+            if not self._begun:
+                self._writer.writerow(document)
+                self._begun = True
+            self._writer.writerow(document.values())
+
+    def answer(self) -> Answer:
+        """All of it; nothing of no rows."""
+        return Answer(document=None, text=self._text.getvalue().rstrip("\n"))
+
+
+def csv_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command `--csv`, which shows all rows."""
+
+    @click.option("--csv", "as_csv", is_flag=True, help="Print all of them as CSV.")
+    @functools.wraps(command)
+    def given_a_form(*, as_csv: bool, **given: Any) -> None:
+        if as_csv and given.get("as_json"):
+            raise click.UsageError("--csv or --json, not both")
+        command(as_csv=as_csv, **given)
+
+    return given_a_form
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -1,5 +1,6 @@
 """`cambist payout …`: the payouts of all merchants, and the operator's acts on them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -7,11 +8,12 @@ import click
 from ...core.domain.accounts.accounts import Mode
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
+from ...core.usecases.ledger.conversions import Conversion, conversions_of
 from ...core.usecases.settlement import withdrawals as usecases
-from ...core.usecases.settlement.payout_items import payout_items_of
+from ...core.usecases.settlement.payout_items import PayoutItem, every_payout_item_of, payout_items_of
 from ...ports.bundle import Ports
 from .groups import group
-from .output import Answer, fields, table
+from .output import Answer, CsvText, csv_option, fields, table
 from .session import answering, in_house, reasoned
 
 MOST = 1000
@@ -63,21 +65,46 @@ def list_all(account_id: str | None, status: str | None) -> Answer:
 
 @payout.command("items")
 @click.argument("withdrawal_id", metavar="ID")
+@csv_option
 @answering
-def items(withdrawal_id: str) -> Answer:
-    """What a payout is made of, in the order of time; 1000 lines at most. All lines sum to its amount."""
-    found = in_house(lambda ports: payout_items_of(ports, withdrawal_id, MOST))
-    rows = [
-        {
-            "created_at": iso(each.at),
-            "kind": each.kind.value,
-            "amount_usdt": str(each.amount),
-            "object_id": None if each.movement is None else each.movement.object_id,
-        }
-        for each in found
-    ]
+def items(withdrawal_id: str, *, as_csv: bool) -> Answer:
+    """What a payout is made of, in the order of time; 1000 lines at most, and with --csv all. All lines sum to its
+    amount."""
+
+    async def listed(ports: Ports) -> list[dict[str, Any]]:
+        return await _item_documents(ports, await payout_items_of(ports, withdrawal_id, MOST))
+
+    async def written(ports: Ports) -> CsvText:
+        text = CsvText()
+        async for batch in await every_payout_item_of(ports, withdrawal_id):
+            text.add(await _item_documents(ports, batch))
+        return text
+
+    if as_csv:
+        return in_house(written).answer()
+    rows = in_house(listed)
     titles = ("created_at", "kind", "amount_usdt", "object_id")
     return Answer(document={"data": rows}, text=table(titles, [[row[title] for title in titles] for row in rows]))
+
+
+async def _item_documents(ports: Ports, items: Sequence[PayoutItem]) -> list[dict[str, Any]]:
+    found = await conversions_of(ports, [item.movement for item in items if item.movement is not None])
+    return [_item(each, None if each.movement is None else found.get(each.movement.number)) for each in items]
+
+
+def _item(each: PayoutItem, conversion: Conversion | None) -> dict[str, Any]:
+    movement = each.movement
+    return {
+        "kind": each.kind.value,
+        "amount_usdt": str(each.amount),
+        "object_type": None if movement is None else movement.object_type.value,
+        "object_id": None if movement is None else movement.object_id,
+        "converted_rub": None if conversion is None else str(conversion.amount),
+        "rate": None if conversion is None else conversion.rate,
+        "settlement_id": None if conversion is None else conversion.settlement_id,
+        "number": None if movement is None else movement.number,
+        "created_at": iso(each.at),
+    }
 
 
 @payout.command("cancel")

@@ -13,6 +13,7 @@ from .kinds.kinds import Kind
 from .kinds.ledger import JOURNAL, LEDGER
 from .kinds.movements import MOVEMENTS
 from .kinds.payments import PAYMENTS
+from .kinds.payout_lines import PAYOUT_LINES
 from .kinds.receivers import RECEIVERS
 from .kinds.refunds import REFUNDS
 from .kinds.settlements import SETTLEMENTS
@@ -48,6 +49,7 @@ KINDS: tuple[Kind, ...] = (
     TERMINALS,
     LINES,
     MOVEMENTS,
+    PAYOUT_LINES,
 )
 
 

@@ -1,6 +1,7 @@
 """`cambist payout …` (docs/settlement.md "Payouts")."""
 
 import asyncio
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.ledger import EntryKind, Purse, journal_entry
 from cambist.core.usecases.ledger.ledger import post
 from cambist.frontends.compose import open_house
+from cambist.frontends.http.movements import MovementView
+from cambist.frontends.http.withdrawals import WithdrawalItemView
 from cambist.frontends.settings import load
 from tests.cli.conftest import Call
 from tests.payout_kit import WALLET
@@ -142,6 +145,23 @@ def test_movements_and_the_lines_of_a_payout(call: Call, account_id: str) -> Non
     ]
     done = call("payout", "items", made["withdrawal_id"])
     assert (done.status, len(done.out.splitlines())) == (0, 3)
+
+
+def test_lists_that_the_interface_has_as_csv_are_csv_here_too(call: Call, account_id: str) -> None:
+    """The same columns, all rows, the oldest first; nothing of nothing."""
+    made = payout(call, "now", account_id, "--mode", "test")["withdrawal_id"]
+    for arguments, view, firsts in (
+        (("movements", account_id, "--mode", "test"), MovementView, ["settlement", "payout_reserved"]),
+        (("payout", "items", made), WithdrawalItemView, ["settlement", "carried_out"]),
+    ):
+        done = call(*arguments, "--csv")
+        assert (done.status, done.err) == (0, "")
+        rows = list(csv.DictReader(done.out.splitlines()))
+        assert tuple(rows[0]) == view.__struct_fields__
+        assert [row["kind"] for row in rows] == firsts
+        assert call(*arguments, "--csv", "--json").status == 2
+        assert call(*arguments, "--json", "--csv").status == 2
+    assert call("movements", account_id, "--csv").out.strip() == "", "live is the default"
 
 
 @pytest.mark.parametrize(

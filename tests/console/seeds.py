@@ -164,6 +164,7 @@ async def everything_there_is(refunds: RefundHouse) -> dict[str, str]:
     await list_all(ports)
     for name, kind in firsts.items():
         there[name] = (await everything(ports, kind))[0].id
+    there["payout line"] = f"{there['withdrawal']}:0"
     there["key.named"] = (await create_key(ports, account_id, Mode.TEST, "till")).pair.api_key
     there["act"], there["act.second"] = await asked(refunds)
     there["difference"] = await differing(refunds, there["payment"])

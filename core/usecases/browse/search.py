@@ -43,6 +43,7 @@ from ..sealed import open_client_phone
 from .browse import browse_accounts
 from .gateways import known_gateways
 from .ledger import get_purse
+from .payout_lines import get_payout_line
 
 MOST = 50
 _ACCOUNTS = 1000
@@ -172,8 +173,9 @@ async def _by_id(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
         # Also those that were never set, of which there is no record yet.
         hits += [hit("gateway", each) for each in await known_gateways(ports) if each.id == wanted]
     if not hits and ":" in wanted:
-        purse = await get_purse(ports, wanted)
+        purse, line = await get_purse(ports, wanted), await get_payout_line(ports, wanted)
         hits += [] if purse is None else [hit("ledger", purse)]
+        hits += [] if line is None else [hit("payout line", line)]
     return hits
 
 

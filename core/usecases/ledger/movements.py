@@ -184,9 +184,19 @@ async def movements_of(ports: Ports, account_id: str, mode: Mode, asked: Movemen
 
     Raises: Refusal ACCOUNT_NOT_FOUND, and as `list_movements`.
     """
+    return (await list_movements(ports, await _caller(ports, account_id, mode), asked, 1, limit)).records
+
+
+async def every_movement_of(
+    ports: Ports, account_id: str, mode: Mode, asked: MovementFilter
+) -> AsyncIterator[Sequence[Movement]]:
+    """For operators: all of them, as `all_movements`. Raises: Refusal ACCOUNT_NOT_FOUND, and as `list_movements`."""
+    return await all_movements(ports, await _caller(ports, account_id, mode), asked)
+
+
+async def _caller(ports: Ports, account_id: str, mode: Mode) -> Caller:
     async with ports.storage.unit() as unit:
-        caller = Caller(account=await find_account(unit, account_id), mode=mode, key_id="")
-    return (await list_movements(ports, caller, asked, 1, limit)).records
+        return Caller(account=await find_account(unit, account_id), mode=mode, key_id="")
 
 
 async def all_movements(ports: Ports, caller: Caller, asked: MovementFilter) -> AsyncIterator[Sequence[Movement]]:

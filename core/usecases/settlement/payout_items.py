@@ -64,28 +64,44 @@ async def list_payout_items(
 
     Raises: Refusal WITHDRAWAL_NOT_FOUND; PROVIDER_UNAVAILABLE while movements are being listed.
     """
+    items, total = await _lines(ports, caller, withdrawal_id, (number - 1) * size, size)
+    return Page(items, number, size, total)
+
+
+async def _lines(
+    ports: Ports, caller: Caller, withdrawal_id: str, offset: int, limit: int
+) -> tuple[list[PayoutItem], int]:
+    """So many lines after the first `offset`, and how many there are in all."""
     withdrawal = await get_withdrawal(ports, caller, withdrawal_id)
     await bring_up(ports, caller)
     async with ports.storage.unit() as unit:
         made = await _made(unit, caller, withdrawal)
-        low, high = (number - 1) * size - len(made.head), number * size - len(made.head)
+        low, high = offset - len(made.head), offset + limit - len(made.head)
         first, last = max(low, 0), min(high, made.count)
         movements = await made.span.of(made.before + first + 1, made.before + last)
-    ends = [*made.head, *made.tail]
-    total = len(ends) + made.count
-    items = [*made.head[(number - 1) * size : number * size], *map(_item, movements)]
+    items = [*made.head[offset : offset + limit], *map(_item, movements)]
     items += made.tail[max(low - made.count, 0) : max(high - made.count, 0)]
-    return Page(items, number, size, total)
+    return items, len(made.head) + made.count + len(made.tail)
 
 
-async def payout_items_of(ports: Ports, withdrawal_id: str, limit: int) -> list[PayoutItem]:
-    """For operators: the first lines of any payout. Raises: Refusal WITHDRAWAL_NOT_FOUND, and as above."""
+async def payout_items_of(ports: Ports, withdrawal_id: str, limit: int, *, offset: int = 0) -> list[PayoutItem]:
+    """For operators: the first lines of any payout, or those after so many. Raises: Refusal WITHDRAWAL_NOT_FOUND, and
+    as above."""
+    return (await _lines(ports, await _caller(ports, withdrawal_id), withdrawal_id, offset, limit))[0]
+
+
+async def every_payout_item_of(ports: Ports, withdrawal_id: str) -> AsyncIterator[Sequence[PayoutItem]]:
+    """For operators: all lines of any payout, a batch at a time. Raises as above."""
+    return (await all_payout_items(ports, await _caller(ports, withdrawal_id), withdrawal_id))[1]
+
+
+async def _caller(ports: Ports, withdrawal_id: str) -> Caller:
+    """The merchant of a payout. Raises: Refusal WITHDRAWAL_NOT_FOUND."""
     found = await ports.storage.get(Withdrawal, withdrawal_id)
     account = None if found is None else await ports.storage.get(Account, found.account_id)
     if found is None or account is None:
         raise Refusal("WITHDRAWAL_NOT_FOUND", "No withdrawal of this id")
-    caller = Caller(account=account, mode=found.mode, key_id="")
-    return (await list_payout_items(ports, caller, withdrawal_id, 1, limit)).records
+    return Caller(account=account, mode=found.mode, key_id="")
 
 
 async def all_payout_items(

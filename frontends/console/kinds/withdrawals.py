@@ -10,7 +10,7 @@ from ....core.usecases.browse.browse import browse
 from ....core.usecases.settlement.withdrawals import cancel_withdrawal, hurry_withdrawal, pay_out_now
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
-from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Told, Wish, by_id, story
+from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Part, Told, Wish, by_id, story
 from .stakes import left_in, of_payout, of_record
 from .wishes import DATES, by_status, wanted
 
@@ -110,6 +110,7 @@ WITHDRAWALS = Kind(
     facts=_facts,
     filters=(MODE, Filter(name="status", choices=tuple(WithdrawalStatus)), ACCOUNT, *DATES),
     timeline=story(lambda each: (each.created_at, "its statement", "settlement", each.settlement_id)),
+    parts=(Part(title="Lines", key="l", of="payout line", by="payout"),),
     acts=(
         ConsoleAct(
             name="payout.cancel",
