@@ -16,6 +16,7 @@ from ..adapters.script import Script
 from ..adapters.storage.test_clock import TestClockStorage
 from ..adapters.vault.memory import MemoryVault
 from ..core.domain.accounts.accounts import Account
+from ..core.usecases.assertions import AssertingStorage
 from ..core.usecases.installation.marking import recognise
 from ..ports.bundle import FourEyes, Ports, Urls
 from ..ports.clock import Clock, Ids
@@ -127,7 +128,7 @@ async def open_house(
             rates=providers.rates(),
             senders=providers.senders(),
             deposits=providers.deposits(),
-            storage=TestClockStorage(kept, shifting),
+            storage=TestClockStorage(AssertingStorage(kept, _breaches(telemetry)), shifting),
             clock=shifting,
             ids=chance,
             banks=providers.banks(script, further_banks),
@@ -155,6 +156,11 @@ async def open_house(
             telemetry=telemetry,
             live_simulators=tuple(providers.live_simulators),
         )
+
+
+def _breaches(telemetry: Telemetry | None) -> Callable[[str], None]:
+    """Counts the units that were refused at their commit."""
+    return (lambda _: None) if telemetry is None else telemetry.counters.assertions.add
 
 
 def _shared(settings: Settings, clock: Clock) -> tuple[RateCounters, Queue]:

@@ -27,6 +27,7 @@ from cambist.ports.notes import ProviderNote
 from cambist.ports.payouts import SenderCapabilities, Senders, SentTransfer, SignedTransfer, TransferState
 from tests.houses import TestHouse, open_test_house
 from tests.invariants import check_books
+from tests.planting import beneath
 
 WALLET = tron_address(bytes(range(20)))
 OTHER_WALLET = tron_address(bytes(range(20, 40)))
@@ -185,7 +186,7 @@ class Payouts:
             at=now,
             postings={Purse.CONVERTED_USDT: -amount.units, Purse.AVAILABLE: amount.units},
         )
-        async with self.ports.storage.unit() as unit:
+        async with beneath(self.ports).unit() as unit:
             unit[Settlement].add(statement)
             unit[SettlementItem].add(item)
             post(unit, entry)

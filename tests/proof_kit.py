@@ -24,6 +24,7 @@ from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.chain import Network, TokenMove, TransactionState
 from cambist.ports.jobs import Job
 from tests.houses import TestHouse, open_test_house
+from tests.planting import beneath
 
 HASH = "a" * 64
 OTHER_HASH = "b" * 64
@@ -99,7 +100,7 @@ class Exchange:
     async def change(self, payment_id: str, **changes: Any) -> None:
         """Change the payment as another room of the house would."""
         self.house.made_up = True
-        async with self.house.ports.storage.unit() as unit:
+        async with beneath(self.house.ports).unit() as unit:
             payment = await unit[Payment].get(payment_id)
             assert payment is not None
             unit[Payment].save(msgspec.structs.replace(payment, **changes))

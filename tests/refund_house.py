@@ -24,6 +24,7 @@ from cambist.core.usecases.settlement.settlement import settle_own
 from cambist.ports.bank import BankSimulator, InvoiceStatus, Notice, Pretence, RefundState, RefundStatus
 from cambist.ports.bundle import Ports
 from tests.houses import TestHouse, open_test_house
+from tests.planting import beneath
 
 SETTLED_100 = 1_04864864
 """100 RUB at the simulated market rate of 92.50 and the default markup of 0.03, in units of USDT; rounded down."""
@@ -189,7 +190,7 @@ class RefundHouse:
 
     async def change(self, payment_id: str, **fields: Any) -> None:
         """Let a payment stand so."""
-        async with self.ports.storage.unit() as unit:
+        async with beneath(self.ports).unit() as unit:
             payment = await unit[Payment].get(payment_id)
             assert payment is not None
             unit[Payment].save(msgspec.structs.replace(payment, **fields))

@@ -8,6 +8,7 @@ import msgspec
 
 from cambist.core.domain.payments.payments import Opening, Payment
 from tests.houses import TestHouse
+from tests.planting import beneath
 
 
 class Page(HTMLParser):
@@ -36,7 +37,7 @@ class Page(HTMLParser):
 async def store(house: TestHouse, payment_id: str, **changes: Any) -> None:
     """Change a stored payment as no request could."""
     house.made_up = True
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         payment = await unit[Payment].get(payment_id)
         assert payment is not None
         unit[Payment].save(msgspec.structs.replace(payment, **changes))

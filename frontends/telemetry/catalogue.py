@@ -99,6 +99,12 @@ _OWN = (
         "webhooks posted to receivers: `2xx` to `5xx` by their answer, or `timeout`, `connection`, `tls`, `blocked`",
     ),
     _histogram("delivery_seconds", "", "time that a receiver took"),
+    _counter(
+        "assertions",
+        "rule",
+        "units of writes that were not committed, because they would have broken a rule of the books: `journal_entry`, "
+        "`running_balance`, `payout`, `status`, `event_sequence`, `previous_status`, `refund`, `tally`, `statement`",
+    ),
     _gauge("event_loop_lag_seconds", "", "the most by which the event loop was late in the last interval"),
 )
 

@@ -93,5 +93,7 @@ class Counters:
         """outcome"""
         self.delivery_seconds = Durations()
         """nothing"""
+        self.assertions = Tallies()
+        """rule"""
         self.loop_lag = 0.0
         """The most seconds by which the event loop was late in the last interval."""

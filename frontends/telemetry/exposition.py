@@ -55,6 +55,7 @@ class Exposition(Collector):
         yield _counter("notice_operations", counters.notice_operations)
         yield _counter("deliveries", counters.deliveries)
         yield _histogram("delivery_seconds", counters.delivery_seconds)
+        yield _counter("assertions", counters.assertions)
         yield _one("event_loop_lag_seconds", counters.loop_lag)
         signs = self._reader.signs
         if signs is not None:

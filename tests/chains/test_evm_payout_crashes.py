@@ -19,6 +19,7 @@ from tests.chains.fronts import Front
 from tests.chains.world import ChainWorld, chain_world
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.payout_kit import CREDIT, Payouts, open_payouts
+from tests.planting import beneath
 
 COMMITS = 8
 """The payout, how far the book is whole, its number, what is signed, `processing`, `handed`, `sent`, the end."""
@@ -103,7 +104,7 @@ async def test_a_database_that_was_restored_pays_nobody_twice(made_world: ChainW
         sent = await payouts.record(made.id)
         assert sent.tx_hash is not None
         await world.mine()
-        async with payouts.ports.storage.unit() as unit:
+        async with beneath(payouts.ports).unit() as unit:
             unit[Withdrawal].save(msgspec.structs.replace(made, version=sent.version))
             await unit.commit()
         await bench.forget()

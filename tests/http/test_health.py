@@ -19,6 +19,7 @@ from cambist.frontends.http import health
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from tests.houses import TestHouse
+from tests.planting import beneath
 from tests.quiesce import at_rest
 
 
@@ -92,7 +93,7 @@ async def test_a_ledger_that_does_not_hold_is_degraded(house: TestHouse) -> None
     payment = await house.created()
     await house.simulate(payment["id"], outcome="paid")
     assert await degraded(house) == []
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         row = (await unit[LedgerAccount].find(limit=1))[0]
         unit[LedgerAccount].increase(row.id, "balance", 1)
         await unit.commit()

@@ -29,6 +29,7 @@ from cambist.frontends.http.operations import OPERATIONS
 from cambist.ports.bundle import Ports
 from tests.exchange_house import ExchangeHouse, open_exchange_house
 from tests.houses import TestHouse
+from tests.planting import beneath
 from tests.subscription_house import record, subscribed
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -164,7 +165,7 @@ SEALED_IN: dict[Any, Callable[[str], str]] = {Client: client_phone_place, Exchan
 
 
 async def write(house: TestHouse, records: Sequence[Any]) -> None:
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         for each in records:
             if isinstance(each, Payment):
                 add_payment(unit, each)

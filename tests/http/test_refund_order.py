@@ -15,6 +15,7 @@ from cambist.core.domain.accounts.terminals import TerminalWish
 from cambist.core.domain.refunds.refunds import RULES, Refund, RefundStatus
 from cambist.core.usecases.accounts import terminals
 from tests.invariants import everything
+from tests.planting import beneath
 from tests.refund_house import RefundHouse, open_refund_house, told
 from tests.tables import table
 
@@ -38,7 +39,7 @@ class Attempt:
         wish = TerminalWish(label="Any", credit_follows_receipt=True)
         await self.refunds.change(self.paid, method_id=(await terminals.create_terminal(ports, account_id, wish)).id)
         payment = await self.refunds.payment(self.paid)
-        async with ports.storage.unit() as unit:
+        async with beneath(ports).unit() as unit:
             for number in range(10):
                 unit[Refund].add(
                     Refund(
@@ -86,7 +87,7 @@ def head(**headers: str) -> Heal:
 
 
 async def one_less(attempt: Attempt) -> None:
-    async with attempt.refunds.ports.storage.unit() as unit:
+    async with beneath(attempt.refunds.ports).unit() as unit:
         gone = await unit[Refund].get(f"ref_{UUID(int=0)}")
         assert gone is not None
         unit[Refund].remove(gone)

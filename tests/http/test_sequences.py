@@ -16,6 +16,7 @@ from cambist.frontends.cli.recipes import RECIPES, filled
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse
 from tests.invariants import everything
 from tests.payout_kit import WALLET
+from tests.planting import beneath
 from tests.proof_kit import DAY, open_exchange
 from tests.subscription_house import bound, choose_calendar, play, subscribed
 
@@ -115,7 +116,7 @@ async def test_a_count_goes_on_after_test_data_is_forgotten_and_after_one_who_do
     await pretend(house, "down")
     assert await numbers(house) == {GATEWAY: [2]}
     [told] = await everything(house.ports, Event)
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         after = told.created_at + timedelta(seconds=1)
         unit[Event].add(msgspec.structs.replace(told, id="evt_before", sequence=3, created_at=after))
         await unit.commit()

@@ -22,6 +22,7 @@ from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.ports.rates import RatePretence, RateSimulator
 from tests.http.documents import Document
+from tests.planting import beneath
 from tests.refund_house import RefundHouse, open_refund_house
 
 DOCUMENT = Document(openapi_document("https://pay.example"))
@@ -352,7 +353,7 @@ async def test_the_csv_has_all_lines_however_many(open_: RefundHouse) -> None:
         started_at=moment,
         items=count,
     )
-    async with open_.ports.storage.unit() as unit:
+    async with beneath(open_.ports).unit() as unit:
         unit[Settlement].add(settlement)
         for number in range(count):
             unit[SettlementItem].add(

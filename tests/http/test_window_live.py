@@ -19,6 +19,7 @@ from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from tests.houses import TestHouse
 from tests.patience import HANGS
+from tests.planting import beneath
 
 
 class Listener:
@@ -107,7 +108,7 @@ async def test_a_stream_ends_when_the_window_closes_and_after_its_lifetime(house
     streams = WindowStreams()
     payment = await house.created()
     listener = await listening(house, payment, streams)
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         stored = await unit[Payment].get(payment["id"])
         assert stored is not None
         unit[Payment].save(msgspec.structs.replace(stored, status=PaymentStatus.REFUNDED))

@@ -15,14 +15,18 @@ import msgspec
 import pytest
 
 from cambist.adapters.script import Ending, Twist
+from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.installation import Because
 from cambist.core.domain.notices import NoticeAddress
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.payments.tallies import Tally
 from cambist.core.domain.reconciliation.reconciliation import bounds, last_comparable
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.holding import hold
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.notice_addresses import make_addresses
+from cambist.core.usecases.payments import tallies
 from cambist.core.usecases.reconciliation.reconciliation import reconcile
 from cambist.core.usecases.standing import start_standing
 from cambist.frontends.http.door.crowd import Crowd
@@ -65,6 +69,23 @@ async def test_a_payment_s_life_is_counted_and_no_label_is_an_id(house: Traced) 
     assert found[sample("deliveries_total", outcome="2xx")] == len(house.postman.webhooks) == 1
     assert found[sample("http_requests_in_progress")] == found[sample("jobs_in_progress")] == 0
     assert [series for series in found if OUR_IDS.search(str(series))] == []
+
+
+async def test_what_cannot_be_true_is_answered_500_and_counted_and_nothing_of_it_stands(
+    house: Traced, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A slip that counts each new payment twice (docs/operations.md "What cannot be true")."""
+    count = tallies.tallies_of
+    monkeypatch.setattr(tallies, "tallies_of", lambda payment, by: count(payment, by * 2))
+    refused = await house.pay()
+    assert (refused.status_code, refused.json()["error"]["code"]) == (500, "INTERNAL_ERROR")
+    assert house.account.account_id not in refused.text
+    async with house.ports.storage.unit() as unit:
+        assert (await unit[Payment].total(), await unit[Tally].total(), await unit[IdempotencyKey].total()) == (0, 0, 0)
+    assert (await house.scrape())[sample("assertions_total", rule="tally")] == 1
+    assert "it would break the rule tally" in caplog.text
+    monkeypatch.undo()
+    assert (await house.pay()).status_code == 201
 
 
 async def test_what_strangers_make_up_gets_no_series_of_its_own(house: Traced) -> None:
@@ -194,6 +215,7 @@ async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(house: T
         await house.http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"})
     Crowd(most=0, of_an_address=0, counters=house.telemetry.counters).enter("192.0.2.1")
     await hear_notice(house)
+    house.telemetry.counters.assertions.add("tally")
     await reconcile(house.ports, last_comparable(house.clock.now()))
     found = await house.scrape()
     for metric in METRICS.values():

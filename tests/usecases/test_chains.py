@@ -18,6 +18,7 @@ from cambist.core.usecases.operators.reseal import reseal
 from cambist.frontends.telemetry.masking import masked
 from cambist.ports.bundle import Ports
 from tests.houses import TestHouse, open_test_house
+from tests.planting import beneath
 from tests.usecases.test_ledger import book, entry
 from tests.usecases.test_reseal import AFTER, BEFORE, BETWEEN, keyed
 
@@ -61,7 +62,7 @@ async def test_an_entry_whose_key_was_dropped_is_found_by_the_next_tag(house: Te
     await grown(house, old, "old")
     await reseal(both)
     await grown(house, new, "new")
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         first, second = await unit[JournalEntry].find(order="number")
         forged = msgspec.structs.replace(first, account_id="acc_thief")
         link = LEDGER.link(forged, 1, bytes(32))

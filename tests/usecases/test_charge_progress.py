@@ -21,6 +21,7 @@ from cambist.ports.jobs import Job
 from cambist.ports.mandates import ChargeStatus
 from tests.charge_house import DAY, HOUR, ChargeHouse, open_charge_house
 from tests.invariants import everything
+from tests.planting import beneath
 
 PAID, FAILED = ChargeStatus.PAID, ChargeStatus.FAILED
 
@@ -124,7 +125,7 @@ class TestSuccess:
         """A mismatch (docs/payments.md "How it ends"); the period is held until the review ends."""
         for outcome, status in (("failed", "MayCharge"), ("paid", "CHARGE_BEFORE_WINDOW")):
             payment_id = await pending(charges, due)
-            async with charges.ports.storage.unit() as unit:
+            async with beneath(charges.ports).unit() as unit:
                 payment = await unit[Payment].get(payment_id)
                 assert payment is not None
                 unit[Payment].save(msgspec.structs.replace(payment, amount=payment.amount - Rub(1)))

@@ -37,6 +37,7 @@ from cambist.frontends.console.kinds.payments import PAYMENTS
 from cambist.frontends.console.kinds.refunds import REFUNDS
 from cambist.frontends.console.kinds.wishes import wanted
 from cambist.ports.bank import InvoiceStatus, Pretence
+from tests.planting import beneath
 from tests.refund_house import RefundHouse, open_refund_house
 
 
@@ -77,7 +78,7 @@ async def test_each_kind_of_trouble_is_a_need(refunds: RefundHouse) -> None:
     made = await refunds.paid(mode="live")
     payment = await refunds.payment(made)
     account_id, mode = payment.account_id, Mode.LIVE
-    async with refunds.ports.storage.unit() as unit:
+    async with beneath(refunds.ports).unit() as unit:
         late = {"created_at": now - timedelta(hours=7), "status": PaymentStatus.PENDING, "opening": Opening.UNKNOWN}
         fields = {name: getattr(payment, name) for name in payment.__struct_fields__} | late
         unit[UnknownOutcome].add(

@@ -21,6 +21,7 @@ from cambist.core.usecases.standing import start_standing
 from cambist.ports.payouts import Senders
 from tests.houses import TestHouse, open_test_house
 from tests.http.test_webhook_endpoints import made
+from tests.planting import beneath
 from tests.usecases.test_reseal import blank
 
 
@@ -108,7 +109,7 @@ async def test_balances_that_do_not_sum_to_zero_fail(house: TestHouse) -> None:
     payment = await house.created()
     await house.simulate(payment["id"], outcome="paid")
     house.made_up = True
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         [row, *_] = await unit[LedgerAccount].find()
         unit[LedgerAccount].increase(row.id, "balance", 1)
         await unit.commit()

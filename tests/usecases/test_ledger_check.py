@@ -16,6 +16,7 @@ from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.ledger.ledger import extend_journal
 from cambist.core.usecases.settlement.settlement import settle_own
 from tests.houses import TestHouse
+from tests.planting import beneath
 from tests.usecases.test_ledger import book, entry, journal, plain
 from tests.usecases.test_settlement import caller, paid
 
@@ -35,7 +36,7 @@ async def lived_in(house: TestHouse) -> list[JournalEntry]:
 
 async def write(house: TestHouse, *, save: tuple[Any, ...] = (), add: tuple[Any, ...] = (), remove: Any = ()) -> None:
     """Change stored rows as no use case does."""
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         for record in save:
             unit[type(record)].save(record)
         for record in add:
@@ -213,7 +214,7 @@ async def test_the_last_entries_cut_off_with_their_head_are_missed_by_tag_and_ba
 async def test_a_running_balance_that_was_changed_is_named_with_what_it_should_be(house: TestHouse) -> None:
     await lived_in(house)
     row = f"{house.account.account_id}:test:available:0"
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         account = await unit[LedgerAccount].get(row)
         assert account is not None
         unit[LedgerAccount].increase(row, "balance", 1)
@@ -232,7 +233,7 @@ async def test_a_running_balance_that_was_changed_is_named_with_what_it_should_b
 async def test_a_running_balance_that_was_deleted_is_named(house: TestHouse) -> None:
     await lived_in(house)
     row = f"{house.account.account_id}:test:available:0"
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         account = await unit[LedgerAccount].get(row)
         assert account is not None
         unit[LedgerAccount].remove(account)

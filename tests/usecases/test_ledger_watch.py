@@ -5,12 +5,15 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from cambist.core.domain.ledger import JournalEntry, LedgerAccount, Posting
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.ledger import JournalEntry, LedgerAccount, Posting, Purse
+from cambist.core.domain.payments.tallies import EVER, Tally
 from cambist.core.usecases.chains import ALTERED
 from cambist.core.usecases.ledger import watch as ledger_watch
 from cambist.core.usecases.ledger.watch import ledger_faults
 from cambist.ports.storage import Unit
 from tests.houses import TestHouse
+from tests.planting import beneath
 from tests.usecases.test_ledger_check import changed, head_of, lived_in
 
 Chain = list[JournalEntry]
@@ -25,6 +28,16 @@ async def chain(house: TestHouse) -> Chain:
 async def _sums_off(unit: Unit, house: TestHouse, chain: Chain) -> None:
     [row, *_] = await unit[LedgerAccount].find(limit=1)
     unit[LedgerAccount].increase(row.id, "balance", 1)
+
+
+async def _count_below_zero(unit: Unit, house: TestHouse, chain: Chain) -> None:
+    [ever, *_] = await unit[Tally].find(period=EVER)
+    unit[Tally].increase(ever.id, "count", -100)
+
+
+async def _reserve_below_zero(unit: Unit, house: TestHouse, chain: Chain) -> None:
+    for purse, by in ((Purse.RESERVED, -5), (Purse.PAID_OUT, 5)):
+        unit[LedgerAccount].add(LedgerAccount(id=purse, owner="acc", mode=Mode.TEST, purse=purse, balance=by))
 
 
 async def _said_otherwise(unit: Unit, house: TestHouse, chain: Chain) -> None:
@@ -64,6 +77,8 @@ async def _head_resealed(unit: Unit, house: TestHouse, chain: Chain) -> None:
     ("tamper", "word"),
     [
         (_sums_off, "off zero"),
+        (_count_below_zero, "1 counts of payments are below zero"),
+        (_reserve_below_zero, "1 reserves are below zero"),
         (_said_otherwise, "ledger: entry 11 is not what was chained"),
         (_first_said_otherwise, "ledger: entry 1 is not what was chained"),
         (_not_zero, "ledger: entry 12 does not sum to zero"),
@@ -76,7 +91,7 @@ async def _head_resealed(unit: Unit, house: TestHouse, chain: Chain) -> None:
 )
 async def test_tampering_is_found(house: TestHouse, chain: Chain, tamper: Tampering, word: str) -> None:
     assert await ledger_faults(house.ports) == ()
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         await tamper(unit, house, chain)
         await unit.commit()
     assert word in "; ".join(await ledger_faults(house.ports))
@@ -91,15 +106,15 @@ async def test_only_the_newest_entries_are_looked_at(
 ) -> None:
     monkeypatch.setattr(ledger_watch, "NEWEST", 4)
     assert await ledger_faults(house.ports) == ()
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         unit[JournalEntry].save(changed(chain[2], account_id="acc_other"))
         await unit.commit()
     assert await ledger_faults(house.ports) == (), "that is what `cambist ledger verify` is for"
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         unit[JournalEntry].save(changed(chain[-4], account_id="acc_other"))
         await unit.commit()
     assert await ledger_faults(house.ports) == ("ledger: entry 9 is not what was chained",)
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         await _beyond_the_head(unit, house, chain)
         await unit.commit()
     assert "does not run from 8 to 12" in (await ledger_faults(house.ports))[0]

@@ -17,10 +17,11 @@ from cambist.core.usecases.operators.probes import SettlementSigns, Waiting
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.jobs import Job
 from tests.houses import TestHouse
+from tests.planting import beneath
 
 
 async def write(house: TestHouse, *records: Any) -> None:
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         for record in records:
             unit[type(record)].add(record)
         await unit.commit()

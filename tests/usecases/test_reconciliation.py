@@ -35,6 +35,7 @@ from cambist.ports.faults import NotConfigured, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedPage, ReportedState, ReportingBank
 from tests.invariants import everything
+from tests.planting import beneath
 from tests.refund_house import RefundHouse, open_refund_house
 
 BANK = "simulator-live"
@@ -161,7 +162,7 @@ async def test_each_difference_is_found_once_and_is_an_action_item(day: Day) -> 
         failed: lambda each: msgspec.structs.replace(each, state=ReportedState.FAILED),
     }
     day.told.invented.append(entry("made-up", day.clock.now()))
-    async with day.ports.storage.unit() as unit:
+    async with beneath(day.ports).unit() as unit:
         payment = await day.live.payment(fee)
         unit[Payment].save(msgspec.structs.replace(payment, provider_fee=type(payment.amount)(40)))
         await unit.commit()

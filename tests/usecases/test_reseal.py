@@ -30,6 +30,7 @@ from cambist.ports.bundle import Ports
 from cambist.ports.storage import Unit
 from tests.contracts.storage_kit import START
 from tests.houses import open_test_house
+from tests.planting import beneath
 
 PEPPER = bytes(range(32))
 OLD, NEW = bytes(32), bytes([7]) * 32
@@ -144,7 +145,7 @@ def sealed_records(vault: SealedVault, count: int, prefix: str = "old") -> list[
 async def storage_of(*records: Any) -> AsyncIterator[Ports]:
     async with open_test_house(receiver=False) as house:
         house.made_up = True
-        async with house.ports.storage.unit() as unit:
+        async with beneath(house.ports).unit() as unit:
             for head in await unit[ChainHead].find():
                 unit[ChainHead].remove(head)
             for record in records:
@@ -242,7 +243,7 @@ async def test_what_a_process_with_the_old_key_seals_meanwhile_is_reported(monke
             walks += 1
             report = await original(*arguments, writes=writes)
             if writes:  # as another process would, right behind the walk
-                async with ports.storage.unit() as unit:
+                async with beneath(ports).unit() as unit:
                     unit[Payment].add(late)
                     await unit.commit()
             return report

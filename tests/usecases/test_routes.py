@@ -25,6 +25,7 @@ from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, Invoic
 from cambist.ports.jobs import Job
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.houses import TestHouse, open_test_house
+from tests.planting import beneath
 from tests.usecases.test_crash_sweep import caller
 
 NO = Twist(ending=Ending.REFUSED)
@@ -245,7 +246,7 @@ async def test_an_answer_that_comes_late_keeps_its_own_bank_and_deadline(two: Tw
     asking = asyncio.create_task(two.house.create({"ttl_minutes": 60}))
     await two.house.clock.advance(1)
     asked = await two.only_payment()
-    async with two.house.ports.storage.unit() as unit:
+    async with beneath(two.house.ports).unit() as unit:
         moved_on = unit[Payment].save(
             msgspec.structs.replace(asked, bank=SECOND, expires_at=asked.created_at + timedelta(minutes=15))
         )

@@ -21,6 +21,7 @@ from cambist.ports.bundle import Ports
 from cambist.ports.rates import RatePretence, RateSimulator
 from tests.houses import TestHouse
 from tests.invariants import check_books, everything
+from tests.planting import beneath
 
 NINE = datetime(2026, 1, 2, 9, tzinfo=UTC)
 
@@ -114,7 +115,7 @@ async def test_a_payment_is_settled_by_the_markup_that_it_was_accepted_at(house:
     await shops.set_shop(house.ports, shop.id, {"markup": "0.2"})
     after = await paid(house, shop_id=shop.id)
     old = await paid(house, shop_id=shop.id)
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         unit[Payment].save(msgspec.structs.replace(await payment(house, old), markup=None))
         await unit.commit()
     await say(house, rate=Decimal(80))

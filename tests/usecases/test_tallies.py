@@ -33,6 +33,7 @@ from cambist.ports.bank import InvoiceStatus, Pretence
 from cambist.ports.bundle import Ports
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.houses import TestHouse, open_test_house
+from tests.planting import beneath
 
 S = PaymentStatus
 NONE: dict[S, int] = {}
@@ -189,7 +190,7 @@ async def test_a_wrong_sum_is_named(house: TestHouse) -> None:
     payment = await create(house)
     await pretend(house, payment, InvoiceStatus.PAID)
     [day, ever] = tallies_of(msgspec.structs.replace(payment, status=S.PAID), 1)
-    async with house.ports.storage.unit() as unit:
+    async with beneath(house.ports).unit() as unit:
         unit[Tally].increase(day.id, "count", 2)
         [turnover] = await unit[Turnover].find()
         unit[Turnover].increase(turnover.id, "amount", -1)

@@ -19,6 +19,7 @@ from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities
 from tests.houses import TestHouse, open_test_house
+from tests.planting import beneath
 
 PAYER = {"full_name": "Ivan Ivanov", "document_number": "4500123456"}
 PHONE = "+79001234567"
@@ -262,7 +263,7 @@ class TestDirectLink:
             terminal = await add(house, routes=("closed",), direct_link=True)
             payment = await house.created({"method_id": terminal.id})
             for bank in ("closed", "gone"):
-                async with house.ports.storage.unit() as unit:
+                async with beneath(house.ports).unit() as unit:
                     stored = await unit[Payment].get(payment["id"])
                     assert stored is not None
                     unit[Payment].save(msgspec.structs.replace(stored, bank=bank))

@@ -17,6 +17,7 @@ from cambist.core.usecases.signed_transfers.engine import SIGN_LADDER, look_paus
 from cambist.ports.payouts import TransferState
 from tests.moves import pairs
 from tests.payout_kit import CREDIT, OTHER_WALLET, PAID, REST, WALLET, Payouts, lost_wallet, open_payouts
+from tests.planting import beneath
 
 S = WithdrawalStatus
 ZERO = Usdt(0)
@@ -104,7 +105,7 @@ class TestSigning:
     async def test_an_address_with_a_wrong_checksum_is_never_given_to_the_wallet(self, payouts: Payouts) -> None:
         withdrawal = await payouts.made()
         wrong = WALLET[:-1] + ("a" if WALLET[-1] != "a" else "b")
-        async with payouts.ports.storage.unit() as unit:
+        async with beneath(payouts.ports).unit() as unit:
             forged = msgspec.structs.replace(withdrawal, wallet=wrong)
             unit[Withdrawal].save(tag_withdrawal(payouts.ports.vault, forged))
             await unit.commit()

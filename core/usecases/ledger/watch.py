@@ -4,26 +4,30 @@ newest ones and for the sums. It takes the same time however long the journal is
 from typing import Any
 
 from ....ports.bundle import Ports
-from ....ports.storage import AtLeast, Snapshot
+from ....ports.storage import AtLeast, Below, OneOf, Snapshot
 from ...domain.chains import FIRST_LINK, Chain, ChainHead, link_in
 from ...domain.ledger import Currency, JournalEntry, LedgerAccount, Purse, currency_of, imbalance
+from ...domain.payments.tallies import EVER, Tally
 from ..chains import CHAINS, head_fault
 from .chain_check import NO_ROW
 
 NEWEST = 100
 """How many chained entries are looked at."""
+_NEVER_OWE = (Purse.RESERVED, Purse.PAID_OUT, Purse.SUSPENSE)
+"""Purses that give no more than they got, in rows that are not spread."""
 
 
 async def ledger_faults(ports: Ports) -> tuple[str, ...]:
     """What is wrong, in words for operators; empty when nothing is.
 
-    The running balances of all owners together sum to zero in each currency, the newest chained entries and acts are
+    The running balances of all owners together sum to zero in each currency, nothing is below zero that only gives what
+    it has, the newest chained entries and acts are
     what was chained, entries sum to zero, and each chain ends where its head says, which the vault tagged.
     """
     async with ports.storage.snapshot() as seen:
         try:
             ends = [await _chain_end(ports, seen, chain) for chain in CHAINS]
-            return (*await _sums(seen), *(fault for faults in ends for fault in faults))
+            return (*await _sums(seen), *await _below_zero(seen), *(fault for faults in ends for fault in faults))
         except NO_ROW:
             return ("a row of the ledger cannot be read",)
 
@@ -34,6 +38,14 @@ async def _sums(seen: Snapshot) -> list[str]:
         currency = currency_of(Purse(purse))
         over[currency] = over.get(currency, 0) + balance
     return [f"the balances in {currency} are {amount} off zero" for currency, amount in over.items() if amount]
+
+
+async def _below_zero(seen: Snapshot) -> list[str]:
+    """Reserves of payouts, and counts of payments."""
+    purses = await seen[LedgerAccount].total(purse=OneOf(_NEVER_OWE), balance=Below(0))
+    counts = await seen[Tally].total(period=EVER, count=Below(0))
+    found = ((purses, "reserves"), (counts, "counts of payments"))
+    return [f"{count} {what} are below zero" for count, what in found if count]
 
 
 async def _chain_end(ports: Ports, seen: Snapshot, chain: Chain) -> list[str]:

@@ -1,0 +1,201 @@
+"""The storage as use cases have it in production: what a unit writes is held against the rules of
+domain/assertions.py at its commit. Whatever storage is beneath, a unit that breaks one is not committed."""
+
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Self, cast
+
+import msgspec
+
+from ...ports.forwarding import ForwardingShelf, ForwardingStorage
+from ...ports.storage import R, Shelf, Storage, Unit
+from ..domain.assertions import Breach, Change, Written, require_true
+from ..domain.ledger import JournalEntry, LedgerAccount
+from ..domain.payments.payments import Payment
+from ..domain.payments.tallies import Tally
+from ..domain.refunds.refunds import Refund
+from ..domain.settlement.settlement import Settlement, SettlementItem
+from ..domain.settlement.withdrawals import Withdrawal
+from ..domain.webhooks.events import Event
+
+Told = Callable[[str], None]
+"""Hears the name of the rule that a unit would have broken."""
+
+log = logging.getLogger("cambist.assertions")
+
+
+class AssertingStorage(ForwardingStorage):
+    """A Storage (ports/storage.py) over another one, which commits nothing that cannot be true."""
+
+    def __init__(self, inner: Storage, told: Told) -> None:
+        super().__init__(inner)
+        self._told = told
+
+    def unit(self) -> AbstractAsyncContextManager[Unit]:
+        return _Unit(self.inner.unit(), self._told)
+
+
+class _Unit(msgspec.Struct, eq=False):
+    """Hands a unit on, and remembers what a rule looks at. A struct whose `commit` returns the inner coroutine, because
+    every request pays for it."""
+
+    _opening: AbstractAsyncContextManager[Unit]
+    _told: Told
+    _unit: Unit = msgspec.UNSET  # type: ignore[assignment]  # until it is entered
+    _written: Written | None = None
+    _seen: dict[str, Any] = {}
+
+    async def __aenter__(self) -> Self:
+        self._unit = await self._opening.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._opening.__aexit__(kind, fault, trace)
+
+    def __getitem__(self, kind: type[R], /) -> Shelf[R]:
+        watching = _WATCHED.get(kind)
+        if watching is None:
+            return self._unit[kind]
+        if self._written is None:
+            self._written = Written()
+        return cast("Shelf[R]", watching(self._unit[kind], self._written, self._seen))
+
+    def commit(self, *, durable: bool = True) -> Coroutine[Any, Any, None]:
+        """As the unit's. Raises: Breach, too; then nothing is written."""
+        if self._written is not None:
+            try:
+                require_true(self._written)
+            except Breach as breach:
+                self._told(breach.rule)
+                log.exception("a unit is not committed, it would break the rule %s", breach.rule)
+                raise
+        return self._unit.commit(durable=durable)
+
+
+class _Watched(ForwardingShelf[Any], eq=False):
+    """A shelf of which what is written is noted."""
+
+    _written: Written
+    _seen: dict[str, Any]
+
+
+class _Entries(_Watched, eq=False):
+    def add(self, record: Any, /) -> Any:
+        self._written.entries.append(record)
+        return self.inner.add(record)
+
+    def save(self, record: Any, /) -> Any:
+        self._written.rewritten.append(record.id)
+        return self.inner.save(record)
+
+    def change(self, record: Any, /, **changes: Any) -> Any:
+        if not changes.keys() <= _SET_LATER:
+            self._written.rewritten.append(record.id)
+        return self.inner.change(record, **changes)
+
+    def remove(self, record: Any, /) -> None:
+        self._written.rewritten.append(record.id)
+        self.inner.remove(record)
+
+
+class _Events(_Watched, eq=False):
+    def add(self, record: Any, /) -> Any:
+        self._written.events.append(record)
+        return self.inner.add(record)
+
+
+class _Lines(_Watched, eq=False):
+    def add(self, record: Any, /) -> Any:
+        self._written.lines.append(record)
+        return self.inner.add(record)
+
+
+class _Balances(_Watched, eq=False):
+    def add(self, record: Any, /) -> Any:
+        self._move(record.id, record.balance)
+        return self.inner.add(record)
+
+    def increase(self, record_id: str, field: str, by: int, /) -> None:
+        self._move(record_id, by)
+        self.inner.increase(record_id, field, by)
+
+    def accrue(self, *records: Any) -> None:
+        for record in records:
+            self._move(record.id, record.balance)
+        self.inner.accrue(*records)
+
+    def _move(self, record_id: str, by: int) -> None:
+        moved = self._written.balances
+        moved[record_id] = moved.get(record_id, 0) + by
+
+
+class _Tallies(_Watched, eq=False):
+    def accrue(self, *records: Any) -> None:
+        self._written.tallies.extend(records)
+        self.inner.accrue(*records)
+
+
+class _Statements(_Watched, eq=False):
+    def increase(self, record_id: str, field: str, by: int, /) -> None:
+        if field == "credit":
+            self._written.credited += by
+        self.inner.increase(record_id, field, by)
+
+
+class _Objects(_Watched, eq=False):
+    """Of objects with a status: what the unit read of them is what they were."""
+
+    async def get(self, record_id: str, /) -> Any:
+        found = await self.inner.get(record_id)
+        if found is not None:
+            self._seen[found.id] = found
+        return found
+
+    async def find(self, **asked: Any) -> list[Any]:
+        found = await self.inner.find(**asked)
+        self._seen.update((each.id, each) for each in found)
+        return found
+
+    def add(self, record: Any, /) -> Any:
+        self._written.changes[record.id] = Change(None, record, is_new=True)
+        return self.inner.add(record)
+
+    def save(self, record: Any, /) -> Any:
+        self._note(record, self._seen.get(record.id))
+        return self.inner.save(record)
+
+    def change(self, record: Any, /, **changes: Any) -> Any:
+        changed = self.inner.change(record, **changes)
+        self._note(changed, record)
+        return changed
+
+    def remove(self, record: Any, /) -> None:
+        known = self._written.changes.get(record.id)
+        self._written.changes[record.id] = Change(record if known is None else known.before, None)
+        self.inner.remove(record)
+
+    def _note(self, after: Any, before: Any) -> None:
+        known = self._written.changes.get(after.id)
+        if known is None:
+            self._written.changes[after.id] = Change(before, after)
+        else:
+            known.after = after
+
+
+_SET_LATER = frozenset(("number", "seal", "place"))
+"""Fields of a journal entry that are set once it is chained, and listed."""
+_WATCHED: Mapping[type[Any], type[_Watched]] = {
+    JournalEntry: _Entries,
+    LedgerAccount: _Balances,
+    Event: _Events,
+    Tally: _Tallies,
+    SettlementItem: _Lines,
+    Settlement: _Statements,
+    Payment: _Objects,
+    Refund: _Objects,
+    Withdrawal: _Objects,
+}

@@ -1,0 +1,252 @@
+"""What cannot be true is not committed, by production's own storage (docs/reliability.md "Assertions")."""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.storage.memory.memory import MemoryStorage
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.assertions import RULES, Breach
+from cambist.core.domain.ledger import EntryKind, JournalEntry, LedgerAccount, Posting, Purse, journal_entry
+from cambist.core.domain.money import Rub, Usdt
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.tallies import tallies_of
+from cambist.core.domain.refunds.refunds import Refund, RefundStatus
+from cambist.core.domain.settlement.settlement import ItemKind, Settlement, SettlementItem
+from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.domain.webhooks.events import Event
+from cambist.core.usecases.assertions import AssertingStorage
+from cambist.core.usecases.ledger.ledger import post
+from cambist.core.usecases.payments.tallies import add_payment, remove_payment, save_moved
+from cambist.frontends.conformance.storage.kit import START, payment
+from cambist.ports.storage import Unit
+from tests.tables import table
+
+PAID = payment("pay_1", status=PaymentStatus.PAID, actual_amount=Rub(100_00), paid_at=START, sequence=1)
+REFUND = Refund(
+    id="ref_1",
+    account_id="acc_1",
+    mode=Mode.TEST,
+    payment_id="pay_1",
+    shop_id="shop_1",
+    status=RefundStatus.PENDING,
+    amount=Rub(40_00),
+    created_at=START,
+)
+PAYOUT = Withdrawal(
+    id="wd_1",
+    account_id="acc_1",
+    mode=Mode.TEST,
+    status=WithdrawalStatus.PENDING,
+    amount=Usdt(500),
+    wallet="T",
+    sender="s",
+    network="tron",
+    created_at=START,
+    sequence=1,
+)
+STATEMENT = Settlement(
+    id="set_1", batch_id="b", account_id="acc_1", mode=Mode.TEST, cutoff=START, rate_market="90", started_at=START
+)
+LINE = SettlementItem(
+    id="set_1:pay_1",
+    settlement_id="set_1",
+    payment_id="pay_1",
+    shop_id="shop_1",
+    kind=ItemKind.PAYMENT,
+    amount=Rub(100_00),
+    markup="0",
+    fee=Usdt(0),
+    credit=Usdt(7),
+)
+replaced: Any = msgspec.structs.replace
+
+
+def entry(kind: EntryKind, object_id: str, postings: dict[Purse, int]) -> JournalEntry:
+    return journal_entry(kind, object_id, account_id="acc_1", mode=Mode.TEST, at=START, postings=postings)
+
+
+RECEIPT = entry(EntryKind.RECEIPT, "pay_1", {Purse.BANK: -5, Purse.PENDING: 5})
+
+
+def event(object_id: str, sequence: int, previous: str = "") -> Event:
+    body = f'{{"previous_status":"{previous}"}}'.encode()
+    return Event(
+        id=f"evt_{object_id}_{sequence}",
+        account_id="acc_1",
+        mode=Mode.TEST,
+        type="payment.status_changed",
+        object_id=object_id,
+        sequence=sequence,
+        body=body,
+        created_at=START,
+    )
+
+
+async def _unbalanced(unit: Unit) -> None:
+    unit[JournalEntry].add(replaced(RECEIPT, postings=(Posting(Purse.BANK, -5), Posting(Purse.PENDING, 6))))
+
+
+async def _rewritten(unit: Unit) -> None:
+    post(unit, RECEIPT)
+    unit[JournalEntry].change(RECEIPT, account_id="acc_2")
+
+
+async def _balance_alone(unit: Unit) -> None:
+    unit[LedgerAccount].accrue(LedgerAccount(id="l", owner="acc_1", mode=Mode.TEST, purse=Purse.AVAILABLE, balance=1))
+
+
+async def _entry_alone(unit: Unit) -> None:
+    unit[JournalEntry].add(RECEIPT)
+
+
+async def _more_than_was_reserved(unit: Unit) -> None:
+    found = await unit[Withdrawal].get("wd_1")
+    assert found is not None
+    unit[Withdrawal].save(replaced(found, status=WithdrawalStatus.COMPLETED))
+    post(unit, entry(EntryKind.PAYOUT_SENT, "wd_1", {Purse.RESERVED: -501, Purse.PAID_OUT: 501}))
+
+
+async def _payout_of_nothing(unit: Unit) -> None:
+    post(unit, entry(EntryKind.PAYOUT_SENT, "wd_9", {Purse.RESERVED: -1, Purse.PAID_OUT: 1}))
+
+
+async def _no_such_move(unit: Unit) -> None:
+    found = await unit[Payment].get("pay_1")
+    assert found is not None
+    save_moved(unit, found, replaced(found, status=PaymentStatus.EXPIRED, sequence=2))
+    unit[Event].add(event("pay_1", 2, "paid"))
+
+
+async def _jump(unit: Unit) -> None:
+    [found] = await unit[Payment].find()
+    unit[Payment].save(replaced(found, sequence=3))
+    unit[Event].add(event("pay_1", 3))
+
+
+async def _untold(unit: Unit) -> None:
+    unit[Payment].change(PAID, sequence=2)
+
+
+async def _told_twice(unit: Unit) -> None:
+    unit[Payment].change(PAID, sequence=2)
+    unit[Event].add(event("pay_1", 2))
+    unit[Event].add(replaced(event("pay_1", 2), id="evt_other"))
+
+
+async def _from_elsewhere(unit: Unit) -> None:
+    assert await unit[Payment].get("pay_1") == PAID
+    save_moved(unit, PAID, replaced(PAID, status=PaymentStatus.SETTLED, sequence=2))
+    unit[Event].add(event("pay_1", 2, "pending"))
+
+
+async def _refunded_beyond(unit: Unit) -> None:
+    unit[Payment].change(PAID, refund_taken=Rub(100_01))
+
+
+async def _refunded_below(unit: Unit) -> None:
+    unit[Payment].change(PAID, refund_taken=Rub(-1))
+
+
+async def _taken_for_no_refund(unit: Unit) -> None:
+    unit[Payment].change(PAID, refund_taken=Rub(40_00))
+
+
+async def _refund_takes_other(unit: Unit) -> None:
+    unit[Payment].change(PAID, refund_taken=Rub(39_00))
+    unit[Refund].change(REFUND, status=RefundStatus.PROCESSING)
+
+
+async def _counts_one_too_few(unit: Unit) -> None:
+    unit[type(tallies_of(PAID, -1)[0])].accrue(*tallies_of(PAID, -1))
+
+
+async def _removed_twice(unit: Unit) -> None:
+    remove_payment(unit, PAID)
+    unit[type(tallies_of(PAID, -1)[0])].accrue(*tallies_of(PAID, -1))
+
+
+async def _settled_again(unit: Unit) -> None:
+    unit[Payment].change(replaced(PAID, settlement_id="set_0"), settlement_id="set_1")
+    unit[SettlementItem].add(LINE)
+    unit[Settlement].increase("set_1", "credit", 7)
+
+
+async def _another_sum(unit: Unit) -> None:
+    unit[SettlementItem].add(LINE)
+    unit[Settlement].increase("set_1", "credit", 8)
+
+
+PLANTED: tuple[tuple[str, Callable[[Unit], Awaitable[None]]], ...] = (
+    ("journal_entry", _unbalanced),
+    ("journal_entry", _rewritten),
+    ("running_balance", _balance_alone),
+    ("running_balance", _entry_alone),
+    ("payout", _more_than_was_reserved),
+    ("payout", _payout_of_nothing),
+    ("status", _no_such_move),
+    ("event_sequence", _jump),
+    ("event_sequence", _untold),
+    ("event_sequence", _told_twice),
+    ("previous_status", _from_elsewhere),
+    ("refund", _refunded_beyond),
+    ("refund", _refunded_below),
+    ("refund", _taken_for_no_refund),
+    ("refund", _refund_takes_other),
+    ("tally", _counts_one_too_few),
+    ("tally", _removed_twice),
+    ("statement", _settled_again),
+    ("statement", _another_sum),
+)
+
+
+async def seeded() -> tuple[MemoryStorage, AssertingStorage, list[str]]:
+    """A payment that came, with a refund and a payout that wait; and the rules that were broken."""
+    kept, told = MemoryStorage(VirtualClock()), list[str]()
+    async with kept.unit() as unit:
+        add_payment(unit, PAID)
+        unit[Refund].add(REFUND)
+        unit[Withdrawal].add(PAYOUT)
+        unit[Settlement].add(STATEMENT)
+        await unit.commit()
+    return kept, AssertingStorage(kept, told.append), told
+
+
+@table("rule, plant", PLANTED)
+async def test_a_unit_that_breaks_a_rule_is_not_committed(rule: str, plant: Callable[[Unit], Awaitable[None]]) -> None:
+    kept, storage, told = await seeded()
+    before = {name: dict(rows.rows) for name, rows in kept._tables.items()}
+    async with storage.unit() as unit:
+        await plant(unit)
+        with pytest.raises(Breach) as refused:
+            await unit.commit()
+    assert (refused.value.rule, told) == (rule, [rule])
+    assert {name: dict(rows.rows) for name, rows in kept._tables.items()} == before
+
+
+def test_every_rule_has_its_corruption() -> None:
+    assert {rule for rule, _ in PLANTED} == set(RULES)
+    assert all(inspect.getdoc(rule) for rule in RULES.values())
+
+
+async def test_what_is_true_is_committed() -> None:
+    _, storage, told = await seeded()
+    async with storage.unit() as unit:
+        found = await unit[Payment].get("pay_1")
+        assert found == PAID
+        save_moved(unit, PAID, replaced(PAID, status=PaymentStatus.SETTLED, sequence=2, settlement_id="set_1"))
+        unit[Event].add(event("pay_1", 2, "paid"))
+        unit[SettlementItem].add(LINE)
+        unit[Settlement].increase("set_1", "credit", 7)
+        post(unit, RECEIPT)
+        await unit.commit()
+    async with storage.unit() as unit:
+        post(unit, entry(EntryKind.PAYOUT_RELEASED, "wd_1", {Purse.RESERVED: -500, Purse.AVAILABLE: 500}))
+        unit[Withdrawal].change(PAYOUT, status=WithdrawalStatus.CANCELLED, sequence=2)
+        unit[Event].add(event("wd_1", 2))
+        await unit.commit()
+    assert told == []
