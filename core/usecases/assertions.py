@@ -9,9 +9,10 @@ from typing import Any, Self, cast
 
 import msgspec
 
+from ...ports.faults import Stale
 from ...ports.forwarding import ForwardingShelf, ForwardingStorage
 from ...ports.storage import R, Shelf, Storage, Unit
-from ..domain.assertions import Breach, Change, Written, require_true
+from ..domain.assertions import Breach, Change, Written, breach_of
 from ..domain.ledger import JournalEntry, LedgerAccount
 from ..domain.payments.payments import Payment
 from ..domain.payments.tallies import Tally
@@ -34,7 +35,23 @@ class AssertingStorage(ForwardingStorage):
         self._told = told
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
-        return _Unit(self.inner.unit(), self._told)
+        return _Unit(self.inner.unit(), self)
+
+    async def refuse(self, breach: Breach, written: Written) -> None:
+        """Refuse a unit that breaks a rule. Reads of a unit need not agree: one that somebody overtook between two of
+        them may come to what cannot be true, and would not have been committed anyway. It is told so.
+
+        Raises: Stale; Breach.
+        """
+        for object_id, change in written.changes.items():
+            if change.is_new and change.after is None:
+                continue
+            present = await self.inner.get(type(change.after or change.before), object_id)
+            if change.is_new is not (present is None) or (present is not None and present.version != change.version):
+                raise Stale(f"{object_id} changed since it was read, or is gone") from None
+        self._told(breach.rule)
+        log.error("a unit is not committed, it would break a rule: %s", breach, stack_info=True)
+        raise breach
 
 
 class _Unit(msgspec.Struct, eq=False):
@@ -42,7 +59,7 @@ class _Unit(msgspec.Struct, eq=False):
     every request pays for it."""
 
     _opening: AbstractAsyncContextManager[Unit]
-    _told: Told
+    _storage: AssertingStorage
     _unit: Unit = msgspec.UNSET  # type: ignore[assignment]  # until it is entered
     _written: Written | None = None
     _seen: dict[str, Any] = {}
@@ -51,10 +68,10 @@ class _Unit(msgspec.Struct, eq=False):
         self._unit = await self._opening.__aenter__()
         return self
 
-    async def __aexit__(
+    def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._opening.__aexit__(kind, fault, trace)
+    ) -> Coroutine[Any, Any, bool | None]:
+        return self._opening.__aexit__(kind, fault, trace)
 
     def __getitem__(self, kind: type[R], /) -> Shelf[R]:
         watching = _WATCHED.get(kind)
@@ -67,12 +84,9 @@ class _Unit(msgspec.Struct, eq=False):
     def commit(self, *, durable: bool = True) -> Coroutine[Any, Any, None]:
         """As the unit's. Raises: Breach, too; then nothing is written."""
         if self._written is not None:
-            try:
-                require_true(self._written)
-            except Breach as breach:
-                self._told(breach.rule)
-                log.exception("a unit is not committed, it would break the rule %s", breach.rule)
-                raise
+            breach = breach_of(self._written)
+            if breach is not None:
+                return self._storage.refuse(breach, self._written)
         return self._unit.commit(durable=durable)
 
 
@@ -165,23 +179,25 @@ class _Objects(_Watched, eq=False):
         return self.inner.add(record)
 
     def save(self, record: Any, /) -> Any:
-        self._note(record, self._seen.get(record.id))
+        self._note(record, self._seen.get(record.id), record.version)
         return self.inner.save(record)
 
     def change(self, record: Any, /, **changes: Any) -> Any:
         changed = self.inner.change(record, **changes)
-        self._note(changed, record)
+        self._note(changed, record, record.version)
         return changed
 
     def remove(self, record: Any, /) -> None:
         known = self._written.changes.get(record.id)
-        self._written.changes[record.id] = Change(record if known is None else known.before, None)
+        if known is None:
+            known = self._written.changes[record.id] = Change(record, None, version=record.version)
+        known.after = None
         self.inner.remove(record)
 
-    def _note(self, after: Any, before: Any) -> None:
+    def _note(self, after: Any, before: Any, version: int) -> None:
         known = self._written.changes.get(after.id)
         if known is None:
-            self._written.changes[after.id] = Change(before, after)
+            self._written.changes[after.id] = Change(before, after, version=version)
         else:
             known.after = after
 

@@ -5,11 +5,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from cambist.ports.faults import Unavailable
 from tests.contracts.storage_kit import prepare_postgres, prepare_sqlite
-from tests.histories.comparing import difference, shortest
-from tests.histories.places import installed_plain, places
-from tests.histories.steps import drawn
+from tests.histories.comparing import Difference, difference, shortest
+from tests.histories.places import Place, installed_plain, places
+from tests.histories.steps import History, drawn
 from tests.servers import database
+
+_TRIES = 5
 
 
 def compared(server: str, only: Sequence[int] | None, seeds: Sequence[int]) -> tuple[list[int], int]:
@@ -22,13 +25,23 @@ def compared(server: str, only: Sequence[int] | None, seeds: Sequence[int]) -> t
             return asyncio.run(_all(file, url, only, seeds))
 
 
+async def _patiently(every: Sequence[Place], history: History) -> Difference | None:
+    """A machine that is too busy breaks connections off: what was not answered is asked again."""
+    for _ in range(_TRIES - 1):
+        try:
+            return await difference(every, history)
+        except Unavailable as fault:
+            print(f"history {history.seed} again: {fault}", flush=True)
+    return await difference(every, history)
+
+
 async def _all(file: Path, url: str, only: Sequence[int] | None, seeds: Sequence[int]) -> tuple[list[int], int]:
     failed, steps = [], 0
     async with places(file, url) as every:
         for seed in seeds:
             history = drawn(seed, only)
             steps += len(history.steps)
-            found = await difference(every, history)
+            found = await _patiently(every, history)
             if found is not None:
                 failed.append(seed)
                 print(await shortest(every, found), flush=True)

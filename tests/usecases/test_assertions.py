@@ -14,7 +14,7 @@ from cambist.core.domain.assertions import RULES, Breach
 from cambist.core.domain.ledger import EntryKind, JournalEntry, LedgerAccount, Posting, Purse, journal_entry
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
-from cambist.core.domain.payments.tallies import tallies_of
+from cambist.core.domain.payments.tallies import Tally, tallies_of
 from cambist.core.domain.refunds.refunds import Refund, RefundStatus
 from cambist.core.domain.settlement.settlement import ItemKind, Settlement, SettlementItem
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
@@ -23,6 +23,7 @@ from cambist.core.usecases.assertions import AssertingStorage
 from cambist.core.usecases.ledger.ledger import post
 from cambist.core.usecases.payments.tallies import add_payment, remove_payment, save_moved
 from cambist.frontends.conformance.storage.kit import START, payment
+from cambist.ports.faults import Stale
 from cambist.ports.storage import Unit
 from tests.tables import table
 
@@ -162,12 +163,21 @@ async def _refund_takes_other(unit: Unit) -> None:
 
 
 async def _counts_one_too_few(unit: Unit) -> None:
-    unit[type(tallies_of(PAID, -1)[0])].accrue(*tallies_of(PAID, -1))
+    unit[Tally].accrue(*tallies_of(PAID, -1))
 
 
 async def _removed_twice(unit: Unit) -> None:
     remove_payment(unit, PAID)
-    unit[type(tallies_of(PAID, -1)[0])].accrue(*tallies_of(PAID, -1))
+    unit[Tally].accrue(*tallies_of(PAID, -1))
+
+
+async def _counts_another_status(unit: Unit) -> None:
+    unit[Tally].accrue(*tallies_of(PAID, 1))
+    unit[Payment].add(payment("pay_2"))
+
+
+async def _new_and_beyond(unit: Unit) -> None:
+    add_payment(unit, payment("pay_2", sequence=1))
 
 
 async def _settled_again(unit: Unit) -> None:
@@ -199,6 +209,8 @@ PLANTED: tuple[tuple[str, Callable[[Unit], Awaitable[None]]], ...] = (
     ("refund", _refund_takes_other),
     ("tally", _counts_one_too_few),
     ("tally", _removed_twice),
+    ("tally", _counts_another_status),
+    ("event_sequence", _new_and_beyond),
     ("statement", _settled_again),
     ("statement", _another_sum),
 )
@@ -249,4 +261,20 @@ async def test_what_is_true_is_committed() -> None:
         unit[Withdrawal].change(PAYOUT, status=WithdrawalStatus.CANCELLED, sequence=2)
         unit[Event].add(event("wd_1", 2))
         await unit.commit()
+    assert told == []
+
+
+async def test_what_changed_between_two_reads_of_a_unit_goes_stale_and_breaks_no_rule() -> None:
+    kept, storage, told = await seeded()
+    async with storage.unit() as unit:
+        found = await unit[Payment].get("pay_1")
+        assert found is not None
+        async with kept.unit() as other:
+            other[Payment].save(replaced(found, sequence=2))
+            await other.commit()
+        assert [each.sequence for each in await unit[Payment].find()] == [2]
+        unit[Payment].save(replaced(found, sequence=2))
+        unit[Event].add(event("pay_1", 2))
+        with pytest.raises(Stale):
+            await unit.commit()
     assert told == []
