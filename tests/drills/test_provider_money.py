@@ -1,33 +1,66 @@
-"""Payments by YooKassa, of whose calls and notices 5 % go wrong in every way that there is, with processes that are
-killed at a commit: in the end ledger, provider and the merchant's webhooks agree to the kopeck, and nobody paid twice.
+"""Payments by each shipped bank, of whose calls and notices 5 % go wrong in every way that there is, with processes
+that are killed at a commit: in the end ledger, provider and the merchant's webhooks agree to the kopeck, and nobody
+paid, or got money back, twice.
 
-In full it is 100 000 payments in 250 histories, some twenty minutes of a core: `nox -s drills -- -k provider_money`.
-A history is repeated by its seed, which is its test's parameter.
+In full it is 100 000 payments by YooKassa in 250 histories, some twenty minutes of a core, and 40 000 by each of the
+others: `nox -s drills -- -k "provider_money and yookassa"`. A history is repeated by its seed, which is its test's
+parameter.
 """
 
 import os
+from collections.abc import Callable
 from random import Random
+from typing import Any, NamedTuple
 
 import pytest
 
-from tests.providers.yookassa.history import MoneyHistory
+from cambist.core.usecases.accounts.accounts import set_settings
+from tests.providers.money_history import MoneyHistory
+from tests.providers.raiffeisen.history import RaiffeisenHistory
+from tests.providers.raiffeisen.house import RECEIPTS, TERMS, open_raiffeisen_house
+from tests.providers.tbank.history import TBankHistory
+from tests.providers.tbank.house import open_tbank_house
+from tests.providers.yookassa.history import YooKassaHistory
 from tests.providers.yookassa.house import open_yookassa_house
 
 IS_FULL = os.environ.get("CAMBIST_DRILLS") == "full"
-ORDERS = 400 if IS_FULL else 200
-SEEDS = range(250 if IS_FULL else 1)
+
+
+class Drilled(NamedTuple):
+    """A bank, and how much is played of it."""
+
+    opened: Callable[..., Any]
+    history: type[MoneyHistory]
+    seeds: int
+    orders: int
+    """In each history, where not all is played."""
+    account: dict[str, str]
+
+
+BANKS = {
+    "yookassa": Drilled(open_yookassa_house, YooKassaHistory, 250, 200, {}),
+    "tbank": Drilled(open_tbank_house, TBankHistory, 100, 60, {}),
+    "raiffeisen": Drilled(lambda: open_raiffeisen_house(RECEIPTS), RaiffeisenHistory, 100, 60, TERMS),
+}
+ROWS = [(name, seed) for name, each in BANKS.items() for seed in range(each.seeds if IS_FULL else 1)]
 
 
 @pytest.mark.drill
-@pytest.mark.parametrize("seed", SEEDS)
-async def test_ledger_provider_and_webhooks_agree_to_the_kopeck(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
-    async with open_yookassa_house() as (house, fake, cabinet):
-        history = MoneyHistory(house, fake, cabinet, Random(seed))
+@pytest.mark.parametrize(("name", "seed"), ROWS)
+async def test_ledger_provider_and_webhooks_agree_to_the_kopeck(
+    name: str, seed: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drilled = BANKS[name]
+    orders = 400 if IS_FULL else drilled.orders
+    async with drilled.opened() as (house, fake, cabinet):
+        if drilled.account:
+            await set_settings(house.ports, house.account.account_id, drilled.account)
+        history = drilled.history(house, fake, cabinet, Random(seed))
         history.spoil()
-        await history.live(ORDERS)
+        await history.live(orders)
         await history.end()
         found = await history.check()
     with capsys.disabled():
-        print(f"\nseed {seed}: {dict(found)}; {fake.calls}; the merchant was told {dict(history.refused)}")
-    assert found["paid"] > ORDERS // 2
-    assert found["refunds"] > ORDERS // 20
+        print(f"\n{name} {seed}: {dict(found)}; {dict(fake.calls)}; the merchant was told {dict(history.refused)}")
+    assert found["paid"] > orders // 2
+    assert found["refunds"] > orders // 20

@@ -3,6 +3,7 @@ may be. Registering a second QR for an order that nobody paid gives a second QR;
 number counts once; a declined charge is tried again when its order is sent again."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -40,6 +41,7 @@ class Raiffeisen(FakeReceipts):
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         super().__init__(now)
         self.callback: str | None = None
+        self.calls: Counter[str] = Counter()
         self.knows_orders = True
         """Whether an order can be looked up by its number, as its documents leave open for registered QRs."""
         free, shop, paying = self._anybody, self._shop, self._payer_of_people
@@ -137,6 +139,7 @@ class Raiffeisen(FakeReceipts):
         """`coded`: of the first version, whose answers have a code, and status 200 when it says no."""
 
         def answer(request: ProviderRequest) -> ProviderAnswer:
+            self.calls[f"{method} {path}"] += 1
             try:
                 who(request)
                 body = json_of(request) if method == "POST" else {}

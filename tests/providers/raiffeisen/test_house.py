@@ -1,23 +1,19 @@
 """A whole house in live mode whose bank is Raiffeisenbank, named by settings, under a virtual clock: what merchants are
 told, what is charged a month later, and what becomes of a QR that nobody pays."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-import httpx
 import pytest
 
-from cambist.core.usecases.accounts import accounts
-from cambist.core.usecases.notice_addresses import list_addresses
-from cambist.frontends.notices import begin_hearing
-from cambist.frontends.settings import Settings
-from tests.houses import TestHouse, open_test_house
+from tests.houses import TestHouse
+from tests.providers.bank_house import Cabinet
 from tests.providers.raiffeisen.fake import Raiffeisen
-from tests.providers.raiffeisen.fake_rules import MERCHANT, SECRET
+from tests.providers.raiffeisen.house import open_raiffeisen_house
 
 MONTH = 32 * 86_400
 
@@ -26,7 +22,7 @@ MONTH = 32 * 86_400
 class Shop:
     house: TestHouse
     bank: Raiffeisen
-    notices: str
+    cabinet: Cabinet
 
     async def ask(self, method: str, path: str, **body: Any) -> Any:
         headers = self.house.headers("live", Idempotency_Key=str(uuid4()))
@@ -36,12 +32,7 @@ class Shop:
 
     async def tell(self, posted: tuple[bytes, dict[str, str]]) -> int:
         """The bank posts this from its own network."""
-        body, headers = posted
-        transport = self.house.http._transport
-        assert isinstance(transport, httpx.ASGITransport)
-        theirs = httpx.ASGITransport(transport.app, client=("193.28.44.23", 4711))
-        async with httpx.AsyncClient(transport=theirs, base_url="https://pay.example") as http:
-            answered = (await http.post(self.notices, content=body, headers=headers)).status_code
+        answered = (await self.cabinet.post(*posted)).status_code
         await self.house.work()
         return answered
 
@@ -52,25 +43,11 @@ class Shop:
 
 
 @asynccontextmanager
-async def open_shop(own: Mapping[str, Any] | None = None, **settings: Any) -> AsyncIterator[Shop]:
+async def open_shop(own: dict[str, str] | None = None, **settings: Any) -> AsyncIterator[Shop]:
     """`own`: further settings of the bank."""
-    async with Raiffeisen() as bank:
+    async with open_raiffeisen_house(own, **settings) as (house, bank, cabinet):
         bank.is_swift = True
-        own = {
-            **(own or {}),
-            "raiffeisen_merchant_id": MERCHANT,
-            "raiffeisen_secret_key": SECRET,
-            "raiffeisen_url": f"{bank.url}/api",
-            "raiffeisen_subscriptions": True,
-        }
-        wanted = {"banks": ("raiffeisen",), **settings}
-        async with open_test_house(**wanted, providers=own) as house:
-            bank.now = house.clock.now
-            await begin_hearing(Settings(database_url="memory://", base_url="https://pay.example"), house.ports)
-            [shown] = await list_addresses(house.ports)
-            wish = {"refunds": "true", "refund_approval": "auto", "recurring": "true"}
-            await accounts.set_settings(house.ports, house.account.account_id, wish)
-            yield Shop(house, bank, urlsplit(shown.address or "").path)
+        yield Shop(house, bank, cabinet)
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from tests.invariants import everything
 from tests.providers.raiffeisen.bench import REGISTER, adapter, new_tools
 from tests.providers.raiffeisen.fake import Raiffeisen
 from tests.providers.raiffeisen.fake_rules import SECRET
-from tests.providers.raiffeisen.test_histories import RECEIPTS, TERMS
+from tests.providers.raiffeisen.house import RECEIPTS, TERMS
 from tests.providers.raiffeisen.test_house import Shop, open_shop
 from tests.tables import table
 

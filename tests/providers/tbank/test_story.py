@@ -12,9 +12,10 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from tests.houses import TestHouse
+from tests.providers.bank_house import Cabinet
 from tests.providers.tbank.books import Payment
 from tests.providers.tbank.fake import TBankFake
-from tests.providers.tbank.house import Cabinet, open_tbank_house
+from tests.providers.tbank.house import open_tbank_house
 
 
 class Story:

@@ -1,0 +1,41 @@
+"""A house whose live bank is Raiffeisenbank (tests/providers/bank_house.py)."""
+
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from tests.houses import TestHouse
+from tests.providers.bank_house import Cabinet, open_bank_house, read_settings
+from tests.providers.raiffeisen.fake import Raiffeisen
+from tests.providers.raiffeisen.fake_rules import MERCHANT, SECRET
+
+PEER = "193.28.44.23"
+"""Where the bank posts from."""
+
+RECEIPTS = {"receipts": "required", "receipt_email": "receipts@shop.example"}
+TERMS = {
+    "receipt_tax_system": "usn_income",
+    "receipt_vat": "none",
+    "receipt_subject": "service",
+    "receipt_mode": "full_payment",
+    "receipt_email": "shop@shop.example",
+}
+"""Of an account whose receipts it writes."""
+
+
+def settings_of(bank: Raiffeisen, **more: str) -> dict[str, Any]:
+    """What an operator sets, read as it is read."""
+    own = {"merchant_id": MERCHANT, "secret_key": SECRET}
+    return read_settings("raiffeisen", {**own, "subscriptions": "true", "url": f"{bank.url}/api", **more})
+
+
+def open_raiffeisen_house(
+    own: dict[str, str] | None = None, **more: Any
+) -> AbstractAsyncContextManager[tuple[TestHouse, Raiffeisen, Cabinet]]:
+    """`own`: further settings of the bank."""
+    return open_bank_house(
+        "raiffeisen",
+        PEER,
+        lambda clock: Raiffeisen(clock.now),
+        lambda bank: settings_of(bank, **(own or {})),
+        **more,
+    )
