@@ -89,8 +89,9 @@ def errors_page() -> str:
 
 
 def russian_errors_page() -> str:
-    """docs/ru/errors.md. Raises: KeyError, for a code that has no Russian words."""
-    return _errors(russian, russian.MEANINGS, "с")
+    """docs/ru/errors.md."""
+    meanings = {each.code: russian.MEANINGS.get(each.code, each.meaning) for each in CATALOGUE.values()}
+    return _errors(russian, meanings, "с")
 
 
 def _errors(words: ModuleType, meanings: Mapping[str, str], with_: str) -> str:
@@ -129,11 +130,11 @@ def states_page() -> str:
 
 
 def russian_states_page() -> str:
-    """docs/ru/states.md. Raises: KeyError, for a table or a trigger that has no Russian words."""
+    """docs/ru/states.md. Raises: KeyError, for a table that has no Russian title."""
     parts = [_NOTE, russian.STATES_HEAD]
     for name, (_, moves, _) in TABLES.items():
         title, linked, page = russian.STATES[name]
-        triggers = [russian.TRIGGERS[row.trigger] for row in moves.rows]
+        triggers = [russian.TRIGGERS.get(row.trigger, row.trigger) for row in moves.rows]
         image = f"![Состояния: {title}](../images/states-{name}.svg)"
         parts += _states(russian, title, image, moves, triggers, f"[{linked}]({page})")
     return "\n".join(parts).rstrip() + "\n"
@@ -151,16 +152,16 @@ def _states(
 
 def payloads_page() -> str:
     """docs/payloads.md."""
-    return _payloads(english, {title: title for title in PAYLOADS.values()}, None)
+    return _payloads(english, {title: title for title in PAYLOADS.values()}, {})
 
 
 def russian_payloads_page() -> str:
-    """docs/ru/payloads.md. Raises: KeyError, for a field or a body that has no Russian words."""
+    """docs/ru/payloads.md. Raises: KeyError, for a body that has no Russian title."""
     return _payloads(russian, russian.PAYLOADS, russian.FIELDS)
 
 
-def _payloads(words: ModuleType, titles: Mapping[str, str], meanings: Mapping[str, str] | None) -> str:
-    """`meanings`: of fields, by the English words; None: those are right."""
+def _payloads(words: ModuleType, titles: Mapping[str, str], meanings: Mapping[str, str]) -> str:
+    """`meanings`: of fields, by the English words, which stay where there is none."""
     document = openapi_document("https://pay.example")
     parts = [_NOTE, words.PAYLOADS_HEAD]
     for name, title in PAYLOADS.items():
@@ -171,7 +172,7 @@ def _payloads(words: ModuleType, titles: Mapping[str, str], meanings: Mapping[st
         for field, each in schema["properties"].items():
             required = words.YES if field in schema["required"] else words.NO
             kind = _kind(each, document["components"]["schemas"], words)
-            meaning = each["description"] if meanings is None else meanings[each["description"]]
+            meaning = meanings.get(each["description"], each["description"])
             lines.append(f"| `{field}` | {required} | {kind} | {meaning} |")
         parts.append("\n".join([*lines, ""]))
     return "\n".join(parts)

@@ -1,5 +1,5 @@
-"""Russian words for what docs/generate.py makes of the code: meanings of errors, triggers of moves. What the
-catalogue or a table gets anew has to be said here, too, or the pages are not made."""
+"""Russian words for what docs/generate.py makes of the code: meanings of errors, triggers of moves. What is
+not said here yet stays English on the pages, and a test names it."""
 
 from collections.abc import Mapping
 

@@ -9,6 +9,10 @@ from typing import NamedTuple
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from cambist.core.domain.errors import CATALOGUE
+from cambist.frontends.http.openapi.openapi import openapi_document
+from docs import russian
+from docs.generate import PAYLOADS, TABLES
 from tests.docs.test_blocks import ROOT
 from tests.tables import table
 
@@ -100,6 +104,16 @@ def _rest(some: Counter[str] | Sequence[object], others: Counter[str] | Sequence
 def test_a_russian_page_has_the_facts_of_the_english_one(name: str) -> None:
     english, russian = ((folder / f"{name}.md").read_text("utf-8") for folder in (ENGLISH, RUSSIAN))
     assert differences(english, russian) == []
+
+
+def test_what_is_made_of_the_code_has_russian_words() -> None:
+    """Meanings of errors, triggers of moves, fields of events: each, and none that is not there any more."""
+    assert {*russian.MEANINGS} == {*CATALOGUE}
+    assert {*russian.TRIGGERS} == {str(row.trigger) for _, moves, _ in TABLES.values() for row in moves.rows}
+    schemas = openapi_document("https://pay.example")["components"]["schemas"]
+    assert {*russian.FIELDS} == {
+        field["description"] for name in PAYLOADS for field in schemas[name]["properties"].values()
+    }
 
 
 def test_the_pages_that_were_promised_are_there_and_no_other() -> None:
