@@ -19,8 +19,9 @@ from .sigv4 import LONGEST, Credentials, encoded, presigned_query, signed_header
 
 TYPES = frozenset(("image/jpeg", "image/png", "application/pdf"))
 """That are granted."""
-MOST = 64 * 1024 * 1024
-"""Bytes of a file that are read; `grant` allows less."""
+MOST = 16 * 1024 * 1024
+"""Bytes of a file that are read; `grant` allows less. Who has an address may replace the file after it was looked
+at."""
 _SKEW = 300.0
 """Seconds by which the bucket's clock may be off: it refuses what is signed by one that is off by 15 minutes."""
 _PROBE = b"%PDF-cambist"

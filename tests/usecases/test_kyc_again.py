@@ -194,3 +194,17 @@ async def test_checks_that_nobody_begins_are_told_to_operators(kyc: KycHouse) ->
 
 async def told(kyc: KycHouse) -> list[tuple[str, datetime | None]]:
     return [(each.text, each.since) for each in (await read_action_items(kyc.ports)).found if each.kind == "check"]
+
+
+async def test_documents_of_a_check_that_never_moves_go_after_a_month(kyc: KycHouse) -> None:
+    """They were handed in, and wait for a verifier that decides nothing."""
+    body = await kyc.documents()
+    await kyc.register(body)
+    await kyc.decide(CheckStatus.PROCESSING)
+    kyc.twist("state", *[Ending.UNAVAILABLE] * 1000)
+    await kyc.house.work(29 * DAY)
+    assert await kyc.upload(body["selfie_key"]) is not None
+    await kyc.house.work(3 * DAY)
+    assert (await kyc.client()).kyc is KycStatus.PROCESSING
+    assert await kyc.upload(body["selfie_key"]) is None
+    assert await kyc.ports.files.stat(body["selfie_key"]) is None
