@@ -30,6 +30,8 @@ from tests.stories.processes import eventually, installation
 KEY = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"
 OWNER = KeySigner(KEY).payload
 MERCHANT = bytes(range(20))
+LONG = 24
+"""Seconds that pass at a look: a wallet that was not answered waits for minutes. A node lags from 60 on."""
 
 
 class DeadlyFront(Front):
@@ -88,7 +90,7 @@ async def dies(at: OnChains) -> None:
     """Time passes until the service is dead; then it is started again."""
 
     async def look() -> bool:
-        await at.pass_time()
+        await at.pass_time(LONG)
         return at.is_dead
 
     await eventually(look, every=0.3)
@@ -99,7 +101,7 @@ async def paid_out(at: OnChains) -> dict[str, Any]:
     """Time passes until the one payout is completed."""
 
     async def look() -> str | None:
-        await at.pass_time()
+        await at.pass_time(LONG)
         listed = (await at.door.ask("GET", "/withdrawals")).json
         return next((each["id"] for each in listed["data"]), None)
 
