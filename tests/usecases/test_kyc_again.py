@@ -180,7 +180,7 @@ async def test_checks_that_nobody_begins_are_told_to_operators(kyc: KycHouse) ->
     for phone in (PHONE, OTHER):
         await kyc.register(await kyc.documents(phone))
     assert await told(kyc) == []
-    await kyc.house.work(CHECK_LATE.total_seconds())
+    await kyc.house.work(CHECK_LATE.total_seconds() + 1)
     [(text, since)] = await told(kyc)
     assert text == "2 clients wait for simulator to begin their checks; see the log and `cambist doctor`"
     assert since == (await kyc.client()).updated_at
@@ -190,6 +190,16 @@ async def test_checks_that_nobody_begins_are_told_to_operators(kyc: KycHouse) ->
     kyc.verifier.script.register.clear()
     await kyc.house.work(DAY)
     assert await told(kyc) == []
+
+
+async def test_they_are_told_as_long_as_the_verifier_is_asked(kyc: KycHouse) -> None:
+    kyc.twist("register", Ending.UNKNOWN_DONE)
+    kyc.twist("find", *[Ending.UNAVAILABLE] * 1000)
+    await kyc.register()
+    await kyc.house.work(29 * DAY)
+    assert len(await told(kyc)) == 1
+    await kyc.house.work(2 * DAY)
+    assert ((await kyc.client()).kyc, await told(kyc)) == (KycStatus.REGISTERING, [])
 
 
 async def told(kyc: KycHouse) -> list[tuple[str, datetime | None]]:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.storage import AtLeast, AtMost, Unit
+from ....ports.storage import AtLeast, AtMost, Between, Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.days import LONG_AGO
 from ...domain.gateways.gateways import GatewayStatus
@@ -20,6 +20,7 @@ from ...domain.webhooks.endpoints import EndpointKey
 from ...domain.webhooks.events import DeliveryStatus
 from ..gateways.gateways import list_gateways
 from ..holding import read_hold
+from ..kyc.results import FOLLOWED
 from ..ledger.watch import ledger_faults
 from ..sealed import act_fits
 from .action_item import MOST, ActionItem, Finder, first, item
@@ -79,8 +80,10 @@ async def _revoked(ports: Ports, unit: Unit) -> list[ActionItem]:
 
 
 async def _checks(ports: Ports, unit: Unit) -> list[ActionItem]:
-    """A verifier that does not begin what it is asked for: one line for all clients who wait for it."""
-    late = AtMost(ports.clock.now() - CHECK_LATE)
+    """A verifier that does not begin what it is asked for: one line for all clients who wait for it, as long as it is
+    asked."""
+    now = ports.clock.now()
+    late = Between(now - FOLLOWED, now - CHECK_LATE)
     waiting: dict[str, list[Client]] = {}
     for row in await first(unit, Client, "created_at", kyc=KycStatus.REGISTERING, updated_at=late):
         waiting.setdefault(row.verifier or ports.kyc.name, []).append(row)
