@@ -17,8 +17,9 @@ from zlib import crc32
 import msgspec
 
 from tests.simulation.plan import ENDS, HOUR, Plan, drawn_plan
+from tests.simulation.sameness import HASH_SEEDS, unlike
 from tests.simulation.shrinking import shortest
-from tests.simulation.sweep import swept
+from tests.simulation.sweep import STORIES, paired, swept
 from tests.simulation.world import Outcome, live
 
 _NAMES = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|\d+")
@@ -29,10 +30,14 @@ def main(given: list[str]) -> int:
     asked = _asked(given)
     if asked.plan:
         return _one(msgspec.json.decode(Path(asked.plan).read_bytes(), type=Plan), asked)
-    if asked.seed is not None and not asked.hours and not asked.seeds:
+    if asked.seed is not None and not asked.hours and not asked.seeds and not asked.same:
         return _one(drawn_plan(asked.seed), asked)
+    if asked.same:
+        return _same(range(asked.seed or 0, (asked.seed or 0) + asked.same))
+    if asked.pairs:
+        return _many(list(paired(asked.pairs, asked.sweep or 300, asked.scenario)), asked)
     if asked.sweep:
-        return _many(list(swept(asked.sweep)), asked)
+        return _many(list(swept(asked.sweep, asked.scenario, every=asked.every)), asked)
     first = asked.seed if asked.seed is not None else 0
     count = asked.seeds or round(asked.hours * HOUR / ENDS) or 1
     return _many([drawn_plan(seed) for seed in range(first, first + count)], asked)
@@ -43,7 +48,11 @@ def _asked(given: list[str]) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="the world of this seed; with --hours or --seeds, the first one")
     parser.add_argument("--seeds", type=int, help="so many worlds")
     parser.add_argument("--hours", type=float, default=0.0, help="so many simulated hours")
-    parser.add_argument("--sweep", type=int, help="one story, killed at each of so many steps (sweep.py)")
+    parser.add_argument("--sweep", type=int, help="short stories, killed at each of so many steps (sweep.py)")
+    parser.add_argument("--scenario", action="append", default=[], choices=STORIES, help="only this story; again: also")
+    parser.add_argument("--every", type=int, default=1, help="of the steps every so manieth")
+    parser.add_argument("--pairs", type=int, help="so many pairs of deaths in one story")
+    parser.add_argument("--same", type=int, help="so many seeds, each in three processes: the same trace and database")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--plan", help="a file with a plan, as the shrinker writes it")
     parser.add_argument("--trace", help="a file for the trace, line by line")
@@ -60,6 +69,19 @@ def _one(plan: Plan, asked: argparse.Namespace) -> int:
     if outcome.faults and not asked.no_shrink and not asked.trace:
         shrink(outcome)
     return 1 if outcome.faults else 0
+
+
+def _same(seeds: Sequence[int]) -> int:
+    """1 where a world is another one in another process."""
+    began, failed = time.monotonic(), []
+    for seed in seeds:
+        told = unlike(seed)
+        if told:
+            failed.append(seed)
+            print("\n".join((f"seed {seed} is not one world:", *sorted(told))), flush=True)
+    took = time.monotonic() - began
+    print(f"{len(seeds)} seeds in {len(HASH_SEEDS)} processes each, {took:.0f} s at {_commit()}; {len(failed)} differ")
+    return 1 if failed else 0
 
 
 def _many(plans: Sequence[Plan], asked: argparse.Namespace) -> int:
@@ -94,7 +116,8 @@ def _lived(plans: Sequence[Plan], jobs: int) -> Iterator[Outcome]:
 
 def told(outcome: Outcome) -> str:
     """What became of a world, and how to see it again."""
-    lines = [f"seed {outcome.plan.seed}: {len(outcome.faults)} faults, {outcome.hours:.0f} h, {outcome.digest}"]
+    digests = f"{outcome.digest} {outcome.database}"
+    lines = [f"seed {outcome.plan.seed}: {len(outcome.faults)} faults, {outcome.hours:.0f} h, {digests}"]
     lines += [f"  {fault}" for fault in outcome.faults[:10]]
     if outcome.faults:
         lines.append(f"  again: {replay(outcome.plan)}")

@@ -1,57 +1,148 @@
-"""One short story, told once for each step at which a process can be killed: what luck finds seldom, this finds.
+"""Short stories, told once for each step at which a process can be killed: what luck finds seldom, this finds.
 
-An order is paid, half of it is refunded, a member is bound and charged, and the next morning it is settled and paid
-out; there are no other faults. The API or the worker dies at its n-th step after a moment of the story, and is started
-again.
+In each story one thing happens, and there are no other faults. The API or the worker dies at its n-th step after a
+moment of the story, and is started again. Of pairs two such deaths come in one story, at moments and steps drawn from a
+seed.
 """
 
-from collections.abc import Iterator
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
-from tests.simulation.plan import MORNING, WINDOW_OPENS, Blow, Membership, Order, Payer, Plan, Return, Trouble
-
-MOMENTS = {
-    "payment": 60.0,
-    "binding": 300.0,
-    "charge": WINDOW_OPENS,
-    "settlement": MORNING[0] + 360.0,
-}
-"""When something begins, in seconds."""
-_STORY = Plan(
-    seed=1,
-    apis=1,
-    workers=1,
-    merchants=1,
-    orders=(
-        Order(
-            number=0,
-            at=MOMENTS["payment"],
-            merchant=0,
-            kopecks=100_00,
-            payer=Payer.PAYS,
-            pays_after=1.0,
-            returns=(Return(1.0, 50),),
-        ),
-    ),
-    memberships=(
-        Membership(
-            number=0,
-            at=MOMENTS["binding"],
-            merchant=0,
-            kopecks=490_00,
-            takes_first=True,
-            confirms_after=1.0,
-            charges=(MOMENTS["charge"],),
-        ),
-    ),
+from tests.simulation.applicant_plans import Applicant
+from tests.simulation.plan import (
+    CALENDAR,
+    MIDNIGHT,
+    MORNING,
+    WINDOW_OPENS,
+    Blow,
+    Membership,
+    Order,
+    Payer,
+    Plan,
+    Return,
+    Trouble,
 )
+from tests.simulation.swap_plans import Sending, Swap
+from tests.simulation.verifier import Verdict
+from tests.simulation.weather import Weather
+
+_BEGINS = 60.0
+_SETTLES = MORNING[0] + 360.0
+_LOOKS = 0.3 * 3600
+"""When operators look for the first time (operators.py)."""
 
 
-def swept(steps: int, *, every: int = 1) -> Iterator[Plan]:
-    """The story, with a crash at each of the first `steps` steps of each process after each moment."""
-    for at in MOMENTS.values():
-        for whom in _STORY.processes:
-            for step in range(0, steps, every):
-                blow = Blow(at=at, kind=Trouble.CRASH, whom=whom, seconds=3.0, steps=step)
-                yield msgspec.structs.replace(_STORY, blows=(blow,))
+@dataclass(frozen=True)
+class Story:
+    """A world without faults, and the moments after which something may die, in seconds."""
+
+    plan: Plan
+    moments: tuple[float, ...]
+
+
+def _order(payer: Payer = Payer.PAYS, *returns: Return, merchant: int = 0, doubled: bool = False) -> Order:
+    return Order(
+        number=0,
+        at=_BEGINS,
+        merchant=merchant,
+        kopecks=100_00,
+        payer=payer,
+        pays_after=1.0,
+        returns=returns,
+        doubled=doubled,
+    )
+
+
+def _member(merchant: int, opens: float) -> Membership:
+    return Membership(
+        number=0,
+        at=300.0,
+        merchant=merchant,
+        kopecks=490_00,
+        takes_first=True,
+        confirms_after=1.0,
+        charges=(opens,),
+    )
+
+
+def _swap(*sendings: Sending, takes_usdt: bool) -> Swap:
+    return Swap(
+        number=0, at=_BEGINS, merchant=0, takes_usdt=takes_usdt, amount=100 if takes_usdt else 5000, sendings=sendings
+    )
+
+
+def _applicant(*verdicts: Verdict, by_page: bool) -> Applicant:
+    return Applicant(number=0, at=_BEGINS, merchant=1, by_page=by_page, verdicts=verdicts, fills_after=30.0)
+
+
+def _plan(*orders: Order, merchants: int = 1, **more: object) -> Plan:
+    plan = Plan(seed=1, apis=1, workers=1, merchants=merchants, orders=orders)
+    return msgspec.structs.replace(plan, **more)
+
+
+_PARTS = Return(1.0, 40), Return(2.0, 60), Return(3.0, 20, cancels_after=1.0)
+STORIES: Mapping[str, Story] = {
+    "payment": Story(_plan(_order()), (_BEGINS,)),
+    "payment-doubled": Story(_plan(_order(doubled=True)), (_BEGINS,)),
+    "payment-late": Story(_plan(_order(Payer.LATE)), (_BEGINS, _BEGINS + 895.0)),
+    "mismatch": Story(_plan(_order(Payer.OTHER)), (_BEGINS, _LOOKS)),
+    "suspense-return": Story(_plan(_order(Payer.TWICE)), (_BEGINS, _LOOKS)),
+    "refund": Story(_plan(_order(Payer.PAYS, Return(1.0, 100))), (_BEGINS,)),
+    "refunds-in-parts": Story(
+        _plan(
+            _order(Payer.PAYS, Return(1.0, 40), Return(2.0, 60), Return(3.0, 20, cancels_after=1.0), merchant=2),
+            merchants=3,
+        ),
+        (_BEGINS, _LOOKS),
+    ),
+    "refund-reversed": Story(_plan(_order(Payer.PAYS, Return(1.0, 50)), reverses_refunds=1.0), (_BEGINS, _SETTLES)),
+    "settlement": Story(_plan(_order()), (_SETTLES,)),
+    "payout-dropped": Story(_plan(_order(), weather=Weather(dropped=1.0)), (_SETTLES,)),
+    "subscription-window": Story(_plan(memberships=(_member(0, WINDOW_OPENS),)), (300.0, WINDOW_OPENS)),
+    "subscription-calendar": Story(
+        _plan(memberships=(_member(CALENDAR, MIDNIGHT),), merchants=CALENDAR + 1), (300.0, MIDNIGHT)
+    ),
+    "exchange-to-rub": Story(_plan(swaps=(_swap(Sending(after=5.0, percent=100), takes_usdt=True),)), (_BEGINS,)),
+    "exchange-to-usdt": Story(_plan(swaps=(_swap(Sending(after=5.0, percent=100), takes_usdt=False),)), (_BEGINS,)),
+    "exchange-in-parts": Story(
+        _plan(swaps=(_swap(Sending(after=5.0, percent=40), Sending(after=20.0, percent=80), takes_usdt=True),)),
+        (_BEGINS, _BEGINS + 20.0),
+    ),
+    "kyc": Story(_plan(applicants=(_applicant(Verdict.RED, Verdict.GREEN, by_page=False),), merchants=2), (_BEGINS,)),
+    "kyc-page": Story(_plan(applicants=(_applicant(Verdict.GREEN, by_page=True),), merchants=2), (_BEGINS,)),
+}
+"""By name, what begins when."""
+
+
+def swept(steps: int, names: Sequence[str] = (), *, every: int = 1) -> Iterator[Plan]:
+    """The stories of these names, or all, with a crash at each of the first `steps` steps of each process after each
+    moment."""
+    for name in names or STORIES:
+        story = STORIES[name]
+        for at in story.moments:
+            for whom in story.plan.processes:
+                for step in range(0, steps, every):
+                    yield msgspec.structs.replace(story.plan, blows=(_crash(at, whom, step),))
+
+
+def paired(count: int, steps: int, names: Sequence[str] = ()) -> Iterator[Plan]:
+    """So many times one of the stories with two crashes, each at one of the first `steps` steps after a moment; the
+    second may strike while the first one's work is taken up again."""
+    for number in range(count):
+        chance = random.Random(f"pair/{number}")
+        story = STORIES[chance.choice(list(names or STORIES))]
+        first = chance.choice(story.moments)
+        second = chance.choice((first, first + 3.0, first + 8.0, *story.moments))
+        blows = (_drawn(first, story, steps, chance), _drawn(second, story, steps, chance))
+        yield msgspec.structs.replace(story.plan, blows=blows)
+
+
+def _drawn(at: float, story: Story, steps: int, chance: random.Random) -> Blow:
+    return _crash(at, chance.choice(story.plan.processes), chance.randrange(steps))
+
+
+def _crash(at: float, whom: str, step: int) -> Blow:
+    return Blow(at=at, kind=Trouble.CRASH, whom=whom, seconds=3.0, steps=step)

@@ -53,6 +53,7 @@ from tests.simulation.plan import ENDS, EVENING, FAULTS_END, MORNING, Plan
 from tests.simulation.processes import Process
 from tests.simulation.receivers import Receiver
 from tests.simulation.remittances import RemittingBank
+from tests.simulation.sameness import database_digest
 from tests.simulation.storage import Database
 from tests.simulation.surroundings import BUSY, QUIET, Hearing, own_chance, own_pace, pace
 from tests.simulation.troubles import strike
@@ -90,6 +91,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     hours: float
     counts: dict[str, int]
     lines: tuple[str, ...] = ()
+    database: str = ""
+    """A digest of the rows at the end, the same for the same plan."""
 
 
 class World:
@@ -302,6 +305,7 @@ def live(plan: Plan, *, keeps: bool = False) -> Outcome:
                 hours=world.loop.time() / 3600,
                 counts=world.counts,
                 lines=tuple(world.trace.lines),
+                database=database_digest(world.database),
             )
             with heard:
                 world.close()
