@@ -19,8 +19,9 @@ from tests.tables import table
 PROMISED = (
     "quickstart", "concepts", "payments", "window", "subscriptions", "refunds", "exchanges", "kyc", "webhooks",
     "payloads", "settlement", "states", "errors", "limits", "versioning", "client", "sandbox", "testing",
+    "console",
 )  # fmt: skip
-"""The pages that a merchant in Russia and his support read."""
+"""The pages that a merchant in Russia and his support read, and whoever operates the service for them."""
 ENGLISH, RUSSIAN = ROOT / "docs", ROOT / "docs/ru"
 
 _MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -55,7 +56,7 @@ def parts(text: str) -> Iterator[Part]:
             part = Part(token.tag, Counter(), Counter(), [], [])
         if part is None:
             continue
-        if token.type == "fence":
+        if token.type in ("fence", "code_block"):
             part.blocks.append(token.info + token.content)
         elif token.type == "table_open":
             part.tables.append([])
