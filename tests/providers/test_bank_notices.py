@@ -1,0 +1,91 @@
+"""What a bank posts is a hint, however genuine it is: money counts as the bank's own answer has it, and once
+(docs/adapters.md "Notices"). The same story at each shipped bank."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import pytest
+
+from tests.providers.raiffeisen.fake import Raiffeisen
+from tests.providers.raiffeisen.house import open_raiffeisen_house
+from tests.providers.tbank.fake import TBankFake
+from tests.providers.tbank.house import open_tbank_house
+from tests.providers.yookassa.fake import YooKassaFake
+from tests.providers.yookassa.house import open_yookassa_house
+
+Posted = tuple[bytes | Mapping[str, Any], Mapping[str, str]]
+
+
+class Posting(NamedTuple):
+    opened: Callable[[], Any]
+    pays: Callable[[Any, str], None]
+    says_paid: Callable[[Any, str, int], Posted]
+    """Its notice, with its signature, that so many kopecks came for a payment, whatever came."""
+
+
+def _yookassa_says(fake: YooKassaFake, payment: str, kopecks: int) -> Posted:
+    notice = fake.notice("payment.succeeded", fake.books.of_operation(payment))
+    notice["object"] |= {"status": "succeeded", "amount": {"value": f"{kopecks / 100:.2f}", "currency": "RUB"}}
+    return notice, {}
+
+
+def _tbank_says(fake: TBankFake, payment: str, kopecks: int) -> Posted:
+    there = fake.payment(payment.removeprefix("pay_"))
+    return fake.notice(there, Status="CONFIRMED", Amount=kopecks), {}
+
+
+def _raiffeisen_says(bank: Raiffeisen, payment: str, kopecks: int) -> Posted:
+    qr = _qr(bank, payment)
+    stands, qr["payment"] = qr["payment"], "SUCCESS"
+    posted = bank.notice(payment, f"{kopecks / 100:.2f}")
+    qr["payment"] = stands
+    return posted
+
+
+def _qr(bank: Raiffeisen, payment: str) -> dict[str, Any]:
+    return next(each for each in bank.qrs.values() if each["order"] == payment)
+
+
+BANKS = {
+    "yookassa": Posting(
+        open_yookassa_house, lambda fake, each: fake.books.pay(fake.books.of_operation(each)["id"]), _yookassa_says
+    ),
+    "tbank": Posting(
+        open_tbank_house, lambda fake, each: fake.books.pay(fake.payment(each.removeprefix("pay_"))), _tbank_says
+    ),
+    "raiffeisen": Posting(
+        open_raiffeisen_house, lambda bank, each: bank.pay(_qr(bank, each)["qrId"]), _raiffeisen_says
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BANKS)
+async def test_a_notice_is_a_hint_and_moves_money_once(name: str) -> None:
+    """Early, of another amount, doubled, and after all is over."""
+    bank = BANKS[name]
+    async with bank.opened() as (house, fake, cabinet):
+
+        async def shown() -> tuple[str, str | None]:
+            answer = await house.http.get(f"/api/v1/payments/{payment}", headers=house.headers("live"))
+            return answer.json()["status"], answer.json()["actual_amount_rub"]
+
+        async def told(kopecks: int) -> None:
+            assert (await cabinet.post(*bank.says_paid(fake, payment, kopecks))).status_code == 200
+            await house.work()
+
+        made = await house.http.post(
+            "/api/v1/payments",
+            json={"amount_rub": "490.00"},
+            headers=house.headers("live", Idempotency_Key=str(uuid4())),
+        )
+        payment = made.json()["id"]
+        await told(490_00)
+        assert await shown() == ("pending", None), "before anybody paid"
+        bank.pays(fake, payment)
+        for kopecks in (1_00, 490_00, 490_00, 1_000_00):
+            await told(kopecks)
+            assert await shown() == ("paid", "490.00")
+        balance = await house.http.get("/api/v1/balance", headers=house.headers("live"))
+        assert balance.json()["pending_rub"] == "490.00"
+        assert [each["status"] for each in house.postman.bodies if each.get("payment_id") == payment] == ["paid"]
