@@ -22,14 +22,14 @@ def refund() -> None:
 @refund.command("list")
 @click.option("--account", "account_id", metavar="ACCOUNT", help="Of this account only.")
 @click.option("--status", type=click.Choice([status.value for status in RefundStatus], case_sensitive=False))
-@click.option("--contradicted", "is_contradicted", is_flag=True, help="That failed, and that the bank sent after all.")
+@click.option("--contradicted", "is_contradicted", is_flag=True, help="Of which the bank says otherwise by now.")
 @answering
 def list_(account_id: str | None, status: str | None, *, is_contradicted: bool) -> Answer:
     """Refunds of both modes, the newest first; 1000 at most.
 
-    With --contradicted only those that wait for an operator because the bank sent them after it had failed them:
-    merchant and payer both have the money. Have the bank call it back, or agree with the merchant; then say so with
-    `cambist refund settled`.
+    With --contradicted only those that wait for an operator because the bank says otherwise by now. Sent after it had
+    failed: merchant and payer both have the money. Failed after it was completed: neither has it. Have the bank mend
+    it, or agree with the merchant; then say so with `cambist refund settled`.
     """
     wanted = None if status is None else RefundStatus(status)
     if is_contradicted:

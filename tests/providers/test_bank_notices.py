@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from cambist.core.usecases.refunds.contradictions import contradicted_refunds
 from tests.providers.raiffeisen.fake import Raiffeisen
 from tests.providers.raiffeisen.house import open_raiffeisen_house
 from tests.providers.tbank.fake import TBankFake
@@ -89,3 +90,51 @@ async def test_a_notice_is_a_hint_and_moves_money_once(name: str) -> None:
         balance = await house.http.get("/api/v1/balance", headers=house.headers("live"))
         assert balance.json()["pending_rub"] == "490.00"
         assert [each["status"] for each in house.postman.bodies if each.get("payment_id") == payment] == ["paid"]
+
+
+def _yookassa_fails(fake: YooKassaFake) -> None:
+    [refund] = fake.books.of_kind("refund")
+    refund |= {"status": "canceled", "cancellation_details": {"party": "yoo_money", "reason": "rejected_by_payee"}}
+
+
+def _raiffeisen_fails(bank: Raiffeisen) -> None:
+    [refund] = bank.refunds.values()
+    refund["refundStatus"] = "DECLINED"
+
+
+def _yookassa_sends(fake: YooKassaFake) -> None:
+    for each in fake.books.pending_refunds():
+        fake.books.finish_refund(each["id"])
+
+
+@pytest.mark.parametrize(
+    ("name", "sends", "fails"),
+    [
+        ("yookassa", _yookassa_sends, _yookassa_fails),
+        ("raiffeisen", Raiffeisen.finish, _raiffeisen_fails),
+    ],
+)
+async def test_a_refund_that_fails_after_it_was_done_is_an_operators(
+    name: str, sends: Callable[[Any], None], fails: Callable[[Any], None]
+) -> None:
+    """T-Bank has no word for it: what went shows in the sums of the payment alone."""
+    bank = BANKS[name]
+    async with bank.opened() as (house, fake, cabinet):
+
+        async def ask(path: str, **body: Any) -> Any:
+            headers = house.headers("live", Idempotency_Key=str(uuid4()))
+            return (await house.http.post(f"/api/v1{path}", json=body, headers=headers)).json()
+
+        payment = (await ask("/payments", amount_rub="490.00"))["id"]
+        bank.pays(fake, payment)
+        await cabinet.post(*bank.says_paid(fake, payment, 490_00))
+        await house.work()
+        refund = (await ask("/refunds", payment_id=payment, amount_rub="90.00"))["id"]
+        await house.work(60)
+        sends(fake)
+        await house.work(3600)
+        assert await contradicted_refunds(house.ports) == []
+        fails(fake)
+        await house.work(2 * 86_400)
+        assert [each.id for each in await contradicted_refunds(house.ports)] == [refund]
+        assert [each["status"] for each in house.postman.bodies if each.get("refund_id") == refund] == ["completed"]

@@ -308,6 +308,24 @@ async def test_what_the_bank_failed_and_sent_after_all_waits_for_an_operator(ref
         await settle_contradiction(refunds.ports, refund_id)
 
 
+async def test_a_completed_one_that_the_bank_calls_failed_is_an_operators(refunds: RefundHouse) -> None:
+    """Nothing moves, and nobody is told anything else: until the bank says that it went, or it comes back."""
+    _, refund_id = await refunds.completed()
+    before = await refunds.balance()
+    for word, waits in ((S.FAILED, 1), (S.FAILED, 1), (S.PROCESSING, 1), (S.DONE, 0), (S.FAILED, 1)):
+        await conclude(refunds.ports, refund_id, RefundState(status=word))
+        assert [each.id for each in await contradicted_refunds(refunds.ports)] == [refund_id] * waits, word
+    [need] = (await read_action_items(refunds.ports)).found
+    assert need.text == "100.00 RUB completed, but the bank says that it failed"
+    assert await refunds.balance() == before
+    assert await refunds.said(refund_id) == ["completed"]
+    await settle_contradiction(refunds.ports, refund_id)
+    await conclude(refunds.ports, refund_id, RefundState(status=S.FAILED))
+    assert (await read_action_items(refunds.ports)).found == []
+    await conclude(refunds.ports, refund_id, RefundState(status=S.REVERSED))
+    assert await refunds.said(refund_id) == ["completed", "reversed"]
+
+
 async def test_what_went_after_all_and_came_back_is_nobodys_business(refunds: RefundHouse) -> None:
     _, refund_id = await refunds.processing()
     await conclude(refunds.ports, refund_id, RefundState(status=S.FAILED))

@@ -121,7 +121,8 @@ class Refund(msgspec.Struct, frozen=True, kw_only=True):
     """The rate that it took them at: that of the payment's settlement."""
     contradicted_at: datetime | None = None
     """When the bank said that it had sent the money after all, of a refund that it had failed: `failed` is final, the
-    merchant has the money again, and the payer has it, too. An operator settles that with bank and merchant."""
+    merchant has the money again, and the payer has it, too. Or that it had failed, of one that is completed: nobody but
+    the bank has the money. An operator settles that with bank and merchant."""
     contradiction_seen: bool = False
     """An operator has settled it."""
     sequence: int = 0

@@ -32,7 +32,7 @@ STAMPS = {
     "resolved_at": "resolved",
     "started_at": "started",
     "completed_at": "completed",
-    "contradicted_at": "the bank says that it went after all",
+    "contradicted_at": "the bank says otherwise",
     "closed_at": "came to rest",
     "expires_at": "deadline",
     "ends_at": "ends",

@@ -13,7 +13,7 @@ from ...domain.payments.payments import Payment, PaymentStatus, Suspense
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..gateways.outcomes import told_from
-from ..refunds.contradictions import list_contradicted
+from ..refunds.contradictions import contradiction, list_contradicted
 from ..sealed import exchange_fits, withdrawal_fits
 from .action_item import MOST, ActionItem, first, item
 from .unanswered import find_unanswered
@@ -117,7 +117,7 @@ async def refunds(ports: Ports, unit: Unit) -> list[ActionItem]:
     return [
         *(_of_refund("refund", refund, "awaits approval") for refund in waiting),
         *(_of_refund("unknown", refund, "of a refund: the bank is silent") for refund in stuck),
-        *(_of_refund("refund", refund, "failed, but was sent", refund.contradicted_at) for refund in sent),
+        *(_of_refund("refund", refund, contradiction(refund), refund.contradicted_at) for refund in sent),
     ]
 
 

@@ -1,7 +1,8 @@
-"""Refunds that the bank failed, and sent after all (docs/states.md "Refund": `failed` is final).
+"""Refunds of which the bank says otherwise in the end: that it sent one after all which it had failed, or failed one
+which it had sent (docs/states.md "Refund": merchants were told).
 
-The merchant has the money again by then and was told so, and nothing is taken from anybody by itself: it is marked, and
-operators settle it with bank and merchant. Until then the bank holds less than our books say.
+Whoever has the money by then, nothing is taken from anybody by itself: the refund is marked, and operators settle it
+with bank and merchant. Until then the bank holds less than our books say, or more.
 """
 
 import msgspec
@@ -31,11 +32,25 @@ def heard_of_failed(ports: Ports, unit: Unit, refund: Refund, state: RefundState
     return unit[Refund].save(msgspec.structs.replace(refund, contradicted_at=at, contradiction_seen=False))
 
 
+def heard_of_completed(ports: Ports, unit: Unit, refund: Refund, state: RefundState) -> Refund:
+    """The refund after the bank's word about one that was completed: it says that no money went, or again that it
+    did."""
+    at = refund.contradicted_at
+    if state.status is AtBank.FAILED and at is None:
+        at = ports.clock.now()
+    elif state.status is AtBank.DONE:
+        at = None
+    if at == refund.contradicted_at:
+        return refund
+    return unit[Refund].save(msgspec.structs.replace(refund, contradicted_at=at, contradiction_seen=False))
+
+
 async def list_contradicted(unit: Unit, limit: int) -> list[Refund]:
     """The refunds that wait for an operator, in the order in which we heard of them."""
-    return await unit[Refund].find(
+    found = await unit[Refund].find(
         contradicted_at=AtLeast(LONG_AGO), contradiction_seen=False, order="contradicted_at", limit=limit, readable=True
     )
+    return [each for each in found if is_contradicted(each)]
 
 
 async def contradicted_refunds(ports: Ports, *, limit: int = 1000) -> list[Refund]:
@@ -61,6 +76,13 @@ async def settle_contradiction(ports: Ports, refund_id: str) -> Refund:
 
 
 def is_contradicted(refund: Refund) -> bool:
-    """Whether the refund waits for an operator."""
-    is_failed = refund.status is RefundStatus.FAILED
-    return is_failed and refund.contradicted_at is not None and not refund.contradiction_seen
+    """Whether the refund waits for an operator. One that came back since does not."""
+    is_told = refund.status in (RefundStatus.FAILED, RefundStatus.COMPLETED)
+    return is_told and refund.contradicted_at is not None and not refund.contradiction_seen
+
+
+def contradiction(refund: Refund) -> str:
+    """What the bank says otherwise, in a few words."""
+    if refund.status is RefundStatus.COMPLETED:
+        return "completed, but the bank says that it failed"
+    return "failed, but was sent"

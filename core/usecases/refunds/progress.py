@@ -22,7 +22,7 @@ from ..holding import holds_back
 from ..operations.operation import Looked, Want
 from ..simulated import is_advanced_over
 from .bank_refunds import NOT_SUPPORTED, BankRefunds, next_look, next_reversal_look
-from .contradictions import heard_of_failed
+from .contradictions import heard_of_completed, heard_of_failed
 from .money import take
 from .steps import CARRY_OUT, GIVE_UP, RACES, move, payment_of
 
@@ -116,6 +116,8 @@ class Refunds(BankRefunds[Refunding]):
         refund = subject.refund
         if refund.status is _S.FAILED:
             return subject._replace(refund=heard_of_failed(ports, unit, refund, word))
+        if refund.status is _S.COMPLETED and word.status is not AtBank.REVERSED:
+            return subject._replace(refund=heard_of_completed(ports, unit, refund, word))
         steps = _STEPS.get((refund.status, word.status), ())
         if not steps:
             return subject

@@ -5,7 +5,7 @@ from typing import Any
 from ....core.domain.operators.pending_acts import Guarded
 from ....core.domain.refunds.refunds import PendingReason, Refund, RefundStatus, gives_up_at, waits_for_money
 from ....core.usecases.browse.browse import browse
-from ....core.usecases.refunds.contradictions import is_contradicted, settle_contradiction
+from ....core.usecases.refunds.contradictions import contradiction, is_contradicted, settle_contradiction
 from ....core.usecases.refunds.refunds import approve_refund, reject_refund, reverse_refund
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
@@ -42,7 +42,7 @@ def _facts(refund: Refund) -> list[tuple[str, Any]]:
         ("approved", refund.approved_at),
         ("at the bank", refund.executing_since),
         ("completed", refund.completed_at),
-        ("sent after all", refund.contradicted_at),
+        ("bank says otherwise", refund.contradicted_at),
         ("settled by hand", refund.contradiction_seen or None),
     ]
 
@@ -71,6 +71,14 @@ async def _reject(doing: Doing) -> str:
 async def _reverse(doing: Doing) -> str:
     await reverse_refund(doing.ports, doing.record.id)
     return "Reversed: the money is the merchant's again."
+
+
+def _settles(refund: Refund) -> list[Change]:
+    have = "neither payer nor merchant has it" if refund.completed_at is not None else "payer and merchant have it"
+    return [
+        Change("needs an operator", f"yes: it {contradiction(refund)}", "no"),
+        Change("money", have, "nothing moves: settle it with bank or merchant first"),
+    ]
 
 
 async def _settled(doing: Doing) -> str:
@@ -143,10 +151,7 @@ REFUNDS = Kind(
             title="Settled with the bank",
             key="s",
             allowed=is_contradicted,
-            changes=lambda _: [
-                Change("needs an operator", "yes: it failed, but was sent", "no"),
-                Change("money", "payer and merchant have it", "nothing moves: settle it with bank or merchant first"),
-            ],
+            changes=_settles,
             run=_settled,
             tells=of_record,
         ),
