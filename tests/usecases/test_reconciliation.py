@@ -343,7 +343,7 @@ async def test_one_that_was_killed_goes_on_where_it_stood(day: Day) -> None:
         if row.status is not S.RUNNING:
             break
     assert runs > 5
-    assert (row.status, row.run, row.found) == (S.DIFFERENT, 1, 2)
+    assert (row.status, row.run, row.found, row.entries) == (S.DIFFERENT, 1, 2, 2), "each entry is counted once"
     assert sorted(await day.found()) == sorted([("missing", names[0]), ("missing", names[3])])
 
 

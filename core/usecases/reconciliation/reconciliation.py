@@ -169,7 +169,8 @@ class _Run:
         self._row = row
         self._begin, self._end = bounds(day)
         self._sweep = Sweep(row.judged_until, self._end)
-        self._entries = 0
+        self._told: list[datetime] = []
+        """When entries began that are judged, and not counted yet: what is read again must not count twice."""
 
     async def carry(self, stretches: int | None) -> Reconciliation:
         """Go on to the end, or for so many stretches. Raises: what the bank's list does, and the storage; Stale."""
@@ -211,10 +212,10 @@ class _Run:
     async def _note(self, row: Reconciliation) -> Reconciliation:
         """How far it is. Raises: Stale where another process has it."""
         async with self._ports.storage.unit() as unit:
-            counted = msgspec.structs.replace(row, entries=row.entries + self._entries)
-            self._row = unit[Reconciliation].save(counted)
+            over = sum(each < row.judged_until for each in self._told)
+            self._row = unit[Reconciliation].save(msgspec.structs.replace(row, entries=row.entries + over))
             await unit.commit()
-        self._entries = 0
+        self._told = [each for each in self._told if each >= row.judged_until]
         return self._row
 
     async def _pages(self, since: datetime, until: datetime) -> AsyncIterator[Sequence[ReportedEntry]]:
@@ -238,8 +239,8 @@ class _Run:
         for entry in page:
             booked = _booked(entry)
             is_judged = self._begin <= booked.moment < self._end
-            if is_judged:
-                self._entries += 1
+            if is_judged and booked.moment >= self._row.judged_until:
+                self._told.append(booked.moment)
             ours = self._sweep.match(booked)
             if not is_judged or (ours is None and not matters(booked)):
                 continue
