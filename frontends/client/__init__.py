@@ -10,24 +10,8 @@ from .events import DeliveryStatus, EventRecord, EventType, WebhookEndpoint, Who
 from .exchanges import ClientStatus, Direction, Exchange, ExchangeClient, ExchangeStatus, NewExchange
 from .kyc import KycCheck, KycStatus, Registration, UploadGrant, UserType
 from .model import Page, Pagination
-from .money import (
-    Balance,
-    BalancePart,
-    Gateway,
-    GatewayStatus,
-    ItemKind,
-    Movement,
-    MovementKind,
-    MovementObject,
-    Rate,
-    Settlement,
-    SettlementItem,
-    Turnover,
-    Withdrawal,
-    WithdrawalItem,
-    WithdrawalItemKind,
-    WithdrawalStatus,
-)
+from .money import Balance, Gateway, GatewayStatus, Rate, Turnover
+from .movements import BalancePart, Movement, MovementKind, MovementObject
 from .payments import (
     DeliveryProof,
     FailureReason,
@@ -47,6 +31,7 @@ from .request_log import LoggedRequest
 from .requests import Amount, Request
 from .retries import Retries
 from .sandbox import Letter, Letters
+from .settlements import ItemKind, Settlement, SettlementItem
 from .subscriptions import BindingCharge, ChargeWindow, Interval, Subscription, SubscriptionStatus
 from .webhook_endpoints import FurtherEndpoint, NewEndpoint
 from .webhooks import (
@@ -66,6 +51,7 @@ from .webhooks import (
     read_event,
     verify_webhook,
 )
+from .withdrawals import Withdrawal, WithdrawalItem, WithdrawalItemKind, WithdrawalStatus
 
 __all__ = [
     "NO_ANSWER",

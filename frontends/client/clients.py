@@ -14,7 +14,7 @@ from .events import Events
 from .exchanges import Exchanges
 from .kyc import Kyc
 from .model import Page, Record
-from .money import Money, Settlements, Withdrawals
+from .money import Money
 from .operations import Async, Face, Group, Sync, Walker, operation
 from .payments import Payments
 from .refunds import Refunds
@@ -22,8 +22,10 @@ from .request_log import RequestLog
 from .requests import API, Request, get
 from .retries import Course, Retries
 from .sandbox import SandboxCalls
+from .settlements import Settlements
 from .subscriptions import Subscriptions
 from .webhook_endpoints import WebhookEndpoints
+from .withdrawals import Withdrawals
 
 T = TypeVar("T")
 

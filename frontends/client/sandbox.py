@@ -8,12 +8,14 @@ import msgspec
 from .events import EventType
 from .exchanges import ClientStatus, Exchange, ExchangeClient
 from .model import Record
-from .money import Gateway, GatewayStatus, Settlement, Withdrawal
+from .money import Gateway, GatewayStatus
 from .operations import Face, Group, operation
 from .payments import FailureReason, Payment
 from .refunds import Refund
 from .requests import Amount, Request, amount_or_none, at, get, post
+from .settlements import Settlement
 from .subscriptions import Subscription
+from .withdrawals import Withdrawal
 
 PaymentOutcome = Literal["processing", "paid", "failed", "cancelled", "amount_mismatch", "expired"]
 SubscriptionOutcome = Literal[

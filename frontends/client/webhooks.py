@@ -17,10 +17,11 @@ import msgspec
 from ...core.domain.webhooks.signing import TOLERANCE, NotVerified, verify_signature
 from .exchanges import Direction, ExchangeStatus
 from .model import Record
-from .money import GatewayStatus, WithdrawalStatus
+from .money import GatewayStatus
 from .payments import FailureReason, PaymentStatus, ProofRejection, ProofStatus
 from .refunds import RefundStatus
 from .subscriptions import SubscriptionStatus
+from .withdrawals import WithdrawalStatus
 
 __all__ = ["NotVerified", "Webhook", "verify_webhook"]
 

@@ -28,12 +28,22 @@ from cambist.core.usecases.sandbox import subscriptions as sandbox_subscriptions
 from cambist.core.usecases.sandbox import withdrawals as sandbox_withdrawals
 from cambist.core.usecases.settlement import payout_items
 from cambist.frontends import client
-from cambist.frontends.client import clients, money, request_log, sandbox, subscriptions, webhook_endpoints, webhooks
+from cambist.frontends.client import (
+    clients,
+    money,
+    request_log,
+    sandbox,
+    settlements,
+    subscriptions,
+    webhook_endpoints,
+    webhooks,
+)
 from cambist.frontends.client import events as client_events
 from cambist.frontends.client import exchanges as client_exchanges
 from cambist.frontends.client import kyc as client_kyc
 from cambist.frontends.client import payments as client_payments
 from cambist.frontends.client import refunds as client_refunds
+from cambist.frontends.client import withdrawals as client_withdrawals
 from cambist.frontends.client.model import OpenEnum, Page
 from cambist.frontends.client.operations import Operation
 from cambist.frontends.client.requests import Request
@@ -48,8 +58,8 @@ GROUPS = (
     client_exchanges.Exchanges,
     client_kyc.Kyc,
     money.Money,
-    money.Settlements,
-    money.Withdrawals,
+    settlements.Settlements,
+    client_withdrawals.Withdrawals,
     client_events.Events,
     webhook_endpoints.WebhookEndpoints,
     request_log.RequestLog,
