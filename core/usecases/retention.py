@@ -10,14 +10,14 @@ from ...ports.bundle import Ports
 from ...ports.jobs import Job
 from ...ports.storage import AtLeast, Below, OneOf, Unit
 from ..domain.accounts.limit_hits import LimitHits, hits_from
-from ..domain.webhooks.events import Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event
+from ..domain.webhooks.events import EVENT_KEPT, Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event
 from .gateways.outcomes import drop_known
 from .units import retrying
 from .webhooks.receivers import attempts_of, further_deliveries
 
 RETAIN = "webhook.retain"
 
-KEPT = timedelta(days=30)
+KEPT = EVENT_KEPT
 """How long an event that is delivered or failed is kept, from when it happened."""
 HITS_KEPT = timedelta(days=2)
 """How long it is known how often a limit was hit in which minute."""

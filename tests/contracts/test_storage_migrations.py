@@ -39,6 +39,7 @@ from cambist.core.domain.gateways.gateways import Gateway
 from cambist.core.domain.kyc.clients import IN_PROGRESS, Client, KycStatus
 from cambist.core.domain.kyc.kyc import Upload
 from cambist.core.domain.ledger import JournalEntry, LedgerAccount, Purse
+from cambist.core.domain.list_counts import ListCount
 from cambist.core.domain.movements import Movement
 from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.domain.operators.pending_acts import ActStatus, PendingAct
@@ -293,6 +294,8 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Event, "-created_at", {"account_id": "a", "mode": Mode.TEST, "created_at": Between(START, START)}),
     (Event, "-created_at", {"account_id": "a", "mode": Mode.TEST, "type": EventType.PAYMENT_STATUS_CHANGED}),
     (Event, "-created_at", {**OWNER, "type": EventType.GATEWAY_STATUS_CHANGED, "object_id": "simulator-test"}),
+    (Event, "created_at", {**OWNER, "type": EventType.REFUND_FAILED, "created_at": Between(START, START)}),
+    (ListCount, "id", {"id": Between("acc_1:events:2026-01-01", "acc_1:events:2026-01-30;")}),
     (DeliveryProof, "id", {"claim": "TRC20:a"}),
     (PendingAct, "id", {"slot": "approve_refund:ref_1"}),
     (PendingAct, "expires_at", {"status": ActStatus.WAITING, "expires_at": AtLeast(START)}),

@@ -22,6 +22,7 @@ from ....core.domain.installation import Installation
 from ....core.domain.kyc.clients import Client
 from ....core.domain.kyc.kyc import Upload
 from ....core.domain.ledger import JournalEntry, LedgerAccount
+from ....core.domain.list_counts import ListCount
 from ....core.domain.movements import Movement
 from ....core.domain.notices import NoticeAddress
 from ....core.domain.operators.audit import AuditEntry
@@ -248,6 +249,8 @@ CATALOGUE: tuple[Table, ...] = (
     # The index finds both what has a position, in order, and what has none yet.
     Table(FeedEntry, "feed_entries", indexes=(("account_id", "position", "id"),), narrow=True),
     Table(Feed, "feeds", narrow=True),
+    # Found by ranges of ids, which the primary key follows.
+    Table(ListCount, "list_counts", narrow=True),
     Table(Gateway, "gateways", narrow=True),
     Table(GatewayCount, "gateway_counts", narrow=True),
     # One for each adapter that hears its provider.

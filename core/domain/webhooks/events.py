@@ -4,12 +4,15 @@ delivery is a row of its own. What each carries is in payloads.py.
 `gc=False`: they hold no cycle, and many are alive at a time, over which the collector would go again and again.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 import msgspec
 
 from ..accounts.accounts import Mode
+
+EVENT_KEPT = timedelta(days=30)
+"""How long an event is kept at least, from when it happened."""
 
 
 class EventType(StrEnum):

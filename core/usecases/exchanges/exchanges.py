@@ -42,6 +42,7 @@ from ..gateways.gateways import first_open
 from ..gateways.members import known_members
 from ..idempotency import KEY_TAKEN, Lock, Made, once
 from ..kyc.gate import find_client, present_client
+from ..long_lists import LongList, long_page
 from ..paging import ListFilter, Page, list_newest
 from ..payments.opening import outside_limits
 from ..payments.receipts import takes_without
@@ -234,6 +235,9 @@ async def list_exchanges(ports: Ports, caller: Caller, asked: ExchangeFilter, nu
     criteria = {"account_id": caller.account_id, "mode": caller.mode, **asked.criteria(EXTERNAL_ID_LONGEST)}
     if asked.status is not None:
         criteria["status"] = read_choice("status", asked.status, ExchangeStatus)
+    elif asked.external_id is None:
+        long = LongList(kind=Exchange, caller=caller, name="exchanges", made=asked.made())
+        return await long_page(ports, long, number, size)
     return await list_newest(ports, Exchange, number, size, **criteria)
 
 

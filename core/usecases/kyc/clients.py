@@ -14,6 +14,7 @@ from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.kyc.clients import IN_PROGRESS, Client, ClientStatus, KycStatus, staged
 from ...domain.masked import Masked
 from ..accounts.accounts import find_account, storable
+from ..long_lists import LongList, long_page
 from ..paging import MomentFilter, Page, newest
 from ..sealed import open_client_phone
 from ..test_clock import in_test_time
@@ -85,6 +86,10 @@ async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number
     if digits is not None and len(digits) < _SHORTEST_SEARCH:
         return Page([], number, size, 0)
     offset = (number - 1) * size
+    if digits is None and asked.kyc_status is None:
+        long = LongList(kind=Client, caller=caller, name="clients", made=asked.made())
+        found = await long_page(ports, long, number, size)
+        return Page([shown(ports, client) for client in found.records], number, size, found.total)
     async with ports.storage.snapshot() as seen:
         if digits is None:
             page = await newest(seen, Client, number, size, **criteria)

@@ -10,6 +10,7 @@ from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.ids import canonical_uuid
 from ...domain.refunds.refunds import EXTERNAL_ID_LONGEST, Refund, RefundStatus
 from ..accounts.accounts import find_account
+from ..long_lists import LongList, long_page
 from ..paging import ListFilter, Page, newest
 from .refunds import require_refunds
 
@@ -35,6 +36,9 @@ async def list_refunds(
     require_refunds(caller)
     number, size = read_page()
     criteria = _read(caller, asked)
+    if criteria.keys() == {"account_id", "mode", "created_at"}:
+        long = LongList(kind=Refund, caller=caller, name="refunds", made=criteria["created_at"])
+        return await long_page(ports, long, number, size)
     async with ports.storage.snapshot() as seen:
         if "shop_id" in criteria:
             shop = await seen[Shop].get(criteria["shop_id"])

@@ -29,6 +29,7 @@ from ...domain.installation import Installation
 from ...domain.kyc.clients import Client
 from ...domain.kyc.kyc import Upload
 from ...domain.ledger import JournalEntry, LedgerAccount
+from ...domain.list_counts import ListCount
 from ...domain.movements import Movement
 from ...domain.notices import NoticeAddress
 from ...domain.operators.audit import AuditEntry
@@ -190,6 +191,7 @@ STAYS: Mapping[type[Any], str] = {
     Movement: "as the journal: the counter-entry is a movement, too",
     LedgerAccount: "moved by the counter-entries, to zero",
     ChainHead: "the chains go on",
+    ListCount: "is of live mode",
     GatewayCount: "a receiver that remembers the last number must not meet a lower one",
     Feed: "a cursor that somebody holds must not come to lie beyond the end",
     DirectionSwitch: "is no account's",

@@ -5,6 +5,7 @@ from ...domain.accounts.accounts import Caller
 from ...domain.errors import read_choice
 from ...domain.subscriptions.orders import TEXT_LONGEST
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
+from ..long_lists import LongList, long_page
 from ..paging import ListFilter, Page, list_newest
 
 
@@ -21,4 +22,7 @@ async def list_subscriptions(
     criteria = {"account_id": caller.account_id, "mode": caller.mode, **asked.criteria(TEXT_LONGEST)}
     if asked.status is not None:
         criteria["status"] = read_choice("status", asked.status, SubscriptionStatus)
+    elif asked.external_id is None:
+        long = LongList(kind=Subscription, caller=caller, name="subscriptions", made=asked.made())
+        return await long_page(ports, long, number, size)
     return await list_newest(ports, Subscription, number, size, **criteria)

@@ -14,8 +14,10 @@ from ...domain import ids
 from ...domain.accounts.accounts import Caller, Mode
 from ...domain.days import read_moment
 from ...domain.errors import Refusal, read_choice
+from ...domain.list_counts import ListCount
 from ...domain.webhooks.delivery import last_attempt_id
-from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event, EventType
+from ...domain.webhooks.events import EVENT_KEPT, Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event, EventType
+from ..long_lists import LongList, keep, page_within
 from ..paging import MomentFilter, Page
 from .receivers import further_deliveries, own_endpoint
 
@@ -126,9 +128,25 @@ def owner_of(account_id: str | None, mode: Mode | None) -> dict[str, str]:
 async def list_events(ports: Ports, caller: Caller, asked: EventQuery, number: int, size: int) -> Page[Told]:
     """A page of the caller's events, newest first. Raises: Refusal VALIDATION_ERROR."""
     wanted = read_query(owner_of(caller.account_id, caller.mode), asked)
+    if wanted.object_id is not None or wanted.status is not None:
+        async with ports.storage.snapshot() as seen:
+            total, events = await _page(seen, wanted, number, size)
+        return Page(events, number, size, total)
+    name = "events" if wanted.type is None else f"events.{wanted.type}"
+    long = LongList(
+        kind=Event,
+        caller=caller,
+        name=name,
+        made=Between(wanted.low, wanted.high),
+        criteria={} if wanted.type is None else {"type": wanted.type},
+        kept=EVENT_KEPT,
+    )
+    fresh: list[ListCount] = []
     async with ports.storage.snapshot() as seen:
-        total, events = await _page(seen, wanted, number, size)
-    return Page(events, number, size, total)
+        found = await page_within(seen, long, number, size, ports.clock.now(), fresh)
+        told = await _joined(seen, found.records, await deliveries_of(seen, found.records))
+    await keep(ports, fresh)
+    return Page(told, number, size, found.total)
 
 
 class EndpointEventFilter(MomentFilter, frozen=True, kw_only=True):

@@ -1,0 +1,173 @@
+"""Pages of lists whose cost does not grow with the list (docs/concepts.md "Lists"): what was made on a day that is over
+is counted once, and the count is kept. So a total adds up days, and a page far from the top is looked for by days.
+
+Nothing is written where something is made: who reads counts, so what a program from before the counts writes beside
+this one counts as well. It holds where nothing that was made is taken away: in live mode, and of events for as long as
+they are kept.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Generic
+
+import msgspec
+
+from ...ports.bundle import Ports
+from ...ports.faults import Conflict, Unavailable
+from ...ports.storage import Between, R, Snapshot
+from ..domain.accounts.accounts import Caller, Mode
+from ..domain.list_counts import ListCount, list_count_id, list_count_ids
+from ..domain.payments.tallies import day_end, day_of, day_start
+from .paging import Page, newest
+
+LONG = 1000
+"""Records from which a list is long; a shorter one is counted each time."""
+OVER = timedelta(hours=1)
+"""How long a day must be over until its count is kept: clocks differ, and a unit takes its time."""
+
+_NEAR = 1000
+"""Records that are walked rather than skipped by days."""
+_DAYS = 1000
+"""Counts that are read at once."""
+
+log = logging.getLogger("cambist.lists")
+
+
+class LongList(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
+    """A merchant's list by the moment at which its records were made, in the order of that moment."""
+
+    kind: type[R]
+    caller: Caller
+    name: str
+    """Under which its counts are kept; with what it is filtered by beside the moment."""
+    made: Between
+    criteria: dict[str, Any] = {}
+    """What it is filtered by, which no record ever changes."""
+    moment: str = "created_at"
+    kept: timedelta | None = None
+    """For how long its records are kept at least; None: for ever."""
+
+    def within(self, span: Between) -> dict[str, Any]:
+        """Criteria for its records of these moments."""
+        owner = {"account_id": self.caller.account_id, "mode": self.caller.mode}
+        return {**owner, **self.criteria, self.moment: span}
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """Records between two moments, and how many they are."""
+
+    span: Between
+    count: int
+
+
+async def long_page(ports: Ports, wanted: LongList[R], number: int, size: int) -> Page[R]:
+    """A page of the list, the newest first, as of one moment. What cannot be read is counted, and left out."""
+    fresh: list[ListCount] = []
+    async with ports.storage.snapshot() as seen:
+        page = await page_within(seen, wanted, number, size, ports.clock.now(), fresh)
+    await keep(ports, fresh)
+    return page
+
+
+async def page_within(
+    seen: Snapshot, wanted: LongList[R], number: int, size: int, now: datetime, fresh: list[ListCount]
+) -> Page[R]:
+    """The same of what a snapshot sees. `fresh` gets the counts that are to be kept afterwards (`keep`)."""
+    order, offset = f"-{wanted.moment}", (number - 1) * size
+    if not await _is_long(seen, wanted):
+        return await newest(seen, wanted.kind, number, size, order=order, **wanted.within(wanted.made))
+    parts = await _parts(seen, wanted, now, fresh)
+    total = sum(part.count for part in parts)
+    shelf = seen[wanted.kind]
+    if offset >= total:
+        return Page([], number, size, total)
+    if offset < _NEAR:
+        found = await shelf.page(number, size, order=order, readable=True, **wanted.within(wanted.made))
+        return Page(found, number, size, total)
+    found, skipped = [], offset
+    for part in parts:
+        if skipped >= part.count:
+            skipped -= part.count
+            continue
+        taken = min(size - len(found), part.count - skipped)
+        found += await shelf.find(order=order, offset=skipped, limit=taken, readable=True, **wanted.within(part.span))
+        skipped = 0
+        if len(found) >= size:
+            break
+    return Page(found, number, size, total)
+
+
+async def _is_long(seen: Snapshot, wanted: LongList[Any]) -> bool:
+    # Objects of test mode may be forgotten, and its days are those of a clock of its own.
+    if wanted.caller.mode is not Mode.LIVE:
+        return False
+    behind = wanted.within(wanted.made)
+    return bool(await seen[wanted.kind].find(order=f"-{wanted.moment}", offset=LONG, limit=1, readable=True, **behind))
+
+
+async def _parts(seen: Snapshot, wanted: LongList[Any], now: datetime, fresh: list[ListCount]) -> Sequence[_Part]:
+    """The whole list in parts, the newest first: days that are over, and what lies before, between and after them."""
+    shelf, low, high = seen[wanted.kind], wanted.made.low, wanted.made.high
+    if wanted.kept is not None:
+        # What is older goes by and by, and what is left of it is little.
+        low_kept = now - wanted.kept + timedelta(days=1)
+        first = low_kept if low is None else max(low, low_kept)
+    elif low is not None:
+        first = low
+    else:
+        oldest = await shelf.find(order=wanted.moment, limit=1, readable=True, **wanted.within(wanted.made))
+        first = getattr(oldest[0], wanted.moment) if oldest else now
+    until = now - OVER if high is None else min(high, now - OVER)
+    days = _whole_days(first, until)
+    if not days:
+        return [_Part(wanted.made, await shelf.total(**wanted.within(wanted.made)))]
+    counts = await _day_counts(seen, wanted, days, fresh)
+    parts = [_Part(Between(day_start(day), day_end(day)), counts[day]) for day in reversed(days)]
+    ends = (Between(day_end(days[-1]), high), Between(low, day_start(days[0])))
+    after, before = [_Part(span, await shelf.total(**wanted.within(span))) for span in ends]
+    return [after, *parts, before]
+
+
+def _whole_days(first: datetime, until: datetime) -> list[str]:
+    """The days that lie between two moments as a whole."""
+    day = day_of(first)
+    if day_start(day) < first:
+        day = day_of(day_end(day))
+    days = []
+    while day_end(day) <= until:
+        days.append(day)
+        day = day_of(day_end(day))
+    return days
+
+
+async def _day_counts(
+    seen: Snapshot, wanted: LongList[Any], days: Sequence[str], fresh: list[ListCount]
+) -> dict[str, int]:
+    owner = wanted.caller.account_id
+    counts: dict[str, int] = {}
+    for start in range(0, len(days), _DAYS):
+        some = days[start : start + _DAYS]
+        span = Between(*list_count_ids(owner, wanted.name, some[0], some[-1]))
+        for kept in await seen[ListCount].find(id=span, limit=_DAYS, readable=True):
+            counts[kept.id.rpartition(":")[2]] = kept.count
+    for day in days:
+        if day not in counts:
+            between = wanted.within(Between(day_start(day), day_end(day)))
+            counts[day] = await seen[wanted.kind].total(**between)
+            fresh.append(ListCount(id=list_count_id(owner, wanted.name, day), count=counts[day]))
+    return counts
+
+
+async def keep(ports: Ports, fresh: Sequence[ListCount]) -> None:
+    """Keep what was counted. Who asked has his page, whether that can be written now or not."""
+    if not fresh:
+        return
+    try:
+        async with ports.storage.unit() as unit:
+            for each in fresh:
+                unit[ListCount].add(each)
+            await unit.commit(durable=False)
+    except (Conflict, Unavailable) as fault:
+        # Another reader was quicker, or the next one counts again.
+        log.debug("counts of a list were not kept: %s", type(fault).__name__)
