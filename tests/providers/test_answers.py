@@ -41,6 +41,7 @@ from cambist.ports.members import MemberBank
 from cambist.ports.notices import Heard
 from cambist.ports.payouts import SentTransfer, SignedTransfer, TransferState
 from cambist.ports.rates import RateQuote
+from cambist.ports.receipts import ReceiptState, ReceiptStatus
 from cambist.ports.remittances import RemittanceState, RemittanceStatus
 from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedPage, ReportedState
 from tests.houses import TestHouse, open_test_house
@@ -65,6 +66,7 @@ CHARGED = ChargeState(reference="ch_1", status=ChargeStatus.PAID, transfer=MONEY
 MANDATE = MandateState(reference=ASKED, status=MandateStatus.ACTIVE, token="t", transfers=(MONEY,))
 REFUND = RefundState(status=RefundStatus.FAILED, failure="no such card", check_after=0)
 REMITTANCE = RemittanceState(status=RemittanceStatus.DONE)
+WRITTEN = ReceiptState(status=ReceiptStatus.DONE)
 CHECK = Check(reference=ASKED, status=CheckStatus.FORM, form_url="https://kyc.example/1", level=1)
 DEPOSIT = Deposit(tx_hash=HASH, index=0, units=1, at=AT, is_final=True)
 MOVED = UsdtTransfer(index=3, sender="TA", recipient="TB", units=5)
@@ -90,6 +92,7 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("bank", "charge"): CHARGED,
     ("bank", "find_charge"): CHARGED,
     ("bank", "revoke"): None,
+    ("bank", "write_receipt"): WRITTEN,
     ("bank", "remit"): REMITTANCE,
     ("bank", "find_remittance"): REMITTANCE,
     ("bank", "banks"): [MemberBank(id="bank100000000004", name="Alfa", bic="044525593")],
@@ -238,6 +241,7 @@ FIELDS: list[tuple[tuple[str, str], Any, tuple[Any, ...]]] = [
     (("bank", "charge"), lambda value: changed(CHARGED, transfer=value), (None, (MONEY,), "tr")),
     (("bank", "find_charge"), lambda value: changed(CHARGED, transfer=of_kopecks(value)), AMOUNTS),
     (("bank", "remit"), lambda value: changed(REMITTANCE, status=value), STATUSES),
+    (("bank", "write_receipt"), lambda value: changed(WRITTEN, status=value), STATUSES),
     (("bank", "find_remittance"), lambda value: changed(REMITTANCE, check_after=value), PAUSES),
     (("chain", "lookup"), lambda value: Final((changed(MOVED, units=value),)), UNITS),
     (("chain", "lookup"), lambda value: Final((changed(MOVED, index=value),)), (-1, None, "0", True)),

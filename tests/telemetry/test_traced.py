@@ -24,6 +24,7 @@ from cambist.ports.notices import Notices
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from cambist.ports.payouts import FindingSender, ListingSender, ReplacingSender, SenderSimulator, UsdtSender
 from cambist.ports.rates import RateSimulator, RateSource
+from cambist.ports.receipts import ReceiptBank
 from cambist.ports.remittances import RemittanceBank, RemittanceSimulator
 from cambist.ports.reporting import ReportingBank
 from cambist.ports.searching import (
@@ -102,6 +103,7 @@ ABILITIES: dict[str, tuple[type, ...]] = {
         ReportingBank,
         MandateBank,
         MandateSimulator,
+        ReceiptBank,
         RemittanceBank,
         RemittanceSimulator,
         Notices,
