@@ -1,6 +1,7 @@
-"""Storages and shelves over others: each hands everything on, for those that do one thing otherwise."""
+"""Storages and shelves over others: each hands everything on, for those that do one thing otherwise. Calls return the
+coroutine of the one beneath instead of waiting for it: every request passes several."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
 from typing import Any, Generic
@@ -21,39 +22,39 @@ class ForwardingStorage:
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         return self.inner.unit()
 
-    async def get(self, kind: type[R], record_id: str, /) -> R | None:
-        return await self.inner.get(kind, record_id)
+    def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
+        return self.inner.get(kind, record_id)
 
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         return self.inner.snapshot()
 
-    async def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> R | None:
-        return await self.inner.recent(kind, record_id, within=within)
+    def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> Coroutine[Any, Any, R | None]:
+        return self.inner.recent(kind, record_id, within=within)
 
-    async def claim(
+    def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
-    ) -> list[Job]:
-        return await self.inner.claim(limit, lease, kind=kind, but_kind=but_kind)
+    ) -> Coroutine[Any, Any, list[Job]]:
+        return self.inner.claim(limit, lease, kind=kind, but_kind=but_kind)
 
-    async def renew(self, jobs: Sequence[Job], lease: float) -> None:
-        return await self.inner.renew(jobs, lease)
+    def renew(self, jobs: Sequence[Job], lease: float) -> Coroutine[Any, Any, None]:
+        return self.inner.renew(jobs, lease)
 
-    async def next_due(self) -> datetime | None:
-        return await self.inner.next_due()
+    def next_due(self) -> Coroutine[Any, Any, datetime | None]:
+        return self.inner.next_due()
 
-    async def now(self) -> datetime:
-        return await self.inner.now()
+    def now(self) -> Coroutine[Any, Any, datetime]:
+        return self.inner.now()
 
     def scan(
         self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
     ) -> AsyncIterator[Sequence[R]]:
         return self.inner.scan(kind, batch=batch, readable=readable, **criteria)
 
-    async def check(self) -> None:
-        return await self.inner.check()
+    def check(self) -> Coroutine[Any, Any, None]:
+        return self.inner.check()
 
-    async def close(self) -> None:
-        return await self.inner.close()
+    def close(self) -> Coroutine[Any, Any, None]:
+        return self.inner.close()
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """Of a storage in which nobody waits for a turn everybody has it."""
@@ -82,20 +83,20 @@ class ForwardingShelf(msgspec.Struct, Generic[R], eq=False):
 
     inner: Shelf[R]
 
-    async def get(self, record_id: str, /) -> R | None:
-        return await self.inner.get(record_id)
+    def get(self, record_id: str, /) -> Coroutine[Any, Any, R | None]:
+        return self.inner.get(record_id)
 
-    async def find(self, **asked: Any) -> list[R]:
-        return await self.inner.find(**asked)
+    def find(self, **asked: Any) -> Coroutine[Any, Any, list[R]]:
+        return self.inner.find(**asked)
 
-    async def page(self, number: int, size: int, /, **asked: Any) -> list[R]:
-        return await self.inner.page(number, size, **asked)
+    def page(self, number: int, size: int, /, **asked: Any) -> Coroutine[Any, Any, list[R]]:
+        return self.inner.page(number, size, **asked)
 
-    async def total(self, **criteria: Any) -> int:
-        return await self.inner.total(**criteria)
+    def total(self, **criteria: Any) -> Coroutine[Any, Any, int]:
+        return self.inner.total(**criteria)
 
-    async def sums(self, field: str, /, **asked: Any) -> dict[Any, int]:
-        return await self.inner.sums(field, **asked)
+    def sums(self, field: str, /, **asked: Any) -> Coroutine[Any, Any, dict[Any, int]]:
+        return self.inner.sums(field, **asked)
 
     def add(self, record: R, /) -> R:
         return self.inner.add(record)
