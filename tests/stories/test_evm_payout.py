@@ -30,8 +30,10 @@ from tests.stories.processes import eventually, installation
 KEY = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"
 OWNER = KeySigner(KEY).payload
 MERCHANT = bytes(range(20))
-LONG = 24
-"""Seconds that pass at a look: a wallet that was not answered waits for minutes. A node lags from 60 on."""
+LONG = 12
+"""Seconds that pass at a look. A node lags from 60 on, so a service that is slow must not be left behind."""
+PAUSE = 1.0
+"""Seconds, in earnest, from look to look."""
 
 
 class DeadlyFront(Front):
@@ -93,7 +95,7 @@ async def dies(at: OnChains) -> None:
         await at.pass_time(LONG)
         return at.is_dead
 
-    await eventually(look, every=0.3)
+    await eventually(look, every=PAUSE)
     await at.serve()
 
 
@@ -105,7 +107,7 @@ async def paid_out(at: OnChains) -> dict[str, Any]:
         listed = (await at.door.ask("GET", "/withdrawals")).json
         return next((each["id"] for each in listed["data"]), None)
 
-    payout_id = await eventually(look, every=0.3)
+    payout_id = await eventually(look, every=PAUSE)
     return await at.until(f"/withdrawals/{payout_id}", "completed")
 
 
