@@ -22,9 +22,10 @@ from cambist.core.domain.webhooks.due_queue import BATCH
 from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.jobs import LEASE, run, run_due
+from cambist.core.usecases.webhooks import endpoint_worker
 from cambist.core.usecases.webhooks.dispatcher import Dispatcher
 from cambist.core.usecases.webhooks.outbox import DELIVER, deliver_id
-from cambist.core.usecases.webhooks.results import TIMER
+from cambist.core.usecases.webhooks.results import TIMER, commit
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.frontends.worker.loop import LOOK, Worker
@@ -316,6 +317,31 @@ class TestOrder:
         await bench.work(30)
         assert bench.town.events(bench.url("m")) == ids
         assert await bench.statuses(account) == {"delivered": 304}
+
+    async def test_behind_an_open_breaker_who_asks_between_claim_and_look_does_not_keep_the_worker_busy(
+        self, bench: Bench, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It would commit on and on until the probe, because nothing due is read, with which the job is read anew."""
+        account = await bench.merchant("m", BAD)
+        await bench.happen(account, 4)
+        await bench.work(20)
+        await bench.happen(account, 30)
+        await bench.work(5)
+        assert (await bench.breaker(account)).is_open
+        await bench.happen(account)
+        [job] = await bench.ports.storage.claim(10, LEASE, kind=DELIVER)
+        await bench.happen(account)
+        commits: list[bool] = []
+
+        async def counted(*given: Any) -> Any:
+            assert len(commits) < 10, "it commits on and on"
+            breaker, left = await commit(*given)
+            commits.append(left)
+            return breaker, left
+
+        monkeypatch.setattr(endpoint_worker, "commit", counted)
+        await Dispatcher(bench.ports).run(job)
+        assert commits == [False, True]
 
     async def test_one_event_that_is_always_refused_never_blocks_another(self, bench: Bench) -> None:
         """Others are taken while its ladder lasts, so that it opens no breaker: it goes on by the slow ladder."""

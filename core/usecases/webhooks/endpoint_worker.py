@@ -134,7 +134,10 @@ class EndpointWorker:
         if step.aside is not None:
             await set_aside(self._ports, self._endpoint, step.aside)
         breaker, left = await commit(self._ports, self._endpoint, self.state.stored, step, self._job)
-        self.state.committed(step, breaker, asked=step.leaves and not left)
+        asked = step.leaves and not left
+        # What keeps it is read before it is let go again: behind an open breaker nothing due is read.
+        self._as_claimed = self._as_claimed and not asked
+        self.state.committed(step, breaker, asked=asked)
         return left
 
     async def _leave(self, step: Leave) -> None:
