@@ -16,7 +16,8 @@ from zlib import crc32
 
 import msgspec
 
-from tests.simulation.plan import ENDS, HOUR, Plan, drawn_plan
+from tests.simulation.drawing import drawn_plan
+from tests.simulation.plan import ENDS, HOUR, Plan
 from tests.simulation.sameness import HASH_SEEDS, unlike
 from tests.simulation.shrinking import shortest
 from tests.simulation.sweep import STORIES, paired, swept

@@ -4,17 +4,44 @@ by the plan."""
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from cambist.core.domain.tron import tron_address
 from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.notice_addresses import list_addresses
+from cambist.frontends.notices import begin_hearing
+from cambist.ports.storage import Storage
 from tests.simulation.exchanges import Desk
 from tests.simulation.kyc import DOCUMENTS, REDIRECT, Registry
 from tests.simulation.memberships import Club
 from tests.simulation.merchants import Merchant
+from tests.simulation.network import Network, ProcessClock, ProcessIds, ProviderWay
 from tests.simulation.plan import CALENDAR
 from tests.simulation.receivers import Receiver
+from tests.simulation.rotations import rotate
+from tests.simulation.weather import FINE, Chance
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
+
+
+async def keep_office(world: "World", opened: Any) -> None:
+    """A house of the operators, which nothing befalls: it makes the merchants, and reads the books at the end."""
+    fine = Network(world.loop, msgspec.structs.replace(world.plan, weather=FINE), Chance("fine"), world.trace)
+    way = ProviderWay(fine, "office", world.deliver, world.receiver_number)
+    clock = ProcessClock(world.loop, 0.0)
+    ids = ProcessIds(clock, world.chance.of("ids/office"))
+
+    async def storage(_: Any) -> Storage:
+        return world.database
+
+    async with world.house(clock, ids, way, storage) as house:
+        await begin_hearing(house.settings, house.ports)
+        for shown in await list_addresses(house.ports):
+            assert shown.address is not None
+            world.post.addresses[shown.adapter] = shown.address.removeprefix("https://pay.example")
+        opened.set_result(house.ports)
+        await world.loop.create_future()
 
 
 async def make_merchants(world: "World") -> None:
@@ -39,7 +66,7 @@ def _settings(merchant: Merchant, url: str) -> dict[str, str]:
     number = merchant.number
     return {
         "webhook_url": url,
-        "webhook_secret": merchant.receiver.secret,
+        "webhook_secret": merchant.receiver.secrets[0],
         "refunds": "true",
         "recurring": "true",
         "refund_approval": "manual" if number == 2 else "auto",
@@ -63,6 +90,8 @@ async def begin_wishes(world: "World") -> None:
         _at(world, order.at, world.merchants[order.merchant].sell, order)
     for applicant in plan.applicants:
         _at(world, applicant.at, world.registries[applicant.merchant].verify, applicant)
+    for rotation in plan.rotations:
+        _at(world, rotation.at, partial(rotate, world), rotation)
     for member in plan.memberships:
         _at(world, member.at, world.clubs[member.merchant].enrol, member)
 

@@ -14,11 +14,11 @@ from cambist.ports.jobs import Job
 from tests.invariants import check_books, everything
 from tests.simulation.exchange_checks import judge_exchanges
 from tests.simulation.fairness import judge_fairness
-from tests.simulation.loop import Strand
 from tests.simulation.memberships import judge_mandates
 from tests.simulation.merchants import Merchant, RefundWish, Sale, rub
 from tests.simulation.network import key_of
 from tests.simulation.plan import Payer
+from tests.simulation.strands import Strand
 from tests.simulation.strangers import judge_bounds
 
 if TYPE_CHECKING:
@@ -227,6 +227,7 @@ async def _judge_payouts(world: "World", merchant: Merchant) -> None:
 async def _judge_balance(world: "World", merchant: Merchant) -> None:
     """Nothing waits, and what left for the merchant's wallet is what the chain says came there, once each."""
     balance = await merchant.look_at_balance()
+    await merchant.statement.judge_end(balance)
     # What came back after the last settlement waits for the next one.
     reversed_ = [
         wish.kopecks

@@ -139,7 +139,7 @@ class Desk:
             return
 
     async def _account(self) -> Account:
-        found = await self._world.office.storage.get(Account, self._merchant.account.account_id)
+        found = await self._world.read(Account, self._merchant.account.account_id)
         assert found is not None
         return found
 
@@ -156,7 +156,7 @@ class Desk:
                 world.trace.tell(f"{units} units for {deal.exchange_id}")
                 world.deposits.send(deal.address, units)
             return
-        made = await world.office.storage.get(Exchange, deal.exchange_id or "")
+        made = await world.read(Exchange, deal.exchange_id or "")
         if made is None or made.bank is None or made.invoice_reference is None:
             return
         bank, operation = world.banks[made.bank], deal.invoice

@@ -14,14 +14,15 @@ import struct
 import threading
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import suppress
-from contextvars import Context, ContextVar
+from contextvars import Context
 from itertools import count
 from typing import Any, TypeVar
 from zlib import crc32
 
+from tests.simulation.strands import WORLD, Ready, Strand, enter, strand_of
+
 T = TypeVar("T")
 
-Ready = asyncio.Handle
 _STEP = struct.Struct("<iiid").pack
 
 _REFUSALS = 50
@@ -34,35 +35,6 @@ class NoSuchThing(RuntimeError):
 
 class Stuck(AssertionError):
     """Nobody can go on, now or later."""
-
-
-class Strand:
-    """A process as the loop sees it."""
-
-    def __init__(self, name: str, number: int) -> None:
-        self.name = name
-        self.number = number
-        self.ready: list[Ready] = []
-        self.is_dead = False
-        self.is_stopped = False
-        self.fuse: int | None = None
-        """So many steps it goes on, and is killed then."""
-        self.on_fuse: Callable[[], None] | None = None
-        self.steps = 0
-
-    def __repr__(self) -> str:
-        return f"<strand {self.name}>"
-
-
-WORLD = Strand("world", 0)
-"""Whatever belongs to no process: merchants, payers, banks, the network."""
-
-_strand: ContextVar[Strand] = ContextVar("strand", default=WORLD)
-
-
-def present_strand() -> Strand:
-    """The process that runs just now."""
-    return _strand.get()
 
 
 class SimFuture(asyncio.Future[Any]):
@@ -128,7 +100,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """Have it run by the process whose context it has."""
         mine = contextvars.copy_context() if context is None else context
         handle = asyncio.Handle(callback, args, self, mine)
-        self._add(handle, mine.get(_strand, WORLD))
+        self._add(handle, strand_of(mine))
         return handle
 
     def call_later(  # type: ignore[override]
@@ -141,7 +113,7 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> asyncio.TimerHandle:
         mine = contextvars.copy_context() if context is None else context
         timer = asyncio.TimerHandle(when, callback, args, self, mine)
-        heapq.heappush(self._timers, (when, next(self._numbers), timer, mine.get(_strand, WORLD)))
+        heapq.heappush(self._timers, (when, next(self._numbers), timer, strand_of(mine)))
         return timer
 
     def call_soon_threadsafe(  # type: ignore[override]
@@ -182,14 +154,14 @@ class SimLoop(asyncio.BaseEventLoop):
     def spawn(self, strand: Strand, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Begin a task of a process."""
         context = contextvars.copy_context()
-        context.run(_strand.set, strand)
+        context.run(enter, strand)
         task: asyncio.Task[T] = self.create_task(work, context=context)
         return task
 
     def outside(self, seconds: float, call: Callable[[], object]) -> None:
         """Call it after so long, whoever asked for it being alive or not: what is on its way in the world."""
         context = contextvars.copy_context()
-        context.run(_strand.set, WORLD)
+        context.run(enter, WORLD)
         self.call_later(seconds, call, context=context)
 
     def kill(self, strand: Strand) -> None:

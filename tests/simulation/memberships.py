@@ -84,7 +84,7 @@ class Club:
             with suppress(NoAnswer):
                 await world.request("GET", f"/s/{subscription_id}", (), b"")
             await world.network.sleep(self._chance.uniform(1.0, 120.0))
-            record = await world.office.storage.get(Subscription, subscription_id)
+            record = await world.read(Subscription, subscription_id)
             binding = None if record is None else record.binding
             if binding is None or binding.qr_payload is None or binding.bank is None:
                 continue
@@ -98,7 +98,7 @@ class Club:
         """The payer's bank accepts the mandate no more; it is regained by itself, or the payer binds once more."""
         world, plan = self._world, member.plan
         await world.network.sleep(max(0.0, at - world.loop.time()))
-        record = await world.office.storage.get(Subscription, subscription_id)
+        record = await world.read(Subscription, subscription_id)
         if record is None or record.mandate_bank is None or record.mandate_reference is None:
             return
         bank, reference = world.banks[record.mandate_bank], record.mandate_reference
@@ -195,7 +195,7 @@ class Club:
 
     async def _judge_mandate(self, subscription_id: str, status: str) -> None:
         """Whether it can be charged is what its bank says of the mandate."""
-        record = await self._world.office.storage.get(Subscription, subscription_id)
+        record = await self._world.read(Subscription, subscription_id)
         if record is None or record.mandate_bank is None:
             return
         row = self._world.banks[record.mandate_bank].mandates[(record.mandate_reference or "").partition(":")[2]]
@@ -228,9 +228,9 @@ async def judge_mandates(world: "World") -> None:
             if row.status is ChargeStatus.PAID and row.operation not in known:
                 world.fault(f"{bank.name} took {row.operation}, of which no subscription knows")
         for mandate in bank.mandates.values():
-            payment = await world.office.storage.get(Payment, bound_by(mandate.operation) or "")
+            payment = await world.read(Payment, bound_by(mandate.operation) or "")
             known_by = None if payment is None else payment.subscription_id
-            subscription = await world.office.storage.get(Subscription, known_by or "")
+            subscription = await world.read(Subscription, known_by or "")
             is_over = subscription is None or subscription.is_final
             if is_over and mandate.status is MandateStatus.ACTIVE:
                 world.fault(f"{bank.name} still has the mandate {mandate.operation} of {known_by}, which is over")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cambist.core.usecases.accounts.accounts import NewAccount
+from cambist.core.usecases.accounts.accounts import KeyPair, NewAccount
+from tests.simulation.movements import Statement
 from tests.simulation.network import BEGINNING, HttpAnswer, NoAnswer, key_of
 from tests.simulation.plan import ENDS, FAULTS_END, MIDNIGHT, Order, Payer, Return
 from tests.simulation.receivers import Receiver
@@ -24,6 +25,9 @@ OVERDRAFT = 10_000_000
 
 _DOCUMENTED = {"KYC_PERSIST_FAILED"}
 """Codes of 500 that tell merchants what to do."""
+
+KNOWN_IN = 5.0
+"""Seconds in which every process goes by what an operator did with a key, by a clock that is right."""
 
 GIVES_UP = 30.0
 """Seconds after which a merchant's client hears no answer any more."""
@@ -96,12 +100,13 @@ class Merchant:
         self.waited: list[tuple[str, float]] = []
         """For which answer, and for how many seconds."""
         self._chance = world.chance.of(f"merchant/{number}")
-        pair = account.live
-        self._headers = (
-            (b"x-api-key", pair.api_key.encode()),
-            (b"x-api-secret", pair.api_secret.encode()),
-            (b"content-type", b"application/json"),
-        )
+        self.statement = Statement(world, self)
+        self.pair = account.live
+        self.rotated_at = 0.0
+
+    def use(self, pair: KeyPair) -> None:
+        """Ask with this pair from now on."""
+        self.pair, self.rotated_at = pair, self._world.loop.time()
 
     async def sell(self, order: Order) -> None:
         """An order, from the first request to its last refund."""
@@ -122,6 +127,8 @@ class Merchant:
             await self._sleep(self._chance.uniform(5.0, 4000.0))
             await self.look(sale)
             await self.look_at_balance()
+            if self._chance.random() < 0.1:
+                await self.statement.look()
         await payer
 
     async def _create(self, sale: Sale, body: dict[str, Any]) -> None:
@@ -214,10 +221,17 @@ class Merchant:
         """Ask until there is a definite answer. What is temporary (429, 503, silence) is asked again."""
         pause = 1.0
         while True:
+            pair = self.pair
             try:
-                answer = await self.ask(method, path, body, key)
+                answer = await self.ask(method, path, body, key, pair)
             except NoAnswer:
                 answer = HttpAnswer(0, b"")
+            if answer.status == 401 and pair is not self.pair:
+                continue  # another one is in force meanwhile
+            if answer.status == 401 and self.rotated_at + KNOWN_IN > self._world.loop.time():
+                answer = HttpAnswer(0, b"")  # not every process has heard of it
+            if answer.status == 500 and self._world.database.damage.befalls(self.account.account_id):
+                answer = HttpAnswer(0, b"")  # a row of his cannot be read
             if answer.status not in (0, 429, 502, 503) and answer.status >= 500 and answer.code not in _DOCUMENTED:
                 self._world.fault(f"{method} {path}: {answer.status} {answer.body!r}")
             if answer.status not in (0, 429, 503):
@@ -228,10 +242,10 @@ class Merchant:
             await self._sleep(pause * self._chance.uniform(0.5, 1.5))
             pause = min(pause * 2, 30.0)
 
-    async def ask(self, method: str, path: str, body: Any, key: str | None) -> HttpAnswer:
-        """Ask once. Raises: NoAnswer."""
+    async def ask(self, method: str, path: str, body: Any, key: str | None, pair: KeyPair | None = None) -> HttpAnswer:
+        """Ask once. `pair`: with this one. Raises: NoAnswer."""
         network = self._world.network
-        headers = (*self._headers, (b"idempotency-key", key.encode())) if key else self._headers
+        headers = _headers(pair or self.pair, key)
         content = b"" if body is None else msgspec.json.encode(body)
         network.trace.tell(f"merchant {self.number} asks {method} {path} {content.decode()} {key}")
         await self._sleep(network.pause())
@@ -254,6 +268,15 @@ class Merchant:
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+
+def _headers(pair: KeyPair, key: str | None) -> tuple[tuple[bytes, bytes], ...]:
+    given = (
+        (b"x-api-key", pair.api_key.encode()),
+        (b"x-api-secret", pair.api_secret.encode()),
+        (b"content-type", b"application/json"),
+    )
+    return (*given, (b"idempotency-key", key.encode())) if key else given
 
 
 def rub(kopecks: int) -> str:

@@ -16,9 +16,10 @@ from cambist.ports.clock import Alarm
 from cambist.ports.faults import Fault, OutcomeUnknown, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
-from tests.simulation.loop import SimLoop, present_strand
+from tests.simulation.loop import SimLoop
 from tests.simulation.plan import BEGINS_HOUR, FAULTS_END, Plan
-from tests.simulation.storage import LOST
+from tests.simulation.storage import FULL, LOST
+from tests.simulation.strands import present_strand
 from tests.simulation.weather import FINE, KINDS, Chance, Weather
 
 T = TypeVar("T")
@@ -100,7 +101,9 @@ class Network:
         self.cut: set[str] = set()
         """Processes that reach neither database nor providers."""
         self.away: set[str] = set()
-        """Banks, merchants' receivers (by number), or `storage`, that nobody reaches."""
+        """Banks, merchants' receivers (by number), or `storage`, that nobody reaches; a `disk` that takes nothing."""
+        self.apart: set[str] = set()
+        """Processes that neither requests nor hints reach."""
         self.hanging: set[str] = set()
         """Those that are reached, and say nothing."""
 
@@ -137,13 +140,15 @@ class StorageLine:
         self._network = network
         self._process = process
 
-    async def go(self) -> None:
+    async def go(self, *, writes: bool = False) -> None:
         network = self._network
         # A timer for each of some ten thousand calls would cost more than all that they do.
         await network.sleep(network.pause(0.008) if network.chance.of("line").random() < 0.1 else 0.0)
         if self._process in network.cut or "storage" in network.away:
             await network.sleep(network.pause(0.5))
             raise LOST
+        if writes and "disk" in network.away:
+            raise FULL
         if network.strikes("storage_lost"):
             raise LOST
 

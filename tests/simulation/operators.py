@@ -35,28 +35,41 @@ async def return_exchanged(world: "World") -> None:
 
 
 async def operate(world: "World") -> None:
-    """Accept or send back each mismatch, and send back what cannot count."""
-    chance = world.chance.of("operators")
+    """Look now and then; what cannot be read, or moved meanwhile, is left to the next look."""
     for look in LOOKS:
         await world.network.sleep(look - world.loop.time())
-        async with world.office.storage.unit() as unit:
-            waiting = await unit[Payment].find(status=PaymentStatus.AMOUNT_MISMATCH)
-        for payment in waiting:
-            outcome = chance.choice(("paid", "failed"))
-            world.trace.tell(f"operator: {payment.id} counts as {outcome}")
-            with suppress(Refusal, Fault):  # somebody moved it meanwhile, or the bank is away: at the next look
-                await resolve_mismatch(world.office, payment.id, outcome)
-        async with world.office.storage.unit() as unit:
-            asked = await unit[Refund].find(status=RefundStatus.PENDING)
-        for refund in asked:
-            if refund.approved_at is None:
-                approves = chance.random() < 0.8
-                world.trace.tell(f"operator: {'approves' if approves else 'rejects'} {refund.id}")
-                with suppress(Refusal, Fault):
-                    await (approve_refund(world.office, refund.id) if approves else reject(world, refund))
-        await return_exchanged(world)
-        for money in await list_suspense(world.office):
-            world.trace.tell(f"operator: sends back {money.id}")
+        for work in (judge_mismatches, judge_refunds, return_exchanged, return_stray):
             with suppress(Refusal, Fault):
-                await return_suspense(world.office, money.id)
+                await work(world)
     assert world.loop.time() < ENDS
+
+
+async def judge_mismatches(world: "World") -> None:
+    """Accept or send back each payment of another amount."""
+    async with world.office.storage.unit() as unit:
+        waiting = await unit[Payment].find(status=PaymentStatus.AMOUNT_MISMATCH, readable=True)
+    for payment in waiting:
+        outcome = world.chance.of("operators").choice(("paid", "failed"))
+        world.trace.tell(f"operator: {payment.id} counts as {outcome}")
+        with suppress(Refusal, Fault):  # somebody moved it meanwhile, or the bank is away: at the next look
+            await resolve_mismatch(world.office, payment.id, outcome)
+
+
+async def judge_refunds(world: "World") -> None:
+    """Approve most refunds that wait for it."""
+    async with world.office.storage.unit() as unit:
+        asked = await unit[Refund].find(status=RefundStatus.PENDING, readable=True)
+    for refund in asked:
+        if refund.approved_at is None:
+            approves = world.chance.of("operators").random() < 0.8
+            world.trace.tell(f"operator: {'approves' if approves else 'rejects'} {refund.id}")
+            with suppress(Refusal, Fault):
+                await (approve_refund(world.office, refund.id) if approves else reject(world, refund))
+
+
+async def return_stray(world: "World") -> None:
+    """Send back what cannot count."""
+    for money in await list_suspense(world.office):
+        world.trace.tell(f"operator: sends back {money.id}")
+        with suppress(Refusal, Fault):
+            await return_suspense(world.office, money.id)

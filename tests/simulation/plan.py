@@ -1,13 +1,13 @@
-"""What shall happen in one world: drawn from a seed, and then plain data, of which a shrinker can leave parts out."""
+"""What shall happen in one world: plain data, of which a shrinker can leave parts out. A seed draws it (drawing.py)."""
 
-import random
 from enum import StrEnum
 
 import msgspec
 
-from tests.simulation.applicant_plans import Applicant, drawn_applicant
-from tests.simulation.swap_plans import Swap, drawn_swap
-from tests.simulation.weather import FINE, Weather, drawn_weather
+from tests.simulation.applicant_plans import Applicant
+from tests.simulation.rotation_plans import Rotation
+from tests.simulation.swap_plans import Swap
+from tests.simulation.weather import FINE, Weather
 
 HOUR = 3600.0
 BEGINS_HOUR = 20
@@ -100,6 +100,12 @@ class Trouble(StrEnum):
     """It reaches neither database nor providers for `seconds`."""
     STORAGE_AWAY = "storage away"
     """Nobody reaches the database for `seconds`."""
+    DISK_FULL = "disk full"
+    """The database reads, and writes nothing for `seconds`."""
+    ROW_DAMAGED = "row damaged"
+    """For `seconds` nobody can read one of `whom`'s rows, a merchant's, or a job."""
+    APART = "apart"
+    """No request and no hint reaches the process for `seconds`; it reaches the database."""
     STORAGE_FAILS = "storage fails"
     """The database's server dies: what was not durable yet is lost."""
     BANK_AWAY = "bank away"
@@ -143,152 +149,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     memberships: tuple[Membership, ...] = ()
     swaps: tuple[Swap, ...] = ()
     applicants: tuple[Applicant, ...] = ()
+    rotations: tuple[Rotation, ...] = ()
     blows: tuple[Blow, ...] = ()
 
     @property
     def processes(self) -> tuple[str, ...]:
         """Their names."""
         return (*(f"api{n}" for n in range(self.apis)), *(f"worker{n}" for n in range(self.workers)))
-
-
-def drawn_plan(seed: int, *, orders: int = 20) -> Plan:
-    """The plan of a seed."""
-    chance = random.Random(f"plan/{seed}")
-    plan = Plan(
-        seed=seed,
-        apis=chance.choice((1, 2, 2, 3)),
-        workers=chance.choice((1, 2, 2, 3)),
-        merchants=3,
-        shuffled=chance.random() < 0.5,
-        weather=drawn_weather(chance),
-        refuses_invoices=chance.choice((0.0, 0.0, 0.1, 0.5)),
-        fails_refunds=chance.choice((0.0, 0.2)),
-        reverses_refunds=chance.choice((0.0, 0.3)),
-        fails_charges=chance.choice((0.0, 0.5)),
-    )
-    skews = tuple(round(chance.uniform(-2, 2), 3) for _ in plan.processes) if chance.random() < 0.7 else ()
-    plan = msgspec.structs.replace(
-        plan,
-        skews=skews,
-        orders=tuple(_order(number, plan, chance) for number in range(orders)),
-        memberships=tuple(_membership(number, plan, chance) for number in range(orders // 6)),
-        blows=tuple(_blow(plan, chance) for _ in range(chance.choice((0, 4, 8, 14)))),
-    )
-    return _with_one_victim(_with_clients(plan), random.Random(f"victim/{seed}"))
-
-
-def _with_clients(plan: Plan) -> Plan:
-    """Exchanges, applicants and lost mandates, each of a source of its own: one more leaves all else as it is."""
-    desk, door, purse = (random.Random(f"{name}/{plan.seed}") for name in ("swaps", "applicants", "mandates"))
-    return msgspec.structs.replace(
-        plan,
-        memberships=tuple(_with_losses(each, purse) for each in plan.memberships),
-        swaps=tuple(drawn_swap(number, plan.merchants, _moment, desk) for number in range(desk.choice((0, 2, 3, 4)))),
-        fails_remittances=desk.choice((0.0, 0.3)),
-        applicants=tuple(drawn_applicant(number, (1, 2), _moment, door) for number in range(door.choice((0, 1, 2, 3)))),
-    )
-
-
-def _with_one_victim(plan: Plan, chance: random.Random) -> Plan:
-    """In one of eight worlds the weather is fine but for one merchant's receiver, and a bank that hangs."""
-    if chance.random() >= 0.125:
-        return plan
-    victim = chance.randrange(plan.merchants)
-    hangs = Blow(at=30.0, kind=Trouble.RECEIVER_HANGS, whom=str(victim), seconds=chance.choice((3000.0, FAULTS_END)))
-    bank = Blow(at=_moment(chance), kind=Trouble.BANK_HANGS, whom=chance.choice(("north", "south")), seconds=1200.0)
-    return msgspec.structs.replace(plan, victim=victim, weather=FINE, skews=(), blows=(hangs, bank))
-
-
-def _moment(chance: random.Random) -> float:
-    return round(chance.uniform(*(EVENING if chance.random() < 0.6 else MORNING)), 3)
-
-
-def _order(number: int, plan: Plan, chance: random.Random) -> Order:
-    payer = chance.choice((Payer.PAYS, Payer.PAYS, Payer.PAYS, Payer.PAYS, *Payer))
-    # Some at the same moment as others: races between them are what is looked for.
-    at = _moment(chance) if chance.random() < 0.6 else round(EVENING[0] + chance.choice((0, 600, 1200)), 3)
-    return Order(
-        number=number,
-        at=at,
-        merchant=chance.randrange(plan.merchants),
-        kopecks=chance.choice((30_00, 100_00, chance.randint(30_00, 500_000_00))),
-        payer=payer,
-        pays_after=round(chance.choice((chance.uniform(0, 3), chance.uniform(3, 800))), 3),
-        returns=tuple(_return(chance) for _ in range(chance.choice((0, 0, 1, 1, 2, 4)))),
-        doubled=chance.random() < 0.2,
-    )
-
-
-def _membership(number: int, plan: Plan, chance: random.Random) -> Membership:
-    midnight, morning = WINDOW_OPENS, 13 * HOUR
-    moments = [
-        midnight + chance.choice((-1.0, 0.0, 0.0, 1.0, chance.uniform(0, 900))),
-        midnight + chance.choice((0.0, chance.uniform(0, 900))),
-        chance.choice((morning, 2 * midnight)) + chance.uniform(0, 300),
-    ]
-    return Membership(
-        number=number,
-        at=round(chance.uniform(60.0, 1500.0), 3),
-        merchant=chance.randrange(plan.merchants),
-        kopecks=chance.choice((30_00, 490_00)),
-        takes_first=chance.random() < 0.7,
-        confirms_after=round(chance.uniform(1, 300), 3),
-        charges=tuple(round(each, 3) for each in moments),
-        cancels_at=round(midnight + chance.uniform(-5, 300), 3) if chance.random() < 0.3 else None,
-    )
-
-
-def _with_losses(member: Membership, chance: random.Random) -> Membership:
-    """The mandate is lost in a third of cases; of the calendar scheme a period begins at midnight of UTC."""
-    later = MIDNIGHT - WINDOW_OPENS if member.merchant == CALENDAR else 0.0
-    member = msgspec.structs.replace(
-        member,
-        charges=tuple(at + later for at in member.charges),
-        cancels_at=None if member.cancels_at is None else member.cancels_at + later,
-    )
-    if chance.random() >= 0.33:
-        return member
-    return msgspec.structs.replace(
-        member,
-        loses_at=round(
-            chance.choice((chance.uniform(600, 3000), WINDOW_OPENS + later, chance.uniform(0.5, 12) * HOUR)), 3
-        ),
-        regains_after=round(chance.uniform(1, 9000), 3) if chance.random() < 0.4 else None,
-        rebinds=chance.random() < 0.6,
-    )
-
-
-def _return(chance: random.Random) -> Return:
-    until_morning = 13 * HOUR
-    return Return(
-        round(chance.choice((0.0, chance.uniform(0, 5), chance.uniform(5, 3000), chance.uniform(0, until_morning))), 3),
-        chance.choice((1, 20, 50, 100, 100, 120)),
-        round(chance.uniform(0, 3), 3) if chance.random() < 0.15 else None,
-    )
-
-
-def _blow(plan: Plan, chance: random.Random) -> Blow:
-    kind = chance.choice((Trouble.CRASH, Trouble.CRASH, Trouble.CRASH, *Trouble))
-    match kind:
-        case Trouble.BANK_AWAY | Trouble.BANK_HANGS:
-            whom = chance.choice(("north", "south"))
-        case Trouble.RECEIVER_AWAY | Trouble.RECEIVER_HANGS:
-            whom = str(chance.randrange(plan.merchants))
-        case _:
-            whom = chance.choice(plan.processes)
-    seconds = {
-        Trouble.CRASH: chance.uniform(0.1, 20),
-        Trouble.STOP: chance.choice((chance.uniform(0.5, 7), chance.uniform(9, 60))),
-        Trouble.SET_CLOCK: chance.choice((-1, 1)) * chance.choice((3, 30, 300)),
-    }.get(kind, chance.choice((chance.uniform(1, 30), chance.uniform(60, 900))))
-    # Most troubles where most goes on.
-    at = (
-        _moment(chance) if chance.random() < 0.5 else EVENING[0] + chance.choice((0, 600, 1200)) + chance.uniform(0, 30)
-    )
-    return Blow(
-        at=round(at, 3),
-        kind=kind,
-        whom=whom,
-        seconds=round(seconds, 3),
-        steps=chance.randint(0, 400) if kind is Trouble.CRASH else 0,
-    )

@@ -9,7 +9,6 @@ from cambist.frontends.worker.loop import Worker
 from cambist.ports.faults import Fault
 from cambist.ports.storage import Storage
 from tests.app_pool import LentApp
-from tests.simulation.loop import Strand
 from tests.simulation.network import (
     HttpAnswer,
     NoAnswer,
@@ -20,6 +19,7 @@ from tests.simulation.network import (
     through_asgi,
 )
 from tests.simulation.storage import FarStorage
+from tests.simulation.strands import Strand
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -30,7 +30,8 @@ class Receiver:
 
     def __init__(self, number: int, secret: str, wrong: Callable[[str], None], trace: Callable[[str], None]) -> None:
         self.number = number
-        self.secret = secret
+        self.secrets = [secret]
+        """Any of which has to sign: one, but around the end of a rotation, which clocks may see at another moment."""
         self.told: dict[str, Told] = {}
         """By X-Webhook-Id."""
         self._wrong = wrong
@@ -40,7 +41,8 @@ class Receiver:
         """The status that is answered."""
         headers = webhook.headers
         signed = headers["X-Webhook-Timestamp"].encode() + b"." + webhook.body
-        if headers["X-Webhook-Signature"] != "sha256=" + hmac.digest(self.secret.encode(), signed, "sha256").hex():
+        signatures = {"sha256=" + hmac.digest(each.encode(), signed, "sha256").hex() for each in self.secrets}
+        if headers["X-Webhook-Signature"] not in signatures:
             self._wrong(f"receiver {self.number}: a webhook with another signature")
         event_id, sequence = headers["X-Webhook-Id"], int(headers["X-Webhook-Sequence"])
         self._trace(f"receiver {self.number} takes {event_id} {headers['X-Webhook-Event']} {webhook.body.decode()}")

@@ -12,13 +12,15 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from cambist.adapters.storage.memory.memory import MemoryStorage
-from cambist.adapters.storage.table.unit import Kick
+from cambist.adapters.storage.table.table_map import table_map_of
+from cambist.adapters.storage.table.unit import Kick, snapshot_over
 from cambist.adapters.storage.table.writes import Pending
 from cambist.ports.clock import Clock
-from cambist.ports.faults import Unavailable
+from cambist.ports.faults import Unavailable, Unreadable
 from cambist.ports.forwarding import ForwardingShelf, ForwardingStorage
 from cambist.ports.jobs import Job
 from cambist.ports.storage import R, Snapshot, Storage, Unit
+from tests.simulation.damage import OBJECTS, Damage, DamagedReader
 
 T = TypeVar("T")
 
@@ -26,8 +28,8 @@ T = TypeVar("T")
 class Line(Protocol):
     """The way between a process and its database."""
 
-    async def go(self) -> None:
-        """The call is on its way. Raises: Unavailable, when it is lost."""
+    async def go(self, *, writes: bool = False) -> None:
+        """The call is on its way. Raises: Unavailable, when it is lost, or would write and cannot."""
         ...
 
     async def come(self, *, wrote: bool) -> None:
@@ -41,6 +43,8 @@ class Database(MemoryStorage):
 
     def __init__(self, clock: Clock, kick: Kick) -> None:
         super().__init__(clock, kick)
+        self.damage = Damage()
+        self._reader = DamagedReader(self._rows_of, self.damage)
         self._not_on_disk: list[tuple[Any, str, Any]] = []
         """What rows were before, in the order of the changes."""
         for table in self._tables.values():
@@ -52,9 +56,59 @@ class Database(MemoryStorage):
         def noted(record_id: str, row: Any) -> None:
             before = table.rows.get(record_id)
             put(record_id, row)
+            self.damage.written(table.mapped.name, record_id)
             self._not_on_disk.append((put, record_id, before))
 
         table.put = noted
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
+        seen: dict[str, Any] = {}
+
+        def rows_of(name: str) -> Any:
+            if not seen:
+                for table in self._tables.values():
+                    table.shared = True
+                    seen[table.mapped.name] = table.rows
+            return seen[name]
+
+        yield snapshot_over(self._table_maps, DamagedReader(rows_of, self.damage))
+
+    async def scan(
+        self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
+    ) -> AsyncIterator[Sequence[R]]:
+        damaged = self.damage.rows.get(table_map_of(self._table_maps, kind).name, {})
+        async for found in super().scan(kind, batch=batch, **criteria):
+            for record in found:
+                if not readable and record.id in damaged:
+                    raise Unreadable(kind.__name__, record.id, "status (KeyError)")
+            yield [record for record in found if record.id not in damaged] if damaged else found
+
+    def damageable(self, table: str, account_id: str) -> list[tuple[str, str]]:
+        """The rows of a table that are a merchant's; of jobs those that are about them."""
+        if table == "jobs":
+            about = {each for name in OBJECTS for _, each in self.damageable(name, account_id)}
+            argument = self._tables[table].mapped.codec.index["argument"]
+            jobs = sorted(self._tables[table].rows.items())
+            return [(table, job_id) for job_id, row in jobs if row[argument] in about or account_id in job_id]
+        at = self._tables[table].mapped.codec.index["account_id"]
+        rows = sorted(self._tables[table].rows.items())
+        return [(table, record_id) for record_id, row in rows if row[at] == account_id]
+
+    def mend(self, table: str, record_id: str) -> None:
+        """It can be read again; a job goes back to its table, unless it stands there anew."""
+        self.damage.written(table, record_id)
+        row = self.damage.aside.pop(record_id, None)
+        if row is not None and record_id not in self._tables["jobs"].rows:
+            self._tables["jobs"].put(record_id, row)
+
+    def _set_jobs_aside(self) -> None:
+        """A claim takes jobs that cannot be read out of their table."""
+        jobs = self._tables["jobs"]
+        for job_id in [*self.damage.rows.get("jobs", ())]:
+            if job_id in jobs.rows:
+                self.damage.aside[job_id] = jobs.rows[job_id]
+                jobs.put(job_id, None)
 
     async def _apply(self, pending: Pending) -> None:
         await super()._apply(pending)
@@ -62,6 +116,7 @@ class Database(MemoryStorage):
             self._not_on_disk.clear()
 
     async def claim(self, *given: Any, **named: Any) -> list[Job]:
+        self._set_jobs_aside()
         claimed = await super().claim(*given, **named)
         self._not_on_disk.clear()
         return claimed
@@ -142,7 +197,7 @@ class FarStorage(ForwardingStorage):
 
 
 async def _asked(line: Line, call: Callable[[], Awaitable[T]], *, wrote: bool = False) -> T:
-    await line.go()
+    await line.go(writes=wrote)
     answer = await call()
     await line.come(wrote=wrote)
     return answer
@@ -176,7 +231,7 @@ class _FarUnit(msgspec.Struct, eq=False):
         return _FarShelf(self.unit[kind], self.line)
 
     async def commit(self, *, durable: bool = True) -> None:
-        await self.line.go()
+        await self.line.go(writes=True)
         await self.unit.commit(durable=durable)
         self.told("commit")
         await self.line.come(wrote=True)
@@ -190,4 +245,5 @@ class _FarSnapshot(msgspec.Struct, eq=False):
         return _FarShelf(self.snapshot[kind], self.line)
 
 
+FULL = Unavailable("the disk of the database is full")
 LOST = Unavailable("the connection to the database broke")

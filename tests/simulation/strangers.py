@@ -20,7 +20,7 @@ async def judge_bounds(world: "World") -> None:
     """Ask as strangers do: a merchant for another's things, with live and with test keys; too much; with a wrong
     secret."""
     for merchant, other in zip(world.merchants, [*world.merchants[1:], world.merchants[0]], strict=True):
-        pair, sales = merchant.account.live, [sale for sale in other.sales if sale.payment_id is not None]
+        pair, sales = merchant.pair, [sale for sale in other.sales if sale.payment_id is not None]
         cases: list[Case] = [
             (
                 "a body of more than 100 KB",
@@ -74,7 +74,7 @@ async def _judge_key(world: "World", merchant: Merchant, sale: Sale) -> None:
     """A key that another merchant used is a key like any other."""
     key = key_of(world.plan.seed, "order", sale.order.number)
     body = b'{"amount_rub": "30.00", "external_id": "the same key"}'
-    answer = await _asked(world, merchant.account.live, "POST", "/api/v1/payments", body, key=key)
+    answer = await _asked(world, merchant.pair, "POST", "/api/v1/payments", body, key=key)
     if answer.status in (200, 201) and answer.json["id"] in sale.ids:
         world.fault(f"merchant {merchant.number} was answered {sale.payment_id} of another for its key")
 

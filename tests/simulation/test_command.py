@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from tests.simulation import __main__ as command
-from tests.simulation.plan import Plan, drawn_plan
+from tests.simulation.drawing import drawn_plan
+from tests.simulation.plan import Plan
 from tests.simulation.world import Outcome
 
 SEED = next(seed for seed in range(100) if len(drawn_plan(seed).blows) > 3)

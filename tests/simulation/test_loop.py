@@ -10,7 +10,8 @@ from typing import Any, cast
 
 import pytest
 
-from tests.simulation.loop import NoSuchThing, SimLoop, Strand, Stuck
+from tests.simulation.loop import NoSuchThing, SimLoop, Stuck
+from tests.simulation.strands import Strand
 
 
 @pytest.fixture

@@ -2,7 +2,8 @@
 
 import msgspec
 
-from tests.simulation.plan import Plan, Trouble, drawn_plan
+from tests.simulation.drawing import drawn_plan
+from tests.simulation.plan import Plan, Trouble
 from tests.simulation.shrinking import shortest
 
 SEED = next(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation.plan import drawn_plan
+from tests.simulation.drawing import drawn_plan
 from tests.simulation.sweep import paired, swept
 from tests.simulation.world import live
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 SEEDS = (5, 8, 14, 16, 31)
 """Of worlds that have everything: exchanges both ways, applicants, lost mandates; in 8 one merchant alone is the victim
-(plan.py)."""
+(drawing.py)."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -38,7 +38,7 @@ def test_the_same_seed_is_the_same_world_byte_for_byte(tmp_path: Path) -> None:
     here = live(drawn_plan(seed, orders=4), keeps=True)
     program = (
         "import sys; from pathlib import Path; from tests.simulation.world import live; "
-        "from tests.simulation.plan import drawn_plan; "
+        "from tests.simulation.drawing import drawn_plan; "
         f"lived = live(drawn_plan({seed}, orders=4), keeps=True); "
         "Path(sys.argv[1]).write_text('\\n'.join((*lived.lines, lived.digest, lived.database)), 'utf-8')"
     )

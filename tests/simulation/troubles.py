@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from tests.simulation.damage import TABLES
 from tests.simulation.plan import Blow, Trouble
 
 if TYPE_CHECKING:
@@ -35,6 +36,12 @@ def strike(world: "World", blow: Blow) -> None:
             world.trace.tell(f"{world.database.fail()} changes are lost")
             network.away.add("storage")
             network.soon(1.0, lambda: network.away.discard("storage"))
+        case Trouble.DISK_FULL:
+            _meanwhile(world, network.away, "disk", min(blow.seconds, 300.0))
+        case Trouble.APART:
+            _meanwhile(world, network.apart, blow.whom, blow.seconds)
+        case Trouble.ROW_DAMAGED:
+            _damage(world, blow)
         case Trouble.BANK_AWAY | Trouble.RECEIVER_AWAY:
             _meanwhile(world, network.away, _whom(blow), blow.seconds)
         case Trouble.BANK_HANGS | Trouble.RECEIVER_HANGS:
@@ -48,3 +55,15 @@ def _whom(blow: Blow) -> str:
 def _meanwhile(world: "World", among: set[str], name: str, seconds: float) -> None:
     among.add(name)
     world.network.soon(seconds, lambda: among.discard(name))
+
+
+def _damage(world: "World", blow: Blow) -> None:
+    chance, damage = world.chance.of("damage"), world.database.damage
+    account_id = world.merchants[int(blow.whom)].account.account_id
+    of = world.database.damageable(chance.choice(TABLES), account_id)
+    if not of:
+        return
+    table, record_id = chance.choice(of)
+    world.trace.tell(f"{table} {record_id} cannot be read")
+    damage.rows.setdefault(table, {})[record_id] = account_id
+    world.network.soon(blow.seconds, lambda: world.database.mend(table, record_id))

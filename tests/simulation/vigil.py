@@ -4,6 +4,7 @@ Most of what a world checks is checked at its end, when all has healed. What is 
 right by itself is seen only while it lasts.
 """
 
+from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,10 @@ HEALS = 90.0
 """Seconds after a trouble in which its traces are gone: a lease of a worker that died, a claim that was lost."""
 _LARGE = 5.0
 """Seconds by which clocks may be off for times to be compared."""
+
+
+SPINS = 40
+"""Commits in one second that write the very same jobs, which no work needs."""
 
 
 class Vigil:
@@ -110,3 +115,22 @@ class Vigil:
         if what not in self._told:
             self._told.add(what)
             self._world.fault(what)
+
+
+class Spins:
+    """Notices who commits the same again and again, without a pause: it comes to nothing, and looks well at the end."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._second = 0
+        self._same: Counter[str] = Counter()
+
+    def note(self, hints: str) -> None:
+        """A commit that wrote these jobs."""
+        second = int(self._world.loop.time())
+        if second != self._second:
+            self._second = second
+            self._same.clear()
+        self._same[hints] += 1
+        if self._same[hints] == SPINS:
+            self._world.fault(f"{SPINS} commits in a second of {hints}")

@@ -15,24 +15,23 @@ import msgspec
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.payments.payments import Payment
-from cambist.core.usecases.notice_addresses import list_addresses
 from cambist.frontends.compose import Adapters, House, open_house
-from cambist.frontends.notices import begin_hearing
 from cambist.frontends.settings import Settings, VaultKeys
 from cambist.ports.bundle import Ports
 from cambist.ports.clock import Clock
+from cambist.ports.faults import Unreadable
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import WebhookRequest
-from cambist.ports.storage import Storage
+from cambist.ports.storage import R
 from tests.app_pool import LentApp
 from tests.simulation import checkers
-from tests.simulation.beginning import begin_wishes, make_merchants
+from tests.simulation.beginning import begin_wishes, keep_office, make_merchants
 from tests.simulation.deposits import OwnDeposits
 from tests.simulation.exchanges import Desk
 from tests.simulation.files import FilesLink, OwnFiles
 from tests.simulation.kyc import Registry
 from tests.simulation.links import BankLink, DepositsLink, MarketLink, PostLink, VerifierLink, WalletLink
-from tests.simulation.loop import WORLD, SimLoop, Strand
+from tests.simulation.loop import SimLoop
 from tests.simulation.memberships import Club
 from tests.simulation.merchants import Merchant
 from tests.simulation.network import (
@@ -41,7 +40,6 @@ from tests.simulation.network import (
     Network,
     NoAnswer,
     ProcessClock,
-    ProcessIds,
     ProviderWay,
     Trace,
     kicked,
@@ -55,10 +53,11 @@ from tests.simulation.receivers import Receiver
 from tests.simulation.remittances import RemittingBank
 from tests.simulation.sameness import database_digest
 from tests.simulation.storage import Database
+from tests.simulation.strands import WORLD, Strand
 from tests.simulation.surroundings import BUSY, QUIET, Hearing, own_chance, own_pace, pace
 from tests.simulation.troubles import strike
 from tests.simulation.verifier import OwnVerifier
-from tests.simulation.vigil import Vigil
+from tests.simulation.vigil import Spins, Vigil
 from tests.simulation.weather import Chance
 
 BANKS = ("north", "south")
@@ -71,7 +70,7 @@ _SETTINGS = Settings(
 )
 COUNTED = (
     *("crashes", "requests", "webhooks", "payments", "refunds", "payouts", "subscriptions", "charges"),
-    *("exchanges", "applicants"),
+    *("exchanges", "applicants", "rotations"),
 )
 MOODS = ("refuses_invoices", "fails_refunds", "reverses_refunds", "fails_charges", "fails_remittances")
 """Of a plan, what banks decide by."""
@@ -135,6 +134,7 @@ class World:
         self.registries: list[Registry] = []
         self.receivers: dict[str, Receiver] = {}
         self.vigil = Vigil(self)
+        self.spins = Spins(self)
         self.office: Ports
 
     def next_strand(self) -> int:
@@ -173,8 +173,9 @@ class World:
         """Hints of a commit, to all workers."""
         hints: list[Job] = list(jobs)
         self.trace.tell(f"commit of {kicked(hints)}")
+        self.spins.note(kicked(hints))
         for process in self.processes.values():
-            if process.serves or self.network.strikes("kick_lost"):
+            if process.serves or process.name in self.network.apart or self.network.strikes("kick_lost"):
                 continue
             late = self.network.chance.of("kick_late").uniform(0.5, 9.0) if self.network.strikes("kick_late") else 0.0
             self.network.soon(self.network.pause(0.002) + late, partial(self._hint, process, hints))
@@ -183,9 +184,17 @@ class World:
         if process.kick is not None and process.strand is not None:
             self.loop.spawn(process.strand, process.kick(hints))
 
+    async def read(self, kind: type[R], record_id: str) -> R | None:
+        """A record as it stands, for those who see it on a page; what cannot be read is waited for."""
+        while True:
+            try:
+                return await self.office.storage.get(kind, record_id)
+            except Unreadable:
+                await self.network.sleep(60.0)
+
     async def pay(self, payment_id: str, kopecks: int) -> None:
         """A payer pays what the window shows him, if anything."""
-        payment = await self.office.storage.get(Payment, payment_id)
+        payment = await self.read(Payment, payment_id)
         if payment is None or payment.bank_reference is None:
             return
         bank, _, operation = payment.bank_reference.partition(":")
@@ -210,6 +219,9 @@ class World:
         if not up:
             raise NoAnswer
         process = self.network.chance.of("balancer").choice(up)
+        if process.name in self.network.apart:
+            await self.network.sleep(5.0)
+            raise NoAnswer
         return await process.answer(method, path, headers, body)
 
     def receiver_number(self, webhook: WebhookRequest) -> int:
@@ -227,7 +239,7 @@ class World:
         """From the first evening to the end."""
         strand = Strand("office", self.next_strand())
         opened = self.loop.create_future()
-        office = self.loop.spawn(strand, self._office(opened))
+        office = self.loop.spawn(strand, keep_office(self, opened))
         self.office = await opened
         await make_merchants(self)
         for began, ended in (EVENING, MORNING):
@@ -254,26 +266,6 @@ class World:
         process.skew = 0.0
         if process.clock is not None:
             process.clock.skew = 0.0
-
-    async def _office(self, opened: Any) -> None:
-        """A house of the operators, which nothing befalls: it makes the merchants, and reads the books at the end."""
-        fine = Network(
-            self.loop, msgspec.structs.replace(self.plan, weather=type(self.plan.weather)()), Chance("fine"), self.trace
-        )
-        way = ProviderWay(fine, "office", self.deliver, self.receiver_number)
-        clock = ProcessClock(self.loop, 0.0)
-        ids = ProcessIds(clock, self.chance.of("ids/office"))
-
-        async def storage(_: Any) -> Storage:
-            return self.database
-
-        async with self.house(clock, ids, way, storage) as house:
-            await begin_hearing(house.settings, house.ports)
-            for shown in await list_addresses(house.ports):
-                assert shown.address is not None
-                self.post.addresses[shown.adapter] = shown.address.removeprefix("https://pay.example")
-            opened.set_result(house.ports)
-            await self.loop.create_future()
 
     def close(self) -> None:
         """Let everything go."""

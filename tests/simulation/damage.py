@@ -1,0 +1,70 @@
+"""Rows that nobody can read for a while, as a newer program's, or damaged ones: what the databases' storages do with
+them (docs/operations.md "Rows that cannot be read"), for the storage in memory."""
+
+from collections.abc import Callable
+from typing import Any
+
+from cambist.adapters.storage.memory.memory import Rows, _matching, _Reader
+from cambist.adapters.storage.table.criteria import Query, Unread
+from cambist.adapters.storage.table.table_map import TableMap
+from cambist.ports.faults import Unreadable
+from cambist.ports.storage import R
+
+OBJECTS = ("payments", "refunds", "withdrawals", "exchanges", "subscriptions")
+TABLES = ("jobs", "events", "deliveries", *OBJECTS)
+"""Whose rows may be damaged."""
+_WHY = "status (KeyError)"
+
+
+class Damage:
+    """Which rows cannot be read now."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, dict[str, str]] = {}
+        """By table and id: the merchant's account that it is about."""
+        self.aside: dict[str, Any] = {}
+        """Jobs that were taken out of their table, by id."""
+
+    def hits(self, table: str, record_id: str) -> bool:
+        """Whether it cannot be read."""
+        return record_id in self.rows.get(table, ())
+
+    def written(self, table: str, record_id: str) -> None:
+        """Somebody who had read it before has written it: it is whole again."""
+        if table in self.rows:
+            self.rows[table].pop(record_id, None)
+
+    def befalls(self, account_id: str) -> bool:
+        """Whether a row of this account, or a job, cannot be read now."""
+        return any(owner == account_id for rows in self.rows.values() for owner in rows.values())
+
+
+class DamagedReader(_Reader):
+    """Reads that raise Unreadable, or leave out, as they were asked."""
+
+    def __init__(self, rows_of: Callable[[str], Rows], damage: Damage) -> None:
+        super().__init__(rows_of)
+        self._damage = damage
+
+    async def get(self, mapped: TableMap[R], record_id: str) -> R | None:
+        if self._damage.hits(mapped.name, record_id) and record_id in self._rows_of(mapped.name):
+            raise Unreadable(mapped.codec.kind.__name__, record_id, _WHY)
+        return await super().get(mapped, record_id)
+
+    async def find(self, mapped: TableMap[R], asked: Query) -> list[R]:
+        damaged = self._damage.rows.get(mapped.name)
+        if not damaged:
+            return await super().find(mapped, asked)
+        number = mapped.codec.index["id"]
+        hit = [row for row in _matching(self._rows_of(mapped.name), mapped, asked.conditions) if row[number] in damaged]
+        if not hit:
+            return await super().find(mapped, asked)
+        whole = {key: row for key, row in self._rows_of(mapped.name).items() if key not in damaged}
+        if asked.unread is Unread.NEXT:
+            return await _Reader(lambda _: whole).find(mapped, asked)
+        found = await super().find(mapped, asked)
+        if asked.unread is Unread.RAISE:
+            for record in found:
+                if record.id in damaged:
+                    raise Unreadable(mapped.codec.kind.__name__, record.id, _WHY)
+        return [record for record in found if record.id not in damaged]

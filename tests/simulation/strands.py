@@ -1,0 +1,46 @@
+"""Processes as the loop sees them: each has what is ready of its own, and whatever begins in one belongs to it."""
+
+import asyncio
+from collections.abc import Callable
+from contextvars import Context, ContextVar
+
+Ready = asyncio.Handle
+
+
+class Strand:
+    """A process as the loop sees it."""
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name = name
+        self.number = number
+        self.ready: list[Ready] = []
+        self.is_dead = False
+        self.is_stopped = False
+        self.fuse: int | None = None
+        """So many steps it goes on, and is killed then."""
+        self.on_fuse: Callable[[], None] | None = None
+        self.steps = 0
+
+    def __repr__(self) -> str:
+        return f"<strand {self.name}>"
+
+
+WORLD = Strand("world", 0)
+"""Whatever belongs to no process: merchants, payers, banks, the network."""
+
+_strand: ContextVar[Strand] = ContextVar("strand", default=WORLD)
+
+
+def enter(strand: Strand) -> None:
+    """What begins in this context from now on is this process's."""
+    _strand.set(strand)
+
+
+def strand_of(context: Context) -> Strand:
+    """The process that a context belongs to."""
+    return context.get(_strand, WORLD)
+
+
+def present_strand() -> Strand:
+    """The process that runs just now."""
+    return _strand.get()
