@@ -11,6 +11,7 @@ from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.notice_addresses import list_addresses
 from cambist.frontends.notices import begin_hearing
 from cambist.ports.storage import Storage
+from tests.simulation.endpoints import FurtherEndpoint
 from tests.simulation.exchanges import Desk
 from tests.simulation.kyc import DOCUMENTS, REDIRECT, Registry
 from tests.simulation.memberships import Club
@@ -90,6 +91,9 @@ async def begin_wishes(world: "World") -> None:
         _at(world, order.at, world.merchants[order.merchant].sell, order)
     for applicant in plan.applicants:
         _at(world, applicant.at, world.registries[applicant.merchant].verify, applicant)
+    for number in plan.endpoints:
+        world.endpoints.append(FurtherEndpoint(world, world.merchants[number]))
+        world.begin(world.endpoints[-1].make())
     for rotation in plan.rotations:
         _at(world, rotation.at, partial(rotate, world), rotation)
     for member in plan.memberships:

@@ -48,6 +48,8 @@ async def judge(world: "World", office: Strand) -> None:
         await judge_exchanges(world, merchant, world.desks[merchant.number])
         await _judge_payouts(world, merchant)
         await _judge_balance(world, merchant)
+    for endpoint in world.endpoints:
+        await endpoint.judge()
     _judge_banks(world)
     judge_fairness(world)
     await judge_mandates(world)

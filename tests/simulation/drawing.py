@@ -64,6 +64,7 @@ def _with_clients(plan: Plan) -> Plan:
             drawn_rotation(number, plan.merchants, _moment, safe)
             for number in safe.sample(range(6), safe.choice((0, 1, 3)))
         ),
+        endpoints=tuple(range(plan.merchants)[: safe.choice((0, 0, 1))]),
         fails_remittances=desk.choice((0.0, 0.3)),
         applicants=tuple(drawn_applicant(number, (1, 2), _moment, door) for number in range(door.choice((0, 1, 2, 3)))),
     )

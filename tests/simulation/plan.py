@@ -150,6 +150,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     swaps: tuple[Swap, ...] = ()
     applicants: tuple[Applicant, ...] = ()
     rotations: tuple[Rotation, ...] = ()
+    endpoints: tuple[int, ...] = ()
+    """The merchants that have a further webhook endpoint."""
     blows: tuple[Blow, ...] = ()
 
     @property

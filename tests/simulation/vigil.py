@@ -85,8 +85,9 @@ class Vigil:
         async with self._world.office.storage.unit() as unit:
             found = await unit[Job].find(limit=10_000)
         for job in found:
-            is_free = job.leased_until is None or job.leased_until <= now
-            if is_free and job.due < now - timedelta(seconds=PROMPT):
+            # One whose worker lost the database on the way is free again when its lease ends, and no sooner.
+            free_since = job.due if job.leased_until is None else max(job.due, job.leased_until)
+            if free_since < now - timedelta(seconds=PROMPT):
                 self._late(f"job {job.id}")
 
     async def _judge_letters(self) -> None:

@@ -27,6 +27,7 @@ from tests.app_pool import LentApp
 from tests.simulation import checkers
 from tests.simulation.beginning import begin_wishes, keep_office, make_merchants
 from tests.simulation.deposits import OwnDeposits
+from tests.simulation.endpoints import FurtherEndpoint
 from tests.simulation.exchanges import Desk
 from tests.simulation.files import FilesLink, OwnFiles
 from tests.simulation.kyc import Registry
@@ -70,7 +71,7 @@ _SETTINGS = Settings(
 )
 COUNTED = (
     *("crashes", "requests", "webhooks", "payments", "refunds", "payouts", "subscriptions", "charges"),
-    *("exchanges", "applicants", "rotations"),
+    *("exchanges", "applicants", "rotations", "endpoints"),
 )
 MOODS = ("refuses_invoices", "fails_refunds", "reverses_refunds", "fails_charges", "fails_remittances")
 """Of a plan, what banks decide by."""
@@ -132,6 +133,7 @@ class World:
         self.clubs: list[Club] = []
         self.desks: list[Desk] = []
         self.registries: list[Registry] = []
+        self.endpoints: list[FurtherEndpoint] = []
         self.receivers: dict[str, Receiver] = {}
         self.vigil = Vigil(self)
         self.spins = Spins(self)
