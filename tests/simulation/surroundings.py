@@ -5,8 +5,10 @@ import logging
 import os
 import random
 import traceback
+import typing
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 
 from cambist.frontends.worker import loop as worker_loop
 from cambist.ports.faults import Fault
@@ -43,6 +45,18 @@ def own_pace() -> Iterator[None]:
         yield
     finally:
         pace(before)
+
+
+@contextmanager
+def kept_protocols() -> Iterator[None]:
+    """Python 3.11 collects the members of a protocol anew for each `isinstance`, a tenth of a world; later ones keep
+    them, too."""
+    before = typing._get_protocol_attrs  # type: ignore[attr-defined]
+    typing._get_protocol_attrs = cache(before)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        typing._get_protocol_attrs = before  # type: ignore[attr-defined]
 
 
 class Hearing(logging.Handler):

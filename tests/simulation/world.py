@@ -55,7 +55,7 @@ from tests.simulation.remittances import RemittingBank
 from tests.simulation.sameness import database_digest
 from tests.simulation.storage import Database
 from tests.simulation.strands import WORLD, Strand
-from tests.simulation.surroundings import BUSY, QUIET, Hearing, own_chance, own_pace, pace
+from tests.simulation.surroundings import BUSY, QUIET, Hearing, kept_protocols, own_chance, own_pace, pace
 from tests.simulation.troubles import strike
 from tests.simulation.verifier import OwnVerifier
 from tests.simulation.vigil import Spins, Vigil
@@ -281,7 +281,7 @@ def live(plan: Plan, *, keeps: bool = False) -> Outcome:
     collecting = gc.isenabled()
     gc.disable()
     try:
-        with own_chance(plan.seed), own_pace():
+        with own_chance(plan.seed), own_pace(), kept_protocols():
             world = World(plan, keeps=keeps)
             heard = Hearing(world.fault)
             try:
