@@ -43,6 +43,7 @@ from tests.servers import database, postgres_server
 LATEST = 2.0
 """Seconds after which the storage answers at the latest."""
 _TURNS = 6
+_TERMINALS = (*SIZES, (120, 30), (200, 50), (40, 10))
 _LETTERS = "abcdefghijklmnoprstuvwxyzRSTGWALJCDEN"
 _KEYS: tuple[tuple[str, int], ...] = (
     *((each.key, 3) for each in KINDS if each.key),
@@ -128,8 +129,8 @@ class Monkey:
                     for number in range(keys):
                         if number % 40 == 0:
                             self.moods.turn()
-                        if number % 1000 == 999:
-                            await pilot.resize_terminal(*self.chance.choice(SIZES))
+                        if number % 200 == 199:
+                            await pilot.resize_terminal(*self.chance.choice(_TERMINALS))
                         await self._key(self.chance.choices(names, weights)[0], pass_time)
                         self._look(slips.told)
                     self.moods.mood = "well"

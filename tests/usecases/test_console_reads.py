@@ -20,6 +20,7 @@ from cambist.core.domain.payments.outcomes import UnknownOutcome, unknown_outcom
 from cambist.core.domain.payments.payments import Opening, Payment, PaymentStatus, Suspense
 from cambist.core.domain.payments.proofs import DeliveryProof, ProofNetwork, ProofStatus
 from cambist.core.domain.refunds.refunds import Refund
+from cambist.core.domain.settlement.settlement import Settlement
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.webhooks.breaker import Breaker, new_breaker
 from cambist.core.usecases.acts.audit import acting
@@ -35,6 +36,7 @@ from cambist.core.usecases.refunds.refunds import reject_refund
 from cambist.frontends.console.kinds.kinds import Wish
 from cambist.frontends.console.kinds.payments import PAYMENTS
 from cambist.frontends.console.kinds.refunds import REFUNDS
+from cambist.frontends.console.kinds.statements import STATEMENTS
 from cambist.frontends.console.kinds.wishes import wanted
 from cambist.ports.bank import InvoiceStatus, Pretence
 from tests.planting import beneath
@@ -317,6 +319,18 @@ async def test_lists_of_live_mode_are_in_the_order_of_time_whatever_the_ids(refu
         found = await REFUNDS.read(refunds.ports, Wish(order=order), None, 4)
         found += await REFUNDS.read(refunds.ports, Wish(order=order), found[-1], 4)
         assert [each.id for each in found] == expected
+    await refunds.paid()
+    await refunds.settled("500.00")
+    async with refunds.ports.storage.unit() as unit:
+        [statement] = await unit[Settlement].find(mode=Mode.TEST)
+        later = statement.started_at + timedelta(days=1)
+        last = msgspec.structs.replace(statement, id="stl_0", batch_id="another", started_at=later)
+        unit[Settlement].add(last)
+        await unit.commit()
+    assert [each.id for each in await STATEMENTS.read(refunds.ports, Wish(), None, 9)] == ["stl_0", statement.id]
+    async with refunds.ports.storage.unit() as unit:
+        unit[Settlement].remove(last)  # it has no books
+        await unit.commit()
 
 
 async def test_a_timeline_tells_everything_in_order(refunds: RefundHouse) -> None:

@@ -3,6 +3,7 @@ that the thousandth page costs what the first does. Nothing is counted, and noth
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -14,6 +15,8 @@ from ..accounts.accounts import storable
 
 _NEXT = timedelta(microseconds=1)
 _WALK = 1000
+_OWNERS = 500
+"""Accounts whose orders are merged for one page: of more, each page would cost a read of every one."""
 LOOKED_AT = 20_000
 """Records that are looked at for one page of those that no index finds."""
 
@@ -71,25 +74,59 @@ async def browse(
     limit: int,
     *,
     keep: Callable[[D], bool] | None = None,
+    statuses: type[Enum] | None = None,
     **criteria: Any,
 ) -> list[D]:
     """The records that follow `after`, of a kind with the indexes (account_id, mode, created_at, id) and, for each
-    of `criteria` that is asked for over all accounts, such as a status, (status, created_at, id). Dates of all accounts
-    want such a criterion. Of what `keep` lets through a page holds what LOOKED_AT records had of it."""
+    of `criteria` that is asked for over all accounts, such as a status, (status, created_at, id). Of what `keep` lets
+    through a page holds what LOOKED_AT records had of it; so of a merchant's own id, where more than that is asked for.
+
+    `statuses`: all that there are. By the index of each, records of all accounts come in the order of time; ids of live
+    mode need not have it (`causes.py`). Without, they come in that of ids.
+    """
     if wanted.external_id is not None:
         if not storable(wanted.external_id):
             return []
-        criteria["external_id"] = wanted.external_id
-    asked = _spread(criteria)
-    if wanted.account_id is not None:
-        owners = [{"account_id": wanted.account_id, "mode": mode} for mode in wanted.modes]
-        asked = [{**owner, **each} for owner in owners for each in asked]
-    elif wanted.mode is not None:
-        asked = [{**each, "mode": wanted.mode} for each in asked]
-    by = "id" if wanted.account_id is None and wanted.span is None and not criteria else "created_at"
-    ways = [Way(kind, each, wanted.span) for each in asked]
+        # Few have one: by whatever else is asked for a database might prefer the index that nearly all have.
+        keep, criteria = _fitting(keep, criteria), {"external_id": wanted.external_id}
     async with ports.storage.unit() as unit:
+        owners = await _owners(unit, wanted, criteria)
+        if statuses is not None and not owners and not criteria:
+            criteria["status"] = OneOf(tuple(statuses))
+        asked = _spread(criteria)
+        if owners:
+            keys = [{"account_id": owner, "mode": mode} for owner in owners for mode in wanted.modes]
+            asked = [{**key, **each} for key in keys for each in asked]
+        elif wanted.mode is not None:
+            asked = [{**each, "mode": wanted.mode} for each in asked]
+        by = "id" if not owners and wanted.span is None and not criteria else "created_at"
+        ways = [Way(kind, each, wanted.span) for each in asked]
         return await _sifted(unit, ways, after, limit, keep, by=by, newest_first=wanted.newest_first)
+
+
+def _fitting(keep: Callable[[D], bool] | None, criteria: dict[str, Any]) -> Callable[[D], bool] | None:
+    """What lets those through that fulfil the criteria, too."""
+    if not criteria:
+        return keep
+    return lambda each: (
+        all(getattr(each, name) == value for name, value in criteria.items()) and (keep is None or keep(each))
+    )
+
+
+async def _owners(unit: Unit, wanted: Wanted, criteria: dict[str, Any]) -> list[str]:
+    """The accounts whose own orders are merged: the one that is asked for, and all of them where a mode is. No index
+    over all accounts has modes: among a million of live mode the few of test mode would be looked for one by one."""
+    if wanted.account_id is not None:
+        return [wanted.account_id]
+    if wanted.mode is None or not criteria.keys() <= {"status"}:
+        return []
+    return await all_owners(unit)
+
+
+async def all_owners(unit: Unit) -> list[str]:
+    """All accounts, where there are not too many to merge what each of them has; else none."""
+    found = await unit[Account].find(limit=_OWNERS + 1, readable=True)
+    return [each.id for each in found] if len(found) <= _OWNERS else []
 
 
 async def _sifted(

@@ -28,7 +28,7 @@ from ..accounts.accounts import storable
 from ..ledger.listing import last_movement, list_fresh
 from ..ledger.movements import MOST, Span
 from ..ledger.watch import ledger_faults
-from .browse import Wanted, Way, merged
+from .browse import Wanted, Way, all_owners, merged
 
 _NEXT = timedelta(microseconds=1)
 _ROWS = 1000
@@ -174,12 +174,15 @@ async def list_movements(ports: Ports, wanted: Wanted, after: Movement | None, l
 async def list_statements(
     ports: Ports, wanted: Wanted, batch_id: str | None, after: Settlement | None, limit: int
 ) -> list[Settlement]:
-    """Merchants' statements."""
+    """Merchants' statements, by when they were begun. Their ids do not rise with time in live mode (`causes.py`)."""
     asked: dict[str, Any] = {} if batch_id is None else {"batch_id": batch_id}
     async with ports.storage.unit() as unit:
-        if wanted.account_id is not None:
-            owner = {"account_id": wanted.account_id, **asked}
-            ways = [Way(Settlement, {**owner, "mode": mode}) for mode in wanted.modes]
+        owners = [wanted.account_id] if wanted.account_id is not None else []
+        if not owners and batch_id is None:
+            owners = await all_owners(unit)
+        if owners:
+            keys = [{"account_id": owner, "mode": mode} for owner in owners for mode in wanted.modes]
+            ways = [Way(Settlement, {**key, **asked}) for key in keys]
             return await merged(unit, ways, after, limit, by="started_at", newest_first=wanted.newest_first)
         if wanted.mode is not None:
             asked["mode"] = wanted.mode

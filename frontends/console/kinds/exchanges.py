@@ -50,7 +50,7 @@ async def _read(ports: Ports, wish: Wish, after: Exchange | None, limit: int) ->
     named = by_status(asked, ExchangeStatus)
     if direction is not None:
         named["direction"] = Direction(direction)
-    return await browse(ports, Exchange, asked, after, limit, **named)
+    return await browse(ports, Exchange, asked, after, limit, statuses=ExchangeStatus, **named)
 
 
 async def _get(ports: Ports, exchange_id: str) -> _Shown | None:

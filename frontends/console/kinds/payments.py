@@ -35,7 +35,7 @@ async def _read(ports: Ports, wish: Wish, after: Payment | None, limit: int) -> 
             return []
         asked = msgspec.structs.replace(asked, account_id=shop.account_id)
         named = {"shop_id": shop_id} if asked.status is None else {**named, "shop_id": shop_id}
-    return await browse(ports, Payment, asked, after, limit, keep=_fitting(wish), **named)
+    return await browse(ports, Payment, asked, after, limit, keep=_fitting(wish), statuses=PaymentStatus, **named)
 
 
 def _fitting(wish: Wish) -> Callable[[Payment], bool] | None:

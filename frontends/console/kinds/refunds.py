@@ -17,7 +17,8 @@ from .wishes import DATES, ORDER, by_status, wanted
 
 async def _read(ports: Ports, wish: Wish, after: Refund | None, limit: int) -> list[Refund]:
     asked = wanted(wish)
-    return await browse(ports, Refund, asked, after, limit, **by_status(asked, RefundStatus))
+    named = by_status(asked, RefundStatus)
+    return await browse(ports, Refund, asked, after, limit, statuses=RefundStatus, **named)
 
 
 _get = by_id(Refund)

@@ -33,7 +33,9 @@ class _Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 async def _read(ports: Ports, wish: Wish, after: Subscription | None, limit: int) -> list[Subscription]:
     asked = wanted(wish)
-    return await browse(ports, Subscription, asked, after, limit, **by_status(asked, SubscriptionStatus))
+    return await browse(
+        ports, Subscription, asked, after, limit, statuses=SubscriptionStatus, **by_status(asked, SubscriptionStatus)
+    )
 
 
 async def _get(ports: Ports, subscription_id: str) -> _Shown | None:

@@ -7,7 +7,6 @@ from typing import Any
 from ....core.domain.accounts.accounts import Mode
 from ....core.domain.errors import shape_error
 from ....core.usecases.browse.browse import Wanted
-from ....ports.storage import OneOf
 from .kinds import Filter, Wish
 
 _MOMENT = "2026-11-21 or 2026-11-21 09:00, UTC"
@@ -35,13 +34,8 @@ def wanted(wish: Wish) -> Wanted:
 
 
 def by_status(asked: Wanted, statuses: type[Enum]) -> dict[str, Any]:
-    """The criterion of a status that was asked for. Of all accounts it is every status: over them the index of each has
-    records in the order of time, which ids of live mode need not have (`usecases/causes.py`)."""
-    if asked.status is not None:
-        return {"status": statuses(asked.status)}
-    if asked.account_id is not None or asked.external_id is not None:
-        return {}
-    return {"status": OneOf(tuple(statuses))}
+    """The criterion of a status, where one was asked for."""
+    return {} if asked.status is None else {"status": statuses(asked.status)}
 
 
 def moment_from(wish: Wish) -> datetime | None:

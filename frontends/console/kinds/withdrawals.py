@@ -21,7 +21,9 @@ _PAUSE = 1.0
 
 async def _read(ports: Ports, wish: Wish, after: Withdrawal | None, limit: int) -> list[Withdrawal]:
     asked = wanted(wish)
-    return await browse(ports, Withdrawal, asked, after, limit, **by_status(asked, WithdrawalStatus))
+    return await browse(
+        ports, Withdrawal, asked, after, limit, statuses=WithdrawalStatus, **by_status(asked, WithdrawalStatus)
+    )
 
 
 _get = by_id(Withdrawal)

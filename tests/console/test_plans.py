@@ -1,0 +1,112 @@
+"""What lists ask a database for is found by an index, and nothing that does not fit is looked at on the way: a page
+costs its own rows, however many others there are (docs/console.md "Filters")."""
+
+import asyncio
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+import sqlalchemy as sa
+
+from cambist.adapters.storage.migrate import migrate
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.refunds.refunds import Refund
+from cambist.core.domain.settlement.settlement import Settlement
+from cambist.core.domain.subscriptions.subscriptions import Subscription
+from cambist.core.domain.webhooks.events import Event
+from cambist.frontends.console.kinds.events import EVENTS
+from cambist.frontends.console.kinds.kinds import Kind, Wish
+from cambist.frontends.console.kinds.payments import PAYMENTS
+from cambist.frontends.console.kinds.refunds import REFUNDS
+from cambist.frontends.console.kinds.statements import STATEMENTS
+from cambist.frontends.console.kinds.subscriptions import SUBSCRIPTIONS
+from tests.contracts.test_storage_migrations import plan_of
+from tests.refund_house import open_refund_house
+
+_HOW = ("readable", "offset", "limit", "quick", "unread")
+TYPED = {"from": "2026-01-01", "to": "2026-01-02", "order": "order-7", "name": "m", "operator": "ivan", "act": "look"}
+
+
+LISTS = (PAYMENTS, REFUNDS, SUBSCRIPTIONS, EVENTS, STATEMENTS)
+MANY = {Payment, Refund, Subscription, Event, Settlement}
+"""What there are more of with every payment."""
+
+
+FEW = {"external_id", "batch_id"}
+"""Whatever has the same is looked at as a whole."""
+
+
+class Recorded:
+    """A storage, or a unit or shelf of it, whose finds are kept."""
+
+    def __init__(self, inner: Any, finds: list[tuple[Any, str, dict[str, Any]]], kind: Any = None) -> None:
+        self._inner, self._finds, self._kind = inner, finds, kind
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def __getitem__(self, kind: Any) -> "Recorded":
+        return Recorded(self._inner[kind], self._finds, kind)
+
+    def unit(self) -> "Recorded":
+        return Recorded(self._inner.unit(), self._finds)
+
+    def snapshot(self) -> "Recorded":
+        return Recorded(self._inner.snapshot(), self._finds)
+
+    async def __aenter__(self) -> Self:
+        return type(self)(await self._inner.__aenter__(), self._finds)
+
+    async def __aexit__(self, *left: object) -> Any:
+        return await self._inner.__aexit__(*left)
+
+    async def find(self, *, order: str = "id", **asked: Any) -> Any:
+        criteria = {name: value for name, value in asked.items() if name not in _HOW}
+        self._finds.append((self._kind, order, criteria))
+        return await self._inner.find(order=order, **asked)
+
+
+def wishes(kind: Kind, account_id: str) -> Iterator[Wish]:
+    """No filter, each by itself, and each two."""
+    values = {
+        each.name: (*each.choices, TYPED.get(each.name) or account_id)[0] for each in kind.filters if not each.is_walked
+    }
+    for count in range(3):
+        for names in itertools.combinations(values, count):
+            for order in kind.orders:
+                yield Wish(filters={name: values[name] for name in names}, order=order)
+
+
+async def asked_for() -> dict[str, tuple[Any, str, dict[str, Any]]]:
+    """What lists ask for, by what an operator wished; of finds of one form one."""
+    async with open_refund_house() as refunds:
+        finds: list[tuple[Any, str, dict[str, Any]]] = []
+        ports = msgspec.structs.replace(refunds.ports, storage=Recorded(refunds.ports.storage, finds))
+        told: dict[tuple[Any, ...], tuple[str, tuple[Any, str, dict[str, Any]]]] = {}
+        for kind in LISTS:
+            for wish in wishes(kind, refunds.house.account.account_id):
+                finds.clear()
+                await kind.read(ports, wish, None, 10)
+                for found in finds:
+                    told.setdefault((found[0], found[1], *sorted(found[2])), (f"{kind.name} {wish}", found))
+    return dict(told.values())
+
+
+def test_no_list_looks_at_what_does_not_fit(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    asyncio.run(migrate(url))
+    engine = sa.create_engine(url)
+    asked, slow = asyncio.run(asked_for()), []
+    assert {kind for kind, *_ in asked.values()} >= MANY
+    with engine.connect() as connection:
+        for wish, (kind, order, criteria) in asked.items():
+            plan = plan_of(connection, kind, order, criteria, 0)
+            found = set(re.findall(r"(\w+)[=<>]", plan[0]))
+            fits = found & FEW or (found >= criteria.keys() and len(plan) == 1)
+            if kind in MANY and not fits and (criteria or order.lstrip("-") != "id"):
+                slow.append((wish, kind.__name__, order, criteria, plan))
+    engine.dispose()
+    assert slow == []
