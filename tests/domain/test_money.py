@@ -81,6 +81,13 @@ def test_a_plain_decimal_is_read_to_the_kopeck(text: str, kopecks: int) -> None:
     assert Rub.parse(text) == Rub(kopecks)
 
 
+@table("units", [1, 99, 100])
+def test_what_is_below_zero_is_printed_so(units: int) -> None:
+    """To the smallest part: what is read may be printed as it was."""
+    assert str(Rub(-units)) == f"-{Rub(units)}"
+    assert str(Usdt(-units)) == f"-{Usdt(units)}"
+
+
 @given(RUB_UNITS)
 def test_rub_reads_what_it_prints(kopecks: int) -> None:
     assert Rub.parse(str(Rub(kopecks))) == Rub(kopecks)
