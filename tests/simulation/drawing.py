@@ -5,6 +5,7 @@ import random
 import msgspec
 
 from tests.simulation.applicant_plans import drawn_applicant
+from tests.simulation.oddities import with_oddities
 from tests.simulation.plan import (
     CALENDAR,
     EVENING,
@@ -12,6 +13,7 @@ from tests.simulation.plan import (
     HOUR,
     MIDNIGHT,
     MORNING,
+    ODD,
     WINDOW_OPENS,
     Blow,
     Membership,
@@ -49,7 +51,7 @@ def drawn_plan(seed: int, *, orders: int = 20) -> Plan:
         memberships=tuple(_membership(number, plan, chance) for number in range(orders // 6)),
         blows=tuple(_blow(plan, chance) for _ in range(chance.choice((0, 4, 8, 14)))),
     )
-    return _with_one_victim(_with_clients(plan), random.Random(f"victim/{seed}"))
+    return with_oddities(_with_one_victim(_with_clients(plan), random.Random(f"victim/{seed}")))
 
 
 def _with_clients(plan: Plan) -> Plan:
@@ -153,7 +155,7 @@ def _return(chance: random.Random) -> Return:
 
 
 def _blow(plan: Plan, chance: random.Random) -> Blow:
-    kind = chance.choice((Trouble.CRASH, Trouble.CRASH, Trouble.CRASH, *Trouble))
+    kind = chance.choice((Trouble.CRASH, Trouble.CRASH, Trouble.CRASH, *(each for each in Trouble if each not in ODD)))
     match kind:
         case Trouble.BANK_AWAY | Trouble.BANK_HANGS:
             whom = chance.choice(("north", "south"))

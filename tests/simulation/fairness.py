@@ -24,7 +24,8 @@ def judge_fairness(world: "World") -> None:
         if merchant.number == world.plan.victim:
             continue
         for event_id, told in merchant.receiver.told.items():
-            if "timestamp" not in told.body:  # those of refunds do not say when
+            # Those of refunds do not say when; what cannot be read is put off.
+            if "timestamp" not in told.body or event_id in world.database.spoilt:
                 continue
             late = told.at - datetime.fromisoformat(told.body["timestamp"])
             if late > TOLD_IN:

@@ -106,6 +106,8 @@ class Network:
         """Processes that neither requests nor hints reach."""
         self.hanging: set[str] = set()
         """Those that are reached, and say nothing."""
+        self.garbled: set[str] = set()
+        """Processes whose next claim comes back as nothing that a program foresaw."""
 
     @property
     def weather(self) -> Weather:
@@ -158,6 +160,12 @@ class StorageLine:
             await network.sleep(network.chance.of("storage_late").uniform(0.1, 6.0))
         if wrote and (self._process in network.cut or network.strikes("storage_unanswered")):
             raise LOST
+
+    def claimed(self) -> None:
+        network = self._network
+        if self._process in network.garbled:
+            network.garbled.discard(self._process)
+            raise OverflowError("date value out of range")
 
 
 class ProviderWay:

@@ -115,6 +115,14 @@ class Trouble(StrEnum):
     """It takes webhooks and answers none."""
     RECEIVER_AWAY = "receiver away"
     """`whom` is a merchant's."""
+    CLAIM_BREAKS = "claim breaks"
+    """A worker's claim takes effect, and what came back is nothing that a program foresaw."""
+    EVENT_SPOILT = "event spoilt"
+    """The next event of merchant `whom` cannot be read until faults stop, as of a newer program."""
+
+
+ODD = (Trouble.CLAIM_BREAKS, Trouble.EVENT_SPOILT)
+"""Troubles of worlds of their own (oddities.py)."""
 
 
 class Blow(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +141,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     victim: int | None = None
     """The one merchant, beside a bank, whom anything befalls: the others must not wait for him. None: whoever."""
+    machine: bool = False
+    """All processes and the database go by one clock."""
+    slots: int = 64
+    """Jobs that a worker does at once."""
     apis: int = 2
     workers: int = 2
     merchants: int = 3

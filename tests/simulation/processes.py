@@ -71,12 +71,12 @@ class Process:
                 self.app = world.lend(house.ports)
                 await world.loop.create_future()
             else:
-                self.worker = Worker(house.ports)
+                self.worker = Worker(house.ports, at_once=world.plan.slots)
                 await self.worker.work()
 
     async def _opened(self, kick: Any, line: StorageLine) -> Storage:
         self.kick = kick
-        return FarStorage(self._world.database, line, lambda _: None)
+        return FarStorage(self._world.database, line, lambda _: None, by_own_clock=self._world.plan.machine)
 
     def _ended(self, task: Any) -> None:
         """It ended by itself: its supervisor starts it again."""

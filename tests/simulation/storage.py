@@ -36,6 +36,10 @@ class Line(Protocol):
         """The answer is. Raises: Unavailable, when it is lost."""
         ...
 
+    def claimed(self) -> None:
+        """Jobs were claimed. Raises: what is no fault, where they cannot be read in a way that nobody foresaw."""
+        ...
+
 
 class Database(MemoryStorage):
     """The storage in memory, whose server may fail: what was committed without waiting for the disk, and after the last
@@ -45,6 +49,10 @@ class Database(MemoryStorage):
         super().__init__(clock, kick)
         self.damage = Damage()
         self._reader = DamagedReader(self._rows_of, self.damage)
+        self.spoils: set[str] = set()
+        """Accounts whose next event cannot be read."""
+        self.spoilt: set[str] = set()
+        """Those events."""
         self._not_on_disk: list[tuple[Any, str, Any]] = []
         """What rows were before, in the order of the changes."""
         for table in self._tables.values():
@@ -57,9 +65,17 @@ class Database(MemoryStorage):
             before = table.rows.get(record_id)
             put(record_id, row)
             self.damage.written(table.mapped.name, record_id)
+            if table.mapped.name == "events" and before is None:
+                self._spoil(record_id, row[table.mapped.codec.index["account_id"]])
             self._not_on_disk.append((put, record_id, before))
 
         table.put = noted
+
+    def _spoil(self, event_id: str, account_id: str) -> None:
+        if account_id in self.spoils:
+            self.spoils.discard(account_id)
+            self.spoilt.add(event_id)
+            self.damage.rows.setdefault("events", {})[event_id] = account_id
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
@@ -137,16 +153,19 @@ class Database(MemoryStorage):
 class FarStorage(ForwardingStorage):
     """The database at the other end of a line."""
 
-    def __init__(self, storage: Storage, line: Line, told: Callable[[str], None]) -> None:
-        """`told`: hears of every commit that took effect."""
+    def __init__(
+        self, storage: Storage, line: Line, told: Callable[[str], None], *, by_own_clock: bool = False
+    ) -> None:
+        """`told`: hears of every commit that took effect; `by_own_clock`: it goes by the clock of this machine."""
         super().__init__(storage)
         self._line = line
+        self._by_own_clock = by_own_clock
         self._told = told
 
     @property
     def by_own_clock(self) -> bool:
-        """No: it has the database's."""
-        return False
+        """Else it has the database's."""
+        return self._by_own_clock
 
     @asynccontextmanager
     async def unit(self) -> AsyncIterator[Unit]:
@@ -167,9 +186,11 @@ class FarStorage(ForwardingStorage):
     async def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
     ) -> list[Job]:
-        return await _asked(
+        claimed = await _asked(
             self._line, lambda: self.inner.claim(limit, lease, kind=kind, but_kind=but_kind), wrote=True
         )
+        self._line.claimed()
+        return claimed
 
     async def renew(self, jobs: Sequence[Job], lease: float) -> None:
         await _asked(self._line, lambda: self.inner.renew(jobs, lease), wrote=True)

@@ -6,6 +6,7 @@ from tests.simulation.damage import TABLES
 from tests.simulation.plan import Blow, Trouble
 
 if TYPE_CHECKING:
+    from tests.simulation.processes import Process
     from tests.simulation.world import World
 
 
@@ -13,7 +14,9 @@ def strike(world: "World", blow: Blow) -> None:
     """Let it happen."""
     world.trace.tell(f"{blow.kind.value} {blow.whom} {blow.seconds:+.3f} s, after {blow.steps} steps")
     process, network = world.processes.get(blow.whom), world.network
-    world.vigil.troubled(abs(blow.seconds))
+    is_victims = blow.kind is Trouble.ROW_DAMAGED and world.plan.victim is not None
+    if blow.kind not in _OTHERS_GO_ON and not is_victims:
+        world.vigil.troubled(abs(blow.seconds) if blow.kind is not Trouble.SET_CLOCK else 0.0)
     match blow.kind:
         case Trouble.CRASH if process is not None and process.strand is not None:
             process.restarts_after = blow.seconds
@@ -22,10 +25,16 @@ def strike(world: "World", blow: Blow) -> None:
             strand = process.strand
             world.loop.stop_strand(strand)
             network.soon(blow.seconds, lambda: world.loop.go_on(strand))
+        case Trouble.SET_CLOCK if world.plan.machine:
+            world.database_clock.skew += blow.seconds
+            for each in world.processes.values():
+                _set(each, blow.seconds)
         case Trouble.SET_CLOCK if process is not None:
-            process.skew += blow.seconds
-            if process.clock is not None:
-                process.clock.skew += blow.seconds
+            _set(process, blow.seconds)
+        case Trouble.CLAIM_BREAKS:
+            network.garbled.add(blow.whom)
+        case Trouble.EVENT_SPOILT:
+            world.database.spoils.add(world.merchants[int(blow.whom)].account.account_id)
         case Trouble.CUT:
             network.cut.add(blow.whom)
             network.soon(blow.seconds, lambda: network.cut.discard(blow.whom))
@@ -46,6 +55,16 @@ def strike(world: "World", blow: Blow) -> None:
             _meanwhile(world, network.away, _whom(blow), blow.seconds)
         case Trouble.BANK_HANGS | Trouble.RECEIVER_HANGS:
             _meanwhile(world, network.hanging, _whom(blow), blow.seconds)
+
+
+_OTHERS_GO_ON = (Trouble.BANK_HANGS, Trouble.RECEIVER_HANGS, Trouble.EVENT_SPOILT)
+"""Troubles for which nobody else waits."""
+
+
+def _set(process: "Process", seconds: float) -> None:
+    process.skew += seconds
+    if process.clock is not None:
+        process.clock.skew += seconds
 
 
 def _whom(blow: Blow) -> str:

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
+from cambist.core.domain.webhooks.delivery import FAST_LADDER
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.ports.jobs import Job
 from tests.simulation.plan import EVENING, MORNING
@@ -70,47 +71,55 @@ class Vigil:
         await self._judge_jobs()
 
     def _judge_hands(self) -> None:
-        """A job is in one worker's hands."""
+        """A job is in one worker's hands. One that was planned anew meanwhile is another piece of work, and was written
+        between the two claims."""
         held: dict[Any, str] = {}
         for process in self._world.processes.values():
             for job in [] if process.worker is None else process.worker._jobs():
-                mark = job.id, job.created_at
-                other = held.setdefault(mark, process.name)
-                if other != process.name:
-                    self._tell(f"job {job.id} is in the hands of {other} and of {process.name}")
+                held[job.id, job.created_at, job.version] = process.name
+        for (job_id, created_at, version), name in held.items():
+            other = held.get((job_id, created_at, version - 1), name)
+            if other != name:
+                self._tell(f"job {job_id} is in the hands of {other} and of {name}")
 
     async def _judge_jobs(self) -> None:
         """What is due is begun."""
         now = self._world.now()
         async with self._world.office.storage.unit() as unit:
-            found = await unit[Job].find(limit=10_000)
+            found = await unit[Job].find(limit=10_000, readable=True)
         for job in found:
             # One whose worker lost the database on the way is free again when its lease ends, and no sooner.
             free_since = job.due if job.leased_until is None else max(job.due, job.leased_until)
             if free_since < now - timedelta(seconds=PROMPT):
-                self._late(f"job {job.id}")
+                self._tell(f"job {job.id} is due and waits, though nothing is in its way")
 
     async def _judge_letters(self) -> None:
-        """What a receiver that does well was never told, it is told."""
-        weather = self._world.plan.weather
+        """What is to be told to a receiver that does well, is told, for the first time or again."""
+        world, weather = self._world, self._world.plan.weather
         if weather.webhook_lost or weather.webhook_unanswered or weather.webhook_refused or weather.webhook_late:
             return
-        waiting: dict[str, str] = {}
-        async with self._world.office.storage.unit() as unit:
-            for each in await unit[Delivery].find(status=DeliveryStatus.PENDING, attempts=0, limit=10_000):
+        waiting: dict[str, float] = {}
+        hang = {merchant.account.account_id for merchant in world.merchants if self._hangs(merchant.number)}
+        async with world.office.storage.unit() as unit:
+            for each in await unit[Delivery].find(status=DeliveryStatus.PENDING, limit=10_000, readable=True):
                 breaker = await unit[Breaker].get(endpoint_id(each.account_id, each.mode))
-                if breaker is None or not breaker.failures:
-                    waiting[each.id] = each.type
-        for name in waiting:
-            self._late(f"event {name}")
-        for name in [name for name in self._seen if name.startswith("event ") and name[6:] not in waiting]:
+                is_open = breaker is not None and breaker.is_open
+                if not (is_open or each.account_id in hang or each.event_id in world.database.spoilt):
+                    ladder = FAST_LADDER[min(each.attempts, len(FAST_LADDER)) - 1].total_seconds()
+                    waiting[f"event {each.id}, after {each.attempts} attempts,"] = ladder if each.attempts else 0.0
+        for name, pause in waiting.items():
+            self._late(name, pause)
+        for name in [name for name in self._seen if name not in waiting]:
             del self._seen[name]
 
-    def _late(self, what: str) -> None:
+    def _hangs(self, number: int) -> bool:
+        return number == self._world.plan.victim or f"receiver {number}" in self._world.network.hanging
+
+    def _late(self, what: str, pause: float) -> None:
+        """`what` waits; `pause`: so long it may, and a little more."""
         since = self._seen.setdefault(what, self._world.loop.time())
-        waited = self._world.loop.time() - since
-        if what.startswith("job ") or waited > PROMPT:
-            self._tell(f"{what} is due and waits, though nothing is in its way")
+        if self._world.loop.time() - since > pause + PROMPT:
+            self._tell(f"{what} waits, though nothing is in its way")
 
     def _tell(self, what: str) -> None:
         if what not in self._told:

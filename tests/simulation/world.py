@@ -114,7 +114,8 @@ class World:
         self.clock: Clock = clock
         self.now: Callable[[], datetime] = clock.now
         self.beginning = BEGINNING
-        self.database = Database(clock, self._kick)
+        self.database_clock = ProcessClock(self.loop, 0.0)
+        self.database = Database(self.database_clock, self._kick)
         soon = self.network.soon
         self.post = NoticePost(self)
         told = self.post.notify
@@ -258,6 +259,9 @@ class World:
         self.trace.tell("faults stop")
         for process in self.processes.values():
             self._calm(process)
+        self.database_clock.skew = 0.0
+        for event_id in sorted(self.database.spoilt):
+            self.database.mend("events", event_id)
         pace(QUIET)
         await self.network.sleep(ENDS - self.loop.time())
         self.trace.tell("the end")

@@ -1,0 +1,44 @@
+"""Defects that the service once had, given back to it. The commits before they were mended know none of the ports that
+a world stands on, so they are tried on the tree as it is."""
+
+from tests.mutants import Mutant
+from tests.simulation.mutants.slips import Slip, at, slip, usecase
+
+FORMER: dict[str, Slip] = {
+    "what nobody can read ends the process": at(
+        "frontends/worker/loop.py",
+        "            claimed = await self._ports.storage.claim(room, WORKER_LEASE, **which)\n"
+        "        except Exception as fault:",
+        "            claimed = await self._ports.storage.claim(room, WORKER_LEASE, **which)\n"
+        "        except Fault as fault:",
+    ),
+    "a bank that hangs holds all who ask it": slip(
+        Mutant("frontends/guard/guard.py", "LIMIT = 20.0\n", "LIMIT = 3600.0\n"),
+        Mutant("frontends/guard/guard.py", "REQUEST_LIMIT = 24.0\n", "REQUEST_LIMIT = 3600.0\n"),
+        Mutant("frontends/guard/bulkheads.py", "CALLS = 64\n", "CALLS = 10_000\n"),
+        Mutant("frontends/guard/bulkheads.py", "TRIALS = 8\n", "TRIALS = 10_000\n"),
+        Mutant(
+            "frontends/guard/guard.py",
+            "            alarms.append(self._clock.call_later(SLOW, slow))\n",
+            "            alarms.append(self._clock.call_later(3600.0, slow))\n",
+        ),
+    ),
+    "a job at a bank that hangs keeps its slot": slip(
+        Mutant(
+            "frontends/guard/guard.py",
+            "            alarms.append(self._clock.call_later(SLOW, slow))\n",
+            "            alarms.append(self._clock.call_later(3600.0, slow))\n",
+        ),
+        Mutant("frontends/guard/guard.py", "LIMIT = 20.0\n", "LIMIT = 3600.0\n"),
+    ),
+    "one event that cannot be read delays its merchant's others": usecase(
+        "webhooks/endpoint_worker",
+        "events = await unit[Event].find(id=OneOf(ids), limit=len(ids), quick=True, readable=True)",
+        "events = await unit[Event].find(id=OneOf(ids), limit=len(ids), quick=True)",
+    ),
+    "a clock that is set back leaves work in its future": at(
+        "frontends/worker/clock.py",
+        "        if not isinstance(storage, Clocked) or not storage.by_own_clock:\n",
+        "        if not isinstance(storage, Clocked) or storage.by_own_clock:\n",
+    ),
+}

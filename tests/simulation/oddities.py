@@ -1,0 +1,47 @@
+"""Worlds in which one thing is odd and all else is well, so that whoever waits for it is seen: rows that cannot be
+read, few slots while a bank hangs, a machine whose clock is set. Each draws from a source of its own."""
+
+import random
+
+import msgspec
+
+from tests.simulation.plan import EVENING, Blow, Plan, Trouble
+from tests.simulation.weather import FINE
+
+AHEAD = 1200.0
+"""Seconds by which a machine's clock is ahead, for a while."""
+
+
+def with_oddities(plan: Plan) -> Plan:
+    """The plan of a seed, with what is odd in it."""
+    chance = random.Random(f"oddities/{plan.seed}")
+    if plan.victim is not None:
+        others = [str(number) for number in range(plan.merchants) if number != plan.victim]
+        spoilt = _blow(Trouble.EVENT_SPOILT, chance.uniform(*EVENING), chance.choice(others))
+        return msgspec.structs.replace(plan, slots=2, blows=(*plan.blows, spoilt))
+    if chance.random() < 0.125:
+        return _on_one_machine(plan, chance)
+    if chance.random() < 0.25:
+        breaks = _blow(Trouble.CLAIM_BREAKS, chance.uniform(*EVENING), "worker0")
+        return msgspec.structs.replace(plan, blows=(*plan.blows, breaks))
+    return plan
+
+
+def _on_one_machine(plan: Plan, chance: random.Random) -> Plan:
+    """API, worker and database go by one clock. It is set while there is much to do, receivers hang, and the worker is
+    killed; and set back."""
+    plan = msgspec.structs.replace(plan, machine=True, apis=1, workers=1, weather=FINE, skews=())
+    blows: list[Blow] = []
+    for burst in (0.0, 600.0, 1200.0):
+        began = EVENING[0] + burst - 5.0
+        blows += [_blow(Trouble.RECEIVER_HANGS, began, str(each), 30.0) for each in range(plan.merchants)]
+        blows += [
+            _blow(Trouble.SET_CLOCK, began, "machine", AHEAD),
+            _blow(Trouble.CRASH, began + chance.uniform(5.0, 30.0), "worker0", chance.uniform(1.0, 20.0)),
+            _blow(Trouble.SET_CLOCK, began + chance.uniform(15.0, 45.0), "machine", -AHEAD),
+        ]
+    return msgspec.structs.replace(plan, blows=tuple(blows))
+
+
+def _blow(kind: Trouble, at: float, whom: str, seconds: float = 0.0) -> Blow:
+    return Blow(at=round(at, 3), kind=kind, whom=whom, seconds=round(seconds, 3))
