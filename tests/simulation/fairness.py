@@ -21,11 +21,15 @@ def judge_fairness(world: "World") -> None:
         for path, seconds in merchant.waited:
             if seconds > ANSWERED_IN:
                 world.fault(f"merchant {merchant.number} waited {seconds:.1f} s for the answer to {path}")
-        if merchant.number == world.plan.victim:
+        if merchant.number in world.plan.victims:
             continue
+        known_from = min((told.at for told in merchant.receiver.told.values()), default=world.now())
         for event_id, told in merchant.receiver.told.items():
             # Those of refunds do not say when; what cannot be read is put off.
             if "timestamp" not in told.body or event_id in world.database.spoilt:
+                continue
+            # Of a receiver that was never told anything nobody knows whether it hangs, too.
+            if world.plan.crowd and datetime.fromisoformat(told.body["timestamp"]) <= known_from:
                 continue
             late = told.at - datetime.fromisoformat(told.body["timestamp"])
             if late > TOLD_IN:

@@ -1,13 +1,16 @@
 """Worlds in which one thing is odd and all else is well, so that whoever waits for it is seen: rows that cannot be
-read, few slots while a bank hangs, a machine whose clock is set. Each draws from a source of its own."""
+read, few slots while a bank hangs, few permits while most receivers do, a machine whose clock is set. Each draws from a
+source of its own."""
 
 import random
 
 import msgspec
 
-from tests.simulation.plan import EVENING, Blow, Plan, Trouble
+from tests.simulation.plan import EVENING, Blow, Order, Payer, Plan, Trouble
 from tests.simulation.weather import FINE
 
+CROWD = 8
+"""Merchants whose receivers hang, beside one that does in every such world."""
 AHEAD = 1200.0
 """Seconds by which a machine's clock is ahead, for a while."""
 
@@ -18,13 +21,39 @@ def with_oddities(plan: Plan) -> Plan:
     if plan.victim is not None:
         others = [str(number) for number in range(plan.merchants) if number != plan.victim]
         spoilt = _blow(Trouble.EVENT_SPOILT, chance.uniform(*EVENING), chance.choice(others))
-        return msgspec.structs.replace(plan, slots=2, blows=(*plan.blows, spoilt))
+        plan = msgspec.structs.replace(plan, slots=2, blows=(*plan.blows, spoilt))
+        return _with_crowd(plan, chance) if chance.random() < 0.5 else plan
     if chance.random() < 0.125:
         return _on_one_machine(plan, chance)
     if chance.random() < 0.25:
         breaks = _blow(Trouble.CLAIM_BREAKS, chance.uniform(*EVENING), "worker0")
         return msgspec.structs.replace(plan, blows=(*plan.blows, breaks))
     return plan
+
+
+def _with_crowd(plan: Plan, chance: random.Random) -> Plan:
+    """Further merchants whose receivers hang, more than there are permits, and events for all of them at once."""
+    crowd = range(plan.merchants, plan.merchants + CROWD)
+    orders = tuple(
+        Order(
+            number=1000 + number,
+            at=1500.0,
+            merchant=merchant,
+            kopecks=30_00,
+            payer=Payer.PAYS,
+            pays_after=round(chance.uniform(1.0, 300.0), 3),
+        )
+        for number, merchant in enumerate([*crowd, *crowd])
+    )
+    hang = tuple(_blow(Trouble.RECEIVER_HANGS, 30.0, str(merchant), 4000.0) for merchant in crowd)
+    return msgspec.structs.replace(
+        plan,
+        merchants=plan.merchants + CROWD,
+        crowd=CROWD,
+        permits=5,
+        orders=(*plan.orders, *orders),
+        blows=(*plan.blows, *hang),
+    )
 
 
 def _on_one_machine(plan: Plan, chance: random.Random) -> Plan:

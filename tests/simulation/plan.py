@@ -145,6 +145,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """All processes and the database go by one clock."""
     slots: int = 64
     """Jobs that a worker does at once."""
+    permits: int = 1280
+    """Webhooks that a worker has under way at once."""
+    crowd: int = 0
+    """How many of the merchants, the last ones, have receivers that hang beside the victim's."""
     apis: int = 2
     workers: int = 2
     merchants: int = 3
@@ -165,6 +169,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     endpoints: tuple[int, ...] = ()
     """The merchants that have a further webhook endpoint."""
     blows: tuple[Blow, ...] = ()
+
+    @property
+    def victims(self) -> tuple[int, ...]:
+        """The merchants whom anything befalls; none: whoever."""
+        if self.victim is None:
+            return ()
+        return (self.victim, *range(self.merchants - self.crowd, self.merchants))
 
     @property
     def processes(self) -> tuple[str, ...]:

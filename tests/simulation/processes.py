@@ -71,7 +71,7 @@ class Process:
                 self.app = world.lend(house.ports)
                 await world.loop.create_future()
             else:
-                self.worker = Worker(house.ports, at_once=world.plan.slots)
+                self.worker = Worker(house.ports, at_once=world.plan.slots, webhooks=world.plan.permits)
                 await self.worker.work()
 
     async def _opened(self, kick: Any, line: StorageLine) -> Storage:

@@ -113,7 +113,7 @@ class Vigil:
             del self._seen[name]
 
     def _hangs(self, number: int) -> bool:
-        return number == self._world.plan.victim or f"receiver {number}" in self._world.network.hanging
+        return number in self._world.plan.victims or f"receiver {number}" in self._world.network.hanging
 
     def _late(self, what: str, pause: float) -> None:
         """`what` waits; `pause`: so long it may, and a little more."""

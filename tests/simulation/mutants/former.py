@@ -23,13 +23,17 @@ FORMER: dict[str, Slip] = {
             "            alarms.append(self._clock.call_later(3600.0, slow))\n",
         ),
     ),
-    "a job at a bank that hangs keeps its slot": slip(
+    "receivers that hang hold all who are told": slip(
         Mutant(
-            "frontends/guard/guard.py",
-            "            alarms.append(self._clock.call_later(SLOW, slow))\n",
-            "            alarms.append(self._clock.call_later(3600.0, slow))\n",
+            "core/domain/webhooks/limiter_pool.py",
+            "        self._most_slow = -(-permits * 2 // 5)\n",
+            "        self._most_slow = permits\n",
         ),
-        Mutant("frontends/guard/guard.py", "LIMIT = 20.0\n", "LIMIT = 3600.0\n"),
+        Mutant(
+            "core/domain/webhooks/limiter_pool.py",
+            "        self._most_unproven = permits - permits // 5\n",
+            "        self._most_unproven = permits\n",
+        ),
     ),
     "one event that cannot be read delays its merchant's others": usecase(
         "webhooks/endpoint_worker",
