@@ -8,14 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.settlement.settlement import (
     ItemKind,
+    Settlement,
+    SettlementBatch,
+    SettlementItem,
     at_market,
     cutoff_of,
     item_id,
     item_ids,
     last_run,
+    line_id,
     lines_of,
     next_run,
     terms_of,
@@ -121,3 +126,59 @@ def test_the_lines_of_a_payment_stand_together_its_own_first() -> None:
     assert ids == sorted(ids)
     low, high = item_ids("stl_1")
     assert all(low <= each < high for each in ids)
+
+
+_NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def _batch(batch_id: str, account_id: str | None) -> SettlementBatch:
+    return SettlementBatch(
+        id=batch_id, mode=Mode.TEST, account_id=account_id, cutoff=_NOON, rate_market="90", started_at=_NOON
+    )
+
+
+@table(
+    ("batch_id", "account_id", "asked_for"),
+    [
+        ("live:2026-11-21", None, False),
+        ("test:acc_1:day-2026-11-21", "acc_1", False),
+        ("test:acc_1:0190", "acc_1", True),
+    ],
+)
+def test_a_statement_of_nothing_is_made_where_somebody_asked_for_it(
+    batch_id: str, account_id: str | None, asked_for: bool
+) -> None:
+    """Days make none, neither those of all nor an account's own."""
+    assert _batch(batch_id, account_id).was_asked_for is asked_for
+
+
+@table(("kind", "refund_id"), [(ItemKind.PAYMENT, None), (ItemKind.REFUND, "ref_1"), (ItemKind.CORRECTION, "ref_2")])
+def test_a_line_of_a_refund_names_it(kind: ItemKind, refund_id: str | None) -> None:
+    line = SettlementItem(
+        id=line_id("set_1", "pay_1", refund_id),
+        settlement_id="set_1",
+        payment_id="pay_1",
+        shop_id="shop",
+        kind=kind,
+        amount=Rub(1),
+        markup="0",
+        fee=Usdt(0),
+        credit=Usdt(0),
+    )
+    assert line.refund_id == refund_id
+
+
+def test_what_was_settled_begins_at_nothing() -> None:
+    batch = _batch("live:2026-11-21", None)
+    statement = Settlement(
+        id="set_1",
+        batch_id=batch.id,
+        account_id="acc_1",
+        mode=Mode.LIVE,
+        cutoff=_NOON,
+        rate_market="90",
+        started_at=_NOON,
+    )
+    for each in (batch, statement):
+        assert (each.payments, each.amount, each.fee, each.credit, each.version) == (0, Rub(0), Usdt(0), Usdt(0), 0)
+    assert statement.items == 0
