@@ -57,7 +57,7 @@ class ObjectPane(Container):
         self.record: Any = None
         """As it was read; None: not yet, or there is none."""
         self.moments: list[Moment] = []
-        self.is_ready = False
+        self._laid_out = False
         self._above = above
         self._shared = above.shared
         self._figures: Told | None = None
@@ -79,17 +79,24 @@ class ObjectPane(Container):
     def timeline(self) -> "DataTable[Any]":
         return self.query_one("#timeline", DataTable)
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether its parts are there: not before they are laid out, and not once its screen was left."""
+        return self._laid_out and bool(self.query("#timeline"))
+
     def on_mount(self) -> None:
+        if not self.query("#timeline"):  # the screen was left before this was heard
+            return
         self.timeline.add_column("when (UTC)", width=_AT)
         self.timeline.add_column("what", width=_WHAT)
         self.timeline.add_column("", width=_TEXT, key="text")
-        self.is_ready = True
+        self._laid_out = True
         self.post_message(self.Ready())
 
     def on_resize(self, _event: events.Resize) -> None:
         """The text of a moment takes what its other columns leave."""
         self._above.later(self._tell)
-        if self.record is not None:
+        if self.record is not None and self.is_ready:
             self._offer()
 
     def forget(self) -> None:
@@ -163,6 +170,8 @@ class ObjectPane(Container):
         self._above.refresh_bindings()
 
     def _tell(self, *, from_top: bool = False) -> None:
+        if not self.is_ready:
+            return
         table = self.timeline
         width = max(_TEXT, table.size.width - _AT - _WHAT - _GAPS)
         table.columns[ColumnKey("text")].width = width

@@ -165,3 +165,18 @@ async def test_a_list_of_nothing_has_nothing_beside_it() -> None:
         assert shared.front().query_one("#timeline", DataTable).row_count == 0
         await shared.press("a", "p", "w", "enter")
         assert isinstance(shared.front(), ListScreen)
+
+
+async def test_an_object_whose_screen_is_left_while_it_is_laid_out_ends_nothing() -> None:
+    """Its parts are gone before it hears that it was mounted, or has another size."""
+    async with sitting(WIDE, three) as shared:
+        await shared.press("2")
+        beside = pane(shared)
+        await beside.remove_children()
+        beside.on_mount()
+        await shared.pilot.resize_terminal(180, 50)
+        beside.withhold(True)
+        front(shared).follow()
+        beside.forget()
+        await shared.press("escape")
+        assert not isinstance(shared.front(), ListScreen)
