@@ -33,7 +33,8 @@ class Dispatcher:
         self._ports = ports
         self._signers = Signers(ports.vault)
         self._limiter = SendLimiter(at_once, per_receiver, per_host, ports.clock.monotonic)
-        self._workers: set[EndpointWorker] = set()
+        self._workers: dict[EndpointWorker, None] = {}
+        """In the order in which they came: that of a set would be another one in each process."""
         self._looks = 0
         self._stopping = False
 
@@ -41,13 +42,13 @@ class Dispatcher:
         """Serve the receiver of a claimed job until nothing more is due there. Raises: VaultError and what a port
         raises; what was answered before is committed."""
         worker = EndpointWorker(self._ports, self._signers, self._limiter, job)
-        self._workers.add(worker)
+        self._workers[worker] = None
         if self._stopping:
             worker.state.release()
         try:
             await worker.run()
         finally:
-            self._workers.discard(worker)
+            del self._workers[worker]
             worker.state.close()
 
     def look(self) -> None:
