@@ -17,6 +17,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from benchmarks.rows import rows_into
@@ -25,7 +26,7 @@ from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.days import iso
-from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse, journal_entry
+from cambist.core.domain.ledger import EntryKind, JournalEntry, LedgerAccount, Purse, balances_moved, journal_entry
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.ledger.listing import list_fresh
 from cambist.core.usecases.ledger.movements import MovementFilter, list_movements
@@ -70,11 +71,18 @@ def entry(account_id: str, number: int) -> JournalEntry:
 
 
 async def fill(url: str, account_id: str, count: int) -> None:
-    journal = keep(CATALOGUE)[JournalEntry]
+    """Write the journal and its balances: where they do not agree, every page looks for what is missing."""
+    journal, balances = keep(CATALOGUE)[JournalEntry], keep(CATALOGUE)[LedgerAccount]
+    moved: dict[str, LedgerAccount] = {}
     rows = await rows_into(url)
     for first in range(0, count, BATCH):
         some = range(first, min(first + BATCH, count))
-        await rows.write(journal, [journal.codec.encode(entry(account_id, number)) for number in some])
+        entries = [entry(account_id, number) for number in some]
+        await rows.write(journal, [journal.codec.encode(each) for each in entries])
+        for each in (row for one in entries for row in balances_moved(one)):
+            before = moved.get(each.id)
+            moved[each.id] = each if before is None else replace(each, balance=before.balance + each.balance)
+    await rows.write(balances, [balances.codec.encode(each) for each in moved.values()])
     await rows.close()
 
 
