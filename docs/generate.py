@@ -98,7 +98,7 @@ def _errors(words: ModuleType, meanings: Mapping[str, str], with_: str) -> str:
     rows = sorted(CATALOGUE.values(), key=lambda each: each.status)
     lines = [_error_row(entry, meanings[entry.code], words.DO, with_) for entry in rows]
     calls = [_call_row(operation) for operation in OPERATIONS if operation.refusals]
-    return _NOTE + words.ERRORS_HEAD + "\n".join(lines) + words.ERRORS_BY_CALL + "\n".join(calls) + "\n"
+    return "".join([_NOTE, words.ERRORS_HEAD, "\n".join(lines), words.ERRORS_BY_CALL, "\n".join(calls), "\n"])
 
 
 def _call_row(operation: Operation[Any]) -> str:
