@@ -1,5 +1,5 @@
-"""Storages and shelves over others: each hands everything on, for those that do one thing otherwise. Calls return the
-coroutine of the one beneath instead of waiting for it: every request passes several."""
+"""Storages and shelves over others: each hands everything on, for those that do one thing otherwise. What every request
+passes is the coroutine of the one beneath, and none of its own."""
 
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -31,30 +31,30 @@ class ForwardingStorage:
     def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> Coroutine[Any, Any, R | None]:
         return self.inner.recent(kind, record_id, within=within)
 
-    def claim(
+    async def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
-    ) -> Coroutine[Any, Any, list[Job]]:
-        return self.inner.claim(limit, lease, kind=kind, but_kind=but_kind)
+    ) -> list[Job]:
+        return await self.inner.claim(limit, lease, kind=kind, but_kind=but_kind)
 
-    def renew(self, jobs: Sequence[Job], lease: float) -> Coroutine[Any, Any, None]:
-        return self.inner.renew(jobs, lease)
+    async def renew(self, jobs: Sequence[Job], lease: float) -> None:
+        return await self.inner.renew(jobs, lease)
 
-    def next_due(self) -> Coroutine[Any, Any, datetime | None]:
-        return self.inner.next_due()
+    async def next_due(self) -> datetime | None:
+        return await self.inner.next_due()
 
-    def now(self) -> Coroutine[Any, Any, datetime]:
-        return self.inner.now()
+    async def now(self) -> datetime:
+        return await self.inner.now()
 
     def scan(
         self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
     ) -> AsyncIterator[Sequence[R]]:
         return self.inner.scan(kind, batch=batch, readable=readable, **criteria)
 
-    def check(self) -> Coroutine[Any, Any, None]:
-        return self.inner.check()
+    async def check(self) -> None:
+        return await self.inner.check()
 
-    def close(self) -> Coroutine[Any, Any, None]:
-        return self.inner.close()
+    async def close(self) -> None:
+        return await self.inner.close()
 
     def turn(self) -> AbstractAsyncContextManager[None]:
         """Of a storage in which nobody waits for a turn everybody has it."""
@@ -83,20 +83,20 @@ class ForwardingShelf(msgspec.Struct, Generic[R], eq=False):
 
     inner: Shelf[R]
 
-    def get(self, record_id: str, /) -> Coroutine[Any, Any, R | None]:
-        return self.inner.get(record_id)
+    async def get(self, record_id: str, /) -> R | None:
+        return await self.inner.get(record_id)
 
-    def find(self, **asked: Any) -> Coroutine[Any, Any, list[R]]:
-        return self.inner.find(**asked)
+    async def find(self, **asked: Any) -> list[R]:
+        return await self.inner.find(**asked)
 
-    def page(self, number: int, size: int, /, **asked: Any) -> Coroutine[Any, Any, list[R]]:
-        return self.inner.page(number, size, **asked)
+    async def page(self, number: int, size: int, /, **asked: Any) -> list[R]:
+        return await self.inner.page(number, size, **asked)
 
-    def total(self, **criteria: Any) -> Coroutine[Any, Any, int]:
-        return self.inner.total(**criteria)
+    async def total(self, **criteria: Any) -> int:
+        return await self.inner.total(**criteria)
 
-    def sums(self, field: str, /, **asked: Any) -> Coroutine[Any, Any, dict[Any, int]]:
-        return self.inner.sums(field, **asked)
+    async def sums(self, field: str, /, **asked: Any) -> dict[Any, int]:
+        return await self.inner.sums(field, **asked)
 
     def add(self, record: R, /) -> R:
         return self.inner.add(record)

@@ -68,10 +68,10 @@ class _Unit(msgspec.Struct, eq=False):
         self._unit = await self._opening.__aenter__()
         return self
 
-    def __aexit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> Coroutine[Any, Any, bool | None]:
-        return self._opening.__aexit__(kind, fault, trace)
+    ) -> bool | None:
+        return await self._opening.__aexit__(kind, fault, trace)
 
     def __getitem__(self, kind: type[R], /) -> Shelf[R]:
         watching = _WATCHED.get(kind)

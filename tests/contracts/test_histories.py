@@ -42,6 +42,7 @@ async def test_a_storage_that_does_otherwise_is_found_and_its_history_is_shorten
 
     monkeypatch.setattr(MemoryStorage, "claim", forgets_leases)
     async with places(file, None, plug_in=False) as every:
+        found = None
         for seed in range(200):
             found = await difference(every, drawn(seed))
             if found is not None:

@@ -28,7 +28,7 @@ class FilesLink:
         self._files = files
         self._way = way
 
-    def grant(self, key: str, _content_type: str, _max_bytes: int, _expires_at: datetime) -> str:
+    def grant(self, key: str, content_type: str, max_bytes: int, expires_at: datetime) -> str:
         return f"https://files.example/{key}"
 
     async def stat(self, key: str) -> StoredFile | None:

@@ -119,7 +119,7 @@ async def opened(stack: AsyncExitStack, play: Callable[[AsyncExitStack], Awaitab
     door = await stack.enter_async_context(merchant(service.house.settings.base_url, account.test))
 
     async def post(body: Any, headers: dict[str, str]) -> None:
-        told = {"data": body} if isinstance(body, (bytes, str)) else {"json": body}
+        told: dict[str, Any] = {"data": body} if isinstance(body, (bytes, str)) else {"json": body}
         async with http.post(str(address), headers=headers, **told) as answer:
             assert answer.status == 200, await answer.text()
 

@@ -161,7 +161,7 @@ class Library:
                     before = tokens[index - 1].type
                     if before == "th_open":
                         titles.append(_plain(token))
-                    elif before == "td_open" and row is not None and (code := _lone_code(token)) in unnamed:
+                    elif before == "td_open" and row is not None and (code := _lone_code(token) or "") in unnamed:
                         row.attrSet("id", code)
                         unnamed.discard(code)
                 case "table_open":
