@@ -91,6 +91,8 @@ async def places(file: Path, postgres: str | None, *, plug_in: bool = True) -> A
     if postgres is not None:
         connection = await asyncpg.connect(postgres)
         await connection.execute("SET synchronous_commit = off")
+        # Other tests of the session leave rows there.
+        await connection.execute(_deletes(frozenset(table.name for table in KIT_CATALOGUE)))
         made.append(Place("postgres", _on(postgres), lambda tables: connection.execute(_deletes(tables))))
     try:
         yield made

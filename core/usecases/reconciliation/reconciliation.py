@@ -173,9 +173,12 @@ class _Run:
         """When entries began that are judged, and not counted yet: what is read again must not count twice."""
 
     async def carry(self, stretches: int | None) -> Reconciliation:
-        """Go on to the end, or for so many stretches. Raises: what the bank's list does, and the storage; Stale."""
+        """Go on to the end, or for so many stretches, and then until most of what was read need not be read again:
+        what ended days later holds its day until the list has come so far. Raises: what the bank's list does, and the
+        storage; Stale."""
         now = self._ports.clock.now()
-        listed, last = self._row.judged_until - MARGIN, self._end + MARGIN
+        since = listed = self._row.judged_until - MARGIN
+        last = self._end + MARGIN
         written = await Ledgered.of(self._ports, self._row)
         self._sweep.hold([each async for each in others_between(self._ports, self._scope, listed, last)])
         held = listed
@@ -195,8 +198,8 @@ class _Run:
             if not is_over:
                 position = self._sweep.judged_until(listed)
                 await self._note(msgspec.structs.replace(self._row, judged_until=position))
-            if stretches == 0 and not is_over:
-                return self._row
+                if stretches is not None and stretches <= 0 and (position - since) * 2 >= listed - since:
+                    return self._row
         await self._lack(self._sweep.lacking(None), written)
         return await self._finish(written)
 
