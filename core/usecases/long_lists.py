@@ -113,9 +113,8 @@ async def _parts(seen: Snapshot, wanted: LongList[Any], now: datetime, fresh: li
         # What is older goes by and by, and what is left of it is little.
         low_kept = now - wanted.kept + timedelta(days=1)
         first = low_kept if low is None else max(low, low_kept)
-    elif low is not None:
-        first = low
     else:
+        # Not the moment that was asked for: it may lie a thousand years before all records.
         oldest = await shelf.find(order=wanted.moment, limit=1, readable=True, **wanted.within(wanted.made))
         first = getattr(oldest[0], wanted.moment) if oldest else now
     until = now - OVER if high is None else min(high, now - OVER)

@@ -136,3 +136,19 @@ async def test_a_day_that_is_over_is_counted_once_and_one_that_is_not_each_time(
         assert await counted(NOON, mode=Mode.TEST) == set(), "objects of test mode may be forgotten"
         monkeypatch.setattr(long_lists, "LONG", 20)
         assert await counted(NOON, kind=TYPES[0]) == set(), "a short list is counted each time"
+
+
+async def test_days_before_the_first_record_are_not_looked_at(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks from the year 1 on would have every day of two thousand years counted, and its count kept."""
+    monkeypatch.setattr(long_lists, "LONG", 3)
+    chance, start = random.Random(1), datetime(1, 1, 1, tzinfo=UTC)
+    events = [msgspec.structs.replace(event(n, NOON - n * DAY, chance), account_id="acc_1") for n in range(5)]
+    await write(storage, events)
+    asked = msgspec.structs.replace(wanted(made=Between(start, None)), kept=None)
+    fresh: list[ListCount] = []
+    async with storage.snapshot() as seen:
+        page = await page_within(seen, asked, 1, 5, NOON, fresh)
+    assert page.total == 5
+    assert [each.id.rpartition(":")[2] for each in fresh] == ["2026-02-26", "2026-02-27", "2026-02-28"]
