@@ -19,7 +19,8 @@ from .maintenance import DatabaseFacts, database_damage, database_facts, open_re
 from .operator import Names
 from .provider_options import ALL_OPTIONS
 from .registry import counts_alone
-from .settings import PREFIX, Loaded, Settings, is_near
+from .settings import PREFIX, Settings, is_near
+from .settings_sources import Loaded
 
 _MEGABYTE = 1024 * 1024
 _ROOM_WARNING, _ROOM_FAILED = 1024 * _MEGABYTE, 100 * _MEGABYTE

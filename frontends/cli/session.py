@@ -21,7 +21,8 @@ from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.vault import VaultError
 from ..operator import operator_name
-from ..settings import Loaded, SettingsError, load
+from ..settings import SettingsError
+from ..settings_sources import Loaded, load
 from .output import Answer, complain, give
 from .views import act_document, act_text
 

@@ -33,7 +33,8 @@ from cambist.frontends.doctor import (
     judge_redis,
 )
 from cambist.frontends.maintenance import DatabaseFacts
-from cambist.frontends.settings import Settings, load
+from cambist.frontends.settings import Settings
+from cambist.frontends.settings_sources import load
 from cambist.ports.registry import Role
 from tests.cli.conftest import Call
 from tests.tables import table

@@ -11,7 +11,7 @@ from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.webhooks.endpoints import EndpointOrder
 from cambist.core.usecases.webhooks.endpoints import create_endpoint
 from cambist.frontends.compose import open_house
-from cambist.frontends.settings import load
+from cambist.frontends.settings_sources import load
 from tests.cli.conftest import Call
 from tests.cli.test_audit import rows
 from tests.cli.test_events import account, ask, happen

@@ -8,7 +8,7 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.frontends.compose import open_house
-from cambist.frontends.settings import load
+from cambist.frontends.settings_sources import load
 from tests import event_factory
 from tests.cli.conftest import Call
 

@@ -12,7 +12,7 @@ from cambist.core.usecases.notice_addresses import is_address
 from cambist.frontends import plugins
 from cambist.frontends.compose import open_house
 from cambist.frontends.notices import begin_hearing
-from cambist.frontends.settings import load
+from cambist.frontends.settings_sources import load
 from examples.own_bank.bank import NAME
 from tests.cli.conftest import Call
 

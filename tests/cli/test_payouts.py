@@ -13,7 +13,7 @@ from cambist.core.usecases.ledger.ledger import post
 from cambist.frontends.compose import open_house
 from cambist.frontends.http.movements import MovementView
 from cambist.frontends.http.withdrawals import WithdrawalItemView
-from cambist.frontends.settings import load
+from cambist.frontends.settings_sources import load
 from tests.cli.conftest import Call
 from tests.payout_kit import WALLET
 

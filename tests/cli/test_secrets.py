@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from cambist.frontends.compose import open_house
-from cambist.frontends.settings import Settings, load
+from cambist.frontends.settings import Settings
+from cambist.frontends.settings_sources import load
 from cambist.ports.counters import Counter
 from cambist.ports.jobs import Job
 from tests.cli.conftest import PROGRAM, Call

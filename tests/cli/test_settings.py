@@ -8,7 +8,8 @@ import pytest
 
 from cambist.frontends.option_readers import masked_url
 from cambist.frontends.provider_options import ALL_OPTIONS, PROVIDER_OPTIONS
-from cambist.frontends.settings import Loaded, Settings, SettingsError, for_many_processes, load
+from cambist.frontends.settings import Settings, SettingsError, for_many_processes
+from cambist.frontends.settings_sources import Loaded, load
 from tests.tables import table
 
 KEY, OTHER_KEY, PEPPER = "ab" * 32, "cd" * 32, "ef" * 32

@@ -17,7 +17,8 @@ from cambist.frontends.compose import open_house
 from cambist.frontends.conformance.uploads import Uploads
 from cambist.frontends.plugins import KINDS, NotInstalled, PluginError, all_installed, named_by
 from cambist.frontends.provider_options import ProviderSettings, settings_of
-from cambist.frontends.settings import Settings, SettingsError, load
+from cambist.frontends.settings import Settings, SettingsError
+from cambist.frontends.settings_sources import load
 from cambist.frontends.shipped import SHIPPED, Shipped
 from cambist.ports.tools import StorageTools
 from tests.tables import table

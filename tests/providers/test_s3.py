@@ -19,7 +19,8 @@ from cambist.adapters.files.sigv4 import Credentials, presigned_query, signed_he
 from cambist.frontends.compose import open_house
 from cambist.frontends.conformance.uploads import put
 from cambist.frontends.plugins import PluginError
-from cambist.frontends.settings import SettingsError, load
+from cambist.frontends.settings import SettingsError
+from cambist.frontends.settings_sources import load
 from cambist.ports import ElsewhereFiles, HeadedUploads, NotConfigured, Refused, StoredFile, Unavailable
 from tests.fake_s3 import ACCESS, BUCKET, REGION, SECRET, FakeS3, SignatureError, verify
 from tests.patience import HANGS

@@ -24,7 +24,8 @@ import msgspec
 
 from cambist.core.usecases.accounts.accounts import NewAccount, create_account, set_settings
 from cambist.frontends.compose import migrate, open_house
-from cambist.frontends.settings import Settings, load
+from cambist.frontends.settings import Settings
+from cambist.frontends.settings_sources import load
 from cambist.ports.bundle import Ports
 from tests.patience import HANGS
 from tests.stories.preloaded import Forked, template

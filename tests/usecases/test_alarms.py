@@ -26,7 +26,7 @@ from cambist.core.usecases.jobs import LEASE, run
 from cambist.core.usecases.standing import TELL_ALARMS, missing_standing, start_standing
 from cambist.frontends.compose import Adapters, open_house
 from cambist.frontends.plugins import PluginError
-from cambist.frontends.settings import load
+from cambist.frontends.settings_sources import load
 from cambist.ports import NotConfigured, OutcomeUnknown, Unavailable
 from cambist.ports.alarms import Alarms, QuietHours
 from cambist.ports.bank import InvoiceStatus, Pretence
