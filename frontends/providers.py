@@ -19,7 +19,8 @@ from ..adapters.script import Script
 from ..core.domain.accounts.accounts import Mode
 from ..core.domain.tron import tron_address
 from ..ports.alarms import AlarmChannels, Alarms
-from ..ports.bank import Bank, BankCapabilities, BankRoutes
+from ..ports.bank import Bank, BankCapabilities
+from ..ports.bank_routes import BankRoutes
 from ..ports.chain import ChainWatcher, Network
 from ..ports.clock import Clock
 from ..ports.deposits import DepositWatcher, DepositWatchers

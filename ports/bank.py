@@ -4,14 +4,13 @@ Every writing call carries an operation id chosen and stored by the caller befor
 is the same operation. Faults: Refused, OutcomeUnknown, Unavailable, NotConfigured, NotSupported (ports/faults.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from .faults import NotConfigured
 from .receipts import Receipt, ReceiptNeed
 
 
@@ -294,72 +293,3 @@ class CancellingBank(Bank, Protocol):
         Unavailable.
         """
         ...
-
-
-class Pretence(msgspec.Struct, frozen=True, kw_only=True):
-    """What a simulated payer or bank shall do to an invoice."""
-
-    status: InvoiceStatus
-    amount_kopecks: int | None = None
-    """With PAID: what comes in; None: what was asked."""
-    failure: str | None = None
-    payer_name: str | None = None
-    silent: bool = False
-    """The bank sends no notice: the service must find out by itself."""
-    doubled: bool = False
-    """The bank sends its notice twice."""
-    again: bool = False
-    """With PAID: a further transfer for an invoice that was paid already (else a repeat changes nothing)."""
-    taken_back: bool = False
-    """With PAID: what came is taken away again, and nothing comes."""
-
-
-@runtime_checkable
-class BankSimulator(Bank, Protocol):
-    """A bank without money that can be told what to do."""
-
-    async def pretend(self, operation: str, pretence: Pretence, *, reference: str | None = None) -> Sequence[Notice]:
-        """Make it so, and return the notices that a real bank would now send. `reference`: the invoice's, where it is
-        known; by it alone the bank hears of one that was drawn.
-
-        Raises: Refused when there is no such invoice.
-        """
-        ...
-
-    async def pretend_refund(
-        self, operation: str, status: RefundStatus, failure: str | None = None
-    ) -> Sequence[Notice]:
-        """Let a refund stand so, and return the notices that a real bank would now send. PROCESSING holds it there.
-
-        Raises: Refused when there is no such refund.
-        """
-        ...
-
-
-class BankRoutes(msgspec.Struct, frozen=True, kw_only=True):
-    """The banks at hand, and in which order a mode tries them."""
-
-    banks: Mapping[str, Bank]
-    order: Mapping[str, tuple[str, ...]]
-    """By mode (`live`, `test`): names in `banks`, the first tried first."""
-
-    def named(self, name: str) -> Bank:
-        """The bank that a stored payment went to. Raises NotConfigured when it is no longer wired."""
-        try:
-            return self.banks[name]
-        except KeyError:
-            raise NotConfigured(f"no bank named {name} is wired") from None
-
-    def capabilities_of(self, name: str | None) -> BankCapabilities | None:
-        """What the bank of a stored payment can do; None where it has none, or one that is no longer wired."""
-        bank = self.banks.get(name or "")
-        return None if bank is None else bank.capabilities
-
-    def of_mode(self, mode: str, names: Sequence[str] = ()) -> tuple[Bank, ...]:
-        """The banks of a mode, the first tried first: in the order of `names`, where any are given.
-
-        A name of no bank of this mode is passed over, so that test mode never meets a live bank, and a bank that is
-        no longer wired is simply not tried.
-        """
-        usual = self.order.get(mode, ())
-        return tuple(map(self.banks.__getitem__, [name for name in names if name in usual] if names else usual))

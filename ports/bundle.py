@@ -7,7 +7,7 @@ from ipaddress import IPv4Network, IPv6Network
 import msgspec
 
 from .alarms import AlarmChannels
-from .bank import BankRoutes
+from .bank_routes import BankRoutes
 from .chain import ChainWatcher
 from .clock import Ids, TestTimeClock
 from .counters import RateCounters

@@ -26,7 +26,8 @@ from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.kyc.clients import set_blocked
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operations import engine
-from cambist.ports.bank import InvoiceStatus, Pretence, RefundState
+from cambist.ports.bank import InvoiceStatus, RefundState
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.notes import ProviderNote
 from cambist.ports.remittances import RemittanceStatus

@@ -20,7 +20,7 @@ from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.frontends.compose import Adapters, FurtherBank, open_house
 from cambist.frontends.settings import Settings
-from cambist.ports.bank import Pretence
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.app_pool import lent_app

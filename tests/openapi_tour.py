@@ -23,7 +23,8 @@ from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.core.usecases.standing import STANDING, start_standing
 from cambist.frontends.http.openapi.openapi import openapi_document
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.jobs import Job
 from cambist.ports.kyc import CheckStatus
 from tests.exchange_house import BANK_ID, WALLET

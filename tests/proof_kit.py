@@ -20,7 +20,8 @@ from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.accounts.terminals import create_terminal
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.chain import Network, TokenMove, TransactionState
 from cambist.ports.jobs import Job
 from tests.houses import TestHouse, open_test_house

@@ -21,7 +21,8 @@ from cambist.core.usecases.refunds.progress import REFUNDS, Refunding
 from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.refunds.suspense_progress import SUSPENSE_RETURNS
 from cambist.core.usecases.settlement.settlement import settle_own
-from cambist.ports.bank import BankSimulator, InvoiceStatus, Notice, Pretence, RefundState, RefundStatus
+from cambist.ports.bank import InvoiceStatus, Notice, RefundState, RefundStatus
+from cambist.ports.bank_simulator import BankSimulator, Pretence
 from cambist.ports.bundle import Ports
 from tests.houses import TestHouse, open_test_house
 from tests.planting import beneath

@@ -39,7 +39,8 @@ from cambist.core.usecases.subscriptions.subscriptions import create_subscriptio
 from cambist.frontends.compose import migrate, open_house
 from cambist.frontends.providers import Adapters
 from cambist.frontends.settings import Settings
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.mandates import MandateEvent, MandatePretence
 from cambist.ports.notes import ProviderNote

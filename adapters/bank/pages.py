@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from ...ports.bank import InvoiceStatus, Pretence, RefundRequest, RefundStatus, Transfer
+from ...ports.bank import InvoiceStatus, RefundRequest, RefundStatus, Transfer
+from ...ports.bank_simulator import Pretence
 from ...ports.faults import Refused
 from .mandate_pages import BindingPart, ChargePart
 

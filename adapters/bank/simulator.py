@@ -17,12 +17,12 @@ from ...ports.bank import (
     InvoiceState,
     InvoiceStatus,
     Notice,
-    Pretence,
     RefundRequest,
     RefundState,
     RefundStatus,
     SentRefund,
 )
+from ...ports.bank_simulator import Pretence
 from ...ports.clock import Clock, Ids
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.notebook import Notebook

@@ -23,7 +23,8 @@ from ...core.usecases.payments.payments import create_payment
 from ...core.usecases.refunds.refunds import create_refund
 from ...core.usecases.sandbox.sandbox import simulate_payment
 from ...core.usecases.settlement.settlement import settle_now
-from ...ports.bank import InvoiceStatus, Pretence
+from ...ports.bank import InvoiceStatus
+from ...ports.bank_simulator import Pretence
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.notifier import Answer, DeliveryResult, WebhookRequest

@@ -13,7 +13,8 @@ from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from tests.cli.conftest import Call
 
 

@@ -8,7 +8,7 @@ import pytest
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.frontends import plugins
 from cambist.ports import Invoice, InvoiceRequest, InvoiceStatus
-from cambist.ports.bank import Pretence
+from cambist.ports.bank_simulator import Pretence
 from examples.own_bank.bank import NAME
 from tests.cli.conftest import Call
 

@@ -28,7 +28,8 @@ from cambist.frontends.client import (
     WithdrawalStatus,
 )
 from cambist.frontends.client.kyc import Kyc, UploadGrant
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
 from tests.client.conftest import Merchant, every, now
 

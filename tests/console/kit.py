@@ -17,7 +17,8 @@ from cambist.frontends.console.asking import log
 from cambist.frontends.console.catalogue import kind_of
 from cambist.frontends.console.context import ConsoleContext
 from cambist.frontends.console.detail import DetailScreen
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.faults import Unavailable
 from tests.console.storages import Gate, Gated
 from tests.refund_house import RefundHouse, open_refund_house

@@ -26,7 +26,8 @@ from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.sealed import tag_act
 from cambist.core.usecases.settlement.withdrawals import cancel_withdrawal, pay_out_now
-from cambist.ports.bank import InvoiceStatus, Pretence, RefundState, RefundStatus
+from cambist.ports.bank import InvoiceStatus, RefundState, RefundStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import FourEyes
 from cambist.ports.notifier import Answer, DeliveryResult
 from tests.console.kit import mismatch, waiting

@@ -23,7 +23,8 @@ from cambist.frontends.console.catalogue import KINDS, kind_of
 from cambist.frontends.console.context import ConsoleContext
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.kinds.kinds import ConsoleAct
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import FourEyes
 from tests.console.kit import SIZES, Sitting, mismatch, sitting
 from tests.console.seeds import OTHER, PHONE, TRON, everything_there_is

@@ -10,7 +10,8 @@ from cambist.frontends.console.act_dialog import ActDialog
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.home import HomeScreen
 from cambist.frontends.console.listing import ListScreen
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from tests.console.kit import SIZES, mismatch, sitting, waiting
 from tests.refund_house import RefundHouse
 

@@ -18,11 +18,11 @@ from cambist.ports.bank import (
     InvoiceRequest,
     InvoiceState,
     InvoiceStatus,
-    Pretence,
     RefundRequest,
     RefundState,
     RefundStatus,
 )
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.faults import Fault, Refused
 from cambist.ports.storage import Unit
 from tests.race_barriers import OtherCommit

@@ -41,11 +41,11 @@ from cambist.ports.bank import (
     Invoice,
     InvoiceRequest,
     InvoiceStatus,
-    Pretence,
     RefundRequest,
     RefundState,
     RefundStatus,
 )
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.chain import Network, TokenMove, TransactionState
 from cambist.ports.faults import NotSupported
 from cambist.ports.kyc import Check, CheckRequest, CheckStatus, Verdict

@@ -14,7 +14,8 @@ import pytest
 from cambist.adapters.bank.pages import InvoiceEntry
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.script import Ending, Twist
-from cambist.ports.bank import Bank, BankSimulator, InvoiceState, InvoiceStatus, Pretence, Transfer
+from cambist.ports.bank import Bank, InvoiceState, InvoiceStatus, Transfer
+from cambist.ports.bank_simulator import BankSimulator, Pretence
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Stale, Unavailable
 from cambist.ports.notes import ProviderNote
 from tests.contracts.bank_kit import LIFETIME, OPERATION, PAID, START, Busy, World

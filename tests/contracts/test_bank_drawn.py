@@ -12,7 +12,8 @@ from cambist.adapters.bank.drawn import drawn_entry, drawn_reference
 from cambist.adapters.bank.pages import ACTING, InvoiceEntry
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.script import Twist
-from cambist.ports.bank import Invoice, InvoiceRequest, InvoiceState, InvoiceStatus, Pretence
+from cambist.ports.bank import Invoice, InvoiceRequest, InvoiceState, InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.faults import Refused
 from cambist.ports.notes import ProviderNote
 from tests.contracts.bank_kit import LIFETIME, OPERATION, PAID, START, World, back

@@ -3,14 +3,8 @@
 import pytest
 
 from cambist.adapters.bank.simulator import SimulatedBank
-from cambist.ports.bank import (
-    Bank,
-    InvoiceStatus,
-    Pretence,
-    RefundRequest,
-    RefundState,
-    RefundStatus,
-)
+from cambist.ports.bank import Bank, InvoiceStatus, RefundRequest, RefundState, RefundStatus
+from cambist.ports.bank_simulator import Pretence
 from tests.contracts.bank_kit import DONE, OPERATION, PROCESSING, REFUND, World, back, is_refused, left, sent
 
 S = RefundStatus

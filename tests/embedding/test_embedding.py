@@ -21,7 +21,8 @@ from cambist.core.usecases.webhooks.endpoint import send_test
 from cambist.core.usecases.webhooks.events import EventQuery, list_events
 from cambist.frontends import public
 from cambist.frontends.embedding import event_handler as event_handler
-from cambist.ports.bank import BankSimulator, InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import BankSimulator, Pretence
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.patience import HANGS
 from tests.tables import table

@@ -8,7 +8,8 @@ import pytest
 from litestar import Litestar
 
 from cambist.frontends.http.payer.window import window_router
-from cambist.ports.bank import BankCapabilities, BankRoutes
+from cambist.ports.bank import BankCapabilities
+from cambist.ports.bank_routes import BankRoutes
 from tests.houses import TestHouse
 from tests.windows import with_face
 

@@ -25,12 +25,12 @@ from cambist.ports.bank import (
     InvoiceState,
     InvoiceStatus,
     Notice,
-    Pretence,
     RefundState,
     RefundStatus,
     SentRefund,
     Transfer,
 )
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.chain import Final, NotFound, UsdtTransfer
 from cambist.ports.deposits import Deposit
 from cambist.ports.faults import Fault, OutcomeUnknown, Unavailable

@@ -16,7 +16,8 @@ from cambist.core.usecases.accounts.accounts import NewAccount
 from cambist.core.usecases.kyc.gate import client_id
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.sealed import client_phone_place
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.chain import Network
 from tests.chains.world import ChainWorld

@@ -11,7 +11,8 @@ from cambist.frontends.telemetry.telemetry import Telemetry, outcome_of
 from cambist.frontends.telemetry.traced import TracedNotifier, traced
 from cambist.frontends.wrapping import OPERATIONS
 from cambist.ports.alarms import Alarms, TellsMerchants
-from cambist.ports.bank import Bank, BankSimulator, CancellingBank, InvoiceRequest, ListingBank
+from cambist.ports.bank import Bank, CancellingBank, InvoiceRequest, ListingBank
+from cambist.ports.bank_simulator import BankSimulator
 from cambist.ports.chain import ChainSimulator, ChainWatcher
 from cambist.ports.checking import Checkable
 from cambist.ports.deposits import DepositSimulator, DepositWatcher

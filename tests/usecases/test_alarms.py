@@ -29,7 +29,8 @@ from cambist.frontends.plugins import PluginError
 from cambist.frontends.settings_sources import load
 from cambist.ports import NotConfigured, OutcomeUnknown, Unavailable
 from cambist.ports.alarms import Alarms, QuietHours
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.faults import Unreadable
 from cambist.ports.jobs import Job
 from tests.alarm_kit import Listener, Postbox

@@ -29,7 +29,8 @@ from cambist.core.usecases.operators.settlement import settle_asked
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
-from cambist.ports.bank import InvoiceStatus, Pretence, RefundRequest, RefundStatus
+from cambist.ports.bank import InvoiceStatus, RefundRequest, RefundStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.faults import Unavailable
 from cambist.ports.remittances import RemittanceRequest
 from tests.exchange_house import BANK_ID, PHONE

@@ -38,7 +38,8 @@ from cambist.frontends.console.kinds.payments import PAYMENTS
 from cambist.frontends.console.kinds.refunds import REFUNDS
 from cambist.frontends.console.kinds.statements import STATEMENTS
 from cambist.frontends.console.kinds.wishes import wanted
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from tests.planting import beneath
 from tests.refund_house import RefundHouse, open_refund_house
 

@@ -16,7 +16,8 @@ from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from tests.crash_points import CrashPoint, Killed, fused

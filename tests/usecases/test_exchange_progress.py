@@ -11,7 +11,7 @@ from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.exchanges.steps import WATCH_EXCHANGE
-from cambist.ports.bank import BankRoutes
+from cambist.ports.bank_routes import BankRoutes
 from cambist.ports.jobs import Job
 from cambist.ports.remittances import RemittanceStatus
 from tests.exchange_house import EARNED_100, RUB_100, ExchangeHouse, open_exchange_house

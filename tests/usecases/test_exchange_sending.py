@@ -21,7 +21,7 @@ from cambist.core.usecases.exchanges.exchanges import (
     every_exchange,
     set_direction,
 )
-from cambist.ports.bank import BankRoutes
+from cambist.ports.bank_routes import BankRoutes
 from cambist.ports.payouts import TransferState
 from tests.exchange_house import PHONE, WALLET, ExchangeHouse, open_exchange_house
 

@@ -23,7 +23,8 @@ from cambist.core.usecases.webhooks.events import EventQuery
 from cambist.core.usecases.webhooks.outbox import DELIVER, ask_to_deliver
 from cambist.core.usecases.webhooks.resends import RESEND, resend_range
 from cambist.core.usecases.webhooks.results import is_unchanged
-from cambist.ports.bank import InvoiceStatus, Pretence, RefundRequest, RefundState
+from cambist.ports.bank import InvoiceStatus, RefundRequest, RefundState
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job

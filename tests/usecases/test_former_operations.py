@@ -33,7 +33,8 @@ from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.refunds.suspense_takeover import FORMER_RETURN
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.core.usecases.subscriptions.subscriptions import create_subscription
-from cambist.ports.bank import InvoiceStatus, Notice, Pretence, RefundRequest
+from cambist.ports.bank import InvoiceStatus, Notice, RefundRequest
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.jobs import Job
 from cambist.ports.kyc import CheckNotice
 from cambist.ports.mandates import BindingRequest

@@ -27,7 +27,8 @@ from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund,
 from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.sealed import tag_wallet
 from cambist.core.usecases.units import retrying
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Stale
 from cambist.ports.jobs import Job

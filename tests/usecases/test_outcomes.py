@@ -25,7 +25,8 @@ from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.retention import first_retention, retain
 from cambist.core.usecases.sandbox.data import forget_test_data
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from tests.charge_house import HOUR, open_charge_house

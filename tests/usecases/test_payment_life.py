@@ -12,7 +12,8 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.payments.payments import Payment, PaymentStatus, Suspense
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.ports.bank import InvoiceStatus, Notice, Pretence
+from cambist.ports.bank import InvoiceStatus, Notice
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.jobs import Job
 from tests.houses import TestHouse
 

@@ -24,7 +24,8 @@ from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.frontends.compose import migrate, open_house
 from cambist.frontends.settings import Settings
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.notes import ProviderNote
 from tests.houses import Postman, TestHouse
 from tests.invariants import check_books

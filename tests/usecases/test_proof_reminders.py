@@ -17,7 +17,8 @@ from cambist.core.usecases.jobs import LEASE, run_due
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.payments.proof_reminders import REMIND, plan_reminders, remind
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.proof_kit import DAY, Exchange, exchange_terminal, open_exchange
 

@@ -26,15 +26,8 @@ from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.frontends.compose import Adapters
 from cambist.frontends.console.kinds.payments import _facts
 from cambist.ports import receipts
-from cambist.ports.bank import (
-    BankCapabilities,
-    Invoice,
-    InvoiceRequest,
-    InvoiceStatus,
-    Pretence,
-    RefundRequest,
-    RefundState,
-)
+from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus, RefundRequest, RefundState
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateEvent, MandatePretence
 from cambist.ports.receipts import Receipt, ReceiptItem, ReceiptNeed
 from tests.houses import TestHouse, open_test_house

@@ -30,7 +30,8 @@ from cambist.core.usecases.reconciliation.nightly import COMPARE
 from cambist.core.usecases.reconciliation.reconciliation import reconcile, reconcile_owner
 from cambist.core.usecases.standing import start_standing
 from cambist.frontends.compose import Adapters
-from cambist.ports.bank import BankCapabilities, InvoiceStatus, Pretence, RefundStatus
+from cambist.ports.bank import BankCapabilities, InvoiceStatus, RefundStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.faults import NotConfigured, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedPage, ReportedState, ReportingBank

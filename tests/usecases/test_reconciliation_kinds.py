@@ -33,7 +33,8 @@ from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.core.usecases.subscriptions.subscriptions import create_subscription
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.mandates import MandateEvent, MandatePretence
 from cambist.ports.reporting import ReportingBank
 from tests.exchange_house import BANK_ID, PHONE, WALLET

@@ -18,7 +18,8 @@ from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
-from cambist.ports.bank import BankRoutes, RefundRequest, RefundState, RefundStatus
+from cambist.ports.bank import RefundRequest, RefundState, RefundStatus
+from cambist.ports.bank_routes import BankRoutes
 from cambist.ports.bundle import Ports
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.invariants import everything

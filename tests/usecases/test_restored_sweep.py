@@ -27,7 +27,8 @@ from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.core.usecases.subscriptions.charges import create_charge
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.storage import Unit
 from tests.exchange_house import BANK_ID, PHONE
 from tests.payout_kit import OTHER_WALLET, WALLET

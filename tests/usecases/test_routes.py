@@ -21,7 +21,8 @@ from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.payments.opening import WATCH, take_invoice
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.frontends.compose import Adapters, FurtherBank
-from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus, Pretence
+from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.jobs import Job
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.houses import TestHouse, open_test_house

@@ -25,7 +25,8 @@ from cambist.core.usecases.sandbox import data as sandbox_data
 from cambist.core.usecases.sandbox.data import FORGOTTEN, GOES_WITH, STAYS, forget_test_data
 from cambist.core.usecases.sandbox.forgetting import ENTRIES, JOBS
 from cambist.core.usecases.settlement.settlement import settle_now
-from cambist.ports.bank import InvoiceStatus, Notice, Pretence
+from cambist.ports.bank import InvoiceStatus, Notice
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import DeliveryResult, WebhookRequest
 from tests.crash_points import CrashPoint, Killed, fused

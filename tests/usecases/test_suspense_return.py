@@ -17,7 +17,8 @@ from cambist.core.usecases.refunds.bank_refunds import REVERSAL_LOOKS
 from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.schedule import ASK_AGAIN
 from cambist.frontends.compose import FurtherBank
-from cambist.ports.bank import BankCapabilities, InvoiceStatus, Pretence, RefundState, RefundStatus
+from cambist.ports.bank import BankCapabilities, InvoiceStatus, RefundState, RefundStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.jobs import Job
 from tests.invariants import balances, everything
 from tests.refund_house import RefundHouse, conclude_return, open_refund_house

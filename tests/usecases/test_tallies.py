@@ -29,7 +29,8 @@ from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.payments.tallies import add_payment, check_tallies, remove_payment, save_moved
 from cambist.core.usecases.payments.turnover import shops_turnover
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
-from cambist.ports.bank import InvoiceStatus, Pretence
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
 from tests.houses import TestHouse, open_test_house

@@ -5,7 +5,8 @@ from enum import StrEnum
 
 import msgspec
 
-from ....ports.bank import InvoiceStatus, Pretence
+from ....ports.bank import InvoiceStatus
+from ....ports.bank_simulator import Pretence
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import DEFAULT_SHOP_NAME, Account, Mode, Shop

@@ -6,7 +6,8 @@ from typing import TypeVar
 
 import msgspec
 
-from ....ports.bank import BankSimulator, InvoiceStatus, Pretence
+from ....ports.bank import InvoiceStatus
+from ....ports.bank_simulator import BankSimulator, Pretence
 from ....ports.bundle import Ports
 from ....ports.deposits import DepositSimulator
 from ....ports.faults import NotConfigured, Refused

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ....ports.bank import BankSimulator
 from ....ports.bank import RefundStatus as AtBank
+from ....ports.bank_simulator import BankSimulator
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, Refused
 from ....ports.storage import Unit

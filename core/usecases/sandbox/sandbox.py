@@ -2,7 +2,8 @@
 
 import msgspec
 
-from ....ports.bank import BankSimulator, InvoiceStatus, Pretence
+from ....ports.bank import InvoiceStatus
+from ....ports.bank_simulator import BankSimulator, Pretence
 from ....ports.bundle import Ports
 from ....ports.faults import Refused
 from ...domain.accounts.accounts import Caller
