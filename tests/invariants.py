@@ -10,7 +10,8 @@ from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.ledger import SERVICE, LedgerAccount, Purse
 from cambist.core.domain.payments.outcomes import UnknownOutcome, is_outcome_unknown, unknown_outcome
-from cambist.core.domain.payments.payments import Payment, PaymentStatus, Suspense
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.refunds.refunds import Refund, holds_money, is_open, remainder
 from cambist.core.domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus

@@ -11,7 +11,8 @@ import msgspec
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.payments.payments import Payment
-from cambist.core.domain.refunds.refunds import Refund, RefundOrder
+from cambist.core.domain.refunds.orders import RefundOrder
+from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.ledger.balance import Balance, read_balance
 from cambist.core.usecases.notices import on_notice

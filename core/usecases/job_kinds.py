@@ -15,7 +15,8 @@ from ...ports.bundle import Ports
 from ...ports.jobs import Job
 from ..domain.exchanges.exchanges import Exchange
 from ..domain.exchanges.funds import ExchangeTransfer
-from ..domain.payments.payments import Payment, Suspense
+from ..domain.payments.payments import Payment
+from ..domain.payments.suspense import Suspense
 from ..domain.refunds.refunds import Refund
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription

@@ -7,7 +7,8 @@ import click
 from ...core.domain.days import iso
 from ...core.domain.errors import shape_error
 from ...core.domain.money import Rub
-from ...core.domain.payments.payments import Payment, Suspense
+from ...core.domain.payments.payments import Payment
+from ...core.domain.payments.suspense import Suspense
 from ...core.usecases.operators import review as usecases
 from ...core.usecases.refunds.suspense_return import return_suspense
 from .groups import group

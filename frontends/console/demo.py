@@ -15,7 +15,7 @@ from ...core.domain.accounts.quota import WINDOW, window
 from ...core.domain.errors import Refusal
 from ...core.domain.payments.orders import PaymentOrder
 from ...core.domain.payments.payments import Payment
-from ...core.domain.refunds.refunds import RefundOrder
+from ...core.domain.refunds.orders import RefundOrder
 from ...core.usecases.accounts import accounts, shops
 from ...core.usecases.accounts.admission import admit
 from ...core.usecases.accounts.limit_hits import HOUR, HitCounter

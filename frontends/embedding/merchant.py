@@ -10,7 +10,8 @@ import msgspec
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.payments.orders import Payer, PaymentOrder
 from ...core.domain.payments.payments import FailureReason, Payment, PaymentStatus
-from ...core.domain.refunds.refunds import Refund, RefundOrder
+from ...core.domain.refunds.orders import RefundOrder
+from ...core.domain.refunds.refunds import Refund
 from ...core.usecases.accounts.accounts import find_account
 from ...core.usecases.ledger.balance import Balance, read_balance
 from ...core.usecases.payments.list import PaymentFilter, list_payments

@@ -9,7 +9,8 @@ from msgspec import UNSET, UnsetType
 from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.refunds.refunds import Refund, RefundOrder
+from ...core.domain.refunds.orders import RefundOrder
+from ...core.domain.refunds.refunds import Refund
 from ...core.usecases.paging import Page
 from ...core.usecases.refunds.list import RefundFilter, list_refunds
 from ...core.usecases.refunds.refunds import cancel_refund, create_refund, get_refund

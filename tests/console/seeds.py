@@ -10,7 +10,7 @@ from cambist.core.domain.ledger import JournalEntry
 from cambist.core.domain.movements import Movement
 from cambist.core.domain.operators.audit import Act, AuditEntry
 from cambist.core.domain.operators.pending_acts import PendingAct
-from cambist.core.domain.payments.payments import Suspense
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.reconciliation.comparing import Counted, Difference, Standing, Subject
 from cambist.core.domain.reconciliation.reconciliation import Discrepancy, discrepancy, started
 from cambist.core.domain.settlement.settlement import Settlement, SettlementBatch, SettlementItem

@@ -44,8 +44,9 @@ from cambist.core.domain.movements import Movement
 from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.domain.operators.pending_acts import ActStatus, PendingAct
 from cambist.core.domain.payments.outcomes import Operation, UnknownOutcome
-from cambist.core.domain.payments.payments import Payment, PaymentStatus, Suspense
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.proofs import DeliveryProof, ProofStatus
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.payments.tallies import EVER, Tally, Turnover
 from cambist.core.domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from cambist.core.domain.settlement.settlement import Correction, Settlement, SettlementBatch, SettlementItem

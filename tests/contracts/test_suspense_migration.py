@@ -11,7 +11,7 @@ from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments.payments import RETURN_FAILED, RETURNED_ANEW, Suspense
+from cambist.core.domain.payments.suspense import RETURN_FAILED, RETURNED_ANEW, Suspense
 from cambist.core.usecases.refunds.suspense_takeover import FORMER_RETURN
 from cambist.ports.jobs import Job
 from tests.contracts.migration_kit import done_on, old_url, steps_on

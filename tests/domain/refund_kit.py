@@ -9,7 +9,8 @@ from cambist.core.domain.accounts.terminals import Terminal, TerminalKind
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
-from cambist.core.domain.refunds.refunds import Refund, RefundCase, RefundOrder, RefundStatus, judge_refund
+from cambist.core.domain.refunds.orders import RefundCase, RefundOrder, judge_refund
+from cambist.core.domain.refunds.refunds import Refund, RefundStatus
 
 NOW = datetime(2026, 8, 8, 12, tzinfo=UTC)
 PAID_AMOUNT = Rub(100_00)

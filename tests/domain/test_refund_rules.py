@@ -11,16 +11,8 @@ from cambist.core.domain.accounts.terminals import Terminal
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import PaymentStatus
-from cambist.core.domain.refunds.refunds import (
-    APPLICATIONS_MAX,
-    RULES,
-    Refund,
-    RefundCase,
-    RefundStatus,
-    judge_refund,
-    refunded_by,
-    remainder,
-)
+from cambist.core.domain.refunds.orders import APPLICATIONS_MAX, RULES, RefundCase, judge_refund
+from cambist.core.domain.refunds.refunds import Refund, RefundStatus, refunded_by, remainder
 from tests.domain.refund_kit import BOUND, case, payment, refund, refusal, terminal
 from tests.tables import table
 

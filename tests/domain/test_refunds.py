@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import PaymentStatus, PaymentTrigger
+from cambist.core.domain.refunds.orders import APPLICATIONS_MAX, RefundOrder
 from cambist.core.domain.refunds.refunds import (
-    APPLICATIONS_MAX,
     REFUND_MOVES,
     PendingReason,
     Refund,
-    RefundOrder,
     RefundStatus,
     holds_money,
     is_open,

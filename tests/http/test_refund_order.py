@@ -12,7 +12,8 @@ import httpx
 import msgspec
 
 from cambist.core.domain.accounts.terminals import TerminalWish
-from cambist.core.domain.refunds.refunds import RULES, Refund, RefundStatus
+from cambist.core.domain.refunds.orders import RULES
+from cambist.core.domain.refunds.refunds import Refund, RefundStatus
 from cambist.core.usecases.accounts import terminals
 from tests.invariants import everything
 from tests.planting import beneath

@@ -17,7 +17,8 @@ import aiohttp
 import msgspec
 import pytest
 
-from cambist.core.domain.payments.payments import Payment, Suspense
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
 from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.ports.bundle import Ports

@@ -14,7 +14,7 @@ from cambist.core.domain.alarms import AlarmRecipient
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments.payments import Suspense
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.alarms.channels import channels_failing, list_channels, list_troubles, try_channels

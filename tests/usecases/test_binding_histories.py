@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cambist.adapters.script import Ending, Twist
-from cambist.core.domain.payments.payments import BindingCharge, Suspense
+from cambist.core.domain.payments.payments import BindingCharge
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.subscriptions.binding_reports import TOOK_MONEY
 from cambist.core.domain.subscriptions.subscriptions import SUBSCRIPTION_MOVES, SubscriptionStatus
 from cambist.core.usecases.notices import on_notice

@@ -7,7 +7,8 @@ from uuid import uuid4
 import pytest
 
 from cambist.adapters.script import Ending, Twist
-from cambist.core.domain.payments.payments import Opening, Suspense
+from cambist.core.domain.payments.payments import Opening
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.frontends.compose import FurtherBank

@@ -9,14 +9,9 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments.payments import (
-    RETURN_FAILED,
-    RETURN_REVERSED,
-    RETURNED_ANEW,
-    PaymentStatus,
-    Suspense,
-)
+from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.core.domain.payments.reports import Arrival, Report
+from cambist.core.domain.payments.suspense import RETURN_FAILED, RETURN_REVERSED, RETURNED_ANEW, Suspense
 from cambist.core.domain.payments.transfers import transfers_of
 from cambist.core.usecases.ledger.ledger import purses
 from cambist.core.usecases.operators.review import resolve_mismatch

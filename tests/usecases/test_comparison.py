@@ -13,7 +13,7 @@ from cambist.core.domain.ledger import Purse
 from cambist.core.domain.operators.audit import Act, AuditEntry
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
-from cambist.core.domain.refunds.refunds import RefundOrder
+from cambist.core.domain.refunds.orders import RefundOrder
 from cambist.core.domain.refunds.suspense_returns import former_operation, return_operation
 from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings

@@ -17,8 +17,9 @@ from cambist.core.domain.ledger import Currency
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.operators.audit import Act
 from cambist.core.domain.payments.outcomes import UnknownOutcome, unknown_outcome
-from cambist.core.domain.payments.payments import Opening, Payment, PaymentStatus, Suspense
+from cambist.core.domain.payments.payments import Opening, Payment, PaymentStatus
 from cambist.core.domain.payments.proofs import DeliveryProof, ProofNetwork, ProofStatus
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.domain.settlement.settlement import Settlement
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus

@@ -11,7 +11,7 @@ from cambist.adapters.vault.sealed import SealedVault
 from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.chains import ChainHead
 from cambist.core.domain.ledger import LedgerAccount
-from cambist.core.domain.payments.payments import Suspense
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.chains import CHAINS, tagged

@@ -16,7 +16,8 @@ from cambist.core.domain.exchanges.funds import ExchangeTransfer, transfer_sourc
 from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.exchanges.returns import rub_return_operation, usdt_return_operation
 from cambist.core.domain.kyc.clients import KycStatus, former_operation_of, operation_of
-from cambist.core.domain.payments.payments import Payment, Suspense, suspended_transfer
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.payments.suspense import Suspense, suspended_transfer
 from cambist.core.domain.refunds.suspense_returns import former_operation, return_operation
 from cambist.core.domain.subscriptions.orders import SubscriptionOrder
 from cambist.core.usecases.browse.search import search

@@ -15,7 +15,7 @@ from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.money import Rub
 from cambist.core.domain.operators.audit import Act, AuditEntry
 from cambist.core.domain.operators.pending_acts import ActStatus, PendingAct, is_same_operator
-from cambist.core.domain.payments.payments import Suspense
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.acts.audit import acting, has_written, list_audit
 from cambist.core.usecases.acts.decisions import Waits

@@ -9,7 +9,8 @@ from uuid import uuid4
 import pytest
 
 from cambist.adapters.script import Ending, Twist
-from cambist.core.domain.payments.payments import Payment, PaymentStatus, Suspense
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus, Notice

@@ -8,7 +8,7 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments.payments import Suspense
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.settlement.settlement import SettlementBatch
 from cambist.core.domain.webhooks.breaker import Breaker
 from cambist.core.usecases.gateways.gateways import ShownGateway

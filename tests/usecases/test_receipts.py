@@ -16,7 +16,8 @@ from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.accounts import receipts as words
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments.payments import Payment, PaymentStatus, Suspense
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators.doctor import check_receipts

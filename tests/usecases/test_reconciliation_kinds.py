@@ -14,9 +14,10 @@ from cambist.core.domain.exchanges.exchanges import Exchange, invoice_operation
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.exchanges.orders import ExchangeOrder
 from cambist.core.domain.payments.orders import PaymentOrder
-from cambist.core.domain.payments.payments import Payment, Suspense
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.reconciliation.reconciliation import ReconciliationStatus
-from cambist.core.domain.refunds.refunds import RefundOrder
+from cambist.core.domain.refunds.orders import RefundOrder
 from cambist.core.domain.refunds.suspense_returns import former_operation, present_operation
 from cambist.core.domain.subscriptions.orders import SubscriptionOrder
 from cambist.core.domain.subscriptions.subscriptions import Subscription

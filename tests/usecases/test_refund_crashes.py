@@ -12,8 +12,9 @@ import pytest
 
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.money import Rub, Usdt
-from cambist.core.domain.payments.payments import Suspense
-from cambist.core.domain.refunds.refunds import Refund, RefundOrder
+from cambist.core.domain.payments.suspense import Suspense
+from cambist.core.domain.refunds.orders import RefundOrder
+from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.refunds.refunds import create_refund

@@ -16,7 +16,8 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.operators.audit import Act
 from cambist.core.domain.operators.pending_acts import decision
 from cambist.core.domain.payments.orders import PaymentOrder
-from cambist.core.domain.payments.payments import RETURNED_ANEW, Payment, Suspense
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.payments.suspense import RETURNED_ANEW, Suspense
 from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.usecases.acts.audit import acting, list_audit

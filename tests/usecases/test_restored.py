@@ -20,7 +20,8 @@ from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
-from cambist.core.domain.refunds.refunds import Refund, RefundOrder
+from cambist.core.domain.refunds.orders import RefundOrder
+from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.domain.refunds.suspense_returns import return_operation
 from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.domain.subscriptions.charges import ChargeOrder

@@ -15,7 +15,7 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import invoice_operation
 from cambist.core.domain.exchanges.orders import ExchangeOrder
 from cambist.core.domain.payments.orders import PaymentOrder
-from cambist.core.domain.refunds.refunds import RefundOrder
+from cambist.core.domain.refunds.orders import RefundOrder
 from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.domain.subscriptions.charges import ChargeOrder
 from cambist.core.usecases.exchanges.exchanges import cancel_exchange, create_exchange, create_rub_usdt

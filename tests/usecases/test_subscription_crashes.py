@@ -8,7 +8,8 @@ import pytest
 from msgspec import UNSET
 
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
-from cambist.core.domain.payments.payments import Payment, Suspense
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.subscriptions.orders import SubscriptionOrder
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.jobs import LEASE

@@ -10,7 +10,8 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from cambist.core.domain.payments.payments import Payment, PaymentStatus, Suspense
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.subscriptions.binding_opening import open_binding

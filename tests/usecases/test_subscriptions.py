@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from cambist.adapters.script import Ending, Twist
-from cambist.core.domain.payments.payments import Suspense
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.accounts import shops
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities

@@ -8,8 +8,9 @@ import pytest
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse
-from cambist.core.domain.payments.payments import PaymentStatus, Suspense
+from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.core.domain.payments.reports import Report
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.refunds.suspense_returns import return_operation, returned_money
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
 from cambist.core.usecases.payments.moves import apply

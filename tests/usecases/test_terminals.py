@@ -12,7 +12,8 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.accounts.terminals import Terminal, TerminalKind, TerminalWish
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ids import canonical_uuid
-from cambist.core.domain.payments.orders import PaymentOrder, contact_mask
+from cambist.core.domain.payments.orders import PaymentOrder
+from cambist.core.domain.payments.payer_contact import contact_mask
 from cambist.core.domain.payments.payments import Payment, PaymentStatus, shown_metadata
 from cambist.core.usecases.accounts import accounts, terminals
 from cambist.core.usecases.settlement.settlement import settle_now

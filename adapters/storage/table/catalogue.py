@@ -28,8 +28,9 @@ from ....core.domain.notices import NoticeAddress
 from ....core.domain.operators.audit import AuditEntry
 from ....core.domain.operators.pending_acts import PendingAct
 from ....core.domain.payments.outcomes import UnknownOutcome
-from ....core.domain.payments.payments import Payment, Suspense
+from ....core.domain.payments.payments import Payment
 from ....core.domain.payments.proofs import DeliveryProof
+from ....core.domain.payments.suspense import Suspense
 from ....core.domain.payments.tallies import Tally, Turnover
 from ....core.domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ....core.domain.refunds.refunds import Refund

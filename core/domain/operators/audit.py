@@ -24,7 +24,8 @@ from ..gateways.gateways import Gateway
 from ..installation import Installation
 from ..kyc.clients import Client
 from ..notices import NoticeAddress
-from ..payments.payments import Payment, Suspense
+from ..payments.payments import Payment
+from ..payments.suspense import Suspense
 from ..refunds.refunds import Refund
 from ..settlement.settlement import SettlementBatch
 from ..settlement.withdrawals import Withdrawal

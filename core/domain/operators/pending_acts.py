@@ -15,7 +15,8 @@ from ..accounts.accounts import Account, Mode
 from ..exchanges.funds import ExchangeTransfer
 from ..ledger import Currency
 from ..money import Rub, Usdt
-from ..payments.payments import RETURN_ENDED, Payment, PaymentStatus, Suspense
+from ..payments.payments import Payment, PaymentStatus
+from ..payments.suspense import RETURN_ENDED, Suspense
 from ..refunds.refunds import Refund, RefundStatus
 
 ACT = "act_"

@@ -8,7 +8,8 @@ import msgspec
 
 from ..ledger import EntryKind, JournalEntry
 from ..money import Rub
-from .payments import RETURN_ENDED, Payment, PaymentStatus, Suspense
+from .payments import Payment, PaymentStatus
+from .suspense import RETURN_ENDED, Suspense
 
 
 class TransferStatus(StrEnum):

@@ -3,7 +3,7 @@ answers one that it knows as it did before (docs/payments.md "Money that cannot 
 ARCHITECTURE.md "Three ends")."""
 
 from .. import ids
-from ..payments.payments import SUSPENSE, Suspense
+from ..payments.suspense import SUSPENSE, Suspense
 
 MOST_TRIES = 10
 """Attempts for one sum; what goes back no way by then is for people to settle."""

@@ -26,8 +26,9 @@ from ...domain.money import Rub, Usdt
 from ...domain.movements import Movement
 from ...domain.operators.audit import AuditEntry
 from ...domain.operators.pending_acts import ACT, PendingAct
-from ...domain.payments.payments import Payment, Suspense
+from ...domain.payments.payments import Payment
 from ...domain.payments.proofs import DeliveryProof
+from ...domain.payments.suspense import Suspense
 from ...domain.reconciliation.reconciliation import DIFFERENCE, Discrepancy
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.settlement import Settlement, SettlementBatch, SettlementItem

@@ -6,7 +6,7 @@ from ....ports.bundle import Ports
 from ....ports.storage import AtLeast
 from ...domain.days import LONG_AGO
 from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer
-from ...domain.payments.payments import SUSPENSE, Suspense
+from ...domain.payments.suspense import SUSPENSE, Suspense
 from .browse import Wanted, Way, merged
 
 Suspended = Suspense | ExchangeTransfer

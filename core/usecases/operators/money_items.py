@@ -9,7 +9,8 @@ from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer
 from ...domain.exchanges.reversals import LOST
 from ...domain.money import Rub
 from ...domain.payments.outcomes import Operation, UnknownOutcome
-from ...domain.payments.payments import Payment, PaymentStatus, Suspense
+from ...domain.payments.payments import Payment, PaymentStatus
+from ...domain.payments.suspense import Suspense
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..gateways.outcomes import told_from

@@ -11,7 +11,7 @@ from ....ports.storage import AtLeast, AtMost, Between
 from ...domain.accounts.accounts import Mode
 from ...domain.gateways.gateways import GatewayStatus
 from ...domain.payments.outcomes import Operation, UnknownOutcome
-from ...domain.payments.payments import Suspense
+from ...domain.payments.suspense import Suspense
 from ...domain.settlement.settlement import SettlementBatch
 from ...domain.webhooks.breaker import Breaker
 from ..gateways.gateways import ShownGateway, list_gateways

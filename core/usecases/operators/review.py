@@ -12,8 +12,9 @@ from ...domain.accounts.accounts import Caller
 from ...domain.errors import Refusal, shape_error
 from ...domain.ledger import Purse
 from ...domain.money import Rub
-from ...domain.payments.payments import FailureReason, Payment, PaymentStatus, PaymentTrigger, Suspense, suspense_id
+from ...domain.payments.payments import FailureReason, Payment, PaymentStatus, PaymentTrigger
 from ...domain.payments.reports import Arrival, Decision
+from ...domain.payments.suspense import Suspense, suspense_id
 from ..acts.four_eyes import gated
 from ..payments.moves import move, suspend
 from ..payments.payments import get_payment

@@ -17,7 +17,7 @@ from ...domain.errors import Refusal, shape_error
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus
 from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer
 from ...domain.exchanges.payouts import next_part
-from ...domain.payments.payments import Suspense
+from ...domain.payments.suspense import Suspense
 from ...domain.refunds.refunds import Refund
 from ...domain.refunds.refunds import RefundStatus as Status
 from ..accounts.accounts import storable

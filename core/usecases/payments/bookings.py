@@ -3,7 +3,8 @@
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.ledger import EntryKind, Purse
-from ...domain.payments.payments import Payment, PaymentMove, PaymentStatus, Suspense
+from ...domain.payments.payments import Payment, PaymentMove, PaymentStatus
+from ...domain.payments.suspense import Suspense
 from ...domain.payments.tallies import took_money
 from ..ledger.ledger import book
 

@@ -8,8 +8,9 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account, Shop
 from ...domain.ledger import Purse
 from ...domain.money import Rub
-from ...domain.payments.payments import FailureReason, Payment, PaymentMove, PaymentStatus, Suspense, suspense_id
+from ...domain.payments.payments import FailureReason, Payment, PaymentMove, PaymentStatus
 from ...domain.payments.reports import Arrival, Decision, Report, decide, moved, noted
+from ...domain.payments.suspense import Suspense, suspense_id
 from ..gateways.outcomes import follow_outcome
 from ..sealed import payer_name_place
 from ..units import retrying

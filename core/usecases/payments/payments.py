@@ -10,16 +10,8 @@ from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.accounts.terminals import PAYMENT_METHODS
 from ...domain.errors import Refusal
 from ...domain.ids import canonical_uuid
-from ...domain.payments.orders import (
-    Case,
-    PaymentOrder,
-    ReadOrder,
-    contact_mask,
-    has_receipt_contact,
-    judge,
-    kept_metadata,
-    private_data,
-)
+from ...domain.payments.orders import Case, PaymentOrder, ReadOrder, judge, kept_metadata
+from ...domain.payments.payer_contact import contact_mask, has_receipt_contact, private_data
 from ...domain.payments.payments import ASKING, OPEN, PENDING, Opening, Payment, lifetime
 from ..accounts.access import RECENT
 from ..accounts.terminals import offered_terminal, terminal_of

@@ -9,7 +9,7 @@ from ....ports.receipts import PaymentMode, PaymentSubject, Receipt, ReceiptItem
 from ...domain.accounts.accounts import Settings
 from ...domain.accounts.receipts import ReceiptTerms, receipts_lack
 from ...domain.errors import Refusal
-from ...domain.payments.orders import PayerContact, payer_contact
+from ...domain.payments.payer_contact import PayerContact, payer_contact
 from ...domain.payments.payments import Payment
 from ..sealed import private_place
 

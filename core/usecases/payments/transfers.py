@@ -4,7 +4,7 @@ from ....ports.bundle import Ports
 from ....ports.storage import OneOf
 from ...domain.accounts.accounts import Caller
 from ...domain.ledger import JournalEntry, entry_id
-from ...domain.payments.payments import Suspense
+from ...domain.payments.suspense import Suspense
 from ...domain.payments.transfers import ARRIVALS, ShownTransfer, transfers_of
 from .payments import get_payment
 

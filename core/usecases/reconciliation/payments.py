@@ -7,7 +7,8 @@ from ....ports.bundle import Ports
 from ....ports.storage import Between, OneOf, Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Mode
-from ...domain.payments.payments import BindingCharge, Payment, PaymentStatus, Suspense, suspended_transfer
+from ...domain.payments.payments import BindingCharge, Payment, PaymentStatus
+from ...domain.payments.suspense import Suspense, suspended_transfer
 from ...domain.reconciliation.comparing import Counted, Standing, Subject
 from ..payments.recurring import binding_operation, bound_by
 from .scope import Scope, by_id, live, paged, with_payments

@@ -7,7 +7,8 @@ from ....ports.bundle import Ports
 from ....ports.storage import Between, Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Mode
-from ...domain.payments.payments import RETURN_FAILED, RETURN_REVERSED, SUSPENSE, Payment, Suspense
+from ...domain.payments.payments import Payment
+from ...domain.payments.suspense import RETURN_FAILED, RETURN_REVERSED, SUSPENSE, Suspense
 from ...domain.reconciliation.comparing import Counted, Standing, Subject
 from ...domain.refunds.refunds import WAITS_FOR_MONEY, Refund, RefundStatus
 from ...domain.refunds.suspense_returns import present_operation

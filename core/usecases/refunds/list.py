@@ -8,7 +8,8 @@ from ...domain import ids
 from ...domain.accounts.accounts import Account, Caller, Mode, Shop
 from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.ids import canonical_uuid
-from ...domain.refunds.refunds import EXTERNAL_ID_LONGEST, Refund, RefundStatus
+from ...domain.refunds.orders import EXTERNAL_ID_LONGEST
+from ...domain.refunds.refunds import Refund, RefundStatus
 from ..accounts.accounts import find_account
 from ..long_lists import LongList, long_page
 from ..paging import ListFilter, Page, newest

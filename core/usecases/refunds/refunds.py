@@ -14,16 +14,8 @@ from ...domain.accounts.accounts import Caller, Mode, RefundApproval, Settings
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
 from ...domain.payments.payments import Payment
-from ...domain.refunds.refunds import (
-    REASON_LONGEST,
-    PendingReason,
-    Refund,
-    RefundCase,
-    RefundOrder,
-    RefundStatus,
-    RefundTrigger,
-    judge_refund,
-)
+from ...domain.refunds.orders import REASON_LONGEST, RefundCase, RefundOrder, judge_refund
+from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus, RefundTrigger
 from ..accounts.accounts import find_account
 from ..accounts.terminals import terminal_of
 from ..acts.four_eyes import gated

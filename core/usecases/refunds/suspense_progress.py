@@ -16,12 +16,12 @@ from ....ports.bundle import Ports
 from ....ports.faults import Stale
 from ....ports.storage import Unit
 from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id
-from ...domain.payments.payments import (
+from ...domain.payments.payments import Payment
+from ...domain.payments.suspense import (
     RETURN_ENDED,
     RETURN_FAILED,
     RETURN_REVERSED,
     SUSPENSE,
-    Payment,
     Suspense,
     suspended_transfer,
 )

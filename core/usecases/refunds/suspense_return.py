@@ -7,7 +7,7 @@ from ....ports.bank import RefundStatus as AtBank
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.errors import Refusal
-from ...domain.payments.payments import RETURN_ENDED, RETURN_FAILED, RETURNED_ANEW, Suspense
+from ...domain.payments.suspense import RETURN_ENDED, RETURN_FAILED, RETURNED_ANEW, Suspense
 from ...domain.refunds.suspense_returns import MOST_TRIES
 from ..acts.audit import unaudited
 from ..acts.four_eyes import gated

@@ -35,8 +35,9 @@ from ...domain.notices import NoticeAddress
 from ...domain.operators.audit import AuditEntry
 from ...domain.operators.pending_acts import PendingAct
 from ...domain.payments.outcomes import UnknownOutcome
-from ...domain.payments.payments import Payment, Suspense
+from ...domain.payments.payments import Payment
 from ...domain.payments.proofs import DeliveryProof
+from ...domain.payments.suspense import Suspense
 from ...domain.payments.tallies import Tally, Turnover
 from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation
 from ...domain.refunds.refunds import Refund

@@ -24,8 +24,9 @@ from ...domain.kyc.clients import Client
 from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id, journal_entry
 from ...domain.money import Rub, Usdt
 from ...domain.payments.outcomes import UnknownOutcome
-from ...domain.payments.payments import Payment, Suspense
+from ...domain.payments.payments import Payment
 from ...domain.payments.proofs import DeliveryProof
+from ...domain.payments.suspense import Suspense
 from ...domain.refunds import suspense_returns
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.settlement import (

@@ -11,7 +11,8 @@ import pytest
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
-from cambist.core.domain.refunds.refunds import Refund, RefundOrder
+from cambist.core.domain.refunds.orders import RefundOrder
+from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.refunds.refunds import create_refund

@@ -1,0 +1,134 @@
+"""Applications for refunds, and the order in which they are refused (docs/refunds.md "Rules")."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from ..accounts.terminals import Terminal
+from ..errors import Refusal, shape_error
+from ..masked import Masked
+from ..money import Rub
+from ..payments.payments import Payment, PaymentStatus
+from ..shapes import check_text
+from .refunds import Refund, came_of, remainder
+
+APPLICATIONS_MAX = 10
+"""How many refund applications a payment may ever have, of any status (docs/limits.md "Sizes")."""
+EXTERNAL_ID_LONGEST = 256
+REASON_LONGEST = 255
+_REFUNDABLE = frozenset((PaymentStatus.PAID, PaymentStatus.SETTLED))
+
+
+class RefundOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of POST /refunds, word for word. A null counts as absent; without an amount it asks for all that is
+    left."""
+
+    _shown = ("payment_id", "amount_rub")
+
+    payment_id: str
+    amount_rub: str | None = None
+    external_id: str | None = None
+    reason: str | None = None
+    metadata: dict[str, Any] | None = None
+    """Kept as it is: the service writes nothing into a refund's metadata, so no key of it is reserved."""
+
+
+class RefundCase(msgspec.Struct, frozen=True, kw_only=True):
+    """An order with all that its rules look at, read beforehand."""
+
+    order: RefundOrder
+    payment: Payment | None
+    """Of `payment_id`; None when the caller has none of it in this mode."""
+    refunds: Sequence[Refund] = ()
+    """All of the payment, whatever became of them."""
+    terminal: Terminal | None = None
+    """The payment's; None when it went by none."""
+
+    @property
+    def found(self) -> Payment:
+        """The payment, after the rule that it is found."""
+        if self.payment is None:
+            raise ValueError("the payment was not found")
+        return self.payment
+
+    @property
+    def amount(self) -> Rub:
+        """What the refund is of: what is asked for, else the remainder. Only after the rules of shape and of the
+        payment being found. Raises: ValueError."""
+        if self.order.amount_rub is None:
+            return remainder(self.found, self.refunds)
+        return Rub.parse(self.order.amount_rub)
+
+
+def _shape(case: RefundCase) -> None:
+    order = case.order
+    if order.amount_rub is not None:
+        try:
+            Rub.parse(order.amount_rub)
+        except ValueError as error:
+            raise shape_error("amount_rub", str(error)) from None
+    check_text("external_id", order.external_id, EXTERNAL_ID_LONGEST)
+    check_text("reason", order.reason, REASON_LONGEST)
+
+
+def _payment_is_found(case: RefundCase) -> None:
+    if case.payment is None:
+        raise Refusal("PAYMENT_NOT_FOUND", "No payment of this id")
+
+
+def _payment_is_refundable(case: RefundCase) -> None:
+    if case.found.status not in _REFUNDABLE:
+        raise Refusal("INVALID_STATUS", f"The payment is {case.found.status}; only paid and settled ones are refunded")
+
+
+def _applications(case: RefundCase) -> None:
+    if len(case.refunds) >= APPLICATIONS_MAX:
+        raise Refusal("LIMIT_PER_PAYMENT", f"A payment has at most {APPLICATIONS_MAX} refund applications")
+
+
+def _above_zero(case: RefundCase) -> None:
+    if case.order.amount_rub is not None and case.amount <= Rub(0):
+        raise Refusal("INVALID_AMOUNT", "amount_rub must be above zero")
+
+
+def _whole_before_settlement(case: RefundCase) -> None:
+    is_bound = case.terminal is not None and case.terminal.credit_follows_receipt
+    # An order for all that is left, of which nothing is left, is no partial one: the next rule refuses it.
+    is_partial = Rub(0) < case.amount < came_of(case.found)
+    if is_bound and is_partial and case.found.status is PaymentStatus.PAID:
+        raise Refusal("PARTIAL_BEFORE_SETTLEMENT", "By this terminal a payment is refunded in part only when settled")
+
+
+def _within_remainder(case: RefundCase) -> None:
+    left = remainder(case.found, case.refunds)
+    if left <= Rub(0):
+        raise Refusal("OVER_REMAINING", "Nothing is left of the payment to refund")
+    if case.amount > left:
+        raise Refusal("OVER_REMAINING", f"{left} RUB are left of the payment to refund")
+
+
+class RefundRule(msgspec.Struct, frozen=True):
+    """One reason to refuse. `check` raises its Refusal; it may rely on the rules before it."""
+
+    name: str
+    check: Callable[[RefundCase], None]
+
+
+RULES = (
+    RefundRule("shape", _shape),
+    RefundRule("payment is found", _payment_is_found),
+    RefundRule("payment is refundable", _payment_is_refundable),
+    RefundRule("applications", _applications),
+    RefundRule("above zero", _above_zero),
+    RefundRule("whole before settlement", _whole_before_settlement),
+    RefundRule("within remainder", _within_remainder),
+)
+"""The order in which POST /refunds is refused: the object before the amount, as everywhere
+(docs/concepts.md "What is refused first"), and that an amount is above zero before anything compares it."""
+
+
+def judge_refund(case: RefundCase) -> None:
+    """Raises: the Refusal of the first rule that the order breaks."""
+    for rule in RULES:
+        rule.check(case)
