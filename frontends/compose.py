@@ -33,9 +33,11 @@ from .holding import held_ports
 from .maintenance import open_beside
 from .notices import notice_networks
 from .option_readers import masked_url
+from .own_adapters import Adapters
 from .plugins import has_own_schema, needing, opened_storage, scheme_of
-from .providers import Adapters, FurtherBank, Providers
+from .providers import Providers
 from .settings import Settings
+from .simulated_banks import FurtherBank
 from .stopping import closed_soon
 from .telemetry.telemetry import Telemetry
 from .telemetry.traced import traced_ports

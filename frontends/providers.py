@@ -2,13 +2,12 @@
 mode. Simulators, unless the settings name others, or whoever opens the house brings its own."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
 import msgspec
 
-from ..adapters.bank.simulator import REMITTANCE_MOST, SimulatedBank
 from ..adapters.chain.simulator import SimulatedChain
 from ..adapters.deposits.simulator import SimulatedDeposits
 from ..adapters.kyc.simulator import SimulatedVerifier
@@ -19,7 +18,7 @@ from ..adapters.script import Script
 from ..core.domain.accounts.accounts import Mode
 from ..core.domain.tron import tron_address
 from ..ports.alarms import AlarmChannels, Alarms
-from ..ports.bank import Bank, BankCapabilities
+from ..ports.bank import Bank
 from ..ports.bank_routes import BankRoutes
 from ..ports.chain import ChainWatcher, Network
 from ..ports.clock import Clock
@@ -30,75 +29,17 @@ from ..ports.kyc import KycVerifier, SandboxVerifier
 from ..ports.notifier import Notifier
 from ..ports.payouts import Senders, UsdtSender
 from ..ports.rates import RateSource, RateSources
-from ..ports.storage import Storage
-from ..ports.tools import FileTools, Kick, Tools
+from ..ports.tools import FileTools, Tools
+from .own_adapters import Adapters
 from .plugins import KINDS, NotInstalled, PluginError, checked, made, needing
 from .settings import Settings
+from .simulated_banks import FurtherBank, built_in, simulated_bank
 from .stopping import closed_soon
 from .wrapping import OPERATIONS, Call, wrapped
-
-SIMULATED_LINKS = "https://qr.nspk.example"
-"""Reserved for examples, so that a simulated QR never leads to a real one."""
-
-_SIMULATORS = {"simulator": False, "simulator-asked": True}
-"""The built-in banks that are simulated: whether each is asked for its invoices."""
-
-_REFUNDS_HOLD = {Mode.LIVE: timedelta(0), Mode.TEST: timedelta(seconds=5)}
-"""How long the simulated bank keeps a refund in processing by itself: in test mode long enough to be told otherwise."""
-
-_LIVE_BANK = BankCapabilities(
-    own_lifetime=True,
-    direct_link=True,
-    simulated=True,
-    sends_notices=True,
-    mandates=True,
-    mandate_charges=False,
-    remittances=True,
-    remittance_max_kopecks=REMITTANCE_MOST,
-)
-"""Live mandates cannot be charged at present (docs/subscriptions.md "When a charge is refused",
-PROVIDER_NOT_CONFIGURED); in test mode they can."""
 
 log = logging.getLogger("cambist.providers")
 
 T = TypeVar("T")
-
-OpenStorage = Callable[[Kick], Awaitable[Storage]]
-"""Opens a storage that calls `kick` with the jobs of every commit that wrote some. The house closes it."""
-
-
-class Adapters(msgspec.Struct, frozen=True, kw_only=True):
-    """Adapters of one's own, each in place of what the settings name; None: what the settings name.
-
-    They stay their giver's to close; the storage alone is opened by the house, and closed by it.
-    """
-
-    banks: Mapping[Mode, Sequence[Bank]] | None = None
-    """The banks of a mode, the first tried first. A mode that is not named keeps its own."""
-    rates: Sequence[RateSource] | None = None
-    """Of live mode, the first asked first."""
-    kyc: KycVerifier | None = None
-    chain: ChainWatcher | None = None
-    deposits: DepositWatcher | None = None
-    """Of live mode, as is the next."""
-    payouts: UsdtSender | None = None
-    notifier: Notifier | None = None
-    files: FileStore | None = None
-    """What merchants' front ends upload."""
-    alarms: Sequence[Alarms] | None = None
-    """By which operators are told of trouble."""
-    storage: OpenStorage | None = None
-
-
-class FurtherBank(msgspec.Struct, frozen=True, kw_only=True):
-    """One more simulated bank of a mode, tried after those before it."""
-
-    name: str
-    mode: Mode = Mode.TEST
-    script: Script | None = None
-    capabilities: BankCapabilities | None = None
-    asked: bool = False
-    """It draws no invoices: it is asked for each."""
 
 
 class Providers:
@@ -141,7 +82,7 @@ class Providers:
                 wired = [cast("Bank", checked("bank", bank, "the bank that was given")) for bank in given[mode]]
             else:
                 wired = [self._bank(name, mode, script) for name in named[mode]]
-            wired += [self._simulated_bank(bank) for bank in further if bank.mode is mode]
+            wired += [simulated_bank(self._tools, bank) for bank in further if bank.mode is mode]
             if mode is Mode.LIVE:
                 wired = [
                     bank for bank in wired if not bank.capabilities.simulated or self._may_pretend("banks", bank.name)
@@ -154,30 +95,14 @@ class Providers:
         return BankRoutes(banks=banks, order=order)
 
     def _bank(self, name: str, mode: Mode, script: Script | None) -> Bank:
-        if name not in _SIMULATORS:
-            return cast("Bank", self._plugin("bank", name, mode))
-        asked, can = _SIMULATORS[name], _LIVE_BANK if mode is Mode.LIVE else None
-        simulated = FurtherBank(name=f"{name}-{mode}", mode=mode, script=script, capabilities=can, asked=asked)
-        return self._simulated_bank(simulated)
+        bank = built_in(name, mode, script)
+        return cast("Bank", self._plugin("bank", name, mode)) if bank is None else simulated_bank(self._tools, bank)
 
     def _may_pretend(self, setting: str, name: str) -> bool:
         """Whether this simulator of live mode is wired. A stored object that went to one that is not finds no provider
         of its name, as if the adapter were gone: nothing moves it, and no panel is offered to its payer."""
         self.live_simulators.append(f"{setting}: {name}")
         return bool(self._settings.allow_live_simulators)
-
-    def _simulated_bank(self, bank: FurtherBank) -> Bank:
-        return SimulatedBank(
-            bank.name,
-            self._tools.storage,
-            self._tools.clock,
-            self._tools.ids,
-            link_base=SIMULATED_LINKS,
-            script=bank.script,
-            capabilities=bank.capabilities,
-            refunds_hold=_REFUNDS_HOLD[bank.mode],
-            asked=bank.asked,
-        )
 
     def rates(self) -> RateSources:
         """Test mode hears its simulator only: what merchants try there depends on nobody. Raises: PluginError."""

@@ -43,7 +43,7 @@ from .embedding.event_handler import Event as Event
 from .embedding.merchant import Merchant as Merchant
 from .embedding.service import Service as Service
 from .embedding.service import open as open  # noqa: A004 - `cambist.open`
+from .own_adapters import Adapters as Adapters
 from .plugins import NotInstalled as NotInstalled
 from .plugins import PluginError as PluginError
-from .providers import Adapters as Adapters
 from .settings import Settings as Settings

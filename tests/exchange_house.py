@@ -19,7 +19,7 @@ from cambist.core.domain.ledger import SERVICE, Purse
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.exchanges import return_progress
-from cambist.core.usecases.exchanges.exchanges import create_exchange, create_rub_usdt
+from cambist.core.usecases.exchanges.creation import create_exchange, create_rub_usdt
 from cambist.core.usecases.exchanges.progress import progress
 from cambist.core.usecases.exchanges.rub_return import RUB_RETURNS
 from cambist.core.usecases.jobs import run_due

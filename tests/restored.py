@@ -37,7 +37,7 @@ from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.core.usecases.subscriptions.charges import read_charge_window
 from cambist.core.usecases.subscriptions.subscriptions import create_subscription
 from cambist.frontends.compose import migrate, open_house
-from cambist.frontends.providers import Adapters
+from cambist.frontends.own_adapters import Adapters
 from cambist.frontends.settings import Settings
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence

@@ -4,8 +4,8 @@ pytest -o asyncio_mode=auto --pyargs cambist.conformance.bank
 """
 
 from cambist.adapters.clock import VirtualClock as VirtualClock
+from cambist.frontends.conformance.bank_bench import BankBench as BankBench
 from cambist.frontends.conformance.benches import AlarmsBench as AlarmsBench
-from cambist.frontends.conformance.benches import BankBench as BankBench
 from cambist.frontends.conformance.benches import ChainBench as ChainBench
 from cambist.frontends.conformance.benches import DepositsBench as DepositsBench
 from cambist.frontends.conformance.benches import FilesBench as FilesBench

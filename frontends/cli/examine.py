@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ...core.usecases.operators import doctor
+from ...core.usecases.operators import doctor, thorough
 from ...core.usecases.operators.findings import Finding, Level, failed, ok, warning
 from ...ports.faults import Fault
 from ...ports.vault import VaultError
@@ -108,8 +108,8 @@ async def _checks_inside(examined: around.Examined, limit: float, *, full: bool)
     ports = opened.ports
     try:
         for name, check in doctor.CHECKS.items():
-            if full and name in doctor.THOROUGH:
-                yield name, await _bounded(name, doctor.THOROUGH[name](ports, _progress), None)
+            if full and name in thorough.THOROUGH:
+                yield name, await _bounded(name, thorough.THOROUGH[name](ports, _progress), None)
             else:
                 yield name, await _bounded(name, check(ports), limit)
         yield _SIMULATORS, judge_simulators(opened)

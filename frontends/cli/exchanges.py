@@ -10,6 +10,7 @@ from ...core.domain.exchanges.exchanges import Direction, Exchange
 from ...core.domain.exchanges.funds import ExchangeTransfer
 from ...core.domain.ledger import Currency
 from ...core.domain.money import Rub, Usdt
+from ...core.usecases.exchanges import creation
 from ...core.usecases.exchanges import exchanges as usecases
 from ...core.usecases.exchanges import returns as exchange_return
 from .groups import group
@@ -48,7 +49,7 @@ def create_rub_usdt(account_id: str, mode: str, amount_rub: str, client_phone: s
     """Begin an exchange of RUB to USDT on a merchant's request; `invoice` is what the client pays by."""
     return _answer(
         in_house(
-            lambda ports: usecases.create_rub_usdt(
+            lambda ports: creation.create_rub_usdt(
                 ports, account_id, Mode(mode), amount_rub=amount_rub, client_phone=client_phone, address=address
             )
         )

@@ -2,7 +2,7 @@
 
 import click
 
-from ...core.domain.accounts.accounts import Shop
+from ...core.domain.accounts.shops import Shop
 from ...core.usecases.accounts import shops as usecases
 from ...core.usecases.accounts.accounts import get_account
 from ...ports.bundle import Ports

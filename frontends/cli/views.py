@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from ...core.domain.account_settings import shown_settings
-from ...core.domain.accounts.accounts import Account, ApiKey, Shop
+from ...core.domain.accounts.accounts import Account, ApiKey
+from ...core.domain.accounts.shops import Shop
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.operators.pending_acts import PendingAct, status_at
 from .output import fields, table

@@ -18,7 +18,8 @@ from ...ports.mandates import (
     MandateState,
 )
 from .bank.kit import last_repeat
-from .benches import BankBench, check_hidden
+from .bank_bench import BankBench
+from .benches import check_hidden
 from .mandates import OTHER, binder, binding, bound, has_debited
 from .operation_ids import binding_id, operation_id
 from .trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules

@@ -9,7 +9,8 @@ import pytest
 from ...ports.bank import RefundRequest
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.mandates import Binding, BindingRequest, ChargeRequest, MandateBank, MandateState, MandateStatus
-from .benches import BankBench, check_hidden
+from .bank_bench import BankBench
+from .benches import check_hidden
 from .operation_ids import binding_id, operation_id
 from .trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 

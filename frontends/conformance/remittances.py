@@ -10,7 +10,8 @@ import pytest
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.remittances import RemittanceBank, RemittanceRequest, RemittanceState, RemittanceStatus
 from .bank.kit import DAY, last_repeat
-from .benches import BankBench, check_hidden
+from .bank_bench import BankBench
+from .benches import check_hidden
 from .operation_ids import part_id
 from .trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 

@@ -10,7 +10,7 @@ from ...ports.bank import Invoice, RefundRequest
 from ...ports.faults import NotConfigured, Unavailable
 from ...ports.reporting import ReportedEntry, ReportedKind, ReportedState, ReportingBank
 from .bank.kit import OPERATION, REFUND
-from .benches import BankBench
+from .bank_bench import BankBench
 from .charges import CHARGE, charger, debit
 from .mandates import binder, binding, bound
 from .operation_ids import binding_id, operation_id

@@ -25,8 +25,8 @@ from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.adapters.vault.memory import MemoryVault
 from cambist.core.domain.days import LONG_AGO
 from cambist.core.domain.tron import tron_address
+from cambist.frontends.conformance.bank_bench import BankBench
 from cambist.frontends.conformance.benches import (
-    BankBench,
     ChainBench,
     DepositsBench,
     FilesBench,

@@ -19,8 +19,8 @@ from cambist.frontends.conformance import payouts as of_payouts
 from cambist.frontends.conformance import remittances as of_remittances
 from cambist.frontends.conformance import reporting as of_lists
 from cambist.frontends.conformance.bank import bank as of_banks
+from cambist.frontends.conformance.bank_bench import BankBench
 from cambist.frontends.conformance.benches import (
-    BankBench,
     ChainBench,
     DepositsBench,
     FilesBench,

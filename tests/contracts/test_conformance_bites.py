@@ -19,7 +19,8 @@ from cambist.frontends.conformance import (
     reporting,
 )
 from cambist.frontends.conformance.bank import bank
-from cambist.frontends.conformance.benches import BankBench, RatesBench
+from cambist.frontends.conformance.bank_bench import BankBench
+from cambist.frontends.conformance.benches import RatesBench
 from cambist.frontends.conformance.receipts import receipt
 from cambist.ports.chain import Final, NotFound
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable

@@ -30,8 +30,9 @@ from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.codec import Codec
 from cambist.adapters.storage.table.criteria import query
 from cambist.adapters.storage.table.table_map import keep
-from cambist.core.domain.accounts.accounts import Account, ApiKey, Mode, Shop
+from cambist.core.domain.accounts.accounts import Account, ApiKey, Mode
 from cambist.core.domain.accounts.limit_hits import LimitHits
+from cambist.core.domain.accounts.shops import Shop
 from cambist.core.domain.accounts.terminals import Terminal
 from cambist.core.domain.exchanges.exchanges import Direction, Exchange, ExchangeStatus
 from cambist.core.domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-from cambist.core.domain.accounts.accounts import Account, Caller, Mode, Scheme, Settings, Shop
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode, Scheme, Settings
+from cambist.core.domain.accounts.shops import Shop
 from cambist.core.domain.accounts.terminals import Terminal, TerminalKind
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub

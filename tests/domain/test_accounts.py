@@ -9,15 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.core.domain.account_settings import ACCOUNT_SETTINGS, read_settings, shown_settings
-from cambist.core.domain.accounts.accounts import (
-    Account,
-    Scheme,
-    Settings,
-    account_name,
-    fold_name,
-    shop_markup,
-    shop_name,
-)
+from cambist.core.domain.accounts.accounts import Account, Scheme, Settings, account_name
+from cambist.core.domain.accounts.shops import fold_name, shop_markup, shop_name
 from cambist.core.domain.errors import FieldFault, Refusal
 from cambist.core.domain.money import Rub
 from tests.tables import table

@@ -10,7 +10,8 @@ import pytest
 
 from cambist.frontends.conformance import notifier as of_notifiers
 from cambist.frontends.conformance.bank import bank as of_banks
-from cambist.frontends.conformance.benches import BankBench, NotifierBench
+from cambist.frontends.conformance.bank_bench import BankBench
+from cambist.frontends.conformance.benches import NotifierBench
 from cambist.frontends.testing import Sandbox, open_stage
 from examples import embed_script, mount_litestar, mount_starlette, own_notifier, reconcile, shop
 from examples.own_bank.conftest import bank_bench

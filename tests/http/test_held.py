@@ -11,7 +11,7 @@ from cambist.core.domain.installation import Because
 from cambist.core.usecases.holding import hold
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.refunds.refunds import approve_refund
-from cambist.frontends import providers
+from cambist.frontends import simulated_banks
 from cambist.ports.jobs import Job
 from tests.charge_house import ChargeHouse, open_charge_house, told
 from tests.invariants import everything
@@ -21,8 +21,8 @@ from tests.refund_house import RefundHouse, open_refund_house
 @pytest.fixture
 def charging(monkeypatch: pytest.MonkeyPatch) -> None:
     """Live mandates can be charged."""
-    ready = msgspec.structs.replace(providers._LIVE_BANK, mandate_charges=True)
-    monkeypatch.setattr(providers, "_LIVE_BANK", ready)
+    ready = msgspec.structs.replace(simulated_banks._LIVE_BANK, mandate_charges=True)
+    monkeypatch.setattr(simulated_banks, "_LIVE_BANK", ready)
 
 
 async def free_period(charges: ChargeHouse, subscription_id: str) -> str:

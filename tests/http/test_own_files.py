@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from cambist.frontends.conformance.uploads import Uploads
-from cambist.frontends.providers import Adapters
+from cambist.frontends.own_adapters import Adapters
 from cambist.ports.faults import Unavailable
 from cambist.ports.files import StoredFile
 from tests.kyc_kit import JPEG, PHONE, KycHouse, code, open_kyc_house

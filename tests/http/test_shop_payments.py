@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from cambist.core.domain.accounts.accounts import Shop
+from cambist.core.domain.accounts.shops import Shop
 from cambist.core.usecases.accounts import accounts, shops
 from tests.houses import TestHouse
 

@@ -15,7 +15,8 @@ from cambist.core.domain.exchanges.exchanges import Exchange, invoice_operation
 from cambist.core.domain.exchanges.orders import RubExchangeOrder
 from cambist.core.domain.kyc.kyc import RegisterOrder
 from cambist.core.domain.tron import tron_address
-from cambist.core.usecases.exchanges.exchanges import begin_exchange, cancel_any_exchange
+from cambist.core.usecases.exchanges.creation import begin_exchange
+from cambist.core.usecases.exchanges.exchanges import cancel_any_exchange
 from cambist.core.usecases.kyc.register import register_client
 from cambist.ports.faults import Fault
 from tests.simulation.merchants import Merchant

@@ -11,7 +11,8 @@ import pytest
 
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.ids import SeededIds
-from cambist.core.domain.accounts.accounts import Account, ApiKey, Mode, Shop
+from cambist.core.domain.accounts.accounts import Account, ApiKey, Mode
+from cambist.core.domain.accounts.shops import Shop
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ids import canonical_uuid
 from cambist.core.usecases.accounts.access import authenticate

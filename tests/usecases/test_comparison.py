@@ -18,7 +18,7 @@ from cambist.core.domain.refunds.suspense_returns import former_operation, retur
 from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.acts.audit import acting
-from cambist.core.usecases.exchanges.exchanges import create_rub_usdt
+from cambist.core.usecases.exchanges.creation import create_rub_usdt
 from cambist.core.usecases.exchanges.returns import return_money
 from cambist.core.usecases.installation.comparison import MARGIN, bring_in, compare
 from cambist.core.usecases.jobs import run_due

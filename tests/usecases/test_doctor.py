@@ -15,8 +15,9 @@ from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.chains import CHAINS, tagged
-from cambist.core.usecases.operators.doctor import CHECKS, THOROUGH, clocks_apart
+from cambist.core.usecases.operators.doctor import CHECKS, clocks_apart
 from cambist.core.usecases.operators.findings import Finding, Level
+from cambist.core.usecases.operators.thorough import THOROUGH
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.payouts import Senders
 from tests.houses import TestHouse, open_test_house

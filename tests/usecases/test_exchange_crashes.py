@@ -13,7 +13,7 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Exchange, invoice_operation
-from cambist.core.usecases.exchanges.exchanges import create_exchange, create_rub_usdt
+from cambist.core.usecases.exchanges.creation import create_exchange, create_rub_usdt
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_routes import BankRoutes
 from cambist.ports.bank_simulator import Pretence

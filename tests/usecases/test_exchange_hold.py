@@ -9,7 +9,7 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.gateways.gateways import GatewayReason, GatewayStatus
 from cambist.core.domain.ledger import Purse
-from cambist.core.usecases.exchanges.exchanges import create_rub_usdt
+from cambist.core.usecases.exchanges.creation import create_rub_usdt
 from cambist.core.usecases.gateways.gateways import list_gateways
 from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
 from tests.exchange_house import PHONE, WALLET, ExchangeHouse, open_exchange_house

@@ -15,12 +15,8 @@ from cambist.core.domain.exchanges.exchanges import Direction
 from cambist.core.domain.exchanges.money import shares
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.money import Rub
-from cambist.core.usecases.exchanges.exchanges import (
-    cancel_any_exchange,
-    create_rub_usdt,
-    every_exchange,
-    set_direction,
-)
+from cambist.core.usecases.exchanges.creation import create_rub_usdt
+from cambist.core.usecases.exchanges.exchanges import cancel_any_exchange, every_exchange, set_direction
 from cambist.ports.bank_routes import BankRoutes
 from cambist.ports.payouts import TransferState
 from tests.exchange_house import PHONE, WALLET, ExchangeHouse, open_exchange_house

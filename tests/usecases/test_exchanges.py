@@ -19,10 +19,10 @@ from cambist.core.domain.exchanges.exchanges import Direction, Exchange, Exchang
 from cambist.core.domain.exchanges.orders import ExchangeOrder
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.tron import is_tron_address
+from cambist.core.usecases.exchanges.creation import create_exchange
 from cambist.core.usecases.exchanges.exchanges import (
     ExchangeFilter,
     cancel_exchange,
-    create_exchange,
     get_exchange,
     list_exchanges,
     set_direction,

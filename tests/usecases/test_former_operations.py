@@ -22,7 +22,7 @@ from cambist.core.domain.refunds.suspense_returns import former_operation, retur
 from cambist.core.domain.subscriptions.orders import SubscriptionOrder
 from cambist.core.usecases.browse.search import search
 from cambist.core.usecases.exchanges import opening
-from cambist.core.usecases.exchanges.exchanges import create_rub_usdt
+from cambist.core.usecases.exchanges.creation import create_rub_usdt
 from cambist.core.usecases.exchanges.returns import list_suspended, return_money
 from cambist.core.usecases.kyc import register
 from cambist.core.usecases.kyc.results import on_notice as on_check_notice

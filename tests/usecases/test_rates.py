@@ -13,7 +13,8 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.ids import SeededIds
 from cambist.adapters.rates.simulator import SimulatedRates
 from cambist.adapters.script import Ending, Twist
-from cambist.core.domain.accounts.accounts import Account, Caller, Mode, Shop
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.shops import Shop
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.settlement.rates import KnownRate
 from cambist.core.usecases.accounts.accounts import create_account

@@ -21,7 +21,7 @@ from cambist.core.domain.refunds.orders import RefundOrder
 from cambist.core.domain.refunds.suspense_returns import former_operation, present_operation
 from cambist.core.domain.subscriptions.orders import SubscriptionOrder
 from cambist.core.domain.subscriptions.subscriptions import Subscription
-from cambist.core.usecases.exchanges.exchanges import create_exchange, create_rub_usdt
+from cambist.core.usecases.exchanges.creation import create_exchange, create_rub_usdt
 from cambist.core.usecases.exchanges.returns import return_money
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators.review import list_suspense

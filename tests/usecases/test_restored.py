@@ -25,7 +25,7 @@ from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.domain.refunds.suspense_returns import return_operation
 from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.domain.subscriptions.charges import ChargeOrder
-from cambist.core.usecases.exchanges.exchanges import create_exchange, create_rub_usdt
+from cambist.core.usecases.exchanges.creation import create_exchange, create_rub_usdt
 from cambist.core.usecases.exchanges.returns import list_suspended, return_money
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators.review import list_suspense

@@ -18,7 +18,8 @@ from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.refunds.orders import RefundOrder
 from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.domain.subscriptions.charges import ChargeOrder
-from cambist.core.usecases.exchanges.exchanges import cancel_exchange, create_exchange, create_rub_usdt
+from cambist.core.usecases.exchanges.creation import create_exchange, create_rub_usdt
+from cambist.core.usecases.exchanges.exchanges import cancel_exchange
 from cambist.core.usecases.exchanges.returns import list_suspended, return_money
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators.review import list_suspense

@@ -7,7 +7,7 @@ import pytest
 
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.ids import SeededIds
-from cambist.core.domain.accounts.accounts import DEFAULT_SHOP_NAME, Shop
+from cambist.core.domain.accounts.shops import DEFAULT_SHOP_NAME, Shop
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ids import canonical_uuid
 from cambist.core.usecases.accounts.accounts import create_account

@@ -11,9 +11,10 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.settlement.settlement import SettlementBatch
 from cambist.core.usecases.operators.action_items import read_action_items
-from cambist.core.usecases.operators.doctor import check_rows, read_everything
+from cambist.core.usecases.operators.doctor import check_rows
 from cambist.core.usecases.operators.findings import Level
 from cambist.core.usecases.operators.health import SIGNS
+from cambist.core.usecases.operators.thorough import read_everything
 from cambist.core.usecases.operators.unreadable import count_unreadable, forget_unreadable, list_unreadable, take_up
 from cambist.core.usecases.settlement.settlement import daily_id
 from cambist.core.usecases.standing import STANDING, start_standing

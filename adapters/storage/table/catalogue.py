@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from ....core.domain.accounts.accounts import Account, ApiKey, KeyUse, Shop
+from ....core.domain.accounts.accounts import Account, ApiKey, KeyUse
 from ....core.domain.accounts.idempotency import IdempotencyKey
 from ....core.domain.accounts.limit_hits import LimitHits
 from ....core.domain.accounts.request_log import FirstBatch, RequestBatch, RequestCount
+from ....core.domain.accounts.shops import Shop
 from ....core.domain.accounts.terminals import Terminal
 from ....core.domain.alarms import AlarmRecipient
 from ....core.domain.chains import ChainHead

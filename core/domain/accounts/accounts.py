@@ -1,9 +1,6 @@
 """Merchants' accounts, their keys, shops and settings (docs/concepts.md "Shops", "Accounts, keys, modes")."""
 
-import re
-import unicodedata
 from datetime import datetime
-from decimal import Decimal
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -240,22 +237,6 @@ class KeyUse(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
 
 
-class Shop(msgspec.Struct, frozen=True, kw_only=True):
-    """A direction of acceptance inside an account."""
-
-    id: str
-    account_id: str
-    name: str
-    name_folded: str
-    """`fold_name(name)`: names are unique in the account ignoring case."""
-    created_at: datetime
-    enabled: bool = True
-    markup: str | None = None
-    """A decimal fraction (`0.03`), as text so that no digit is lost; None: `422 SHOP_MARKUP_NOT_SET`."""
-    return_url: str | None = None
-    version: int = 0
-
-
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks: an authenticated key."""
 
@@ -271,10 +252,6 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sandbox(self) -> bool:
         return self.mode is TEST
-
-
-DEFAULT_SHOP_NAME = "Default"
-DEFAULT_MARKUP = "0.03"
 
 
 def plain_name(text: str, whose: str) -> str:
@@ -293,27 +270,3 @@ def account_name(text: str) -> str:
     Raises: Refusal VALIDATION_ERROR.
     """
     return plain_name(text, "An account")
-
-
-def shop_name(text: str) -> str:
-    """A shop's name as it is kept: trimmed, 1 to 120 characters, no control characters.
-
-    Raises: Refusal VALIDATION_ERROR.
-    """
-    return plain_name(text, "A shop")
-
-
-def fold_name(name: str) -> str:
-    """The form in which two shop names are compared. Normalised again at the end, because folding takes composed
-    letters apart (`ΐ`) and leaves those that came apart (`Ϊ́`) so."""
-    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-
-
-_MARKUP = re.compile(r"0(?:\.[0-9]{1,6})?\Z")
-
-
-def shop_markup(text: str) -> str:
-    """A markup as it is kept: a fraction from 0 to below 1 with up to 6 decimals. Raises: Refusal VALIDATION_ERROR."""
-    if not _MARKUP.match(text) or Decimal(text) >= 1:
-        raise Refusal("VALIDATION_ERROR", "A markup is a fraction from 0 to below 1, such as 0.03")
-    return text

@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from ..account_settings import shown_settings
-from ..accounts.accounts import Account, ApiKey, Shop
+from ..accounts.accounts import Account, ApiKey
+from ..accounts.shops import Shop
 from ..accounts.terminals import Terminal
 from ..chains import Chain
 from ..days import iso

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from ..accounts.accounts import Caller, Shop
+from ..accounts.accounts import Caller
+from ..accounts.shops import Shop
 from ..accounts.terminals import EXCHANGE_HIGHEST, EXCHANGE_LOWEST, PAYMENT_METHODS, Terminal
 from ..errors import Refusal, shape_error, value_error
 from ..masked import Masked

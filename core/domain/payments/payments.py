@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from ..accounts.accounts import Account, Mode, Shop
+from ..accounts.accounts import Account, Mode
 from ..accounts.receipts import ReceiptTerms
+from ..accounts.shops import Shop
 from ..machine import Move, Moves
 from ..money import Rub, Usdt
 

@@ -6,7 +6,8 @@ from datetime import datetime
 
 import msgspec
 
-from ..accounts.accounts import Caller, Shop
+from ..accounts.accounts import Caller
+from ..accounts.shops import Shop
 from ..accounts.terminals import Terminal
 from ..errors import Refusal, shape_error
 from ..masked import Masked

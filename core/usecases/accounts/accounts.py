@@ -16,18 +16,8 @@ from ....ports.storage import OneOf, Unit
 from ....ports.vault import VaultError
 from ...domain import ids
 from ...domain.account_settings import WEBHOOK_SECRET, read_settings
-from ...domain.accounts.accounts import (
-    DEFAULT_MARKUP,
-    DEFAULT_SHOP_NAME,
-    KEY_PREFIXES,
-    Account,
-    ApiKey,
-    KeyUse,
-    Mode,
-    Shop,
-    account_name,
-    fold_name,
-)
+from ...domain.accounts.accounts import KEY_PREFIXES, Account, ApiKey, KeyUse, Mode, account_name
+from ...domain.accounts.shops import DEFAULT_MARKUP, DEFAULT_SHOP_NAME, Shop, fold_name
 from ...domain.errors import Refusal
 from ...domain.operators.pending_acts import Guarded
 from ..acts.four_eyes import gated

@@ -9,7 +9,8 @@ from ....ports.bundle import Ports
 from ....ports.faults import Conflict
 from ....ports.storage import Unit
 from ...domain.account_settings import Setting, read_settings
-from ...domain.accounts.accounts import Account, Shop, fold_name, shop_markup, shop_name
+from ...domain.accounts.accounts import Account
+from ...domain.accounts.shops import Shop, fold_name, shop_markup, shop_name
 from ...domain.errors import Refusal
 from ...domain.web_addresses import web_address
 from ..units import retrying

@@ -16,7 +16,8 @@ from ....ports.bundle import Ports
 from ....ports.storage import R, Unit
 from ....ports.vault import VaultError
 from ...domain import ids
-from ...domain.accounts.accounts import Account, ApiKey, Mode, Shop
+from ...domain.accounts.accounts import Account, ApiKey, Mode
+from ...domain.accounts.shops import Shop
 from ...domain.accounts.terminals import Terminal
 from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.funds import ExchangeTransfer

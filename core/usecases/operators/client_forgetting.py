@@ -15,7 +15,7 @@ from ...domain.kyc.clients import Client, KycStatus, operations_of
 from ...domain.kyc.kyc import Upload
 from ...domain.webhooks.events import Event
 from ..accounts.accounts import storable
-from ..exchanges.exchanges import active_digest
+from ..exchanges.creation import active_digest
 from ..kyc.uploads import forget_upload
 from ..kyc.verifiers import verifier_of
 from ..sandbox.forgetting import forget_clients, forget_events

@@ -11,21 +11,17 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured
 from ....ports.payouts import FindingSender
 from ....ports.receipts import ReceiptNeed
-from ....ports.unreadable import SettingAside
 from ....ports.vault import VaultError
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.payments.payments import Payment
 from ...domain.webhooks.endpoints import EndpointKey
 from ...domain.webhooks.events import DeliveryStatus
 from ..holding import read_hold
-from ..ledger.check import verify_ledger
 from ..ledger.watch import ledger_faults
-from ..sandbox.data import FORGOTTEN, STAYS
 from ..sealed import SEALED, SealedField
 from ..standing import missing_standing
 from .findings import Finding, failed, ok, warning
 from .provider_checks import check_providers
-from .reseal import inspect_seals
 from .review import list_suspense
 from .unreadable import count_unreadable
 
@@ -83,7 +79,7 @@ async def check_vault(ports: Ports) -> Finding:
     old = sorted(set(opened) - {ports.vault.current})
     message = f"key {ports.vault.current} seals, and {opened.total()} stored values that were looked at open"
     if old:
-        return warning(f"{message}, some by older keys ({_listed(old)})", "run `cambist vault reseal`")
+        return warning(f"{message}, some by older keys ({listed(old)})", "run `cambist vault reseal`")
     return ok(message)
 
 
@@ -112,7 +108,7 @@ async def check_standing(ports: Ports) -> Finding:
     missing = await missing_standing(ports)
     if not missing:
         return ok("every standing job is there")
-    message = f"standing jobs are missing ({_listed(missing)}): what they do is not done"
+    message = f"standing jobs are missing ({listed(missing)}): what they do is not done"
     remedy = "start a worker (`cambist serve` or `cambist worker`): it writes them within a minute, or logs why not"
     async with ports.storage.unit() as unit:
         unused = not await unit[Payment].find(limit=1)
@@ -121,26 +117,16 @@ async def check_standing(ports: Ports) -> Finding:
 
 async def check_rows(ports: Ports) -> Finding:
     """Rows that somebody met and could not read."""
-    return _of_rows(await count_unreadable(ports))
+    return of_rows(await count_unreadable(ports))
 
 
-def _of_rows(count: int) -> Finding:
+def of_rows(count: int) -> Finding:
     if not count:
         return ok("no row is known that cannot be read")
     return failed(
         f"{count} rows cannot be read: what they are about stands still, all else goes on",
         "`cambist unreadable list` names them; a newer version may read them, or a backup has them whole",
     )
-
-
-async def read_everything(ports: Ports, progress: Progress) -> Finding:
-    """Reads every row of every table. Takes as long as there are rows."""
-    for record in (*(kind.record for kind in FORGOTTEN), *STAYS):
-        seen = 0
-        async for batch in ports.storage.scan(record, readable=True):
-            seen += len(batch)
-            progress(f"{seen} of {record.__name__}")
-    return _of_rows(await ports.storage.count_noted() if isinstance(ports.storage, SettingAside) else 0)
 
 
 async def check_deliveries(ports: Ports) -> Finding:
@@ -191,7 +177,7 @@ async def check_webhooks(ports: Ports) -> Finding:
     ]
     if not plain:
         return ok("every webhook address is https")
-    shown = _listed(plain[:5]) + (f" and {len(plain) - 5} more" if len(plain) > 5 else "")
+    shown = listed(plain[:5]) + (f" and {len(plain) - 5} more" if len(plain) > 5 else "")
     return warning(f"webhooks go unencrypted to {len(plain)} accounts: {shown}", "ask them for an https address")
 
 
@@ -233,8 +219,8 @@ async def check_credentials(ports: Ports) -> Finding:
         return warning(f"a provider did not say whether it takes our credentials: {told}", "look whether it is away")
     well = [str(each) for each in checked if each.is_checkable]
     unasked = [str(each) for each in checked if not each.is_checkable]
-    message = f"our credentials are taken by {_listed(well)}" if well else "no provider was asked"
-    return ok(f"{message}; without a check: {_listed(unasked)}" if unasked else message)
+    message = f"our credentials are taken by {listed(well)}" if well else "no provider was asked"
+    return ok(f"{message}; without a check: {listed(unasked)}" if unasked else message)
 
 
 async def check_receipts(ports: Ports) -> Finding:
@@ -247,11 +233,11 @@ async def check_receipts(ports: Ports) -> Finding:
     async for batch in ports.storage.scan(Account, readable=True):
         lacking += [account.id for account in batch if account.settings.receipt_lacks(has_contact=True)]
     if not lacking:
-        return ok(f"every account has settings for the receipts that {_listed(strict)} requires")
-    named = _listed(lacking[:_NAMED]) + (f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else "")
+        return ok(f"every account has settings for the receipts that {listed(strict)} requires")
+    named = listed(lacking[:_NAMED]) + (f" and {len(lacking) - _NAMED} more" if len(lacking) > _NAMED else "")
     fate = "are refused" if len(strict) == len(banks) else "pass it by"
     return warning(
-        f"{_listed(strict)} requires receipts, for which accounts lack settings: {named}; their live payments {fate}",
+        f"{listed(strict)} requires receipts, for which accounts lack settings: {named}; their live payments {fate}",
         "`cambist account set ACCOUNT_ID receipt_tax_system=… receipt_vat=… receipt_subject=… receipt_mode=…`, as the"
         " merchant's bookkeeper says",
     )
@@ -274,35 +260,5 @@ CHECKS: Mapping[str, Check] = {
 }
 
 
-async def verify_whole_ledger(ports: Ports, progress: Progress) -> Finding:
-    """As `cambist ledger verify`. Takes as long as there are entries."""
-    report = await verify_ledger(ports, progress=lambda count: progress(f"{count} entries of the ledger"))
-    if report.holds:
-        return ok(f"all {report.entries} entries and every balance hold")
-    return failed("the books do not hold", "run `cambist ledger verify`, which names what differs, and stop payouts")
-
-
-async def open_everything(ports: Ports, progress: Progress) -> Finding:
-    """As `cambist vault status`. Takes as long as there are records."""
-    report = await inspect_seals(ports, progress=lambda kind, seen, _: progress(f"{seen} of {kind}"))
-    count = sum(report.in_use.values())
-    if report.unopened_count:
-        return failed(f"{report.unopened_count} of {count} sealed values do not open", "see `cambist vault status`")
-    if report.old_in_use:
-        return warning(
-            f"all {count} sealed values open, some by older keys ({_listed(report.old_in_use)})",
-            "run `cambist vault reseal`",
-        )
-    return ok(f"all {count} sealed values open, by key {report.current}")
-
-
-THOROUGH: Mapping[str, Callable[[Ports, Progress], Awaitable[Finding]]] = {
-    "ledger": verify_whole_ledger,
-    "vault": open_everything,
-    "rows": read_everything,
-}
-"""Instead of the quick ones of these names."""
-
-
-def _listed(values: "list[str] | list[int] | tuple[str, ...] | tuple[int, ...]") -> str:
+def listed(values: "list[str] | list[int] | tuple[str, ...] | tuple[int, ...]") -> str:
     return ", ".join(str(value) for value in values)

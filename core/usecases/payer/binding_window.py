@@ -10,7 +10,8 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.mandates import MandateEvent
 from ....ports.storage import Unit
-from ...domain.accounts.accounts import Account, Mode, Shop
+from ...domain.accounts.accounts import Account, Mode
+from ...domain.accounts.shops import Shop
 from ...domain.errors import Refusal
 from ...domain.money import Rub
 from ...domain.payer.binding_window import BindingFace, binding_face, returns_by_itself

@@ -9,7 +9,8 @@ from ....ports.bank import InvoiceStatus
 from ....ports.bank_simulator import Pretence
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
-from ...domain.accounts.accounts import DEFAULT_SHOP_NAME, Account, Mode, Shop
+from ...domain.accounts.accounts import Account, Mode
+from ...domain.accounts.shops import DEFAULT_SHOP_NAME, Shop
 from ...domain.ids import PAYMENT, is_prefixed
 from ...domain.money import Rub
 from ...domain.payer.window import Face, bank_link, face, web_link

@@ -13,7 +13,8 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import Between, Snapshot
 from ...domain import ids
-from ...domain.accounts.accounts import Caller, Shop
+from ...domain.accounts.accounts import Caller
+from ...domain.accounts.shops import Shop
 from ...domain.accounts.terminals import PAYMENT_METHODS
 from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.ids import canonical_uuid

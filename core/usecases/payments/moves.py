@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from ....ports.bank import Transfer
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
-from ...domain.accounts.accounts import Account, Shop
+from ...domain.accounts.accounts import Account
+from ...domain.accounts.shops import Shop
 from ...domain.ledger import Purse
 from ...domain.money import Rub
 from ...domain.payments.payments import FailureReason, Payment, PaymentMove, PaymentStatus

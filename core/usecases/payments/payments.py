@@ -5,8 +5,9 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ...domain import ids
-from ...domain.accounts.accounts import Caller, Shop
+from ...domain.accounts.accounts import Caller
 from ...domain.accounts.idempotency import IdempotencyKey
+from ...domain.accounts.shops import Shop
 from ...domain.accounts.terminals import PAYMENT_METHODS
 from ...domain.errors import Refusal
 from ...domain.ids import canonical_uuid

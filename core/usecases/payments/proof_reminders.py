@@ -8,7 +8,8 @@ from msgspec import UNSET
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
-from ...domain.accounts.accounts import Account, Shop
+from ...domain.accounts.accounts import Account
+from ...domain.accounts.shops import Shop
 from ...domain.days import iso
 from ...domain.payloads import ProofReminderPayload
 from ...domain.payments.payments import Payment, PaymentMove, announced

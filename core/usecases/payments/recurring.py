@@ -11,8 +11,9 @@ from msgspec import UNSET
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts.accounts import Caller, Mode, Shop
+from ...domain.accounts.accounts import Caller, Mode
 from ...domain.accounts.receipts import ReceiptTerms
+from ...domain.accounts.shops import Shop
 from ...domain.days import iso
 from ...domain.errors import Refusal
 from ...domain.ids import canonical_uuid

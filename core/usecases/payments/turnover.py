@@ -7,7 +7,8 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import Between
-from ...domain.accounts.accounts import Caller, Shop
+from ...domain.accounts.accounts import Caller
+from ...domain.accounts.shops import Shop
 from ...domain.errors import shape_error
 from ...domain.money import Rub
 from ...domain.payments.tallies import Turnover, day_ids, day_of

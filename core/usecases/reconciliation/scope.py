@@ -9,7 +9,8 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.reporting import ReportingBank
 from ....ports.storage import Between, OneOf, Record, Unit
-from ...domain.accounts.accounts import Account, Mode, Shop
+from ...domain.accounts.accounts import Account, Mode
+from ...domain.accounts.shops import Shop
 from ...domain.accounts.terminals import Terminal
 from ...domain.payments.payments import Payment
 from ..accounts.accounts import storable

@@ -5,7 +5,8 @@ from typing import Any
 
 from ....ports.bundle import Ports
 from ...domain import ids
-from ...domain.accounts.accounts import Account, Caller, Mode, Shop
+from ...domain.accounts.accounts import Account, Caller, Mode
+from ...domain.accounts.shops import Shop
 from ...domain.errors import Refusal, read_choice, shape_error
 from ...domain.ids import canonical_uuid
 from ...domain.refunds.orders import EXTERNAL_ID_LONGEST

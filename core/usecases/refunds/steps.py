@@ -12,7 +12,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.faults import Stale
 from ....ports.storage import Unit
-from ...domain.accounts.accounts import Shop
+from ...domain.accounts.shops import Shop
 from ...domain.payloads import RefundPayload
 from ...domain.payments import payments
 from ...domain.payments.payments import Payment

@@ -14,10 +14,11 @@ from ....ports.jobs import Job
 from ....ports.notes import ProviderNote
 from ....ports.storage import Between, Unit
 from ....ports.unreadable import UnreadableRow
-from ...domain.accounts.accounts import Account, ApiKey, Caller, KeyUse, Mode, Shop
+from ...domain.accounts.accounts import Account, ApiKey, Caller, KeyUse, Mode
 from ...domain.accounts.idempotency import IdempotencyKey, key_id
 from ...domain.accounts.limit_hits import LimitHits
 from ...domain.accounts.request_log import FirstBatch, RequestBatch, RequestCount
+from ...domain.accounts.shops import Shop
 from ...domain.accounts.terminals import Terminal
 from ...domain.alarms import AlarmRecipient
 from ...domain.chains import ChainHead

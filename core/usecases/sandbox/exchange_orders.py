@@ -9,7 +9,7 @@ from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.orders import ExchangeOrder, RubExchangeOrder
 from ...domain.masked import Masked
-from ..exchanges.exchanges import begin_exchange
+from ..exchanges.creation import begin_exchange
 from .exchanges import made_up_wallet
 
 SANDBOX_BANK = "bank100000000004"

@@ -9,7 +9,8 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, Unavailable
 from ....ports.storage import Unit
-from ...domain.accounts.accounts import Caller, Mode, Shop
+from ...domain.accounts.accounts import Caller, Mode
+from ...domain.accounts.shops import Shop
 from ...domain.errors import Refusal, shape_error
 from ...domain.ids import canonical_uuid
 from ...domain.settlement.rates import KnownRate, Quote, believed, is_held, judge, may_serve, merchant_rate

@@ -12,7 +12,8 @@ from ....ports.faults import Stale
 from ....ports.jobs import Job
 from ....ports.storage import Below, Between, OneOf, Unit
 from ...domain import ids
-from ...domain.accounts.accounts import Account, Shop
+from ...domain.accounts.accounts import Account
+from ...domain.accounts.shops import Shop
 from ...domain.money import Rub
 from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.settlement.settlement import Correction, Settlement, SettlementBatch, Terms, terms_of

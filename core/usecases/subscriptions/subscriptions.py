@@ -9,8 +9,9 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts.accounts import Caller, Scheme, Shop
+from ...domain.accounts.accounts import Caller, Scheme
 from ...domain.accounts.idempotency import IdempotencyKey
+from ...domain.accounts.shops import Shop
 from ...domain.errors import Refusal
 from ...domain.ids import canonical_uuid
 from ...domain.subscriptions.moves import cancelled, rebound, repriced

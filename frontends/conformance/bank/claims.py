@@ -11,7 +11,8 @@ from ....ports.checking import Checkable
 from ....ports.faults import Fault, NotConfigured, NotSupported, Unavailable
 from ....ports.mandates import MandateBank
 from ....ports.remittances import RemittanceBank
-from ..benches import BankBench, check_hidden, check_name
+from ..bank_bench import BankBench
+from ..benches import check_hidden, check_name
 from ..operation_ids import operation_id
 from .kit import OPERATION, REFUND
 

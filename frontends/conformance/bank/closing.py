@@ -7,7 +7,7 @@ from ....ports.bank import (
     InvoiceStatus,
 )
 from ....ports.faults import OutcomeUnknown, Refused
-from ..benches import BankBench
+from ..bank_bench import BankBench
 from .kit import OPERATION
 
 

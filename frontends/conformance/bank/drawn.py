@@ -7,7 +7,7 @@ from ....ports.bank import (
     Invoice,
     InvoiceStatus,
 )
-from ..benches import BankBench
+from ..bank_bench import BankBench
 from .kit import OPERATION, OTHER, assert_open
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from ....ports.bank import Bank, Invoice, InvoiceStatus, RefundRequest
 from ....ports.faults import Fault, Refused, Unavailable
-from ..benches import BankBench, check_hidden
+from ..bank_bench import BankBench
+from ..benches import check_hidden
 from ..operation_ids import operation_id
 from ..trouble import CancelRules, Reading, ReadRules, TwoProcessRules, Work, WriteRules
 from .kit import OPERATION, OTHER, REFUND, state_of

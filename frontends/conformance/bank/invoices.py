@@ -10,7 +10,7 @@ from ....ports.bank import (
     InvoiceStatus,
 )
 from ....ports.faults import OutcomeUnknown, Refused, Unavailable
-from ..benches import BankBench
+from ..bank_bench import BankBench
 from ..operation_ids import exchange_invoice_id, operation_id
 from .kit import OPERATION, OTHER, assert_open, state_of
 

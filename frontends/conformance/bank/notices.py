@@ -2,7 +2,7 @@
 
 import pytest
 
-from ..benches import BankBench
+from ..bank_bench import BankBench
 from ..hearing import NoticeRules, Told, told
 from .kit import OPERATION, OTHER
 

@@ -16,7 +16,8 @@ from ....ports.receipts import (
     TaxSystem,
     Vat,
 )
-from ..benches import BankBench, check_hidden
+from ..bank_bench import BankBench
+from ..benches import check_hidden
 from ..operation_ids import operation_id
 from ..receipts import EMAIL, PHONE, receipt
 from .kit import OPERATION

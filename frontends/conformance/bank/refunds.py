@@ -15,7 +15,7 @@ from ....ports.bank import (
     SentRefund,
 )
 from ....ports.faults import OutcomeUnknown, Refused, Unavailable
-from ..benches import BankBench
+from ..bank_bench import BankBench
 from ..operation_ids import operation_id, return_ids, suspense_ids
 from .kit import DAY, OPERATION, REFUND, last_repeat, state_of
 

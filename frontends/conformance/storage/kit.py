@@ -14,8 +14,9 @@ import msgspec
 
 from ....adapters.clock import VirtualClock
 from ....adapters.storage.table.catalogue import CATALOGUE, Table, Unique
-from ....core.domain.accounts.accounts import Mode, Shop
+from ....core.domain.accounts.accounts import Mode
 from ....core.domain.accounts.idempotency import IdempotencyKey
+from ....core.domain.accounts.shops import Shop
 from ....core.domain.money import Rub, Usdt
 from ....core.domain.payments.payments import Payment, PaymentStatus
 from ....ports.jobs import Job

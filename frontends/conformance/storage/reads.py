@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ....core.domain.accounts.accounts import Mode, Shop
+from ....core.domain.accounts.accounts import Mode
+from ....core.domain.accounts.shops import Shop
 from ....core.domain.money import Rub, Usdt
 from ....core.domain.payments.payments import Payment, PaymentStatus
 from ....ports.storage import AtLeast, AtMost, Below, Between, OneOf, Storage

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from ....core.domain.accounts.accounts import Shop
 from ....core.domain.accounts.idempotency import IdempotencyKey
+from ....core.domain.accounts.shops import Shop
 from ....core.domain.payments.payments import Payment
 from ....ports.faults import Conflict
 from ....ports.storage import Storage

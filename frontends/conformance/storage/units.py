@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from ....core.domain.accounts.accounts import Mode, Shop
+from ....core.domain.accounts.accounts import Mode
 from ....core.domain.accounts.idempotency import IdempotencyKey
+from ....core.domain.accounts.shops import Shop
 from ....core.domain.money import Rub
 from ....core.domain.payments.payments import Payment, PaymentStatus
 from ....ports.faults import Conflict, Stale, Unavailable

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ....core.domain.accounts.accounts import Shop
+from ....core.domain.accounts.shops import Shop
 from ....core.domain.accounts.terminals import PAYMENT_METHODS
 from ....core.domain.errors import shape_error
 from ....core.domain.ledger import Purse

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ....core.domain.accounts.accounts import Shop
+from ....core.domain.accounts.shops import Shop
 from ....core.usecases.accounts.shops import disable_shop, enable_shop, rename_shop, set_shop
 from ....core.usecases.browse.browse import Way, merged
 from ....ports.bundle import Ports

@@ -8,7 +8,7 @@ from cambist.adapters.clock import VirtualClock
 from cambist.frontends.conformance import charges as of_charges
 from cambist.frontends.conformance import mandates as of_mandates
 from cambist.frontends.conformance.bank import bank as of_banks
-from cambist.frontends.conformance.benches import BankBench
+from cambist.frontends.conformance.bank_bench import BankBench
 from cambist.ports import ReceiptNeed
 from tests.providers.bank_suites import suites
 
