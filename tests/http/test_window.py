@@ -10,6 +10,7 @@ from cambist.core.usecases.accounts import shops
 from cambist.frontends.http.payer.window_page import draw_qr, print_amount
 from cambist.frontends.http.payer.window_texts import EN, TEXTS
 from tests.houses import TestHouse
+from tests.tables import table
 from tests.windows import FACES, Page, page_of, store, with_face
 
 S = PaymentStatus
@@ -30,8 +31,30 @@ async def test_the_link_of_a_new_payment_shows_shop_amount_description_qr_and_ba
     assert stored is not None
     assert stored.qr_payload is not None
     assert str(draw_qr(stored.qr_payload).svg) in response.text
-    assert stored.bank_link in [tag["href"] for tag in page.all("a")]
+    assert [tag["href"] for tag in page.all("a") if "button--bank" in (tag.get("class") or "")] == ["#test"]
+    assert "test" in [tag.get("id") for tag in page.all("form")], "the panel stands in for the simulated bank's app"
     assert link in (None, stored.bank_link)
+
+
+@table(
+    ("external_id", "shown"),
+    [
+        ("order-1043", True),
+        ("9" * 64, True),
+        ("9" * 65, False),
+        ("<b>7</b>", True),
+        (None, False),
+    ],
+)
+async def test_payers_see_the_numbers_by_which_a_shop_s_support_finds_a_payment(
+    house: TestHouse, external_id: str | None, shown: bool
+) -> None:
+    """docs/window.md "What it shows"."""
+    payment = await house.created({"external_id": external_id})
+    page = Page((await page_of(house, payment, "?lang=en")).text)
+    assert (EN["order_number_label"] in page.text) is shown
+    assert shown is (external_id is not None and external_id in page.text)
+    assert payment["id"] in page.text
 
 
 async def test_the_countdown_is_told_by_the_service_s_clock(house: TestHouse) -> None:
@@ -102,11 +125,11 @@ PAGE, DEEPLINK = LinkKind.PAGE, LinkKind.DEEPLINK
 @pytest.mark.parametrize(
     ("kind", "link", "href"),
     [
-        (PAGE, "https://bank.example/pay/1", "https://bank.example/pay/1"),
+        (PAGE, "https://bank.test/pay/1", "https://bank.test/pay/1"),
         (PAGE, "bankapp://pay/1", None),
-        (DEEPLINK, "https://bank.example/app/1", "https://bank.example/app/1"),
+        (DEEPLINK, "https://bank.test/app/1", "https://bank.test/app/1"),
         (DEEPLINK, "bank100000000004://qr.nspk.ru/AD1?type=02", "bank100000000004://qr.nspk.ru/AD1?type=02"),
-        (DEEPLINK, "javascript://bank.example/%0aalert(1)", None),
+        (DEEPLINK, "javascript://bank.test/%0aalert(1)", None),
         (DEEPLINK, "bankapp:pay", None),
         (DEEPLINK, "bankapp://pay 1", None),
         (None, "bank100000000004://qr.nspk.ru/AD1", None),
@@ -133,7 +156,7 @@ async def test_an_invoice_without_a_qr_shows_a_button_in_its_place(
 
 async def test_the_link_answers_for_a_minute_after_paid_and_404_then(house: TestHouse) -> None:
     """It closes a minute after the end (docs/window.md "How long it is there")."""
-    payment = await house.created()
+    payment = await house.created({"external_id": "order-1043"})
     await house.work(120)
     await house.simulate(payment["id"], outcome="paid")
     await house.clock.advance(59)
@@ -142,6 +165,10 @@ async def test_the_link_answers_for_a_minute_after_paid_and_404_then(house: Test
     gone = await page_of(house, payment, "?lang=en")
     assert gone.status_code == 404
     assert EN["closed_head"] in gone.text
+    assert EN["closed_known"] in gone.text
+    assert "Merchant" in gone.text
+    assert payment["external_id"] in gone.text
+    assert "490" not in gone.text.replace(payment["id"], ""), "it is no receipt"
     for part in ("state", "events"):
         assert (await house.http.get(f"/p/{payment['id']}/{part}")).status_code == 404
 

@@ -222,6 +222,50 @@ async def test_an_open_page_stays_while_its_network_asks_too_much_and_then_goes_
     tab.complaints.clear()
 
 
+async def test_a_payer_without_a_connection_is_told_so_and_sees_the_end_when_it_is_back(
+    shop: Shop, payer: Payer
+) -> None:
+    """docs/window.md "What it shows"."""
+    payment = await shop.sells()
+    tab = await payer.opens(payment)
+    word = tab.page.locator("#offline")
+    await expect(word).to_be_hidden()
+    # The browser cuts no stream that is open: one that is gone is what a payer in the underground has.
+    await tab.page.route("**/events*", lambda route: route.abort())
+    await tab.page.reload()
+    await tab.page.context.set_offline(True)
+    await expect(word).to_be_visible()
+    await expect(tab.page.locator("#announcer")).to_contain_text("No connection. If you have paid, nothing is lost")
+    clicking = await payer.opens(payment)
+    await clicking.page.get_by_role("button", name="Pay ₽1,234.56").click()
+    await clicking.shows("Paid")
+    await tab.shows("Pay by SBP")
+    await tab.page.context.set_offline(False)
+    await tab.shows("Paid")
+    await expect(word).to_be_hidden()
+    # The browser itself tells of what did not come through; nothing else may be wrong.
+    assert {complaint.split(":")[0] for complaint in tab.complaints} <= {"Failed to load resource"}
+    tab.complaints.clear()
+
+
+async def test_the_button_of_a_simulated_bank_leads_to_the_panel_that_plays_it(shop: Shop, payer: Payer) -> None:
+    payment = await shop.sells()
+    tab = await payer.opens(payment, viewport=PHONE, is_mobile=True, has_touch=True)
+    panel = tab.page.get_by_role("button", name="Pay ₽1,234.56")
+    await tab.page.get_by_role("link", name="Pay in your bank’s app").click()
+    await expect(panel).to_be_in_viewport()
+    await panel.click()
+    await tab.shows("Paid")
+
+
+@pytest.mark.parametrize("locale", ["ru-RU", "en-US"])
+async def test_no_button_of_the_pages_breaks_at_a_phone_s_width(shop: Shop, payer: Payer, locale: str) -> None:
+    for made in (await shop.sells(), await shop.subscribes()):
+        tab = await payer.opens(made, viewport=PHONE, is_mobile=True, has_touch=True, locale=locale)
+        button = tab.page.locator("a.button--bank")
+        assert await button.evaluate("each => each.offsetHeight") == 56, "one line in its least height"
+
+
 async def test_the_countdown_follows_the_service_s_clock_and_not_the_payer_s(shop: Shop, payer: Payer) -> None:
     """By what the page itself brought: the service, whose time goes on as it likes, answers nothing further."""
 

@@ -4,6 +4,7 @@
 import re
 from datetime import datetime, timedelta
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 from ..payments.payments import LATE_WINDOW, LinkKind, Payment, PaymentStatus
 from ..web_addresses import is_web_address
@@ -78,6 +79,20 @@ def bank_link(payment: Payment) -> str | None:
         scheme = payment.bank_link.partition(":")[0].lower()
         return payment.bank_link if _APP_LINK.match(payment.bank_link) and scheme not in _NO_APP else None
     return link
+
+
+ORDER_NUMBER_MOST = 64
+"""Characters of a merchant's id that a payer may be asked to read out; a longer one is for programs."""
+
+
+def order_number(external_id: str | None) -> str | None:
+    """The merchant's own id as a payer is shown it."""
+    return external_id if external_id is not None and len(external_id) <= ORDER_NUMBER_MOST else None
+
+
+def leads_nowhere(link: str) -> bool:
+    """Whether it is a simulated bank's: names below `.example` are reserved, and resolve for nobody (RFC 6761)."""
+    return (urlsplit(link).hostname or "").endswith(".example")
 
 
 def web_link(text: str | None) -> str | None:

@@ -15,7 +15,7 @@ from ...domain.accounts.shops import Shop
 from ...domain.errors import Refusal
 from ...domain.money import Rub
 from ...domain.payer.binding_window import BindingFace, binding_face, returns_by_itself
-from ...domain.payer.window import bank_link, web_link
+from ...domain.payer.window import bank_link, order_number, web_link
 from ...domain.payments.payments import BindingCharge, FailureReason, LinkKind, Payment
 from ...domain.subscriptions.periods import Interval
 from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at
@@ -53,6 +53,8 @@ class BindingView(msgspec.Struct, frozen=True, kw_only=True):
     interval: Interval
     interval_count: int
     description: str
+    order_number: str | None
+    """The merchant's own id of the subscription."""
     takes_money: bool
     """The QR that is shown, or would be, takes the first charge; else it is the symbolic one."""
     qr_payload: str | None
@@ -103,6 +105,7 @@ async def binding_view(ports: Ports, subscription_id: str) -> BindingView | None
         interval=subscription.interval,
         interval_count=subscription.interval_count,
         description=subscription.description,
+        order_number=order_number(subscription.external_id),
         takes_money=takes_money,
         qr_payload=payment.qr_payload if waits and payment is not None else None,
         bank_link=bank_link(payment) if waits and payment is not None else None,

@@ -13,7 +13,7 @@ from ...domain.accounts.accounts import Account, Mode
 from ...domain.accounts.shops import DEFAULT_SHOP_NAME, Shop
 from ...domain.ids import PAYMENT, is_prefixed
 from ...domain.money import Rub
-from ...domain.payer.window import Face, bank_link, face, web_link
+from ...domain.payer.window import Face, bank_link, face, order_number, web_link
 from ...domain.payments.payments import FailureReason, LinkKind, Payment, PaymentStatus
 from ..gateways.polling import hurry_look
 from ..payments.opening import WATCH
@@ -59,6 +59,8 @@ class PayerView(msgspec.Struct, frozen=True, kw_only=True):
     received: Rub | None
     """What came, where it is not what was asked."""
     description: str | None
+    order_number: str | None
+    """The merchant's own id of the payment, by which its support finds it."""
     qr_payload: str | None
     bank_link: str | None
     link_kind: LinkKind | None
@@ -73,6 +75,16 @@ class PayerView(msgspec.Struct, frozen=True, kw_only=True):
     """What the panel that stands in for the payer offers now; empty with a real bank."""
 
 
+class ClosedView(msgspec.Struct, frozen=True, kw_only=True):
+    """What is left to say of a payment whose window is closed: whom to ask, and by which numbers. Nothing of the money:
+    it is no receipt."""
+
+    id: str
+    shop_name: str
+    order_number: str | None
+    return_url: str | None
+
+
 @in_test_time(Payment)
 async def view(ports: Ports, payment_id: str) -> PayerView | None:
     """What to draw now; None when there is no such payment or its window is closed."""
@@ -81,27 +93,42 @@ async def view(ports: Ports, payment_id: str) -> PayerView | None:
         present = None if payment is None else _standing(ports, payment)
         if payment is None or present is None:
             return None
-        shop = await unit[Shop].get(payment.shop_id)
-        account = await unit[Account].get(payment.account_id)
-    if shop is None or account is None:
+        seller = await _seller(unit, payment)
+    if seller is None:
         return None
     await _hurry_look(ports, payment)
     return PayerView(
         id=payment.id,
         standing=present,
-        shop_name=shop_name(shop, account),
+        shop_name=seller.name,
         amount=payment.amount,
         received=payment.actual_amount if payment.actual_amount != payment.amount else None,
         description=payment.description,
+        order_number=order_number(payment.external_id),
         qr_payload=payment.qr_payload,
         bank_link=bank_link(payment),
         link_kind=payment.link_kind,
         failure_reason=payment.failure_reason,
-        return_url=web_link(shop.return_url) or web_link(account.settings.return_url),
+        return_url=seller.return_url,
         auto_return=payment.auto_return,
         test_mode=payment.mode is Mode.TEST,
         simulated=is_simulated(ports, payment.bank),
         acts=acts(ports, payment, present.face),
+    )
+
+
+async def closed(ports: Ports, payment_id: str) -> ClosedView | None:
+    """What to say where `view` shows nothing; None when there is no such payment."""
+    async with ports.storage.unit() as unit:
+        payment = await _payment(unit, payment_id)
+        seller = None if payment is None else await _seller(unit, payment)
+    if payment is None or seller is None:
+        return None
+    return ClosedView(
+        id=payment.id,
+        shop_name=seller.name,
+        order_number=order_number(payment.external_id),
+        return_url=seller.return_url,
     )
 
 
@@ -165,6 +192,21 @@ async def _payment(unit: Unit, payment_id: str) -> Payment | None:
     payment = await unit[Payment].get(payment_id) if is_prefixed(PAYMENT, payment_id) else None
     # A charge asks its payer nothing, and a subscription is confirmed on a page of its own.
     return None if payment is None or payment.subscription_id is not None else payment
+
+
+class _Seller(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    return_url: str | None
+
+
+async def _seller(unit: Unit, payment: Payment) -> _Seller | None:
+    """Whom the payer pays, and where to go back to."""
+    shop = await unit[Shop].get(payment.shop_id)
+    account = await unit[Account].get(payment.account_id)
+    if shop is None or account is None:
+        return None
+    back = web_link(shop.return_url) or web_link(account.settings.return_url)
+    return _Seller(name=shop_name(shop, account), return_url=back)
 
 
 def _standing(ports: Ports, payment: Payment) -> Standing | None:

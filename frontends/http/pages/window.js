@@ -86,7 +86,17 @@
     start();
   };
 
+  /* Says that the service cannot be reached, where the page would go on as if it were heard. */
+  const away = (is) => {
+    const word = document.getElementById("offline");
+    if (!word || word.hidden === !is || (is && !main.dataset.state)) return;
+    word.hidden = !is;
+    document.documentElement.classList.toggle("is-offline", is);
+    document.getElementById("announcer").textContent = is ? word.dataset.says : "";
+  };
+
   const hear = (standing) => {
+    away(false);
     if (standing.now) setTime(standing.now, standing.deadline);
     if (standing.face === main.dataset.face || drawing) return;
     drawing = draw().catch(() => setTimeout(ask, POLL)).finally(() => { drawing = null; });
@@ -98,7 +108,7 @@
       const answer = await get(main.dataset.state, "application/json");
       if (answer.ok || answer.status === 404) hear(await answer.json());
     } catch {
-      // The network is away; the next poll asks again.
+      away(true); // the next poll asks again
     }
   };
 
@@ -129,6 +139,8 @@
 
   // A phone freezes the page while the payer is in the bank's app: look at once when they come back.
   document.addEventListener("visibilitychange", () => { if (!document.hidden) ask(); });
+  window.addEventListener("offline", () => away(true));
+  window.addEventListener("online", ask);
   window.addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   start();
 })();

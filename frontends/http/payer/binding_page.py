@@ -6,7 +6,7 @@ from ....core.domain.payer.binding_window import FINAL_BINDING_FACES, BindingFac
 from ....core.domain.payer.window import RETURN_SECONDS
 from ....core.usecases.payer.binding_window import BindingView
 from .binding_texts import BINDING_TEXTS
-from .window_page import PANEL_REASONS, WindowPage, millis, monogram, print_amount, print_span
+from .window_page import PANEL_REASONS, WindowPage, millis, monogram, print_amount, print_span, to_bank
 
 _REFRESH = {BindingFace.LAPSED: 30, BindingFace.LAPSED_PAID: 30, BindingFace.PAUSED: 30}
 """How often a page without script reloads itself; every 5 seconds while the payer waits for something."""
@@ -50,6 +50,7 @@ class BindingPage:
             amount=amount,
             every=every,
             monogram=monogram(view.shop_name),
+            bank_link=to_bank(view.bank_link, view.acts),
             qr=None if drawn is None else drawn.svg,
             qr_size=0 if drawn is None else drawn.size,
             now=millis(view.standing.now),

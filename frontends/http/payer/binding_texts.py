@@ -27,7 +27,7 @@ _RU: Mapping[str, str] = {
     "bank_page": "Перейти к подтверждению",
     "waiting_text_none": "На QR-коде указан 1 ₽ — так банк оформляет согласие. Этот рубль не спишут.",
     "waiting_status": "Ждём подтверждения",
-    "bank_button": "Подтвердить в приложении банка",
+    "bank_button": "Подтвердить в банке",
     "qr_note": "Подтвердить с другого телефона",
     "qr_label": "QR-код для подключения подписки через Систему быстрых платежей",
     "preparing_text": "Банк готовит согласие, обычно это занимает несколько секунд. Страница обновится сама.",
@@ -52,6 +52,7 @@ _RU: Mapping[str, str] = {
     "trust": "Подписку подтверждают только в приложении банка. Здесь не спрашивают данные карты и коды из СМС.",
     "test_confirm": "Подтвердить",
     "test_refuse": "Отказаться",
+    "offline_text": "Если вы уже подтвердили, ничего не потеряется: страница обновится, когда связь вернётся.",
     "subscription_label": "Номер подписки",
 }
 
@@ -78,7 +79,7 @@ _EN: Mapping[str, str] = {
     "bank_page": "Go on to confirm",
     "waiting_text_none": "The QR code says ₽1: this is how the bank takes your consent. That rouble is not charged.",
     "waiting_status": "Waiting for confirmation",
-    "bank_button": "Confirm in your bank’s app",
+    "bank_button": "Confirm in your bank",
     "qr_note": "To confirm from another phone",
     "qr_label": "QR code to confirm the subscription through the Faster Payments System (SBP)",
     "preparing_text": "The bank is preparing your consent, usually within seconds. This page updates by itself.",
@@ -103,6 +104,7 @@ _EN: Mapping[str, str] = {
     "This page never asks for card details or SMS codes.",
     "test_confirm": "Confirm",
     "test_refuse": "Refuse",
+    "offline_text": "If you have confirmed, nothing is lost: this page updates when the connection is back.",
     "subscription_label": "Subscription number",
 }
 

@@ -49,6 +49,9 @@ class _Window(LivePage):
         view = await see(self._ports, object_id)
         return None if view is None else self._page.draw(view, language_of(request), wished_language(request))
 
+    async def draw_closed(self, request: Asked, object_id: str) -> str | None:  # noqa: ARG002  (a page of these never closes)
+        return None
+
     async def look(self, object_id: str, *, opened: bool = False) -> Sight | None:
         standing = await binding_window.binding_standing(self._ports, object_id, opened=opened)
         if standing is None:

@@ -18,6 +18,7 @@ from ....core.domain.errors import Refusal
 from ....core.domain.kyc.kyc import RegisterOrder
 from ....core.domain.masked import Masked
 from ....core.domain.payer.kyc_page import Face
+from ....core.domain.subscriptions.subscriptions import masked_phone
 from ....core.usecases.payer import kyc_page
 from ....core.usecases.payer.kyc_begin import Begun, Merchants, begin
 from ....core.usecases.payer.kyc_page import KycView
@@ -272,7 +273,7 @@ class _Page:
             face=face,
             live=view is not None and view.face in _LIVE,
             merchant="" if view is None else view.merchant,
-            phone=None if view is None else view.phone,
+            phone=None if view is None else masked_phone(view.phone),
             again=view is not None and view.was_refused,
             form_url=None if view is None else view.form_url,
             back=None if view is None else view.back,

@@ -39,6 +39,10 @@ class LivePage(ABC):
         """The page as it stands now; None when there is none."""
 
     @abstractmethod
+    async def draw_closed(self, request: Asked, object_id: str) -> str | None:
+        """The page of an object that is known, where `draw` shows nothing; None when there is none."""
+
+    @abstractmethod
     async def look(self, object_id: str, *, opened: bool = False) -> Sight | None:
         """What the page's script is told now; None when there is no such page. `opened`: it begins to ask, or is back
         from the bank's."""
@@ -90,7 +94,10 @@ class LivePage(ABC):
 
     async def _show(self, request: Asked, object_id: str) -> Response[str]:
         body = await self.draw(request, object_id)
-        return self._notices.say(request, "closed", 404) if body is None else html_page(body, language_of(request))
+        if body is not None:
+            return html_page(body, language_of(request))
+        body = await self.draw_closed(request, object_id)
+        return self._notices.say(request, "closed", 404) if body is None else html_page(body, language_of(request), 404)
 
     async def _state(self, object_id: str) -> Response[bytes]:
         """For pages that cannot keep a stream open."""

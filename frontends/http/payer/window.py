@@ -52,6 +52,10 @@ class _Window(LivePage):
         view = await payer_window.view(self._ports, object_id)
         return None if view is None else self._page.window(view, language_of(request), wished_language(request))
 
+    async def draw_closed(self, request: Asked, object_id: str) -> str | None:
+        view = await payer_window.closed(self._ports, object_id)
+        return None if view is None else self._page.closed(view, language_of(request))
+
     async def look(self, object_id: str, *, opened: bool = False) -> Sight | None:
         return await look(self._ports, object_id, opened=opened)
 

@@ -1,7 +1,7 @@
 """How the payer window is drawn: language, amounts, QR, assets and templates. It knows nothing of HTTP requests."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from urllib.parse import quote
 
@@ -9,9 +9,9 @@ import msgspec
 from markupsafe import Markup
 
 from ....core.domain.money import Rub
-from ....core.domain.payer.window import FINAL_FACES, RETURN_SECONDS, Face
+from ....core.domain.payer.window import FINAL_FACES, RETURN_SECONDS, Face, leads_nowhere
 from ....core.domain.payments.payments import FailureReason
-from ....core.usecases.payer.window import PayerView, half_of
+from ....core.usecases.payer.window import ClosedView, PayerView, half_of
 from ..templates import Templates, read_asset
 from .window_texts import LANGUAGE_NAMES, TEXTS
 
@@ -23,6 +23,9 @@ _ASSETS = {
 
 _QUIET_ZONE = 4
 """Modules of white around a QR that its standard asks for."""
+
+PANEL = "#test"
+"""Where on the page the panel is that plays the payer."""
 
 QR_CACHE = 512
 """Drawn QRs kept (3 KB each): drawing one takes 12 ms, and a waiting page without script asks every few seconds."""
@@ -114,6 +117,11 @@ def monogram(name: str) -> str:
     return next((char.upper() for char in name if char.isalnum()), "•")
 
 
+def to_bank(link: str | None, acts: Sequence[object]) -> str | None:
+    """Where the bank's button leads: a simulated bank has no application, the panel stands in for it."""
+    return PANEL if link is not None and acts and leads_nowhere(link) else link
+
+
 def millis(moment: datetime) -> int:
     """Unix time in milliseconds, as JavaScript counts."""
     return round(moment.timestamp() * 1000)
@@ -155,7 +163,7 @@ class WindowPage:
             monogram=monogram(view.shop_name),
             qr=None if drawn is None else drawn.svg,
             qr_size=0 if drawn is None else drawn.size,
-            bank_link=view.bank_link if face is Face.WAITING else None,
+            bank_link=to_bank(view.bank_link, view.acts) if face is Face.WAITING else None,
             now=millis(view.standing.now),
             deadline=millis(view.standing.deadline),
             time_left=print_span(int(left)),
@@ -170,11 +178,22 @@ class WindowPage:
 
     def notice(self, kind: str, language: str, *, here: str = "", refresh: int | None = None) -> str:
         """A page without a payment: `closed`, `unavailable` or `rejected`. `here`: its address, where it differs."""
+        return self._notice(kind, language, here=here, refresh=refresh)
+
+    def closed(self, view: ClosedView, language: str) -> str:
+        """The page of a payment whose window is closed."""
+        return self._notice("closed", language, view=view)
+
+    def _notice(
+        self, kind: str, language: str, *, here: str = "", refresh: int | None = None, view: ClosedView | None = None
+    ) -> str:
         return self._templates.draw(
             "notice.html",
             t=_Texts(TEXTS[language]),
             language=language,
             kind=kind,
+            view=view,
+            monogram="" if view is None else monogram(view.shop_name),
             refresh=refresh,
             switch=_switch(here),
         )
