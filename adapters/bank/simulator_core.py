@@ -9,7 +9,7 @@ from ...ports.notebook import MayBeWritten, Notebook
 from ...ports.receipts import Receipt, ReceiptNeed
 from ...ports.storage import Storage
 from ..script import Script
-from .drawn import DRAWN
+from .drawn import DRAWN, drawn_entry
 from .mandate_events import page_as_of
 from .pages import InvoiceEntry
 
@@ -57,6 +57,19 @@ class SimulatorCore:
             return await self._pages.start(entry.operation, entry, durable=durable)
         except MayBeWritten as fault:
             raise OutcomeUnknown("the bank's pages did not answer") from fault
+
+    async def _invoice_page(self, reference: str) -> InvoiceEntry | None:
+        """The page of what has this reference, by the clock of now; of an invoice that was drawn and that nobody paid
+        yet, the page as it would be."""
+        found = await self._pages.read(self._operation(reference)) or self._drawn(reference)
+        return None if found is None else page_as_of(found, self._clock.now())
+
+    def _drawn(self, reference: str) -> InvoiceEntry | None:
+        """The page of an invoice that was drawn; None: it was not, or not here."""
+        own = self._reference("")
+        if not reference.startswith(own):
+            return None
+        return drawn_entry(reference.removeprefix(own), self._payload)
 
     def _reference(self, operation: str) -> str:
         return self._pages.page_id(operation)

@@ -22,6 +22,7 @@ from cambist.adapters.payouts.evm.sender import EvmSender
 from cambist.adapters.payouts.evm.transaction import Transfer, read
 from cambist.adapters.payouts.signer import KeySigner
 from cambist.frontends.compose import open_house
+from cambist.frontends.conformance import payout_faults
 from cambist.frontends.conformance import payouts as of_payouts
 from cambist.frontends.conformance.benches import PayoutsBench
 from cambist.frontends.conformance.trouble import Work
@@ -78,9 +79,9 @@ class TestTheContract:
             async with bench_on(networks, Network.BSC, LivelyFront) as made:
                 yield made
 
-    class TestFailures(of_payouts.TestFailures): ...
+    class TestFailures(payout_faults.TestFailures): ...
 
-    class TestPayoutsAtFaults(of_payouts.TestPayoutsAtFaults):
+    class TestPayoutsAtFaults(payout_faults.TestPayoutsAtFaults):
         @pytest.mark.parametrize("fault", [ProviderFault.UNAUTHORIZED])
         async def test_credentials_that_are_refused_once_refuse_one_call(
             self, work: Work, fault: ProviderFault
@@ -88,9 +89,9 @@ class TestTheContract:
             """403 says that a node is asked too often."""
             await super().test_credentials_that_are_refused_once_refuse_one_call(work, fault)
 
-    class TestCancelledPayouts(of_payouts.TestCancelledPayouts): ...
+    class TestCancelledPayouts(payout_faults.TestCancelledPayouts): ...
 
-    class TestTwoPayOut(of_payouts.TestTwoPayOut): ...
+    class TestTwoPayOut(payout_faults.TestTwoPayOut): ...
 
 
 async def sent(bench: EvmBench, operation: str = "wd_1", wallet: EvmSender | None = None) -> SignedTransfer:

@@ -24,6 +24,7 @@ from cambist.adapters.payouts.tron.sent import Sent, SentTransfers, Whole
 from cambist.adapters.payouts.tron.transaction import Transfer, parted, read, signed, tx_id
 from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.frontends.compose import open_house
+from cambist.frontends.conformance import payout_faults
 from cambist.frontends.conformance import payouts as of_payouts
 from cambist.frontends.conformance.benches import PayoutsBench
 from cambist.frontends.plugins import PluginError
@@ -151,7 +152,7 @@ class TestTheContract:
                 yield bench
                 await bench.close()
 
-    class TestFailures(of_payouts.TestFailures): ...
+    class TestFailures(payout_faults.TestFailures): ...
 
 
 def transfer(**changes: object) -> Transfer:

@@ -15,6 +15,7 @@ from cambist.frontends.conformance import files as of_files
 from cambist.frontends.conformance import kyc as of_verifiers
 from cambist.frontends.conformance import mandates as of_mandates
 from cambist.frontends.conformance import notifier as of_notifiers
+from cambist.frontends.conformance import payout_faults
 from cambist.frontends.conformance import payouts as of_payouts
 from cambist.frontends.conformance import remittances as of_remittances
 from cambist.frontends.conformance import reporting as of_lists
@@ -243,9 +244,9 @@ class TestSimulatedWallet:
 
     class TestMemory(of_payouts.TestMemory): ...
 
-    class TestTwoPayOut(of_payouts.TestTwoPayOut): ...
+    class TestTwoPayOut(payout_faults.TestTwoPayOut): ...
 
-    class TestFailures(of_payouts.TestFailures): ...
+    class TestFailures(payout_faults.TestFailures): ...
 
 
 class TestHttpNotifier(of_notifiers.TestNotifier):

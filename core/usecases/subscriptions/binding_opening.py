@@ -10,7 +10,8 @@ from ...domain.subscriptions.subscriptions import Subscription, awaits_binding, 
 from ..payments.opening import no_route
 from ..payments.recurring import any_subscription, save_subscription
 from ..units import retrying
-from .bindings import WAITING, ask_for, begin, pick_binder
+from .binders import pick_binder
+from .bindings import WAITING, ask_for, begin
 
 
 async def open_binding(ports: Ports, subscription_id: str) -> None:

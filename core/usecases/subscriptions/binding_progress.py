@@ -38,7 +38,8 @@ from ..schedule import reschedule
 from ..sealed import mandate_place
 from ..simulated import is_advanced_over
 from ..units import retrying
-from .bindings import WAITING, ask, binder, find_at_bank, take_back
+from .binders import binder
+from .bindings import WAITING, ask, find_at_bank, take_back
 from .mandate_end import end_open_binding, plan_revoking
 
 ASK_AGAIN = (

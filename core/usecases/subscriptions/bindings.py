@@ -6,7 +6,6 @@ binding however often it is sent, so whatever happens in between, the watch (bin
 """
 
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 import msgspec
 
@@ -18,8 +17,7 @@ from ....ports.mandates import BindingRequest, MandateBank
 from ....ports.searching import find_binding
 from ....ports.storage import Unit
 from ...domain import ids
-from ...domain.accounts.accounts import Mode, Scheme
-from ...domain.accounts.receipts import ReceiptTerms, receipts_lack
+from ...domain.accounts.accounts import Scheme
 from ...domain.accounts.terminals import Terminal
 from ...domain.payments.payments import LIFETIME, BindingCharge, Opening, Payment, PaymentStatus
 from ...domain.subscriptions.moves import binding_begun, binding_closed, link_issued, untold
@@ -30,17 +28,15 @@ from ...domain.subscriptions.subscriptions import (
     LINK_WAIT,
     Binding,
     Subscription,
-    SubscriptionStatus,
 )
-from ..accounts.accounts import find_account
 from ..forgotten import may_be_forgotten
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, next_poll
 from ..gateways.watch import watched
 from ..operations.former import find_either
-from ..payments.opening import link_kind, outside_limits, routeless
-from ..payments.receipts import purpose_of, receipt_of, receipt_terms, takes_without
+from ..payments.opening import link_kind
+from ..payments.receipts import purpose_of, receipt_of, takes_without
 from ..payments.recurring import (
     any_subscription,
     binding_operation,
@@ -51,6 +47,7 @@ from ..payments.recurring import (
 from ..payments.tallies import remove_payment
 from ..schedule import FollowUp
 from ..units import retrying
+from .binders import Picked, binder, binders, takes_first_charge
 
 WATCH_BINDING = FollowUp("binding.watch")
 """The one job that follows a binding."""
@@ -65,50 +62,6 @@ def page_of(ports: Ports, subscription_id: str) -> str:
     return ports.urls.subscription_page(subscription_id)
 
 
-def binder(ports: Ports, name: str | None) -> MandateBank:
-    """The bank that a binding went to. Raises: NotConfigured, NotSupported."""
-    bank = ports.banks.named(name or "")
-    if not isinstance(bank, MandateBank):
-        raise NotSupported(f"{bank.name} binds no payers")
-    return bank
-
-
-def binders(ports: Ports, mode: Mode, terminal: Terminal | None) -> tuple[MandateBank, ...]:
-    """The banks of the mode, or of the terminal, that bind payers; the first tried first."""
-    routes = ports.banks.of_mode(mode, () if terminal is None else terminal.routes)
-    return tuple(bank for bank in routes if isinstance(bank, MandateBank) and bank.capabilities.mandates)
-
-
-class Picked(NamedTuple):
-    """The bank that is asked to bind, and what the receipt of a first charge says."""
-
-    bank: MandateBank
-    terms: ReceiptTerms | None
-
-
-async def pick_binder(ports: Ports, unit: Unit, subscription: Subscription) -> Picked | None:
-    """Who is asked to bind, None while all are out of service. A bank is passed over that does not take the first
-    charge's amount, and one that requires receipts where the account cannot have any, though the binding may take
-    nothing: it could never be charged. Raises: Refusal PAYMENT_ROUTE_UNAVAILABLE, INVALID_AMOUNT when none can."""
-    method_id = subscription.method_id
-    terminal = None if method_id is None else await unit[Terminal].get(method_id)
-    routes = binders(ports, subscription.mode, terminal)
-    if not routes:
-        raise routeless(ports, subscription.mode)
-    if _takes_money(subscription):
-        fitting = tuple(bank for bank in routes if bank.capabilities.takes(subscription.amount.kopecks))
-        if not fitting:
-            raise outside_limits(routes)
-        routes = fitting
-    settings = (await find_account(unit, subscription.account_id)).settings
-    terms = receipt_terms(settings, routes, has_contact=False)
-    able = [bank for bank in routes if takes_without(bank, terms)]
-    if not able:
-        raise receipts_lack(settings.receipt_lacks(has_contact=False))
-    bank = await first_open(ports, able, subscription.mode, subscription.account_id)
-    return None if bank is None else Picked(bank, terms)
-
-
 async def begin(ports: Ports, unit: Unit, subscription: Subscription, picked: Picked) -> Subscription:
     """Record that the bank is about to be asked: the binding payment and its watch are written, the subscription is
     returned for the caller to save in the same unit."""
@@ -117,7 +70,7 @@ async def begin(ports: Ports, unit: Unit, subscription: Subscription, picked: Pi
     paid = None if first is None else await unit[Payment].get(first)
     if paid is not None and paid.status is PaymentStatus.REFUNDED:
         subscription = msgspec.structs.replace(subscription, first_payment_id=None)
-    takes_money = _takes_money(subscription)
+    takes_money = takes_first_charge(subscription)
     payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())
     await new_recurring_payment(
         ports,
@@ -139,15 +92,6 @@ async def begin(ports: Ports, unit: Unit, subscription: Subscription, picked: Pi
         bank=picked.bank.name,
     )
     return binding_begun(subscription, binding, now)
-
-
-def _takes_money(subscription: Subscription) -> bool:
-    """Whether its next binding takes the first charge."""
-    return (
-        subscription.status is SubscriptionStatus.PENDING_BINDING
-        and subscription.binding_charge is BindingCharge.FIRST
-        and subscription.first_payment_id is None
-    )
 
 
 def _life(subscription: Subscription) -> timedelta:

@@ -16,7 +16,8 @@ from ..gateways.watch import watched
 from ..payments.moves import move
 from ..payments.recurring import any_subscription, save_subscription
 from ..schedule import FollowUp, pause_after, reschedule
-from .bindings import WAITING, binder, find_at_bank
+from .binders import binder
+from .bindings import WAITING, find_at_bank
 
 REVOKE = FollowUp("mandate.revoke")
 

@@ -23,7 +23,8 @@ from ..idempotency import Lock, Made, once
 from ..payments.opening import no_route
 from ..payments.recurring import no_subscription, own_subscription, save_subscription
 from ..units import retrying
-from .bindings import ask_for, begin, page_of, pick_binder
+from .binders import pick_binder
+from .bindings import ask_for, begin, page_of
 from .mandate_end import end_open_binding, plan_revoking
 from .watch import first_subscription_watch
 

@@ -16,8 +16,9 @@ from ..payments.recurring import any_subscription, save_subscription
 from ..schedule import FollowUp, reschedule_at
 from ..simulated import is_advanced_over
 from ..units import retrying
+from .binders import binder
 from .binding_progress import look_or_lapse, read_state
-from .bindings import binder, find_at_bank
+from .bindings import find_at_bank
 from .mandate_end import end_open_binding, plan_revoking
 
 WATCH_SUBSCRIPTION = FollowUp("subscription.watch")

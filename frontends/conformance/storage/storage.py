@@ -20,6 +20,7 @@ from .races import *  # noqa: F403
 from .reads import *  # noqa: F403
 from .recent import *  # noqa: F403
 from .rules import *  # noqa: F403
+from .snapshots import *  # noqa: F403
 from .sums import *  # noqa: F403
 from .tallies import *  # noqa: F403
 from .units import *  # noqa: F403

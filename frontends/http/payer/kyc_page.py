@@ -30,6 +30,7 @@ from ..door.bodies import read_body
 from ..door.errors import on_error
 from ..door.routing import Router
 from ..templates import Templates, read_asset
+from .kyc_calls import PageCall, PageRegister, PageUpload
 from .kyc_texts import KYC_TEXTS
 from .page_limit import PageLimit
 from .pages import HEADERS, is_foreign
@@ -54,26 +55,6 @@ _LIVE = (Face.PROCESSING, Face.FORM)
 
 Asked = Request[Any, Any, Any]
 T = TypeVar("T")
-
-
-class PageCall(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of a call by the page's script."""
-
-    session: str
-
-
-class PageUpload(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    session: str
-    content_type: str
-
-
-class PageRegister(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    session: str
-    selfie_key: str | None = None
-    document_key: str | None = None
-    address_key: str | None = None
-    email: str | None = None
-    user_type: str | None = None
 
 
 def kyc_page_router(ports: Ports, limit: PageLimit | None = None) -> Router:
