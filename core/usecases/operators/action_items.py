@@ -9,12 +9,15 @@ from datetime import datetime, timedelta
 import msgspec
 
 from ....ports.bundle import Ports
+from ....ports.jobs import Job
 from ....ports.storage import AtLeast, AtMost, Between, Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.days import LONG_AGO
 from ...domain.gateways.gateways import GatewayStatus
 from ...domain.kyc.clients import Client, KycStatus
+from ...domain.payments.payments import Payment
 from ...domain.payments.proofs import STUCK, DeliveryProof, ProofStatus
+from ...domain.refunds.refunds import Refund
 from ...domain.webhooks.breaker import Breaker
 from ...domain.webhooks.endpoints import EndpointKey
 from ...domain.webhooks.events import DeliveryStatus
@@ -22,6 +25,9 @@ from ..gateways.gateways import list_gateways
 from ..holding import read_hold
 from ..kyc.results import FOLLOWED
 from ..ledger.watch import ledger_faults
+from ..payments.receipt_sales import SALE
+from ..refunds.receipts import BACK
+from ..schedule import FollowUp
 from ..sealed import act_fits
 from .action_item import MOST, ActionItem, Finder, first, item
 from .money_items import (
@@ -43,6 +49,7 @@ ALTERED = "not what the vault tagged: reject it"
 LETTERS_FAILED_FOR = timedelta(days=30)
 CHECK_LATE = timedelta(hours=1)
 """For how long a verifier may have been asked to begin a check, and not have answered."""
+RECEIPT_LATE = timedelta(hours=1)
 REVOKED_FOR = timedelta(days=30)
 """How long a client is shown whom the verifier takes back."""
 
@@ -104,6 +111,37 @@ async def _proofs(ports: Ports, unit: Unit) -> list[ActionItem]:
     )
     text = "delivery proof in review"
     return [ActionItem(kind="proof", of="payment", object_id=row.id, text=text, since=row.status_at) for row in found]
+
+
+async def _receipts(ports: Ports, unit: Unit) -> list[ActionItem]:
+    """Receipts that a cash register has not written for an hour: one line for payments, one for refunds."""
+    return [
+        *await _unwritten(ports, unit, SALE, "payment", Payment),
+        *await _unwritten(ports, unit, BACK, "refund", Refund),
+    ]
+
+
+async def _unwritten(
+    ports: Ports, unit: Unit, kind: FollowUp, of: str, record: type[Payment | Refund]
+) -> list[ActionItem]:
+    late = ports.clock.now() - RECEIPT_LATE
+    jobs = await first(unit, Job, "id", id=Between(kind.id_of(""), f"{kind.kind};"))
+    waiting = [job for job in jobs if job.created_at <= late]
+    if not waiting:
+        return []
+    oldest = min(waiting, key=lambda job: job.created_at)
+    row = await unit[record].get(oldest.argument)
+    many = f"{len(waiting)}{'+' if len(waiting) == MOST else ''} receipts of {of}s are"
+    return [
+        ActionItem(
+            kind="receipt",
+            of=of,
+            object_id=oldest.argument,
+            text=f"{f'the receipt of a {of} is' if len(waiting) == 1 else many} not written; see the log",
+            since=oldest.created_at,
+            mode=None if row is None else row.mode,
+        )
+    ]
 
 
 async def _receivers(ports: Ports, unit: Unit) -> list[ActionItem]:
@@ -202,6 +240,7 @@ FINDERS: tuple[Finder, ...] = (
     _revoked,
     _checks,
     _proofs,
+    _receipts,
     _receivers,
     _gateways,
 )

@@ -12,7 +12,10 @@ import pytest
 from cambist.adapters.bank.raiffeisen.adapter import RaiffeisenBank
 from cambist.adapters.bank.raiffeisen.register import Register
 from cambist.adapters.clock import SystemClock
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.operators.action_item import ActionItem
+from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.payments.receipt_sales import ASKED_FOR, SALE
 from cambist.frontends.conformance.receipts import EMAIL, receipt
 from cambist.ports import (
@@ -190,6 +193,11 @@ async def paid(shop: Shop) -> str:
     return payment
 
 
+async def receipts_that_wait(shop: Shop) -> list[ActionItem]:
+    """What operators are shown of them, and are told by their alarms."""
+    return [each for each in (await read_action_items(shop.house.ports)).found if each.kind == "receipt"]
+
+
 async def test_a_payment_and_its_refund_have_a_receipt_each(shop: Shop) -> None:
     payment = await paid(shop)
     refund = (await shop.ask("POST", "/refunds", payment_id=payment, amount_rub="90.00"))["id"]
@@ -206,12 +214,18 @@ async def test_a_register_that_is_away_keeps_no_payment_waiting(shop: Shop, capl
     """Its receipt comes late, and once; nothing of payer or key is logged."""
     shop.bank.has_register = False
     payment = await paid(shop)
+    await shop.house.work(1800)
+    assert not await receipts_that_wait(shop), "a cash register may be away for a while"
     await shop.house.work(7 * 3600)
     assert shop.told(payment) == ["paid"]
     assert not shop.bank.receipts
+    [waiting] = await receipts_that_wait(shop)
+    assert (waiting.object_id, waiting.mode) == (payment, Mode.LIVE)
+    assert waiting.text == "the receipt of a payment is not written; see the log"
     shop.bank.has_register = True
     await shop.house.work(7 * 3600)
     assert [len(shop.bank.receipts_of(payment)), registered(shop.bank)] == [1, 1]
+    assert not await receipts_that_wait(shop)
     assert "p@example.com" not in caplog.text
     assert SECRET not in caplog.text
 
