@@ -1,11 +1,10 @@
 """Templates and files of the pages (`pages/`): what the payer window, the KYC page and `/docs` have in common."""
 
-import hashlib
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+from .packed import Packed, pack
 
 if TYPE_CHECKING:
     import jinja2
@@ -13,18 +12,10 @@ if TYPE_CHECKING:
 PAGES = Path(__file__).parent / "pages"
 
 
-class Asset(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that a page loads. `tag` is a hash of what is in it."""
-
-    body: bytes
-    media_type: str
-    tag: str
-
-
-def read_asset(name: str, media_type: str) -> Asset:
-    """A file of `pages/`."""
-    body = (PAGES / name).read_bytes()
-    return Asset(body=body, media_type=media_type, tag=hashlib.sha256(body).hexdigest()[:16])
+@cache
+def read_asset(name: str, media_type: str) -> Packed:
+    """A file of `pages/`, as it is when it is first asked for."""
+    return pack((PAGES / name).read_bytes(), media_type)
 
 
 class Templates:

@@ -5,18 +5,18 @@ is imported when they are: that and the making take some hundred milliseconds, o
 """
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, TypeVar
 
-from litestar import Request, Response, get, route
+from litestar import Response, route
 from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from ....ports.bundle import Ports
 from ..door.routing import Router
+from ..packed import Asked, Packed, asset, pack, sent
 from ..payer.pages import HEADERS, HTML
 from ..templates import read_asset
 
@@ -32,12 +32,9 @@ _IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
 _HEADERS = {**HEADERS, "Cache-Control": "no-cache"}
 """As the payer window's, so that nothing from elsewhere can run; but nothing on this page is private."""
 _REDIRECTS = 307
-_NOT_MODIFIED = 304
 _METHODS: Sequence[Literal["GET", "HEAD"]] = ("GET", "HEAD")
 _FIRST = "quickstart"
 _RUSSIAN = "ru"
-
-Asked = Request[Any, Any, Any]
 
 
 def openapi_handler(ports: Ports) -> HTTPRouteHandler:
@@ -48,11 +45,11 @@ def openapi_handler(ports: Ports) -> HTTPRouteHandler:
 
         return openapi_bytes(ports.urls.base_url)
 
-    document = _once(make)
+    document = _once(make, _JSON)
 
-    @get("/openapi.json")
-    async def openapi() -> Response[bytes]:
-        return Response((await document.value()).body, media_type=_JSON)
+    @route("/openapi.json", http_method=_METHODS)
+    async def openapi(request: Asked) -> Response[bytes]:
+        return sent(request, await document.value(), {"Cache-Control": "no-cache"})
 
     return openapi
 
@@ -92,26 +89,17 @@ def docs_router(ports: Ports) -> Router:
 
     @route("/search/{language:str}", http_method=_METHODS, include_in_schema=False)
     async def index(request: Asked, language: FromPath[str]) -> Response[bytes]:
-        return await shelf.answer(request, f"search/{language}", _JSON)
+        return await shelf.answer(request, f"search/{language}")
 
     @route("/images/{name:str}", http_method=_METHODS, include_in_schema=False)
     async def image(request: Asked, name: FromPath[str]) -> Response[bytes]:
-        kind = _IMAGES.get(name[-4:])
-        return await shelf.answer(request, f"images/{name}", kind or HTML)
+        return await shelf.answer(request, f"images/{name}")
 
     @route("/assets/{name:str}", http_method=_METHODS, include_in_schema=False)
-    async def asset(request: Asked, name: FromPath[str]) -> Response[bytes]:
-        found = assets.get(name)
-        if found is None:
-            return Response(b"", status_code=404, media_type="text/plain", headers={"Cache-Control": "no-store"})
-        named = request.query_params.get("v") == found.tag
-        headers = {
-            "Cache-Control": "public, max-age=31536000, immutable" if named else "no-cache",
-            "X-Content-Type-Options": "nosniff",
-        }
-        return Response(found.body, media_type=found.media_type, headers=headers)
+    async def file(request: Asked, name: FromPath[str]) -> Response[bytes]:
+        return asset(request, assets.get(name))
 
-    return Router("/docs", route_handlers=[show, first, guide, translated, index, image, asset])
+    return Router("/docs", route_handlers=[show, first, guide, translated, index, image, file])
 
 
 def _moved(where: str) -> Response[bytes]:
@@ -129,29 +117,25 @@ class _Shelf:
         """Whether there is something of this name."""
         return name in await self._listed.value()
 
-    async def answer(self, request: Asked, name: str, media_type: str = HTML) -> Response[bytes]:
+    async def answer(self, request: Asked, name: str) -> Response[bytes]:
         """What has this name, or that it is as the reader has it. Raises: NotFoundException."""
         wanted = (await self._listed.value()).get(name)
         if wanted is None:
             raise NotFoundException
-        made = await wanted.value()
-        headers = {**_HEADERS, "ETag": f'"{made.tag}"'}
-        if made.tag in request.headers.get("if-none-match", ""):
-            return Response(b"", status_code=_NOT_MODIFIED, media_type=media_type, headers=headers)
-        return Response(made.body, media_type=media_type, headers=headers)
+        return sent(request, await wanted.value(), _HEADERS)
 
-    def _list(self) -> dict[str, "_Kept[_Made]"]:
+    def _list(self) -> dict[str, "_Kept[Packed]"]:
         from .docs_page import Docs
         from .guides import GUIDES, NAMES
 
         docs = Docs(self._ports.urls.base_url, linked_assets)
         listed = {"reference": _once(docs.reference)}
         for language in docs.languages:
-            listed[f"search/{language}"] = _once(partial(docs.index, language))
+            listed[f"search/{language}"] = _once(partial(docs.index, language), _JSON)
             names = [name for name in NAMES if docs.has(language, name)]
             listed |= {f"{language}/{name}": _once(partial(docs.guide, language, name)) for name in names}
         for path in sorted((GUIDES / "images").iterdir()):
-            listed[f"images/{path.name}"] = _once(path.read_bytes)
+            listed[f"images/{path.name}"] = _once(path.read_bytes, _IMAGES[path.suffix])
         return listed
 
 
@@ -175,17 +159,6 @@ class _Kept(Generic[T]):
         return self._made
 
 
-class _Made(NamedTuple):
-    body: bytes
-    tag: str
-    """A hash of it."""
-
-
-def _once(make: Callable[[], bytes]) -> _Kept[_Made]:
+def _once(make: Callable[[], bytes], media_type: str = HTML) -> _Kept[Packed]:
     """Bytes that are made when they are first asked for, and kept."""
-
-    def made() -> _Made:
-        body = make()
-        return _Made(body, hashlib.sha256(body).hexdigest()[:16])
-
-    return _Kept(made)
+    return _Kept(lambda: pack(make(), media_type))

@@ -29,6 +29,7 @@ from ..door.answers import answer
 from ..door.bodies import read_body
 from ..door.errors import on_error
 from ..door.routing import Router
+from ..packed import asset
 from ..templates import Templates, read_asset
 from .kyc_calls import PageCall, PageRegister, PageUpload
 from .kyc_texts import KYC_TEXTS
@@ -97,12 +98,12 @@ def kyc_page_router(ports: Ports, limit: PageLimit | None = None) -> Router:
         return _private(answer(told).of_framework())
 
     @route("/assets/{name:str}", http_method=["GET", "HEAD"], include_in_schema=False)
-    async def asset(name: FromPath[str]) -> Response[bytes]:
-        return page.asset(name)
+    async def file(request: Asked, name: FromPath[str]) -> Response[bytes]:
+        return asset(request, page.assets.get(name))
 
     return Router(
         "/kyc",
-        route_handlers=[show, begin_session, state, upload_url, register, asset],
+        route_handlers=[show, begin_session, state, upload_url, register, file],
         exception_handlers={Exception: lambda request, error: _private(on_error(request, error))},
         before_request=limit.before(busy, lambda request: request.method != "POST" or _is_form(request)),
     )
@@ -150,7 +151,7 @@ class _Page:
         self._limit = limit
         self._merchants = Merchants(ports)
         self._path = f"{urlsplit(ports.urls.app_url).path.rstrip('/')}/kyc"
-        self._assets = {name: read_asset(name, media_type) for name, media_type in _ASSETS.items()}
+        self.assets = {name: read_asset(name, media_type) for name, media_type in _ASSETS.items()}
         self._templates = Templates(asset=self._asset_link, language_names=LANGUAGE_NAMES)
 
     def _policy(self) -> str:
@@ -220,14 +221,6 @@ class _Page:
         response.headers["Retry-After"] = str(wait)
         return response
 
-    def asset(self, name: str) -> Response[bytes]:
-        """A file of the page. Its link carries its hash, so that browsers may keep it for a year."""
-        asset = self._assets.get(name)
-        if asset is None:
-            return Response(b"", status_code=404, media_type="text/plain", headers={"Cache-Control": "no-store"})
-        headers = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
-        return Response(asset.body, media_type=asset.media_type, headers=headers)
-
     def _html(
         self,
         request: Asked,
@@ -275,7 +268,7 @@ class _Page:
         return {name: f"{self._path}/{part}" for name, part in _PARTS.items()}
 
     def _asset_link(self, name: str) -> str:
-        return f"{self._path}/assets/{name}?v={self._assets[name].tag}"
+        return f"{self._path}/assets/{name}?v={self.assets[name].tag}"
 
 
 _PARTS = {"state": "state", "upload": "upload-url", "register": "register"}

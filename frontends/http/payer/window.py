@@ -16,6 +16,7 @@ from ....core.usecases.payer.window import Act
 from ....ports.bundle import Ports
 from ..door.routing import Router
 from ..door.streams import Sight, WindowStreams
+from ..packed import asset
 from .live_page import LivePage
 from .page_limit import PageLimit
 from .pages import Asked, language_of, wished_language
@@ -35,10 +36,10 @@ def window_router(
     page = WindowPage(f"{urlsplit(ports.urls.pay_url).path.rstrip('/')}/p")
 
     @route("/assets/{name:str}", http_method=["GET", "HEAD"], include_in_schema=False)
-    async def asset(request: Asked, name: FromPath[str]) -> Response[bytes]:
-        return _asset(page, request, name)
+    async def file(request: Asked, name: FromPath[str]) -> Response[bytes]:
+        return asset(request, page.assets.get(name))
 
-    return _Window(ports, page, streams, trusted_proxies).router("/p", limit, asset)
+    return _Window(ports, page, streams, trusted_proxies).router("/p", limit, file)
 
 
 class _Window(LivePage):
@@ -88,19 +89,3 @@ async def look(ports: Ports, payment_id: str, *, opened: bool = False) -> Sight 
         is_final=standing.face in FINAL_FACES,
         pause=_SLOW.get(standing.face, 1.0),
     )
-
-
-def _asset(page: WindowPage, request: Asked, name: str) -> Response[bytes]:
-    """A file of the page. Its link carries its hash, so that browsers may keep it for a year."""
-    asset = page.assets.get(name)
-    if asset is None:
-        return Response(b"", status_code=404, media_type="text/plain", headers={"Cache-Control": "no-store"})
-    named = request.query_params.get("v") == asset.tag
-    headers = {
-        "Cache-Control": "public, max-age=31536000, immutable" if named else "no-cache",
-        "ETag": f'"{asset.tag}"',
-        "X-Content-Type-Options": "nosniff",
-    }
-    if asset.tag in request.headers.get("if-none-match", ""):
-        return Response(b"", status_code=304, headers=headers)
-    return Response(asset.body, media_type=asset.media_type, headers=headers)
