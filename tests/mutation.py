@@ -7,7 +7,6 @@ counts until module or tests change.
 """
 
 import argparse
-import importlib.util
 import os
 import signal
 import sys
@@ -15,17 +14,15 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
-from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import CodeType
-from typing import Any
 
 import msgspec
 import pytest
 from hypothesis.internal.conjecture import providers
 
-ROOT = Path(__file__).parents[1]
+from tests.mutated import ROOT, Finder
+
 KEPT = ROOT / "build/mutation.jsonl"
 LIMIT = 120
 """Seconds after which a mutant that does not end counts as noticed: load is no end."""
@@ -88,29 +85,11 @@ def mutants(source: str) -> Iterator[tuple[str, int, str]]:
             number += 1
 
 
-class _Mutated(SourceFileLoader):
-    def __init__(self, name: str, path: str, text: str) -> None:
-        super().__init__(name, path)
-        self._text = text
-
-    def get_code(self, fullname: str) -> CodeType:
-        return compile(self._text, self.get_filename(fullname), "exec", dont_inherit=True)
-
-
-class _Finder:
-    """A plugin of pytest, because that looks for ours first: the package is a plugin, too."""
-
-    def __init__(self, module: str, text: str) -> None:
-        self._name = f"cambist.{module.removesuffix('.py').replace('/', '.')}"
-        self._path, self._text = str(ROOT / "cambist" / module), text
+class _Plugin(Finder):
+    """Found by pytest's own way in, because pytest looks for the package first: it is a plugin, too."""
 
     def pytest_sessionstart(self) -> None:
         sys.meta_path.insert(0, self)
-
-    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
-        if name != self._name:
-            return None
-        return importlib.util.spec_from_file_location(name, self._path, loader=_Mutated(name, self._path, self._text))
 
 
 def passes(module: str, text: str, tests: Sequence[str]) -> bool:
@@ -127,7 +106,7 @@ def passes(module: str, text: str, tests: Sequence[str]) -> bool:
         alone = ["--noconftest", "-p", "no:cambist"] if all(each.startswith("tests/domain/") for each in tests) else []
         ended = pytest.main(
             ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-W", _LOADED, *alone, *tests],
-            plugins=[_Finder(module, text)],
+            plugins=[_Plugin({module: text})],
         )
     finally:
         os._exit(ended)

@@ -1,6 +1,7 @@
 """One world: a database, several API and worker processes over it, banks, a chain, merchants and payers; all of it in
 one deterministic event loop. `live(plan)` lets it live and judges what became of it."""
 
+import asyncio
 import gc
 import logging
 import traceback
@@ -108,6 +109,8 @@ class World:
         self.network = Network(self.loop, plan, self.chance, self.trace)
         self.counts: dict[str, int] = dict.fromkeys(COUNTED, 0)
         self.faults: list[str] = []
+        self.wrong: asyncio.Future[None] = self.loop.create_future()
+        """Done as soon as something is."""
         self._strands = 0
         self._apps: list[LentApp] = []
         clock = ProcessClock(self.loop, 0.0)
@@ -148,6 +151,8 @@ class World:
         """Something is wrong."""
         self.trace.tell(f"WRONG: {what}")
         self.faults.append(what)
+        if not self.wrong.done():
+            self.wrong.set_result(None)
 
     def lend(self, ports: Ports) -> LentApp:
         """An HTTP face for an API process."""
@@ -280,8 +285,16 @@ class World:
             app.give_back()
 
 
-def live(plan: Plan, *, keeps: bool = False) -> Outcome:
-    """Let a world live by its plan. `keeps`: its trace, line by line."""
+async def _until_wrong(world: World) -> None:
+    living = asyncio.ensure_future(world.live())
+    await asyncio.wait((living, world.wrong), return_when=asyncio.FIRST_COMPLETED)
+    if living.done():
+        living.result()
+
+
+def live(plan: Plan, *, keeps: bool = False, until_wrong: bool = False) -> Outcome:
+    """Let a world live by its plan. `keeps`: its trace, line by line; `until_wrong`: no longer than until something is,
+    where it matters only whether."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -290,7 +303,7 @@ def live(plan: Plan, *, keeps: bool = False) -> Outcome:
             heard = Hearing(world.fault)
             try:
                 with heard:
-                    world.loop.run_until_complete(world.live())
+                    world.loop.run_until_complete(_until_wrong(world) if until_wrong else world.live())
             except Exception as broken:  # noqa: BLE001 - whatever ended the world is told with how to replay it
                 where = traceback.extract_tb(broken.__traceback__)[-1]
                 world.fault(f"{type(broken).__name__} at {where.name}:{where.lineno}: {broken}"[:2000])

@@ -1,74 +1,158 @@
-"""Tries the mutants of table.py, each on a copy of the tree, seed by seed until a world notices it:
-`nox -s simulate_mutants`; `python -m tests.simulation.mutants SUBSTRING…` tries those whose name has it."""
+"""Tries the mutants of table.py, each in a process of its own, seed by seed until a world notices it:
+`nox -s simulate_mutants`; `python -m tests.simulation.mutants SUBSTRING…` those whose name has it. What is known is
+kept in build/slips.jsonl, and a run goes on where the last one ended.
 
-import os
-import shutil
+A mutant that was noticed is known until its slip changes; a world that noticed nothing, until slip or simulation do.
+The worlds come by their seeds, but those in which a mutant's subject does not occur at all come last.
+"""
+
+import argparse
+import re
 import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 
-from tests.mutants import ROOT
-from tests.simulation.mutants.slips import Slip
-from tests.simulation.mutants.table import MUTANTS
+import msgspec
+
+from tests.mutated import ROOT
+from tests.simulation.drawing import drawn_plan
+from tests.simulation.mutants.table import MUTANTS, subject_of
+from tests.simulation.plan import Plan
 
 SEEDS = 200
-_LEFT_OUT = (
-    ".git",
-    ".venv",
-    ".nox",
-    "__pycache__",
-    "*_cache",
-    "node_modules",
-    "cambist-data",
-    "*.db",
-    "docs",
-    "deploy",
-)
+KEPT = ROOT / "build/slips.jsonl"
+_NAMES = re.compile(r"\b[a-z]+_[0-9a-f]{8,}[\w/-]*|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32,64}|\+?\d{7,}")
+_WIDTH = 110
 
 
-def noticed_by(copy: Path, mutant: Slip) -> str | None:
-    """What the first world that notices it says; None: none of 200 does. Raises: RuntimeError where it cannot run."""
-    wrong = mutant.applied(copy)
-    right = {file: (copy / file).read_text("utf-8") for file in wrong}
-    _write(copy, wrong)
-    try:
-        environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(copy)}
-        command = [sys.executable, "-m", "tests.simulation", "--seed", "0", "--seeds", str(SEEDS), "--first"]
-        ended = subprocess.run(
-            [*command, "--no-shrink"], cwd=copy, env=environ, capture_output=True, text=True, check=False
+class World(msgspec.Struct, frozen=True, kw_only=True):
+    """What a world said of a mutant."""
+
+    mutant: str
+    slip: str
+    """Digest of the edits."""
+    simulation: str
+    """Digest of the worlds' and checkers' own code."""
+    commit: str
+    seed: int
+    fault: str | None
+    """The first one; None: it noticed nothing."""
+    cpu: float
+    """Seconds."""
+
+
+def main(given: list[str]) -> int:
+    """1 where one survives."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.mutants", description=__doc__)
+    parser.add_argument("parts", nargs="*", help="only those whose name has one of these")
+    parser.add_argument("--jobs", type=int, default=1, help="worlds at once")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="of how many worlds one has to notice it")
+    parser.add_argument("--anew", action="store_true", help="try again what is known")
+    parser.add_argument("--table", action="store_true", help="try none; print what is known, as the page has it")
+    parser.add_argument("--kept", type=Path, default=KEPT, help="the file of what is known")
+    asked = parser.parse_args(given)
+    chosen = [each for each in MUTANTS if not asked.parts or any(part in each for part in asked.parts)]
+    known = [] if asked.anew and not asked.table else read(asked.kept)
+    if asked.table:
+        print(as_table(known))
+        return 0
+    asked.kept.parent.mkdir(exist_ok=True)
+    plans = {seed: drawn_plan(seed) for seed in range(asked.seeds)}
+    survivors, cpu, worlds = list[str](), 0.0, 0
+    for number, name in enumerate(chosen, 1):
+        before = [each for each in known if each.mutant == name]
+        lived = [] if noticed(before) else tried(name, plans, before, asked.jobs, asked.kept)
+        cpu, worlds = cpu + sum(each.cpu for each in lived), worlds + len(lived)
+        by = noticed([*before, *lived])
+        survivors += [name] if by is None else []
+        said = "SURVIVES" if by is None else f"seed {by.seed}: {_plain(by.fault or '')}"
+        print(f"{number}/{len(chosen)} {name}\n    {said} ({sum(each.cpu for each in lived):.0f} s of CPU)", flush=True)
+    print(f"{len(chosen)} mutants, {len(survivors)} survived; {worlds} worlds, {cpu:.0f} s of CPU at {_commit()}")
+    return 1 if survivors else 0
+
+
+def tried(name: str, plans: Mapping[int, Plan], before: Sequence[World], jobs: int, kept: Path) -> list[World]:
+    """Let those worlds live that are not known, until one notices it. Raises: CalledProcessError where they cannot."""
+    lived = {each.seed for each in before if each.simulation == SIMULATION}
+    is_of = subject_of(name)
+    seeds = sorted((seed for seed in plans if seed not in lived), key=lambda seed: (not is_of(plans[seed]), seed))
+    command = [sys.executable, "-m", "tests.simulation.mutants.trying", name, str(jobs), *map(str, seeds)]
+    found, commit = list[World](), _commit()
+    with (
+        kept.open("ab") as file,
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as trying,
+    ):
+        assert trying.stdout is not None
+        assert trying.stderr is not None
+        for line in trying.stdout:
+            said = msgspec.json.decode(line)
+            found.append(World(mutant=name, slip=slip_of(name), simulation=SIMULATION, commit=commit, **said))
+            file.write(msgspec.json.encode(found[-1]) + b"\n")
+            file.flush()
+        faults = trying.stderr.read()
+    if trying.returncode or (seeds and not found):
+        raise subprocess.CalledProcessError(trying.returncode, command[:5], stderr=faults)
+    return found
+
+
+def read(kept: Path) -> list[World]:
+    """What is known of the mutants as they are."""
+    if not kept.exists():
+        return []
+    rows = [msgspec.json.decode(line, type=World) for line in kept.read_bytes().splitlines()]
+    return [each for each in rows if each.mutant in MUTANTS and each.slip == slip_of(each.mutant)]
+
+
+def noticed(worlds: Iterable[World]) -> World | None:
+    """The last that noticed it."""
+    return next((each for each in reversed(list(worlds)) if each.fault), None)
+
+
+def slip_of(name: str) -> str:
+    """A digest of its edits."""
+    return _digest(repr(MUTANTS[name]))
+
+
+def as_table(known: Sequence[World]) -> str:
+    """What is known, as docs/reliability.md has it."""
+    rows = ["| mutant | seed | first fault | at |", "|---|---|---|---|"]
+    for name in MUTANTS:
+        worlds = [each for each in known if each.mutant == name]
+        by = noticed(worlds)
+        quiet = len({each.seed for each in worlds if each.simulation == SIMULATION})
+        seed, fault, commit = (
+            (by.seed, _plain(by.fault or ""), by.commit) if by else ("", f"none of {quiet} worlds", "")
         )
-    finally:
-        _write(copy, right)
-    if ended.returncode not in (0, 1) or "simulated hours" not in ended.stdout:
-        raise RuntimeError(ended.stdout + ended.stderr)
-    if ended.returncode == 0:
-        return None
-    lines = [line for line in ended.stdout.splitlines() if line.startswith(("seed", "  "))]
-    return f"{lines[0].partition(':')[0]}: {lines[1].strip()[:110]}"
+        rows.append(f"| {name} | {seed} | {fault} | {commit} |")
+    return "\n".join(rows)
 
 
-def _write(copy: Path, texts: Mapping[str, str]) -> None:
-    for file, text in texts.items():
-        (copy / file).write_text(text, "utf-8")
+def _plain(fault: str) -> str:
+    """In one line, without ids."""
+    text = " ".join(_NAMES.sub("…", fault).split()).replace("|", "/")
+    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}…"
 
 
-def main(wanted: list[str]) -> int:
-    """Try them; the number of those that no world notices."""
-    chosen = {name: each for name, each in MUTANTS.items() if not wanted or any(part in name for part in wanted)}
-    began, survivors = time.monotonic(), 0
-    with tempfile.TemporaryDirectory(prefix="cambist-mutants-") as folder:
-        copy = Path(folder, "copy")
-        shutil.copytree(ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(*_LEFT_OUT))
-        for name, mutant in chosen.items():
-            found = noticed_by(copy, mutant)
-            survivors += found is None
-            print(f"SURVIVES  {name}" if found is None else f"noticed   {name}\n          {found}", flush=True)
-    print(f"{len(chosen)} mutants, {survivors} survived, {time.monotonic() - began:.0f} s")
-    return survivors
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:12]
+
+
+def _commit() -> str:
+    found = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return found.stdout.strip() or "an unknown commit"
+
+
+SIMULATION = _digest(
+    "".join(
+        each.read_text("utf-8") for each in [ROOT / "tests/invariants.py", *sorted(ROOT.glob("tests/simulation/*.py"))]
+    )
+)
+"""Of the worlds as they are."""
 
 
 if __name__ == "__main__":
-    sys.exit(min(main(sys.argv[1:]), 1))
+    sys.exit(main(sys.argv[1:]))
