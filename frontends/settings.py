@@ -181,7 +181,7 @@ def for_many_processes(settings: Settings) -> Settings:
         need(
             "vault_key",
             "and CAMBIST_VAULT_PEPPER are needed: every machine would make a key file of its own; where one was made "
-            "already (vault.key in data_dir), give its keys and its pepper",
+            "already (vault.key in data_dir), give its keys and its pepper; else `cambist vault new` prints both",
         )
     if faults:
         raise SettingsError(tuple(faults))

@@ -17,6 +17,7 @@ import asyncpg
 
 from ...ports.faults import Unavailable
 from ...ports.registry import Role
+from ..postgres_away import away
 
 _CLASS = 0x63616D62
 """`camb` in ASCII: the first number of all these locks."""
@@ -130,7 +131,7 @@ class PostgresRegistry:
                 return await getattr(self._connection, how)(statement, *values, timeout=_ANSWERS_WITHIN)
             except _AWAY as fault:
                 await self._disconnect()
-                raise Unavailable(f"Postgres did not answer: {type(fault).__name__}: {fault}") from fault
+                raise away(fault) from fault
 
     async def _disconnect(self) -> None:
         connection, self._connection, self._holds = self._connection, None, False

@@ -16,6 +16,8 @@ class Call(msgspec.Struct, frozen=True):
     """The answer's field that later calls name so."""
     keyed: bool = False
     """It takes an Idempotency-Key."""
+    refused: str | None = None
+    """The code by which it is refused, where that is what shall happen."""
 
 
 def _new(path: str, keeps: str, **body: Any) -> Call:
@@ -33,6 +35,11 @@ _SETTLED = _play("/settlements")
 _SUBSCRIPTION = _new("/subscriptions", "id", amount_rub="{amount}", interval="month", description="cambist trigger")
 _BOUND = _play("/subscriptions/{id}/simulate", outcome="confirm")
 _CHARGE = Call("/subscriptions/{id}/charges", {"amount_rub": "{amount}"}, keyed=True)
+_NO_MONEY = _play("/subscriptions/{id}/next-charge", result="insufficient_funds")
+_REFUSED = msgspec.structs.replace(_CHARGE, refused="PROVIDER_ERROR")
+_ATTEMPTS_OVER = _play("/clock/advance", seconds=21 * 3600)
+"""The hours in which a month's charge may be tried again, and one more."""
+_ORDER_OVER = _play("/clock/advance", seconds=16 * 60)
 _NEXT_MONTH = _play("/clock/advance", seconds=32 * 86_400)
 _CLIENT = _play("/exchange-clients", phone="{phone}", kyc_status="verified")
 _SELLS = Call(
@@ -79,9 +86,11 @@ RECIPES: Mapping[str, tuple[Call, ...]] = {
     "subscription.expired": _subscription("consent_ended", _BOUND),
     "subscription.cancelled": (_SUBSCRIPTION, _BOUND, Call("/subscriptions/{id}/cancel", keyed=True)),
     "subscription.charged": (_SUBSCRIPTION, _BOUND, _NEXT_MONTH, _CHARGE),
+    "subscription.charge_exhausted": (_SUBSCRIPTION, _BOUND, _NEXT_MONTH, _NO_MONEY, _REFUSED, _ATTEMPTS_OVER),
     "exchange.completed": _exchange(_SELLS, "usdt_received", "completed"),
     "exchange.failed": _exchange(_SELLS, "usdt_received", "failed"),
     "exchange.cancelled": (_CLIENT, _BUYS, _play("/exchanges/{id}/simulate", outcome="cancelled")),
+    "exchange.expired": (_CLIENT, _BUYS, _ORDER_OVER),
     **{f"withdrawal.{each}": _payout(each) for each in ("sent", "completed", "failed")},
     "kyc.verified": (_CLIENT,),
     "kyc.failed": (_play("/exchange-clients", phone="{phone}", kyc_status="rejected"),),

@@ -11,7 +11,7 @@ from .session import REFUSED, guarded, loaded_settings
 
 
 @click.command()
-@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
+@click.argument("path", metavar="PATH", type=click.Path(exists=True, path_type=Path))
 @click.option("--replace", is_flag=True, help="On Postgres: also into a database that is not empty; it is dropped.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

@@ -67,8 +67,9 @@ def trigger(
 ) -> None:
     """Make an event of test mode happen: what a merchant, a payer and a bank would do, one call after the other.
 
-    The service sends its webhooks as ever; `cambist listen` shows them. subscription.charged moves the account's test
-    clock on by a month. Exit 1 when a call was refused: the message is the API's own.
+    The service sends its webhooks as ever; `cambist listen` shows them. What has to wait (subscription.charged,
+    subscription.charge_exhausted, exchange.expired) moves the account's test clock on. Exit 1 when a call was
+    refused: the message is the API's own.
     """
 
     def run() -> None:

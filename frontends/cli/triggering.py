@@ -70,7 +70,10 @@ async def _post(
         raise Unavailable(f"{caller.base_url} did not answer: {cause(error)}") from None
     tell(Told(path=call.path, status=answer.status))
     if answer.status >= 400:
-        raise refusal(answer.status, body)
+        refused = refusal(answer.status, body)
+        if not isinstance(refused, Refusal) or refused.code != call.refused:
+            raise refused
+        return {}
     try:
         return msgspec.json.decode(body or b"{}", type=dict[str, Any])
     except msgspec.MsgspecError:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import signal
@@ -91,7 +92,9 @@ def listen(host: str, port: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
+        taken = error.errno == errno.EADDRINUSE
+        what = ": stop what listens there, or name another CAMBIST_PORT" if taken else ""
+        raise OSError(error.errno, f"{error.strerror}{what}", f"{host}:{port}") from None
     listener.setblocking(False)
     return listener
 

@@ -118,7 +118,7 @@ def test_an_address_that_is_taken_is_named(call: Call) -> None:
         port = taken.getsockname()[1]
         outcome = call("serve", "--port", str(port))
     assert outcome.status == 1
-    assert f"error: 127.0.0.1:{port}: Address already in use" in outcome.err
+    assert f"error: 127.0.0.1:{port}: Address already in use: stop what listens there, or name another" in outcome.err
 
 
 def test_a_database_that_is_away_is_named_without_its_password(call: Call) -> None:

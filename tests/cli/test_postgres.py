@@ -30,3 +30,4 @@ def test_a_database_that_is_not_there_is_a_message(call: Call, server: str, argu
     env = {"CAMBIST_DATABASE_URL": urlunsplit(urlsplit(server)._replace(path="/cambist_none"))}
     outcome = call(*arguments, "--json", env=env)
     assert (outcome.status, outcome.document["error"]["code"]) == (1, "UNAVAILABLE")
+    assert 'Postgres answers, but database "cambist_none" does not exist: make it with createdb' in outcome.err

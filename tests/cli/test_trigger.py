@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 
 from cambist.adapters.ids import SystemIds
 from cambist.core.domain.errors import Refusal
-from cambist.core.domain.webhooks.events import Event
+from cambist.core.domain.webhooks.events import Event, EventType
 from cambist.core.usecases.accounts import accounts
 from cambist.frontends.cli.recipes import RECIPES
 from cambist.frontends.cli.triggering import Caller, Told, perform
@@ -27,6 +28,7 @@ SAYS = {
     "gateway": "gateway.status_changed",
 }
 """By the object's kind; refunds have an event for each end."""
+OWN_EVENT = {"subscription.charge_exhausted"}
 WITHOUT_STATUS = {"webhook.test", "subscription.charged", "subscription.past_due"}
 
 
@@ -51,14 +53,15 @@ async def test_every_event_happens(served: Served, name: str) -> None:
     if name == "gateway.operational":
         await perform(caller(served), RECIPES["gateway.down"], GIVEN, told.append)
     await perform(caller(served), RECIPES[name], GIVEN, told.append)
-    assert {each.status for each in told} <= {200, 201, 202}
+    refused = [each.status for each in told if each.status >= 400]
+    assert refused == ([502] if name == "subscription.charge_exhausted" else [])
     if name in WITHOUT_STATUS:
         return
     kind, _, status = name.partition(".")
-    wanted = name if kind == "refund" else SAYS[kind]
+    wanted = name if name in OWN_EVENT or kind == "refund" else SAYS[kind]
     bodies = [event.body for event in await everything(served.house.ports, Event) if event.type == wanted]
     assert bodies
-    assert kind == "refund" or any(f'"status":"{status}"'.encode() in body for body in bodies), bodies
+    assert wanted == name or any(f'"status":"{status}"'.encode() in body for body in bodies), bodies
 
 
 @pytest.mark.parametrize(
@@ -75,6 +78,21 @@ async def test_a_refusal_is_the_apis_own(served: Served) -> None:
     with pytest.raises(Refusal) as refused:
         await perform(caller(served, secret="wrong"), RECIPES["payment.paid"], GIVEN, lambda _: None)
     assert refused.value.code == "Unauthorized"
+
+
+async def test_only_the_refusal_that_is_meant_is_passed_over(served: Served) -> None:
+    meant = msgspec.structs.replace(RECIPES["payment.paid"][0], refused="AMOUNT_BELOW_MINIMUM", keeps=None)
+    told: list[Told] = []
+    await perform(caller(served), [meant], {"amount": "1.00"}, told.append)
+    assert [each.status for each in told] == [400]
+    with pytest.raises(Refusal) as refused:
+        await perform(caller(served), [meant], {"amount": "1.001"}, told.append)
+    assert refused.value.code == "VALIDATION_ERROR"
+
+
+def test_every_event_that_test_mode_knows_can_be_triggered() -> None:
+    told = {SAYS.get(name.partition(".")[0], name) for name in RECIPES} | OWN_EVENT
+    assert {each.value for each in EventType} - told == {"payment.delivery_proof_reminder"}
 
 
 async def test_a_service_that_is_away_is_named(served: Served) -> None:

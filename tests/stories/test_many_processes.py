@@ -111,3 +111,4 @@ def test_what_several_processes_cannot_share_is_refused_with_the_reason(tmp_path
         "CAMBIST_REDIS_URL: is needed: with counters in memory every process would grant the whole limit" in outcome.err
     )
     assert "CAMBIST_VAULT_KEY: and CAMBIST_VAULT_PEPPER are needed" in outcome.err
+    assert "`cambist vault new` prints both" in outcome.err

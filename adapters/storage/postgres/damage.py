@@ -4,7 +4,7 @@ service."""
 from collections.abc import Callable
 from typing import Any
 
-from ....ports.faults import Unavailable
+from ...postgres_away import away
 
 _ANSWERS_WITHIN = 5
 
@@ -23,7 +23,7 @@ async def postgres_damage(url: str, progress: Progress) -> tuple[list[str], str]
         finally:
             connection.terminate()
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as fault:
-        raise Unavailable(f"Postgres did not answer: {type(fault).__name__}: {fault}") from fault
+        raise away(fault) from fault
 
 
 async def _postgres_damage(connection: Any, progress: Progress) -> tuple[list[str], str]:

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import asyncpg
 
 from ....ports.faults import NotConfigured, Unavailable
+from ...postgres_away import away
 
 _ANSWERS_WITHIN = 5
 _LOCK_WAIT = "30s"
@@ -60,7 +61,7 @@ async def is_empty(url: str) -> bool:
         finally:
             await connection.close(timeout=_ANSWERS_WITHIN)
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as fault:
-        raise Unavailable(f"Postgres did not answer: {type(fault).__name__}: {fault}") from fault
+        raise away(fault) from fault
     return count == 0
 
 

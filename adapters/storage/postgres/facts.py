@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ....ports.faults import Unavailable
+from ...postgres_away import away
 from .migrate import postgres_current
 
 _ANSWERS_WITHIN = 5
@@ -33,4 +33,4 @@ async def postgres_facts(url: str) -> tuple[str, str | None, Mapping[str, str]]:
         finally:
             await connection.close(timeout=_ANSWERS_WITHIN)
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as fault:
-        raise Unavailable(f"Postgres did not answer: {type(fault).__name__}: {fault}") from fault
+        raise away(fault) from fault

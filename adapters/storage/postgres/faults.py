@@ -6,6 +6,7 @@ from types import TracebackType
 import asyncpg
 
 from ....ports.faults import Unavailable
+from ...postgres_away import away
 
 _AWAY = (
     asyncpg.PostgresConnectionError,
@@ -31,7 +32,7 @@ def _translate(fault: Exception) -> Exception | None:
             # Without the server's words, which quote the value, or the whole row.
             return ValueError(f"Postgres refused a value: {type(fault).__name__}")
         case _ if isinstance(fault, _AWAY):
-            return Unavailable(f"Postgres did not answer: {type(fault).__name__}: {fault}")
+            return away(fault)
         case _:
             return None
 

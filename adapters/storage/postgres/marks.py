@@ -2,8 +2,8 @@
 
 import asyncpg
 
-from ....ports.faults import Unavailable
 from ....ports.marks import Marks
+from ...postgres_away import away
 
 _ANSWERS_WITHIN = 5
 _WHERE = """
@@ -39,7 +39,7 @@ class PostgresMarks:
         except _UNTOLD:
             return None
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as fault:
-            raise Unavailable(f"Postgres did not answer: {type(fault).__name__}: {fault}") from fault
+            raise away(fault) from fault
         return None if timeline is None else f"system {system} timeline {timeline} table {table}"
 
     async def read(self) -> Marks | None:

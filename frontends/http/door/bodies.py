@@ -16,6 +16,7 @@ DEPTH = 20
 PAGE_MAX = 250_000
 PER_PAGE_MAX = 100
 
+_UNREAD = "; the body was not read: send it with Content-Type: application/json"
 _WHOLE = re.compile(r"[0-9]{1,9}\Z")
 
 
@@ -25,14 +26,15 @@ def read_body(body: bytes, content_type: str | None, shape: type[T]) -> T:
     Raises: Refusal VALIDATION_ERROR with `details` of `{path, message}`.
     """
     media = (content_type or "").partition(";")[0].strip().lower()
-    if media != "application/json" or not body.strip():
+    is_unread = media != "application/json" and bool(body.strip())
+    if is_unread or not body.strip():
         body = b"{}"
     try:
         _refuse_deep_and_nul(body)
         return msgspec.json.decode(body, type=shape)
     except msgspec.ValidationError as error:
         path, message = explain(str(error), shape)
-        raise shape_error(path, message) from None
+        raise shape_error(path, message + (_UNREAD if is_unread else "")) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise shape_error("$", "the body is not valid JSON in UTF-8") from None
 
