@@ -18,6 +18,7 @@ from tests.simulation.memberships import Club
 from tests.simulation.merchants import Merchant
 from tests.simulation.network import Network, ProcessClock, ProcessIds, ProviderWay
 from tests.simulation.plan import CALENDAR
+from tests.simulation.proofs import Till
 from tests.simulation.receivers import Receiver
 from tests.simulation.rotations import rotate
 from tests.simulation.weather import FINE, Chance
@@ -58,6 +59,9 @@ async def make_merchants(world: "World") -> None:
         world.clubs.append(Club(world, merchant))
         world.desks.append(Desk(world, merchant))
         world.registries.append(Registry(world, merchant))
+        world.tills.append(Till(world, merchant))
+        if any(handover.merchant == number for handover in world.plan.handovers):
+            await world.tills[number].open()
         if number in (DOCUMENTS, REDIRECT):
             merchant.payer_phone = f"+7997{number:07d}"
             await world.desks[number].know(merchant.payer_phone)
@@ -87,6 +91,8 @@ async def begin_wishes(world: "World") -> None:
     for swap in plan.swaps:
         await world.desks[swap.merchant].know(swap.phone)
         _at(world, swap.at, world.desks[swap.merchant].exchange, swap)
+    for handover in plan.handovers:
+        _at(world, handover.at, world.tills[handover.merchant].hand_over, handover)
     for order in plan.orders:
         _at(world, order.at, world.merchants[order.merchant].sell, order)
     for applicant in plan.applicants:

@@ -18,8 +18,10 @@ from tests.simulation.memberships import judge_mandates
 from tests.simulation.merchants import Merchant, RefundWish, Sale, rub
 from tests.simulation.network import key_of
 from tests.simulation.plan import Payer
+from tests.simulation.proof_checks import judge_proofs
 from tests.simulation.strands import Strand
 from tests.simulation.strangers import judge_bounds
+from tests.simulation.told_moves import judge_moves
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -48,6 +50,7 @@ async def judge(world: "World", office: Strand) -> None:
         await judge_exchanges(world, merchant, world.desks[merchant.number])
         await _judge_payouts(world, merchant)
         await _judge_balance(world, merchant)
+    await judge_proofs(world, world.tills)
     for endpoint in world.endpoints:
         await endpoint.judge()
     _judge_banks(world)
@@ -124,22 +127,10 @@ async def _judge_key(world: "World", merchant: Merchant, sale: Sale) -> None:
 
 
 def _judge_told(world: "World", merchant: Merchant, sale: Sale, status: str) -> None:
-    """Each move is told by one event, without a gap, and the last of them says how it stands."""
+    """Each move was told, and another amount went through a review."""
     assert sale.payment_id is not None
     told = [each for each in merchant.receiver.of("payment_id", sale.payment_id) if "refund_id" not in each.body]
-    before = "pending"
-    for number, each in enumerate(told, 1):
-        if each.sequence != number:
-            world.fault(f"{sale.payment_id}: event {number} is missing; {each.sequence} was told")
-            return
-        if each.body.get("previous_status") != before:
-            world.fault(
-                f"{sale.payment_id}: told {each.body['status']} after {each.body['previous_status']}, at {before}"
-            )
-        before = each.body["status"]
-    if before != status:
-        world.fault(f"{sale.payment_id} is {status}, and {before} was told last")
-    passed = {each.body["status"] for each in told}
+    passed = judge_moves(world.fault, told, sale.payment_id, status)
     if sale.order.payer is Payer.OTHER and "paid" in passed and "amount_mismatch" not in passed:
         world.fault(f"{sale.payment_id}: another amount came, and it was paid without a review")
 

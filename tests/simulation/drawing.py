@@ -23,6 +23,7 @@ from tests.simulation.plan import (
     Return,
     Trouble,
 )
+from tests.simulation.proof_plans import drawn_handovers
 from tests.simulation.rotation_plans import drawn_rotation
 from tests.simulation.swap_plans import drawn_swap
 from tests.simulation.weather import FINE, drawn_weather
@@ -56,12 +57,14 @@ def drawn_plan(seed: int, *, orders: int = 20) -> Plan:
 
 def _with_clients(plan: Plan) -> Plan:
     """Exchanges, applicants and lost mandates, each of a source of its own: one more leaves all else as it is."""
-    names = ("swaps", "applicants", "mandates", "rotations")
-    desk, door, purse, safe = (random.Random(f"{name}/{plan.seed}") for name in names)
+    names = ("swaps", "applicants", "mandates", "rotations", "handovers")
+    desk, door, purse, safe, till = (random.Random(f"{name}/{plan.seed}") for name in names)
     return msgspec.structs.replace(
         plan,
         memberships=tuple(_with_losses(each, purse) for each in plan.memberships),
         swaps=tuple(drawn_swap(number, plan.merchants, _moment, desk) for number in range(desk.choice((0, 2, 3, 4)))),
+        handovers=drawn_handovers(plan.merchants, EVENING, till),
+        blows=(*plan.blows, *_chain_away(till)),
         rotations=tuple(
             drawn_rotation(number, plan.merchants, _moment, safe)
             for number in safe.sample(range(6), safe.choice((0, 1, 3)))
@@ -70,6 +73,13 @@ def _with_clients(plan: Plan) -> Plan:
         fails_remittances=desk.choice((0.0, 0.3)),
         applicants=tuple(drawn_applicant(number, (1, 2), _moment, door) for number in range(door.choice((0, 1, 2, 3)))),
     )
+
+
+def _chain_away(chance: random.Random) -> tuple[Blow, ...]:
+    if chance.random() >= 0.3:
+        return ()
+    seconds = round(chance.choice((chance.uniform(1, 100), chance.uniform(100, 4000))), 3)
+    return (Blow(at=_moment(chance), kind=Trouble.CHAIN_AWAY, seconds=seconds),)
 
 
 def _with_one_victim(plan: Plan, chance: random.Random) -> Plan:

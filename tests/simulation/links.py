@@ -20,7 +20,7 @@ from cambist.ports.bank import (
     RefundState,
     SentRefund,
 )
-from cambist.ports.chain import Network
+from cambist.ports.chain import Network, Sighting
 from cambist.ports.deposits import Deposit
 from cambist.ports.faults import Forged, Unavailable
 from cambist.ports.kyc import Check, CheckNotice, CheckRequest
@@ -32,6 +32,7 @@ from cambist.ports.payouts import SenderCapabilities, SentTransfer, SignedTransf
 from cambist.ports.rates import RateQuote
 from cambist.ports.remittances import RemittanceRequest, RemittanceState
 from tests.simulation.deposits import OwnDeposits
+from tests.simulation.explorer import OwnExplorer
 from tests.simulation.outside import OwnChain, OwnMarket
 from tests.simulation.remittances import RemittingBank
 from tests.simulation.verifier import OwnVerifier
@@ -182,6 +183,19 @@ class DepositsLink:
 
     async def deposits(self, address: str) -> Sequence[Deposit]:
         return await self._way.ask(self.name, "deposits", lambda: self._deposits.deposits(address), writes=False)
+
+
+class ExplorerLink:
+    """Fills the port ChainWatcher."""
+
+    def __init__(self, explorer: OwnExplorer, way: Way) -> None:
+        self._explorer = explorer
+        self._way = way
+
+    async def lookup(self, network: Network, tx_hash: str) -> Sighting:
+        return await self._way.ask(
+            self._explorer.name, "lookup", lambda: self._explorer.lookup(network, tx_hash), writes=False
+        )
 
 
 class WalletLink:

@@ -110,9 +110,13 @@ class Merchant:
 
     async def sell(self, order: Order) -> None:
         """An order, from the first request to its last refund."""
-        sale = Sale(order)
+        await self.follow(Sale(order))
+
+    async def follow(self, sale: Sale, **more: str) -> None:
+        """The same of a sale that somebody else follows, too. `more`: fields of the payment's creation."""
+        order = sale.order
         self.sales.append(sale)
-        body = {"amount_rub": rub(order.kopecks), "external_id": f"order-{order.number}"}
+        body = {"amount_rub": rub(order.kopecks), "external_id": f"order-{order.number}", **more}
         if self.payer_phone is not None:
             body["client_phone"] = self.payer_phone
         asks = [self._create(sale, body) for _ in range(2 if order.doubled else 1)]
@@ -217,18 +221,19 @@ class Merchant:
             self._world.fault(f"merchant {self.number}: its balance is below its overdraft: {found}")
         return found
 
-    async def insist(self, method: str, path: str, body: Any, key: str | None) -> HttpAnswer:
-        """Ask until there is a definite answer. What is temporary (429, 503, silence) is asked again."""
+    async def insist(self, method: str, path: str, body: Any, key: str | None, *, in_test: bool = False) -> HttpAnswer:
+        """Ask until there is a definite answer. What is temporary (429, 503, silence) is asked again. `in_test`: by the
+        keys of test mode, which nobody exchanges."""
         pause = 1.0
         while True:
-            pair = self.pair
+            pair = self.account.test if in_test else self.pair
             try:
                 answer = await self.ask(method, path, body, key, pair)
             except NoAnswer:
                 answer = HttpAnswer(0, b"")
-            if answer.status == 401 and pair is not self.pair:
+            if answer.status == 401 and not in_test and pair is not self.pair:
                 continue  # another one is in force meanwhile
-            if answer.status == 401 and self.rotated_at + KNOWN_IN > self._world.loop.time():
+            if answer.status == 401 and not in_test and self.rotated_at + KNOWN_IN > self._world.loop.time():
                 answer = HttpAnswer(0, b"")  # not every process has heard of it
             if answer.status == 500 and self._world.database.damage.befalls(self.account.account_id):
                 answer = HttpAnswer(0, b"")  # a row of his cannot be read

@@ -5,6 +5,7 @@ from enum import StrEnum
 import msgspec
 
 from tests.simulation.applicant_plans import Applicant
+from tests.simulation.proof_plans import Handover
 from tests.simulation.rotation_plans import Rotation
 from tests.simulation.swap_plans import Swap
 from tests.simulation.weather import FINE, Weather
@@ -115,14 +116,16 @@ class Trouble(StrEnum):
     """It takes webhooks and answers none."""
     RECEIVER_AWAY = "receiver away"
     """`whom` is a merchant's."""
+    CHAIN_AWAY = "chain away"
+    """Nobody looks up a transaction for `seconds`."""
     CLAIM_BREAKS = "claim breaks"
     """A worker's claim takes effect, and what came back is nothing that a program foresaw."""
     EVENT_SPOILT = "event spoilt"
     """The next event of merchant `whom` cannot be read until faults stop, as of a newer program."""
 
 
-ODD = (Trouble.CLAIM_BREAKS, Trouble.EVENT_SPOILT)
-"""Troubles of worlds of their own (oddities.py)."""
+ODD = (Trouble.CHAIN_AWAY, Trouble.CLAIM_BREAKS, Trouble.EVENT_SPOILT)
+"""Troubles that are drawn with what they befall, some of them for worlds of their own (oddities.py)."""
 
 
 class Blow(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,6 +168,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     memberships: tuple[Membership, ...] = ()
     swaps: tuple[Swap, ...] = ()
     applicants: tuple[Applicant, ...] = ()
+    handovers: tuple[Handover, ...] = ()
     rotations: tuple[Rotation, ...] = ()
     endpoints: tuple[int, ...] = ()
     """The merchants that have a further webhook endpoint."""

@@ -53,6 +53,8 @@ def strike(world: "World", blow: Blow) -> None:
             _damage(world, blow)
         case Trouble.BANK_AWAY | Trouble.RECEIVER_AWAY:
             _meanwhile(world, network.away, _whom(blow), blow.seconds)
+        case Trouble.CHAIN_AWAY:
+            _meanwhile(world, network.away, world.explorer.name, blow.seconds)
         case Trouble.BANK_HANGS | Trouble.RECEIVER_HANGS:
             _meanwhile(world, network.hanging, _whom(blow), blow.seconds)
 

@@ -30,9 +30,18 @@ from tests.simulation.beginning import begin_wishes, keep_office, make_merchants
 from tests.simulation.deposits import OwnDeposits
 from tests.simulation.endpoints import FurtherEndpoint
 from tests.simulation.exchanges import Desk
+from tests.simulation.explorer import OwnExplorer
 from tests.simulation.files import FilesLink, OwnFiles
 from tests.simulation.kyc import Registry
-from tests.simulation.links import BankLink, DepositsLink, MarketLink, PostLink, VerifierLink, WalletLink
+from tests.simulation.links import (
+    BankLink,
+    DepositsLink,
+    ExplorerLink,
+    MarketLink,
+    PostLink,
+    VerifierLink,
+    WalletLink,
+)
 from tests.simulation.loop import SimLoop
 from tests.simulation.memberships import Club
 from tests.simulation.merchants import Merchant
@@ -51,6 +60,7 @@ from tests.simulation.operators import operate
 from tests.simulation.outside import OwnChain, OwnMarket
 from tests.simulation.plan import ENDS, EVENING, FAULTS_END, MORNING, Plan
 from tests.simulation.processes import Process
+from tests.simulation.proofs import Till
 from tests.simulation.receivers import Receiver
 from tests.simulation.remittances import RemittingBank
 from tests.simulation.sameness import database_digest
@@ -72,7 +82,7 @@ _SETTINGS = Settings(
 )
 COUNTED = (
     *("crashes", "requests", "webhooks", "payments", "refunds", "payouts", "subscriptions", "charges"),
-    *("exchanges", "applicants", "rotations", "endpoints"),
+    *("exchanges", "applicants", "rotations", "endpoints", "handovers"),
 )
 MOODS = ("refuses_invoices", "fails_refunds", "reverses_refunds", "fails_charges", "fails_remittances")
 """Of a plan, what banks decide by."""
@@ -128,6 +138,7 @@ class World:
                 setattr(bank, mood, getattr(plan, mood))
         self.chain = OwnChain("tron", clock.now, soon, self.chance.of("tron"), self.network.strikes)
         self.deposits = OwnDeposits("deposits", clock.now, soon, self.chance.of("deposits"), self.network.strikes)
+        self.explorer = OwnExplorer("explorer", clock.now, soon, self.chance.of("explorer"), self.network.strikes)
         self.verifier = OwnVerifier("verifier", clock.now, soon, self.chance.of("verifier"), told)
         self.files = OwnFiles()
         self.market = OwnMarket("market", clock.now, self.chance.of("market"))
@@ -137,6 +148,7 @@ class World:
         self.clubs: list[Club] = []
         self.desks: list[Desk] = []
         self.registries: list[Registry] = []
+        self.tills: list[Till] = []
         self.endpoints: list[FurtherEndpoint] = []
         self.receivers: dict[str, Receiver] = {}
         self.vigil = Vigil(self)
@@ -168,6 +180,7 @@ class World:
             rates=[MarketLink(self.market, way)],
             payouts=WalletLink(self.chain, way),
             deposits=DepositsLink(self.deposits, way),
+            chain=ExplorerLink(self.explorer, way),
             kyc=VerifierLink(self.verifier, way),
             files=FilesLink(self.files, way),
             storage=opened,
