@@ -11,6 +11,7 @@ from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.notice_addresses import list_addresses
 from cambist.frontends.notices import begin_hearing
 from cambist.ports.storage import Storage
+from tests.simulation.clocks import Sandbox
 from tests.simulation.endpoints import FurtherEndpoint
 from tests.simulation.exchanges import Desk
 from tests.simulation.kyc import DOCUMENTS, REDIRECT, Registry
@@ -59,6 +60,7 @@ async def make_merchants(world: "World") -> None:
         world.clubs.append(Club(world, merchant))
         world.desks.append(Desk(world, merchant))
         world.registries.append(Registry(world, merchant))
+        world.sandboxes.append(Sandbox(world, merchant))
         world.tills.append(Till(world, merchant))
         if any(handover.merchant == number for handover in world.plan.handovers):
             await world.tills[number].open()
@@ -93,6 +95,8 @@ async def begin_wishes(world: "World") -> None:
         _at(world, swap.at, world.desks[swap.merchant].exchange, swap)
     for handover in plan.handovers:
         _at(world, handover.at, world.tills[handover.merchant].hand_over, handover)
+    for rehearsal in plan.rehearsals:
+        _at(world, rehearsal.at, world.sandboxes[rehearsal.merchant].rehearse, rehearsal)
     for order in plan.orders:
         _at(world, order.at, world.merchants[order.merchant].sell, order)
     for applicant in plan.applicants:

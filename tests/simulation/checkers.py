@@ -12,6 +12,7 @@ from cambist.core.domain.webhooks.breaker import Breaker
 from cambist.ports.bank import RefundStatus, Transfer
 from cambist.ports.jobs import Job
 from tests.invariants import check_books, everything
+from tests.simulation.clock_checks import judge_live_time, judge_sandbox
 from tests.simulation.exchange_checks import judge_exchanges
 from tests.simulation.fairness import judge_fairness
 from tests.simulation.memberships import judge_mandates
@@ -48,6 +49,7 @@ async def judge(world: "World", office: Strand) -> None:
         await world.clubs[merchant.number].judge()
         await world.registries[merchant.number].judge()
         await judge_exchanges(world, merchant, world.desks[merchant.number])
+        await judge_sandbox(world, world.sandboxes[merchant.number])
         await _judge_payouts(world, merchant)
         await _judge_balance(world, merchant)
     await judge_proofs(world, world.tills)
@@ -130,6 +132,7 @@ def _judge_told(world: "World", merchant: Merchant, sale: Sale, status: str) -> 
     """Each move was told, and another amount went through a review."""
     assert sale.payment_id is not None
     told = [each for each in merchant.receiver.of("payment_id", sale.payment_id) if "refund_id" not in each.body]
+    judge_live_time(world, sale, told)
     passed = judge_moves(world.fault, told, sale.payment_id, status)
     if sale.order.payer is Payer.OTHER and "paid" in passed and "amount_mismatch" not in passed:
         world.fault(f"{sale.payment_id}: another amount came, and it was paid without a review")

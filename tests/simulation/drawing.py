@@ -1,10 +1,12 @@
 """The plan of a seed: what shall happen, drawn by chance, most of it where it meets with other things."""
 
 import random
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from tests.simulation.applicant_plans import drawn_applicant
+from tests.simulation.clock_plans import Rehearsal, drawn_rehearsals
 from tests.simulation.oddities import with_oddities
 from tests.simulation.plan import (
     CALENDAR,
@@ -57,14 +59,16 @@ def drawn_plan(seed: int, *, orders: int = 20) -> Plan:
 
 def _with_clients(plan: Plan) -> Plan:
     """Exchanges, applicants and lost mandates, each of a source of its own: one more leaves all else as it is."""
-    names = ("swaps", "applicants", "mandates", "rotations", "handovers")
-    desk, door, purse, safe, till = (random.Random(f"{name}/{plan.seed}") for name in names)
+    names = ("swaps", "applicants", "mandates", "rotations", "handovers", "rehearsals")
+    desk, door, purse, safe, till, stage = (random.Random(f"{name}/{plan.seed}") for name in names)
+    rehearsals = drawn_rehearsals(plan.merchants, _moment, stage)
     return msgspec.structs.replace(
         plan,
         memberships=tuple(_with_losses(each, purse) for each in plan.memberships),
         swaps=tuple(drawn_swap(number, plan.merchants, _moment, desk) for number in range(desk.choice((0, 2, 3, 4)))),
         handovers=drawn_handovers(plan.merchants, EVENING, till),
-        blows=(*plan.blows, *_chain_away(till)),
+        rehearsals=rehearsals,
+        blows=(*plan.blows, *_chain_away(till), *_crashes_on_the_way(plan, rehearsals, stage)),
         rotations=tuple(
             drawn_rotation(number, plan.merchants, _moment, safe)
             for number in safe.sample(range(6), safe.choice((0, 1, 3)))
@@ -80,6 +84,17 @@ def _chain_away(chance: random.Random) -> tuple[Blow, ...]:
         return ()
     seconds = round(chance.choice((chance.uniform(1, 100), chance.uniform(100, 4000))), 3)
     return (Blow(at=_moment(chance), kind=Trouble.CHAIN_AWAY, seconds=seconds),)
+
+
+def _crashes_on_the_way(plan: Plan, rehearsals: Sequence[Rehearsal], chance: random.Random) -> Iterator[Blow]:
+    """A process that takes requests is killed about when a test clock is moved."""
+    for rehearsal in rehearsals:
+        moment = rehearsal.at
+        for leap in rehearsal.leaps:
+            moment = round(moment + leap.after, 3)
+            if chance.random() < 0.3:
+                whom, seconds = f"api{chance.randrange(plan.apis)}", round(chance.uniform(0.1, 20), 3)
+                yield Blow(at=moment, kind=Trouble.CRASH, whom=whom, seconds=seconds, steps=chance.randint(0, 400))
 
 
 def _with_one_victim(plan: Plan, chance: random.Random) -> Plan:

@@ -4,6 +4,7 @@ endpoints")."""
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.webhooks.events import Event
 from tests.simulation.merchants import Merchant
 from tests.simulation.network import key_of
@@ -49,7 +50,8 @@ class FurtherEndpoint:
             return
         own, further = self._merchant.receiver.told, self.receiver.told
         async with self._world.office.storage.unit() as unit:
-            events = await unit[Event].find(account_id=self._merchant.account.account_id, limit=10_000)
+            account_id = self._merchant.account.account_id
+            events = await unit[Event].find(account_id=account_id, mode=Mode.LIVE, limit=10_000)
         since = {event.id for event in events if event.created_at > self.made_at + _CLOCKS_OFF}
         for event_id, told in own.items():
             other = further.get(event_id)

@@ -1,5 +1,5 @@
-"""The chains on which merchants give clients USDT, as anybody can look them up: a transaction is in no block, in one that
-may be taken back, or there for good."""
+"""The chains on which merchants give clients USDT, as anybody can look them up: a transaction is in no block, in one
+that may be taken back, or there for good."""
 
 import random
 from collections.abc import Callable

@@ -5,6 +5,7 @@ from enum import StrEnum
 import msgspec
 
 from tests.simulation.applicant_plans import Applicant
+from tests.simulation.clock_plans import Rehearsal
 from tests.simulation.proof_plans import Handover
 from tests.simulation.rotation_plans import Rotation
 from tests.simulation.swap_plans import Swap
@@ -169,6 +170,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     swaps: tuple[Swap, ...] = ()
     applicants: tuple[Applicant, ...] = ()
     handovers: tuple[Handover, ...] = ()
+    rehearsals: tuple[Rehearsal, ...] = ()
     rotations: tuple[Rotation, ...] = ()
     endpoints: tuple[int, ...] = ()
     """The merchants that have a further webhook endpoint."""
@@ -180,6 +182,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         if self.victim is None:
             return ()
         return (self.victim, *range(self.merchants - self.crowd, self.merchants))
+
+    @property
+    def clocks_off(self) -> float:
+        """Seconds by which two processes may be off with each other at most."""
+        set_by = [abs(blow.seconds) for blow in self.blows if blow.kind is Trouble.SET_CLOCK]
+        return sum(set_by, max((abs(skew) for skew in self.skews), default=0.0))
 
     @property
     def processes(self) -> tuple[str, ...]:

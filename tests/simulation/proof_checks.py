@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 _LOOKED_FOR = 3 * 3600.0
-"""Seconds for which a transaction is looked for at least. By right clocks it is over 6 hours (docs/decisions.md "Delivery
-proofs"); each step of the ladder is shorter by as much as a clock is behind."""
+"""Seconds for which a transaction is looked for at least. By right clocks it is over 6 hours (docs/decisions.md
+"Delivery proofs"); each step of the ladder is shorter by as much as a clock is behind."""
 _UNDER_WAY = 300.0
 """Seconds after which no request of before is carried out any more."""
 _REMINDER = "payment.delivery_proof_reminder"

@@ -1,5 +1,5 @@
-"""Delivery proofs: a merchant sells USDT by an exchange terminal, sends them to the client, and submits the hashes; what
-was answered and seen of them is kept for proof_checks.py."""
+"""Delivery proofs: a merchant sells USDT by an exchange terminal, sends them to the client, and submits the hashes;
+what was answered and seen of them is kept for proof_checks.py."""
 
 import asyncio
 from dataclasses import dataclass, field

@@ -11,7 +11,7 @@ from cambist.core.usecases.accounts.accounts import KeyPair
 from cambist.core.usecases.accounts.keys import rotate_key
 from tests.simulation.merchants import KNOWN_IN
 from tests.simulation.network import BEGINNING, NoAnswer
-from tests.simulation.plan import FAULTS_END, Trouble
+from tests.simulation.plan import FAULTS_END
 from tests.simulation.rotation_plans import Rotation
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ async def _rotate_secret(world: "World", merchant: "Merchant", rotation: Rotatio
     secret = f"secret-{rotation.number}-of-merchant-{merchant.number}-long-enough"
     world.trace.tell(f"operator: another webhook secret of merchant {merchant.number}")
     await accounts.set_settings(world.office, merchant.account.account_id, {"webhook_secret": secret})
-    slack = KNOWN_IN + _clocks_off(world)
+    slack = KNOWN_IN + world.plan.clocks_off
     await world.network.sleep(_SIGNS - slack)
     merchant.receiver.secrets.append(secret)
     await world.network.sleep(2 * slack)
@@ -51,7 +51,7 @@ async def _rotate_key(world: "World", merchant: "Merchant", rotation: Rotation) 
     made = await rotate_key(world.office, merchant.account.account_id, Mode.LIVE, timedelta(seconds=rotation.overlap))
     ends_at = next(each.ends_at for each in made.replaced if each.api_key == old.api_key)
     ends = (ends_at - BEGINNING).total_seconds()
-    slack = KNOWN_IN + _clocks_off(world)
+    slack = KNOWN_IN + world.plan.clocks_off
     # By some process's clock the old one may have ended by then.
     switches = min(rotation.switches_after, max(0.0, rotation.overlap - slack))
     world.network.soon(switches, lambda: merchant.use(made.pair))
@@ -62,12 +62,6 @@ async def _rotate_key(world: "World", merchant: "Merchant", rotation: Rotation) 
         await _expect(world, merchant, old, 200, until=ends - slack)
     await world.network.sleep(max(0.0, ends + slack - world.loop.time()))
     await _expect(world, merchant, old, 401)
-
-
-def _clocks_off(world: "World") -> float:
-    """Seconds by which a process may be off with the end of a key."""
-    set_by = [abs(blow.seconds) for blow in world.plan.blows if blow.kind is Trouble.SET_CLOCK]
-    return sum(set_by, max((abs(skew) for skew in world.plan.skews), default=0.0))
 
 
 async def _expect(world: "World", merchant: "Merchant", pair: KeyPair, status: int, until: float = FAULTS_END) -> None:

@@ -10,12 +10,16 @@ from tests.simulation.mutants.former import FORMER
 from tests.simulation.mutants.money import LEDGER, PAYMENTS, REFUNDS, SETTLEMENT
 from tests.simulation.mutants.recurring import SUBSCRIPTIONS
 from tests.simulation.mutants.slips import Slip
+from tests.simulation.mutants.testing import CLOCKS, PROOFS
 from tests.simulation.mutants.work import JOBS, KEYS, WEBHOOKS
 
 if TYPE_CHECKING:
     from tests.simulation.plan import Plan
 
-ROOMS = (PAYMENTS, REFUNDS, SETTLEMENT, LEDGER, SUBSCRIPTIONS, EXCHANGES, CLIENTS, KEYS, JOBS, WEBHOOKS, FORMER)
+ROOMS = (
+    *(PAYMENTS, REFUNDS, SETTLEMENT, LEDGER, SUBSCRIPTIONS, EXCHANGES, CLIENTS),
+    *(PROOFS, CLOCKS, KEYS, JOBS, WEBHOOKS, FORMER),
+)
 
 MUTANTS: dict[str, Slip] = {name: slip for room in ROOMS for name, slip in room.items()}
 """By what each does."""
