@@ -145,7 +145,8 @@ class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
         An invoice that was paid stays paid: any further wish changes nothing, but for a second transfer with `again`.
         Without a failure reason FAILED means `declined_by_bank`. Money is accepted in every state, however late.
 
-        Raises: Refused when there is no such invoice; ValueError for what no bank reports (OPEN, no money as money).
+        Raises: Refused when there is no such invoice; ValueError for what no bank reports (OPEN, no money as money);
+        Unavailable, after which the same may be told again.
         """
         if pretence.status is InvoiceStatus.OPEN:
             raise ValueError("an invoice does not become open again")
@@ -153,7 +154,7 @@ class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
             raise ValueError("a transfer is of more than nothing")
         now, found = self._clock.now(), await self._pages.read(operation)
         if found is None and reference is not None and (drawn := self._drawn(reference)) is not None:
-            found, _ = await self._start(drawn)
+            found, _ = await self._pages.start(drawn.operation, drawn)
         if found is None or not found.is_invoice:
             raise self._missing(f"invoice of {operation}")
         await self._pages.change(operation, lambda entry: pretended(page_as_of(entry, now), pretence, now))

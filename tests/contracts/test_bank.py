@@ -388,6 +388,25 @@ class TestStorageTrouble:
         with pytest.raises(OutcomeUnknown):
             await world.bank().create_invoice(world.request())
 
+    @pytest.mark.parametrize("is_cancelled", [False, True])
+    async def test_what_is_told_of_a_drawn_invoice_may_be_told_again(self, is_cancelled: bool) -> None:
+        """Its page may have been written, and nothing was reported on it yet."""
+        world = World()
+        storage = world.storage = Busy(world.clock)
+        bank = world.bank()
+        drawn = bank.draw_invoice(world.request())
+        assert drawn is not None
+        storage.fault = Unavailable("no answer")
+        told = (
+            bank.cancel_invoice(drawn.reference)
+            if is_cancelled
+            else bank.pretend(OPERATION, PAID, reference=drawn.reference)
+        )
+        with pytest.raises(Unavailable):
+            await told
+        storage.fault = None
+        assert (await bank.invoice_state(drawn.reference)).status is InvoiceStatus.OPEN
+
     async def test_books_that_cannot_be_opened_certainly_hold_no_invoice(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """So a restart of the database leaves no key that answers 502 for ever."""
 
