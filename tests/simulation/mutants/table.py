@@ -31,6 +31,10 @@ def subject_of(name: str) -> "Callable[[Plan], bool]":
         return lambda plan: bool(plan.swaps)
     if name in CLIENTS:
         return lambda plan: bool(plan.applicants)
+    if name in PROOFS:
+        return lambda plan: bool(plan.handovers)
+    if name in CLOCKS:
+        return lambda plan: any(rehearsal.leaps for rehearsal in plan.rehearsals)
     if name in FORMER:
         return lambda plan: (
             plan.victim is not None or plan.machine or any(blow.kind == "claim breaks" for blow in plan.blows)
