@@ -25,6 +25,11 @@ def _event(ctx: click.Context, param: click.Parameter, value: str) -> str:  # no
     raise click.BadParameter(f"{shown(value)} is no event; {instead}")
 
 
+def _begun(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's signature
+    """The events that a shell offers for what was typed so far."""
+    return [name for name in RECIPES if name.startswith(incomplete)]
+
+
 def _amount(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noqa: ARG001 - click's signature
     try:
         amount = Decimal(value)
@@ -47,7 +52,7 @@ class _Trigger(click.Command):
 
 
 @click.command(cls=_Trigger)
-@click.argument("event", metavar="EVENT", callback=_event)
+@click.argument("event", metavar="EVENT", callback=_event, shell_complete=_begun)
 @click.option("--amount", default="490.00", callback=_amount, metavar="RUB", help="Of the payment. Default: 490.")
 @click.option("--phone", default=None, help="Of the client, for exchanges and kyc; a new one unless given.")
 @click.option("--gateway", default="simulator-test", show_default=True, help="For gateway events.")

@@ -5,10 +5,12 @@ import subprocess
 import sys
 
 import pytest
+from click.shell_completion import ShellComplete
 
 from cambist.core.domain.account_settings import ACCOUNT_SETTINGS
-from cambist.frontends.cli.main import COMMANDS, HEADINGS
+from cambist.frontends.cli.main import COMMANDS, HEADINGS, cli
 from tests.cli.conftest import Call
+from tests.tables import table
 
 
 def test_the_help_has_five_headings_and_cuts_nothing(call: Call) -> None:
@@ -65,6 +67,22 @@ def test_a_setting_that_is_misspelt_is_guessed(call: Call) -> None:
     outcome = call("account", "set", account_id(call), "webook_url=https://a.example")
     assert outcome.status == 1
     assert "'webook_url' is no setting; did you mean webhook_url?" in outcome.err
+
+
+@table(
+    ("typed", "offered"),
+    [
+        ("cambist vau", {"vault"}),
+        ("cambist vault ", {"new", "status", "reseal", "rotate", "drop"}),
+        ("cambist account set --gen", {"--generate-secret"}),
+        ("cambist trigger refund.re", {"refund.rejected", "refund.reversed"}),
+        ("cambist trigger nothing", set()),
+    ],
+)
+def test_a_shell_completes_commands_options_and_events(typed: str, offered: set[str]) -> None:
+    *words, last = typed.split(" ")
+    completing = ShellComplete(cli, {}, "cambist", "_CAMBIST_COMPLETE")
+    assert {each.value for each in completing.get_completions(words[1:], last)} == offered
 
 
 def test_a_shell_takes_the_keys_over(call: Call) -> None:
