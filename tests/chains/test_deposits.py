@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from cambist.ports.faults import Unavailable
 from cambist.testing import ProviderFault
 from tests.chains.benches import NodesDepositsBench
 from tests.chains.fronts import Front, TronFront
-from tests.chains.world import SOMEBODY, STRANGE, ChainWorld
+from tests.chains.world import SOMEBODY, STRANGE, ChainWorld, chain_world
 
 TRON = Network.TRON
 USDT = CHAINS[TRON].usdt
@@ -188,15 +189,20 @@ class TestReading:
         assert list(await bench.watcher.deposits(address)) == []
         assert front.calls["eth_getTransactionReceipt"] == 0
 
-    async def test_a_node_that_starts_again_has_lost_nothing(self, bench: NodesDepositsBench) -> None:
-        address, node = await bench.watcher.address("exch_1"), bench.world.nodes[TRON]
-        await bench.send(address, 5_00)
-        node.stop()
-        with pytest.raises(Unavailable):
-            await bench.watcher.deposits(address)
-        node.start()
-        await bench.world.mine()
-        assert told(await bench.watcher.deposits(address)) == [(5_00, True)]
+    async def test_a_node_that_starts_again_has_lost_nothing(self, tmp_path: Path) -> None:
+        with chain_world(tmp_path, [TRON]) as world:
+            node = world.nodes[TRON]
+            async with TronFront(node) as front:
+                bench = NodesDepositsBench(world, front)
+                address = await bench.watcher.address("exch_1")
+                await bench.send(address, 5_00)
+                node.stop()
+                with pytest.raises(Unavailable):
+                    await bench.watcher.deposits(address)
+                node.start()
+                await bench.world.mine()
+                assert told(await bench.watcher.deposits(address)) == [(5_00, True)]
+                await bench.close()
 
 
 class TestRefusals:
@@ -250,6 +256,7 @@ class TestRefusals:
 
     async def test_who_counts_us_is_not_asked_for_less_but_later(self, bench: NodesDepositsBench, front: Front) -> None:
         address, watcher = await bench.watcher.address("exch_1"), bench.restarted(span=64)
+        await bench.world.mine(40)
         await watcher.deposits(address)
         await bench.world.mine()
         first, last = spans(front)[-1]
@@ -268,7 +275,7 @@ class TestLies:
     @pytest.mark.parametrize(
         "lie",
         [
-            lambda logs: [{**each, "blockNumber": "0x1"} for each in logs],
+            lambda logs: [{**each, "blockNumber": "0xffff"} for each in logs],
             lambda logs: [{**each, "blockHash": "0x" + "77" * 32} for each in logs],
             lambda logs: [{**each, "transactionHash": "0x" + "77" * 32} for each in logs],
             lambda logs: [{**each, "transactionHash": "0x7"} for each in logs],

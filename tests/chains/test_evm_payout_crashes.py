@@ -1,7 +1,7 @@
 """A payout on a network of the EVM is paid once, whoever dies when, and whatever the network does with an answer
 (docs/providers/chains.md "Paying out")."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,11 +27,16 @@ ROUGH = (ProviderFault.LOST_BEFORE, ProviderFault.LOST_AFTER)
 
 
 @pytest.fixture(scope="module")
-def made_world(tmp_path_factory: pytest.TempPathFactory) -> object:
-    """One node for all: each test has a wallet of its own."""
+def one_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChainWorld]:
     folder: Path = tmp_path_factory.mktemp("bsc")
     with chain_world(folder, [Network.BSC], VirtualClock().now()) as world:
         yield world
+
+
+@pytest.fixture
+def made_world(one_for_all: ChainWorld) -> ChainWorld:
+    """A node with a short chain."""
+    return one_for_all.renewed()
 
 
 async def run_with_crash(

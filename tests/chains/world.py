@@ -32,15 +32,22 @@ class ChainWorld:
     def __init__(self, nodes: Mapping[Network, Anvil], start: datetime) -> None:
         self.nodes = nodes
         self.clock = VirtualClock(start)
+        self._start = start
+        self._mine(4)
+        self._begun = {network: node.ask("evm_snapshot") for network, node in nodes.items()}
 
     def join(self, clock: VirtualClock) -> None:
         """Go on by this clock."""
         self.clock = clock
 
     def renewed(self) -> "ChainWorld":
-        """The same for another test: a clock that nobody waits by, and a new block everywhere."""
-        now, self.clock = self.clock.now(), VirtualClock(self.clock.now())
-        assert self.clock.now() == now
+        """The same for another test: the chains and the clock as they began, at nodes that did not start again. Of a
+        chain that goes on from test to test a block costs the more, the longer it is."""
+        self.clock = VirtualClock(self._start)
+        for network, node in self.nodes.items():
+            node.ask("anvil_dropAllTransactions")
+            assert node.ask("evm_revert", self._begun[network])
+            self._begun[network] = node.ask("evm_snapshot")  # each is gone back to once
         self._mine(1)
         return self
 
@@ -109,6 +116,4 @@ def chain_world(
             chain = CHAINS[network]
             nodes[network] = stack.enter_context(anvil(chain.chain_id, folder, int(start.timestamp()) - 1000))
             furnish(nodes[network], chain)
-        world = ChainWorld(nodes, start)
-        world._mine(4)
-        yield world
+        yield ChainWorld(nodes, start)
