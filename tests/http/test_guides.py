@@ -1,6 +1,7 @@
 """The guides below /docs: the merchants' pages of docs/, served in the look of the reference."""
 
 import re
+from functools import cache
 from html import unescape
 from urllib.parse import urljoin, urlsplit
 
@@ -18,7 +19,12 @@ _LINK = re.compile(r' (?:href|src)="([^"]+)"')
 
 LIBRARY = Library()
 ALL = [(language, name) for language in TEXTS for name in NAMES if LIBRARY.has(language, name)]
-HTML = {each: LIBRARY.html(LIBRARY.page(*each)) for each in ALL}
+
+
+@cache
+def html(language: str, name: str) -> str:
+    """A page as it is served."""
+    return LIBRARY.html(LIBRARY.page(language, name))
 
 
 def address(language: str, name: str) -> str:
@@ -57,9 +63,9 @@ async def test_every_link_of_a_guide_leads_to_what_is_served_and_to_an_anchor_of
 
 @table("each", ALL, ids="/".join)
 def test_no_mark_of_markdown_and_no_html_of_a_page_is_left(each: tuple[str, str]) -> None:
-    prose = re.sub(r"<pre.*?</pre>|<code>.*?</code>", "", HTML[each], flags=re.DOTALL)
+    prose = re.sub(r"<pre.*?</pre>|<code>.*?</code>", "", html(*each), flags=re.DOTALL)
     assert not re.search(r"&lt;!--|<!--|\]\(|\*\*|`|<script| style=", prose)
-    assert len(set(_ID.findall(HTML[each]))) == len(_ID.findall(HTML[each]))
+    assert len(set(_ID.findall(html(*each)))) == len(_ID.findall(html(*each)))
 
 
 async def test_it_lets_nothing_run_or_load_from_elsewhere(house: TestHouse) -> None:
@@ -101,7 +107,7 @@ class TestErrors:
     """A refusal leads to its row of docs/errors.md."""
 
     def test_each_code_has_an_anchor(self) -> None:
-        assert set(CATALOGUE) <= set(_ID.findall(HTML[ENGLISH, "errors"]))
+        assert set(CATALOGUE) <= set(_ID.findall(html(ENGLISH, "errors")))
 
     async def test_the_header_names_it_whatever_answers(self, house: TestHouse) -> None:
         """The operations, the framework behind them, and the edge before both."""
