@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import table
+
 ROOT = Path(__file__).parents[2]
 SUFFIXES = {".py", ".md", ".toml", ".yml", ".yaml", ".sh", ".html", ".js", ".css", ".conf", ".service", ".ini", ".cfg"}
 ELSEWHERE = {"build", "dist", "node_modules", "site-packages"}
@@ -140,7 +142,7 @@ def test_there_are_citations_and_they_are_found() -> None:
     assert sum(1 for found in cited if found["headings"]) > 500
 
 
-@pytest.mark.parametrize(
+@table(
     "line",
     [
         'as it says (SPEC "Refunds")',

@@ -4,7 +4,7 @@ import re
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
-import pytest
+from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
 DOORS = {"cambist", "cambist.client", "cambist.conformance", "cambist.ports", "cambist.testing"}
@@ -17,7 +17,7 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+@table("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_what_users_read_names_public_modules_only(path: Path) -> None:
     text = path.read_text("utf-8")
     assert {found for found in IMPORT.findall(text) if found not in DOORS} == set()

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tables import table
+
 ROOT = Path(__file__).parents[2]
 
 FIELDS = {"status", "kyc", "sequence"}
@@ -88,7 +90,7 @@ def test_nobody_else_writes_a_status_or_a_sequence() -> None:
     assert found == {f"core/domain/{name}": functions for name, functions in WRITERS.items()}
 
 
-@pytest.mark.parametrize(
+@table(
     "line",
     [
         "msgspec.structs.replace(payment, status=after)",

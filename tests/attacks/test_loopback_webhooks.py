@@ -17,6 +17,7 @@ from cambist.frontends.settings import Settings
 from cambist.ports.notifier import Answer
 from tests.contracts.webhooks import Names, post, webhook
 from tests.receivers import Receiver
+from tests.tables import table
 
 LIES = {
     "inside.example": [["127.0.0.1"]],
@@ -35,7 +36,7 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield entered
 
 
-@pytest.mark.parametrize("host", [host for host in HOSTS if host != "rebound.example"])
+@table("host", [host for host in HOSTS if host != "rebound.example"])
 async def test_a_letter_of_test_mode_reaches_no_service_of_this_machine(receiver: Receiver, host: str) -> None:
     receipt = await post(webhook(receiver.url_at(host)), resolver=Names(LIES), loopback=False, limit=5)
     assert (receipt.answer, receiver.connections) == (Answer.BLOCKED, 0)

@@ -14,6 +14,7 @@ from cambist.core.domain.tron import is_tron_address, tron_address
 from cambist.ports.chain import Network
 from cambist.ports.faults import NotConfigured
 from tests.chains.benches import XPUB
+from tests.tables import table
 
 # BIP32, test vector 1: m/0' and m/0'/1.
 _PARENT = (
@@ -46,7 +47,7 @@ class TestAccountKey:
         point, code = _child(PublicKey(parent[45:]), parent[13:45], 1)
         assert (point.format(), code) == (child[45:], child[13:45])
 
-    @pytest.mark.parametrize(
+    @table(
         ("text", "why"),
         [
             ("", "checksum"),

@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from tests.cli.conftest import Call
+from tests.tables import table
 
 
 class Chat(HTTPServer):
@@ -86,7 +87,7 @@ def test_a_backup_is_noted_by_itself_or_by_word(call: Call, tmp_path: Path) -> N
     assert call("backup").status == call("backup", str(tmp_path / "x"), "--note").status == 2
 
 
-@pytest.mark.parametrize(
+@table(
     ("name", "value"),
     [
         *(

@@ -10,6 +10,7 @@ from cambist.core.usecases.accounts import accounts as usecases
 from cambist.frontends.cli import main as entry
 from cambist.frontends.cli.arguments import Duration, assignments
 from cambist.frontends.cli.output import fields, printed, shown, table
+from tests import tables
 from tests.cli.conftest import Call
 
 GROUPS = {
@@ -30,7 +31,7 @@ class TestHelp:
             for command in commands:
                 assert f"\n  {command} " in out
 
-    @pytest.mark.parametrize(
+    @tables.table(
         "command",
         [*((group, each) for group, commands in GROUPS.items() for each in sorted(commands)), ("migrate",)],
         ids=" ".join,
@@ -52,7 +53,7 @@ class TestHelp:
 
 
 class TestStatuses:
-    @pytest.mark.parametrize(
+    @tables.table(
         "arguments",
         [
             ("nonsense",),
@@ -218,7 +219,7 @@ class TestArguments:
     def test_durations(self, text: str, duration: timedelta) -> None:
         assert Duration().convert(text, None, None) == duration
 
-    @pytest.mark.parametrize("text", ["", "24", "h", "1.5h", "-1h", "1w", "24 h", "٢h", "24h\n", "1h30m", "9999999s"])
+    @tables.table("text", ["", "24", "h", "1.5h", "-1h", "1w", "24 h", "٢h", "24h\n", "1h30m", "9999999s"])
     def test_what_is_no_duration(self, text: str) -> None:
         with pytest.raises(click.UsageError, match="24h"):
             Duration().convert(text, None, None)

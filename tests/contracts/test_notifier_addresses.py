@@ -94,7 +94,7 @@ def in_url(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-@pytest.mark.parametrize(
+@table(
     "url",
     [
         *(f"https://{in_url(address)}:{{port}}/hook" for address in LITERALS),
@@ -122,7 +122,7 @@ async def test_a_letter_of_test_mode_may_go_to_plain_http_and_loopback(receiver:
     assert (result.answer, result.status) == (Answer.RESPONDED, 200)
 
 
-@pytest.mark.parametrize("odd", ["\t", "\n", "\r\nX-Webhook-Id: evt_2", " ", "\x00", "\x1f", "\x7f", "\\", "a" * 2048])
+@table("odd", ["\t", "\n", "\r\nX-Webhook-Id: evt_2", " ", "\x00", "\x1f", "\x7f", "\\", "a" * 2048])
 async def test_an_address_with_odd_characters_or_of_any_length_is_not_mended_but_blocked(
     receiver: Receiver, odd: str
 ) -> None:

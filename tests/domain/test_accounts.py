@@ -35,13 +35,13 @@ class TestNames:
     def test_one_to_120_characters_are_accepted(self, rule: Callable[[str], str], length: int) -> None:
         assert rule(" " + "Ж" * length + "  ") == "Ж" * length
 
-    @pytest.mark.parametrize("text", ["", "   ", "\t\n", "x" * 121, "\u3000"], ids=ascii)
+    @table("text", ["", "   ", "\t\n", "x" * 121, "\u3000"], ids=ascii)
     def test_none_and_more_than_120_are_refused(self, rule: Callable[[str], str], text: str) -> None:
         with pytest.raises(Refusal, match="1 to 120 characters") as caught:
             rule(text)
         assert (caught.value.code, caught.value.status) == ("VALIDATION_ERROR", 400)
 
-    @pytest.mark.parametrize("char", CONTROL, ids=ascii)
+    @table("char", CONTROL, ids=ascii)
     def test_control_characters_are_refused(self, rule: Callable[[str], str], char: str) -> None:
         """No control characters, C0, DEL or C1 (docs/concepts.md "Shops")."""
         with pytest.raises(Refusal, match="control characters"):

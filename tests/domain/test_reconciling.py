@@ -203,7 +203,7 @@ def test_what_was_looked_up_before_it_was_held_is_not_missed() -> None:
     assert sweep.lacking(None) == []
 
 
-@pytest.mark.parametrize("seed", range(20))
+@table("seed", range(20))
 def test_whatever_the_lists_are_the_same_is_found_as_by_sets(seed: int) -> None:
     """Lists with omissions, inventions and clocks that differ; held are never more than those of a stretch and two
     margins."""

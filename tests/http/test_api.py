@@ -116,7 +116,7 @@ async def test_a_body_in_parts_is_one_body(ways: Ways) -> None:
     assert (status, msgspec.json.decode(body)["amount_rub"]) == (201, "100.00")
 
 
-@pytest.mark.parametrize(
+@table(
     ("method", "path", "headers", "status"),
     [
         ("POST", "/api/v1/payments", {"x-api-secret": "wrong"}, 401),

@@ -5,11 +5,11 @@ from uuid import uuid4
 
 import httpx
 import msgspec
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.houses import TestHouse, open_test_house
+from tests.tables import table
 
 SHAPE = [
     "1e3", "1E3", "NaN", "nan", "Infinity", "-Infinity", "inf", "+5", "+100.00", " 100", "100 ", "100.", ".5", "1_000",
@@ -22,27 +22,27 @@ OUT_OF_RANGE = ["0", "0.0", "0.00", "-1", "-0.01", "-100.00", "0000000000", "-0"
 BELOW_MINIMUM = ["0.01", "1", "29.99", "29.9"]
 
 
-@pytest.mark.parametrize("amount", SHAPE)
+@table("amount", SHAPE)
 async def test_a_malformed_amount_is_a_validation_error(house: TestHouse, amount: str) -> None:
     response = await house.create({"amount_rub": amount})
     assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
     assert [detail["path"] for detail in response.json()["error"]["details"]] == ["amount_rub"]
 
 
-@pytest.mark.parametrize("amount", OUT_OF_RANGE)
+@table("amount", OUT_OF_RANGE)
 async def test_a_well_formed_amount_out_of_range_is_an_invalid_amount(house: TestHouse, amount: str) -> None:
     response = await house.create({"amount_rub": amount})
     assert (response.status_code, response.json()["error"]["code"]) == (400, "INVALID_AMOUNT")
 
 
-@pytest.mark.parametrize("amount", BELOW_MINIMUM)
+@table("amount", BELOW_MINIMUM)
 async def test_below_30_rub_names_the_exact_minimum(house: TestHouse, amount: str) -> None:
     response = await house.create({"amount_rub": amount})
     assert (response.status_code, response.json()["error"]["code"]) == (400, "AMOUNT_BELOW_MINIMUM")
     assert "30.00" in response.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("amount", ["30", "30.0", "30.00", "0030.00", "1000000.00"])
+@table("amount", ["30", "30.0", "30.00", "0030.00", "1000000.00"])
 async def test_amounts_at_the_bounds_are_taken_and_printed_with_two_decimals(house: TestHouse, amount: str) -> None:
     response = await house.create({"amount_rub": amount})
     assert response.status_code == 201
@@ -74,14 +74,14 @@ BODIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:40]))
+@table("body", BODIES, ids=lambda body: repr(body[:40]))
 async def test_a_bad_body_is_a_validation_error_with_details(house: TestHouse, body: bytes) -> None:
     response = await post(house, body)
     assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
     assert all(set(detail) == {"path", "message"} for detail in response.json()["error"]["details"])
 
 
-@pytest.mark.parametrize("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "json", "", "a/b;c"])
+@table("content_type", [None, "text/plain", "application/x-www-form-urlencoded", "json", "", "a/b;c"])
 async def test_without_the_content_type_all_fields_look_absent(house: TestHouse, content_type: str | None) -> None:
     response = await post(house, GOOD, content_type)
     assert response.status_code == 400
@@ -93,7 +93,7 @@ async def test_without_the_content_type_all_fields_look_absent(house: TestHouse,
     ]
 
 
-@pytest.mark.parametrize("content_type", ["application/json", "Application/JSON", "application/json; charset=utf-8"])
+@table("content_type", ["application/json", "Application/JSON", "application/json; charset=utf-8"])
 async def test_spellings_of_the_content_type(house: TestHouse, content_type: str) -> None:
     assert (await post(house, GOOD, content_type)).status_code == 201
 
@@ -156,7 +156,7 @@ FIELDS: list[tuple[dict[str, Any], int, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("fields", "status", "path"), FIELDS)
+@table(("fields", "status", "path"), FIELDS)
 async def test_a_field_out_of_its_rule_is_named(
     house: TestHouse, fields: dict[str, Any], status: int, path: str
 ) -> None:
@@ -165,7 +165,7 @@ async def test_a_field_out_of_its_rule_is_named(
     assert [detail["path"] for detail in response.json()["error"]["details"]] == [path]
 
 
-@pytest.mark.parametrize(
+@table(
     "query",
     [
         "page=0", "page=-1", "page=250001", "page=x", "page=1e1", "page=", "page=1.0", "page=%00", "page=٣",
@@ -184,9 +184,7 @@ async def test_an_unknown_status_is_answered_with_the_allowed_ones(house: TestHo
         assert status in message
 
 
-@pytest.mark.parametrize(
-    "path_id", ["x", "pay_", "pay_1", "pay_%00", "%00", "pay_" + "0" * 500, "ref_123", "%F0%9F%92%B8", "%FF"]
-)
+@table("path_id", ["x", "pay_", "pay_1", "pay_%00", "%00", "pay_" + "0" * 500, "ref_123", "%F0%9F%92%B8", "%FF"])
 async def test_an_odd_id_is_not_found(house: TestHouse, path_id: str) -> None:
     response = await house.get(f"/payments/{path_id}")
     assert (response.status_code, response.json()["error"]["code"]) == (404, "PAYMENT_NOT_FOUND")

@@ -13,6 +13,7 @@ from cambist.adapters.script import Twist
 from cambist.core.domain.accounts.quota import WINDOW
 from cambist.core.usecases.standing import start_standing
 from tests.houses import TestHouse
+from tests.tables import table
 
 SEVEN = (
     "X-RateLimit-Limit",
@@ -124,7 +125,7 @@ KEY_FORM = "X-Api-Key (svc_test_... or svc_live_...)"
 SECRET_FORM = "X-Api-Secret (its secret, 64 hex characters)"
 
 
-@pytest.mark.parametrize(
+@table(
     ("given", "told"),
     [
         ({}, f"send the header {KEY_FORM} and the header {SECRET_FORM}"),
@@ -141,7 +142,7 @@ SECRET_FORM = "X-Api-Secret (its secret, 64 hex characters)"
         ({"Authorization": "x"}, f"send the header {KEY_FORM} and the header {SECRET_FORM}"),
     ],
 )
-@pytest.mark.parametrize("path", ["/api/v1/payments", "/api/v1/payments/pay_1"])
+@table("path", ["/api/v1/payments", "/api/v1/payments/pay_1"])
 async def test_without_a_whole_key_pair_the_message_names_the_headers(
     house: TestHouse, path: str, given: dict[str, str], told: str
 ) -> None:

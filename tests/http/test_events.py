@@ -16,6 +16,7 @@ from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.ports.notifier import Answer, DeliveryResult
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse, open_test_house
+from tests.tables import table
 
 BAD = DeliveryResult(answer=Answer.RESPONDED, status=500, note="", took_ms=7)
 SILENT = DeliveryResult(answer=Answer.TIMEOUT, note="no whole answer within 10 s", took_ms=10_000)
@@ -131,7 +132,7 @@ class TestList:
         paged = (await house.get(f"/events?object_id={payment['id']}&per_page=1&page=2")).json()
         assert ([event["sequence"] for event in paged["data"]], paged["pagination"]["total"]) == ([1], 2)
 
-    @pytest.mark.parametrize(
+    @table(
         "query",
         [
             "?type=payment",
@@ -265,7 +266,7 @@ class TestResend:
         live = await post(house, "/events/resend", body, mode="live")
         assert live.json() == {"events": 0}
 
-    @pytest.mark.parametrize(
+    @table(
         "body",
         [
             None,

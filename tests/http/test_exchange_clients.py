@@ -11,6 +11,7 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.kyc.clients import set_blocked
 from tests.kyc_kit import PHONE, KycHouse, code, open_kyc_house
+from tests.tables import table
 
 FIELDS = {
     "id",
@@ -66,7 +67,7 @@ async def test_every_status_is_listed_and_filtered_the_newest_first(kyc: KycHous
     assert code(await kyc.house.get("/exchange-clients?kyc_status=x")) == (400, "VALIDATION_ERROR")
 
 
-@pytest.mark.parametrize(
+@table(
     ("q", "found"),
     [
         ("123", ["+79001234567"]),

@@ -20,6 +20,7 @@ from cambist.ports.rates import RatePretence
 from tests.exchange_house import BANK_ID, PHONE, ExchangeHouse, open_exchange_house, told
 from tests.http.documents import Document
 from tests.invariants import everything
+from tests.tables import table
 
 OTHER = "+70000000002"
 NO_EXCHANGE = "exch_00000000-0000-4000-8000-000000000000"
@@ -236,7 +237,7 @@ async def test_after_a_refusal_the_key_is_free(house: ExchangeHouse) -> None:
     assert (await house.post(key=key)).status_code == 201
 
 
-@pytest.mark.parametrize(
+@table(
     ("body", "expected"),
     [
         ({"amount_usdt": 100}, (400, "VALIDATION_ERROR")),

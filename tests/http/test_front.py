@@ -11,6 +11,7 @@ import cambist
 from cambist.core.usecases.standing import start_standing
 from cambist.frontends.http.app import create_app
 from tests.houses import TestHouse
+from tests.tables import table
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"}
 _LINK = re.compile(r'(?:href|src)="([^"]+)"')
@@ -52,7 +53,7 @@ async def test_head_is_answered_without_a_body(house: TestHouse) -> None:
     assert (response.status_code, response.content) == (200, b"")
 
 
-@pytest.mark.parametrize(
+@table(
     "accept",
     [
         None, "", "*/*", "application/json", "application/json, text/html", "application/json;q=0.9, text/html;q=0.8",

@@ -22,6 +22,7 @@ from tests.invariants import everything
 from tests.payout_kit import WALLET
 from tests.refund_house import RefundHouse
 from tests.subscription_house import SUBSCRIPTION, play, subscribe
+from tests.tables import table
 
 API = "/api/v1"
 Named = tuple[str, str]
@@ -303,7 +304,7 @@ async def test_each_finds_its_own_objects_by_the_same_paths(street: Street) -> N
             assert (await party.ask("get", f"{kind}/{object_id}")).status_code == 200, (party.mode, name)
 
 
-@pytest.mark.parametrize("operation", OF_SANDBOX, ids=named)
+@table("operation", OF_SANDBOX, ids=named)
 async def test_the_sandbox_is_not_there_for_live_keys(house: TestHouse, operation: Operation[Any]) -> None:
     party = Party(house, "live")
     name = operation.path.partition("{")[2].partition("}")[0]

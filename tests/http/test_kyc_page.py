@@ -16,6 +16,7 @@ from cambist.core.usecases.payer.kyc_page import PER_MINUTE
 from cambist.frontends.http.payer.kyc_texts import KYC_TEXTS
 from cambist.ports.kyc import CheckStatus
 from tests.kyc_kit import JPEG, OTHER, PHONE, PNG, KycHouse, code, open_kyc_house
+from tests.tables import table
 from tests.windows import Page
 
 SHOP = "https://shop.example/cabinet"
@@ -148,8 +149,8 @@ async def test_a_link_holds_so_many_documents_and_calls(kyc: KycHouse) -> None:
     assert code(answers[-1]) == (429, "RATE_LIMIT_EXCEEDED")
 
 
-@pytest.mark.parametrize("path", ["state", "upload-url", "register"])
-@pytest.mark.parametrize("body", [None, {}, [], {"session": 1}, {"session": "x", "odd": 1}])
+@table("path", ["state", "upload-url", "register"])
+@table("body", [None, {}, [], {"session": 1}, {"session": "x", "odd": 1}])
 async def test_odd_bodies_are_refused(kyc: KycHouse, path: str, body: Any) -> None:
     assert code(await kyc.house.http.post(f"/kyc/{path}", json=body)) == (400, "VALIDATION_ERROR")
 

@@ -11,6 +11,7 @@ from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.accounts.shops import create_shop, disable_shop
 from tests.houses import TestHouse
 from tests.subscription_house import bindings, bound
+from tests.tables import table
 
 
 async def listed(house: TestHouse, **query: Any) -> dict[str, Any]:
@@ -139,7 +140,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value"), BAD)
+@table(("name", "value"), BAD)
 async def test_a_bad_value_of_a_known_query_key_is_400(house: TestHouse, name: str, value: str) -> None:
     """A bad value of a filter is refused (docs/concepts.md "Lists")."""
     response = await house.get(f"/payments?{urlencode({name: value})}")

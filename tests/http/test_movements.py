@@ -12,6 +12,7 @@ from cambist.core.usecases.accounts.accounts import create_account
 from cambist.frontends.http.openapi.openapi import openapi_document
 from tests.http.documents import Document
 from tests.refund_house import RefundHouse, open_refund_house
+from tests.tables import table
 
 DOCUMENT = Document(openapi_document("https://pay.example"))
 WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
@@ -143,7 +144,7 @@ async def test_filters_leave_what_they_name(open_: RefundHouse) -> None:
     assert (await movements(open_, "page=250000"))["data"] == []
 
 
-@pytest.mark.parametrize(
+@table(
     ("query", "named"),
     [
         ("kind=review", "kind"),

@@ -23,6 +23,7 @@ from tests.docs.test_blocks import ROOT
 from tests.domain.test_payloads import EVENTS, FIELDS, full, names
 from tests.houses import TestHouse
 from tests.http.documents import Document
+from tests.tables import table
 
 BASE = "https://pay.example"
 FOREIGN = re.compile(r"\{\w+(?::\w+)?\}")
@@ -228,7 +229,7 @@ def test_an_answer_with_a_code_that_is_not_told_of_the_operation_is_found(docume
         document.check(httpx.Response(400, json=body, request=request))
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@table("event", EVENTS)
 def test_webhooks_say_what_the_structs_say(document: Document, event: str) -> None:
     assert set(document.document["webhooks"]) == set(EventType)
     schema = document.document["webhooks"][event]["post"]["requestBody"]["content"]["application/json"]["schema"]

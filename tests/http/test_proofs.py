@@ -8,6 +8,7 @@ import pytest
 
 from cambist.core.domain.payments.payments import PaymentStatus
 from tests.proof_kit import HASH, OTHER_HASH, Exchange, exchange_terminal, open_exchange
+from tests.tables import table
 
 ORDER = {"network": "TRC20", "tx_hash": HASH}
 PENDING = "pay_00000000-0000-4000-8000-000000000000"
@@ -77,7 +78,7 @@ BAD_BODIES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("body", BAD_BODIES, ids=repr)
+@table("body", BAD_BODIES, ids=repr)
 async def test_a_bad_body_is_a_validation_error_and_leaves_nothing(exchange: Exchange, body: Any) -> None:
     payment_id = await exchange.paid()
     response = await exchange.post(payment_id, body)

@@ -15,6 +15,7 @@ from cambist.frontends.http.openapi.openapi import openapi_document
 from tests.http.documents import Document
 from tests.invariants import everything
 from tests.refund_house import RefundHouse, open_refund_house, told
+from tests.tables import table
 
 NOWHERE = "pay_00000000-0000-4000-8000-000000000000"
 NO_REFUND = "ref_00000000-0000-4000-8000-000000000000"
@@ -154,7 +155,7 @@ BAD_BODIES: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("body", BAD_BODIES, ids=repr)
+@table("body", BAD_BODIES, ids=repr)
 async def test_a_bad_body_is_a_validation_error_and_does_not_lock_the_key(refunds: RefundHouse, body: Any) -> None:
     payment_id, key = await refunds.paid(), str(uuid4())
     good = {"payment_id": payment_id}

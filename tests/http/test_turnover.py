@@ -8,6 +8,7 @@ import pytest
 from cambist.core.usecases.accounts.shops import create_shop, disable_shop, rename_shop
 from cambist.core.usecases.operators.review import resolve_mismatch
 from tests.houses import TestHouse
+from tests.tables import table
 
 DAY = 24 * 3600.0
 
@@ -106,7 +107,7 @@ async def test_it_is_counted_in_the_general_bucket(house: TestHouse) -> None:
     assert response.headers["X-RateLimit-Limit"] == "60"
 
 
-@pytest.mark.parametrize(
+@table(
     ("query", "path"),
     [
         ({"from": "2026-1-1"}, "from"),

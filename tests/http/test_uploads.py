@@ -23,6 +23,7 @@ from cambist.ports.faults import Refused
 from cambist.ports.files import UploadFault
 from cambist.ports.kyc import CheckStatus
 from tests.kyc_kit import JPEG, PDF, PNG, KycHouse, code, open_kyc_house
+from tests.tables import table
 
 
 @pytest.fixture
@@ -142,7 +143,7 @@ async def test_an_address_ends_after_ten_minutes(kyc: KycHouse) -> None:
     assert code(await kyc.put(altered(late["upload_url"], exp="9999999999"))) == (403, "UPLOAD_FORBIDDEN")
 
 
-@pytest.mark.parametrize(
+@table(
     "changes",
     [
         {"ct": "image/png"},

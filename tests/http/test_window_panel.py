@@ -4,13 +4,13 @@ from typing import Any
 
 import httpx
 import msgspec
-import pytest
 from litestar import Litestar
 
 from cambist.frontends.http.payer.window import window_router
 from cambist.ports.bank import BankCapabilities
 from cambist.ports.bank_routes import BankRoutes
 from tests.houses import TestHouse
+from tests.tables import table
 from tests.windows import with_face
 
 
@@ -140,7 +140,7 @@ FORMS: list[tuple[dict[str, str], dict[str, str], int]] = [
 ]
 
 
-@pytest.mark.parametrize(("headers", "form", "expected"), FORMS)
+@table(("headers", "form", "expected"), FORMS)
 async def test_the_panel_takes_forms_of_its_own_page_only(
     house: TestHouse, headers: dict[str, str], form: dict[str, str], expected: int
 ) -> None:

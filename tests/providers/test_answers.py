@@ -333,7 +333,7 @@ def test_of_any_answer_there_are_two_ends_and_no_other(data: st.DataObject, aske
         assert money is None or getattr(money, "amount_kopecks", 0) > 0 or money.units > 0
 
 
-@pytest.mark.parametrize(("port", "operation"), ALL)
+@table(("port", "operation"), ALL)
 async def test_the_caller_is_told_what_is_known_then(
     caplog: pytest.LogCaptureFixture, port: str, operation: str
 ) -> None:
@@ -342,6 +342,7 @@ async def test_the_caller_is_told_what_is_known_then(
 
     adapter = type("Provider", (), {"name": "theirs", operation: nonsense})()
     guarded: Any = Guard(VirtualClock()).over(port, adapter)
+    caplog.clear()
     with caplog.at_level(logging.ERROR), pytest.raises(Fault) as caught:
         await getattr(guarded, operation)(ASKED)
     writes = OPERATIONS[port][operation] is Does.WRITE

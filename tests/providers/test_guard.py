@@ -18,6 +18,7 @@ from cambist.ports.faults import Conflict, Fault, NotConfigured, NotSupported, O
 from cambist.ports.kyc import NoAnswer
 from tests.houses import open_test_house
 from tests.quiesce import at_rest
+from tests.tables import table
 
 ALL = [(port, operation) for port, operations in OPERATIONS.items() for operation in operations]
 
@@ -54,7 +55,7 @@ async def guard(clock: VirtualClock) -> AsyncIterator[Guard]:
     await made.close()
 
 
-@pytest.mark.parametrize(("port", "operation"), ALL)
+@table(("port", "operation"), ALL)
 async def test_a_call_that_hangs_ends_at_the_limit_and_says_what_is_known(
     clock: VirtualClock, guard: Guard, port: str, operation: str
 ) -> None:
@@ -104,11 +105,12 @@ async def test_a_fault_of_the_adapter_is_its_own(guard: Guard, fault: Fault) -> 
     assert caught.value is fault
 
 
-@pytest.mark.parametrize(("port", "operation"), ALL)
+@table(("port", "operation"), ALL)
 async def test_what_is_no_fault_is_an_unknown_outcome_and_its_words_stay_out_of_logs(
     guard: Guard, caplog: pytest.LogCaptureFixture, port: str, operation: str
 ) -> None:
     said = "IVAN PETROV"
+    caplog.clear()
 
     async def breaks() -> None:
         raise KeyError(said)

@@ -24,6 +24,7 @@ from cambist.frontends.settings_sources import load
 from cambist.ports import ElsewhereFiles, HeadedUploads, NotConfigured, Refused, StoredFile, Unavailable
 from tests.fake_s3 import ACCESS, BUCKET, REGION, SECRET, FakeS3, SignatureError, verify
 from tests.patience import HANGS
+from tests.tables import table
 
 KEY, JPEG, FACE = "5e" * 32, "image/jpeg", b"\xff\xd8\xff a face"
 OURS = Credentials(access_key=ACCESS, secret_key=SECRET, region=REGION)
@@ -325,7 +326,7 @@ class TestSettings:
             async with open_house(load(env, {}, tmp_path).settings):
                 pass
 
-    @pytest.mark.parametrize(
+    @table(
         ("name", "value"),
         [
             *(("BUCKET", value) for value in ("A", "ab", "a..b", "a_b", "-ab", "a/b")),

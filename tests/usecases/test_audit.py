@@ -27,6 +27,7 @@ from tests.houses import TestHouse
 from tests.quiesce import at_rest
 from tests.race_barriers import OtherCommit
 from tests.refund_house import RefundHouse, open_refund_house
+from tests.tables import table
 
 
 def act(name: str, object_id: str | None = None, **more: Any) -> Act:
@@ -175,7 +176,7 @@ def test_a_name_and_a_reason_are_short_and_printable(more: dict[str, str]) -> No
         checked(msgspec.structs.replace(act("x"), **more))
 
 
-@pytest.mark.parametrize("kind", SAFE, ids=lambda kind: kind.__name__)
+@table("kind", SAFE, ids=lambda kind: kind.__name__)
 def test_rows_show_no_sealed_field(kind: type[Any]) -> None:
     types = {field.name: str(field.type) for field in msgspec.structs.fields(kind)}
     assert all("bytes" not in types[name] for name in SAFE[kind])

@@ -9,6 +9,7 @@ from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.exchanges.returns import rub_return_operation
 from cambist.core.usecases.notices import HEARERS
 from cambist.core.usecases.payments.recurring import binding_operation, former_binding
+from tests.tables import table
 
 A, B = "00000000-0000-7000-8000-000000000001", "00000000-0000-7000-8000-000000000002"
 EXCHANGE = ids.prefixed(ids.EXCHANGE, A)
@@ -34,7 +35,7 @@ OPERATIONS = [
 part of its payout, a binding, a payment or a charge, a check."""
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@table("operation", OPERATIONS)
 def test_each_form_of_id_is_one_hearers(operation: str) -> None:
     assert [hearer.owns(operation) for hearer in HEARERS].count(True) == 1
 

@@ -21,6 +21,7 @@ from cambist.ports.jobs import Job
 from tests.domain.refund_kit import NOW
 from tests.invariants import everything
 from tests.refund_house import RefundHouse, conclude, hear, open_refund_house
+from tests.tables import table
 
 S = RefundStatus
 UNKNOWN = Twist(ending=Ending.UNKNOWN_DONE)
@@ -152,7 +153,7 @@ async def test_a_repeat_that_is_refused_fails(refunds: RefundHouse) -> None:
     assert (await refunds.balance()).pending == Rub(100_00)
 
 
-@pytest.mark.parametrize(
+@table(
     ("asked", "seconds"),
     [(0, 10), (1, 10), (2, 30), (3, 120), (4, 600), (5, 3600), (6, 21_600), (7, 21_600), (900, 21_600)],
 )

@@ -30,6 +30,7 @@ from tests.houses import TestHouse, open_test_house
 from tests.invariants import check_books, everything
 from tests.payout_kit import WALLET
 from tests.subscription_house import bound
+from tests.tables import table
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
@@ -328,7 +329,7 @@ class TestManyObjects:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
+    @table(
         "body",
         [
             {},

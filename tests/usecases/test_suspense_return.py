@@ -23,6 +23,7 @@ from cambist.ports.bank_simulator import Pretence
 from cambist.ports.jobs import Job
 from tests.invariants import balances, everything
 from tests.refund_house import RefundHouse, conclude_return, open_refund_house
+from tests.tables import table
 
 S = RefundStatus
 
@@ -308,7 +309,7 @@ async def test_of_two_operators_one_attempt_comes(refunds: RefundHouse) -> None:
     assert (await only(refunds)).attempt == 2
 
 
-@pytest.mark.parametrize(
+@table(
     ("operation", "money"),
     [
         ("sus_b:t", [("sus_b:t", 1)]),

@@ -21,6 +21,7 @@ from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities
 from tests.houses import TestHouse, open_test_house
 from tests.planting import beneath
+from tests.tables import table
 
 PAYER = {"full_name": "Ivan Ivanov", "document_number": "4500123456"}
 PHONE = "+79001234567"
@@ -55,7 +56,7 @@ BAD: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("fields", BAD, ids=repr)
+@table("fields", BAD, ids=repr)
 async def test_a_wish_that_no_payment_could_follow_is_refused(house: TestHouse, fields: dict[str, Any]) -> None:
     wish = TerminalWish(**{"label": "T", **fields})
     with pytest.raises(Refusal) as caught:

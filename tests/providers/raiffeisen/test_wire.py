@@ -10,6 +10,7 @@ from cambist.adapters.bank.raiffeisen import wire
 from cambist.adapters.bank.raiffeisen.errors import code_of, is_absence, of_question, of_write
 from cambist.adapters.provider_http import Answer
 from cambist.ports import Fault, InvoiceStatus, NotConfigured, OutcomeUnknown, Refused, Unavailable, short_operation
+from tests.tables import table
 
 
 class TestAmounts:
@@ -23,7 +24,7 @@ class TestAmounts:
         expected = text or f"{kopecks // 100}.{kopecks % 100:02}"
         assert wire.encoded({"amount": wire.roubles(kopecks)}) == b'{"amount":%s}' % expected.encode()
 
-    @pytest.mark.parametrize(
+    @table(
         ("text", "kopecks"),
         [
             *(("10", 10_00), ("10.0", 10_00), ("10.00", 10_00), ("1E+1", 10_00), ("0.01", 1), ("101.01", 101_01)),
@@ -99,7 +100,7 @@ def test_a_moment_is_read_however_it_is_spelt(said: str) -> None:
     assert wire.read_moment(said) == datetime(2026, 11, 22, 11, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@table(
     ("payment", "qr", "status"),
     [
         ("NO_INFO", "NEW", InvoiceStatus.OPEN),
@@ -136,7 +137,7 @@ def answered(status: int, code: str | None = None, *, body: bytes | None = None,
 class TestErrors:
     """The code counts before the status (docs/providers/raiffeisen.md "Errors")."""
 
-    @pytest.mark.parametrize(
+    @table(
         ("status", "code", "fault", "reason"),
         [
             (200, "ERROR.INVALID_REQUEST", Refused, "invalid"),

@@ -18,6 +18,7 @@ from cambist.ports.notices import InboundNotice
 from cambist.testing import ProviderAnswer, ProviderFault
 from tests.providers.sumsub.fake import NOTICE_SECRET, SHA256, FakeSumsub
 from tests.providers.sumsub.kit import ADDRESS, OPERATION, SumsubBench, ending, open_bench
+from tests.tables import table
 
 S, D = CheckStatus, DocumentState
 
@@ -33,7 +34,7 @@ def review(status: str, answer: str | None = None, reject: str | None = None) ->
     return Review(review_status=status, review_result=result)
 
 
-@pytest.mark.parametrize(
+@table(
     ("said", "flow", "approved", "means"),
     [
         (review("init"), "form", False, S.FORM),

@@ -21,6 +21,7 @@ from cambist.adapters.bank.tbank.refund_book import (
 from cambist.adapters.clock import VirtualClock
 from cambist.ports.bank import RefundRequest, RefundState, RefundStatus
 from cambist.ports.faults import OutcomeUnknown, Refused, Unavailable
+from tests.tables import table
 
 NOW = VirtualClock().now()
 LATER = NOW + QUIET
@@ -53,7 +54,7 @@ BLIND = seen(PART, 100, last=40)
 
 
 class TestOneWithoutAnAnswer:
-    @pytest.mark.parametrize(
+    @table(
         ("known", "before", "after", "stage"),
         [
             # The first of its payment: CONFIRMED becomes something else once a refund went.

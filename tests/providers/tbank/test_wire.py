@@ -16,6 +16,7 @@ from cambist.core.domain.payments.payments import FailureReason
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
 from tests.providers.tbank.fake import sign
+from tests.tables import table
 
 REQUEST = {
     "TerminalKey": "MerchantTerminalKey",
@@ -65,7 +66,7 @@ class TestToken:
 
 
 class TestErrors:
-    @pytest.mark.parametrize(
+    @table(
         ("code", "message", "write", "read"),
         [
             ("204", "", NotConfigured, NotConfigured),
@@ -103,7 +104,7 @@ class TestErrors:
 
 
 class TestStatuses:
-    @pytest.mark.parametrize(
+    @table(
         ("word", "status"),
         [
             ("NEW", InvoiceStatus.OPEN),

@@ -24,6 +24,7 @@ from cambist.ports import (
 )
 from cambist.ports.receipts import PaymentMode, PaymentSubject, Receipt, ReceiptItem, TaxSystem, Vat
 from cambist.ports.remittances import RemittanceStatus
+from tests.tables import table
 
 NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
 
@@ -62,7 +63,7 @@ def test_money_that_came_has_its_fee_its_bank_and_its_number() -> None:
     assert transfer.at == datetime(2026, 11, 23, 11, 1, 2, 345000, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@table(
     ("status", "reason", "expected", "failure"),
     [
         ("pending", None, InvoiceStatus.OPEN, None),
@@ -117,7 +118,7 @@ def test_statuses_of_refunds_and_payouts() -> None:
     assert (sent.status, sent.failure) == (RemittanceStatus.DONE, None)
 
 
-@pytest.mark.parametrize(
+@table(
     ("status", "error", "end", "reason"),
     [
         (400, {"code": "invalid_request", "parameter": "amount.value"}, Refused, "amount"),
