@@ -32,7 +32,7 @@ from tests.stories.browsers import WatchedTab
 from tests.stories.merchant import merchant
 from tests.stories.processes import WEBHOOK_SECRET
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 Post = Callable[[Any, dict[str, str]], Awaitable[None]]
 
@@ -126,7 +126,7 @@ async def opened(stack: AsyncExitStack, play: Callable[[AsyncExitStack], Awaitab
     return Till(bank, door, receiver, post)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def stack() -> AsyncIterator[AsyncExitStack]:
     async with AsyncExitStack() as made:
         yield made

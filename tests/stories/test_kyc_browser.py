@@ -23,7 +23,7 @@ from tests.kyc_kit import JPEG, PNG
 from tests.patience import HANGS
 from tests.stories.kyc_tab import PHONE, TEXTS, Tab, give, picture
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 class Merchant:
@@ -52,7 +52,7 @@ class Merchant:
         return verifier
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def merchant(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Merchant]:
     folder = tmp_path_factory.mktemp("kyc")
     async with running(Settings(database_url="memory://", data_dir=folder, port=0)) as service:
@@ -62,7 +62,7 @@ async def merchant(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Me
         yield merchant
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def tab(browser: Browser, merchant: Merchant) -> AsyncIterator[Tab]:
     context = await browser.new_context(viewport=PHONE, locale="en-US")  # type: ignore[arg-type]  # a plain dict
     context.set_default_timeout(HANGS * 1000)

@@ -20,7 +20,7 @@ from tests.providers.sumsub.fake import LEVEL, NOTICE_SECRET, TOKEN, FakeSumsub
 from tests.providers.sumsub.fake import SECRET as SUMSUB_SECRET
 from tests.stories.kyc_tab import PHONE, Tab, give, picture
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 def settings(sumsub: FakeSumsub, bucket: FakeS3) -> Settings:

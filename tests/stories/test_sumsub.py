@@ -24,7 +24,7 @@ from tests.providers.sumsub.fake import LEVEL, NOTICE_SECRET, SECRET, TOKEN, Fak
 from tests.stories.kyc_tab import PHONE, Tab, give, picture
 from tests.stories.processes import eventually
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 class World:
@@ -87,7 +87,7 @@ class World:
         return [(each["phone"], each["status"]) for each in told if each["event"] == "kyc.status_changed"]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     async with FakeSumsub(SystemClock().now) as fake, httpx.AsyncClient() as http:
         providers = {

@@ -15,7 +15,7 @@ from cambist.frontends.settings import Settings
 from tests.patience import HANGS
 from tests.stories.browsers import WatchedTab
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SHOP_PAGE = "<!doctype html><title>Shop</title><link rel=icon href='data:,'><p>Thank you"
 PHONE = {"width": 360, "height": 740}
@@ -54,7 +54,7 @@ class Shop:
             return str((await client.get(f"/api/v1/payments/{payment['id']}")).json()["status"])
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def shop() -> AsyncIterator[Shop]:
     async with running(Settings(database_url="memory://", port=0)) as service:
         account = await accounts.create_account(service.house.ports, "Coffee House")
@@ -105,7 +105,7 @@ class Payer:
         return tab
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def payer(browser: Browser, shop: Shop) -> AsyncIterator[Payer]:
     """At the end of each story: nothing left the service, and no policy was broken."""
     person = Payer(browser, shop.base)
