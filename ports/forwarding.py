@@ -18,6 +18,8 @@ class ForwardingStorage:
 
     def __init__(self, inner: Storage) -> None:
         self.inner = inner
+        # Asked once: to look whether a storage over storages has a property reads it of each of them, twice a layer.
+        self._clocked = inner if isinstance(inner, Clocked) else None
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         return self.inner.unit()
@@ -63,7 +65,7 @@ class ForwardingStorage:
     @property
     def by_own_clock(self) -> bool:
         """Of a storage that does not say, no."""
-        return isinstance(self.inner, Clocked) and self.inner.by_own_clock
+        return self._clocked is not None and self._clocked.by_own_clock
 
     def lost(self) -> str | None:
         """None of a storage that cannot be lost."""

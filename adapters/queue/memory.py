@@ -66,11 +66,10 @@ class MemoryQueue:
     async def _nap(self, seconds: float) -> bool:
         """True when the time is over or a due job was kicked; False when a kick moved the time to wake at."""
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        timer = asyncio.ensure_future(self._clock.sleep(seconds))
-        timer.add_done_callback(lambda _: None if waiter.done() else waiter.set_result(True))
+        alarm = self._clock.call_later(seconds, lambda: None if waiter.done() else waiter.set_result(True))
         self._waiters.add(waiter)
         try:
             return await waiter
         finally:
             self._waiters.discard(waiter)
-            timer.cancel()
+            alarm.cancel()

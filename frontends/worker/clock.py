@@ -21,6 +21,7 @@ class MachineClock:
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
+        self._clocked = ports.storage if isinstance(ports.storage, Clocked) else None
         self._watch: ClockWatch | None = None
         self._set_back: SetBack | None = None
         """How far it was set back, until due times are put right for it."""
@@ -34,7 +35,7 @@ class MachineClock:
         Raises: what the storage raises; the next look tries again.
         """
         clock, storage = self._ports.clock, self._ports.storage
-        if not isinstance(storage, Clocked) or not storage.by_own_clock:
+        if self._clocked is None or not self._clocked.by_own_clock:
             return
         if self._watch is None:
             self._set_back = await found_set_back(self._ports)

@@ -6,7 +6,7 @@ there. All of it happens on one event loop; nothing is kept when the process end
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -33,6 +33,9 @@ _TESTS: dict[Relation, Callable[[Any, Any], bool]] = {
 }
 
 Rows = dict[str, Row]
+
+_EVER = 2**63 - 1
+"""No job is due later, in microseconds."""
 
 
 class _Rows:
@@ -196,8 +199,7 @@ class MemoryStorage:
         self._refuse_when_closed()
         now, span = microseconds(self._clock.now()), lease_microseconds(lease)
         claimed: list[Job] = []
-        due = (found for found in self._free(now, kind, but_kind) if found[0] <= now)
-        for _, job_id in heapq.nsmallest(limit, due):
+        for _, job_id in heapq.nsmallest(limit, self._free(now, now, kind, but_kind)):
             row = list(table.rows[job_id])
             row[index["attempts"]] += 1
             row[index["version"]] += 1
@@ -220,16 +222,24 @@ class MemoryStorage:
 
     async def next_due(self) -> datetime | None:
         """When the earliest job without a living lease is due."""
-        found = min(self._free(microseconds(self._clock.now())), default=None)
+        found = min(self._free(microseconds(self._clock.now()), _EVER), default=None)
         return None if found is None else moment(found[0])
 
-    def _free(self, now: int, kind: str | None = None, but_kind: str | None = None) -> Iterator[tuple[int, str]]:
-        """The jobs that are under no living lease: when each is due, and its id, which begins with the kind."""
+    def _free(
+        self, now: int, until: int, kind: str | None = None, but_kind: str | None = None
+    ) -> list[tuple[int, str]]:
+        """The jobs due until then that are under no living lease: when each is due, and its id, which begins with the
+        kind. Asked for each claim of each worker, and most jobs are not due: that is looked at first."""
         due, lease = (self._jobs.codec.index[name] for name in ("due", "leased_until"))
-        for job_id, row in self._rows_of(self._jobs.name).items():
-            of = job_id.partition(":")[0] if ":" in job_id else ""
-            if (row[lease] is None or row[lease] <= now) and kind in (None, of) and but_kind != of:
-                yield row[due], job_id
+        wanted, other = f"{kind}:", f"{but_kind}:"
+        return [
+            (row[due], job_id)
+            for job_id, row in self._rows_of(self._jobs.name).items()
+            if row[due] <= until
+            and (row[lease] is None or row[lease] <= now)
+            and (kind is None or job_id.startswith(wanted))
+            and (but_kind is None or not job_id.startswith(other))
+        ]
 
     async def now(self) -> datetime:
         """The clock given."""

@@ -42,7 +42,7 @@ FORMER: dict[str, Slip] = {
     ),
     "a clock that is set back leaves work in its future": at(
         "frontends/worker/clock.py",
-        "        if not isinstance(storage, Clocked) or not storage.by_own_clock:\n",
-        "        if not isinstance(storage, Clocked) or storage.by_own_clock:\n",
+        "        if self._clocked is None or not self._clocked.by_own_clock:\n",
+        "        if self._clocked is None or self._clocked.by_own_clock:\n",
     ),
 }
