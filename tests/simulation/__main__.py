@@ -3,6 +3,7 @@ hours as wanted (`nox -s simulate -- …`). A seed that fails prints the command
 """
 
 import argparse
+import gc
 import os
 import re
 import subprocess
@@ -111,7 +112,8 @@ def _lived(plans: Sequence[Plan], jobs: int) -> Iterator[Outcome]:
         yield from map(live, plans)
         return
     os.environ["PYTHONHASHSEED"] = "0"
-    with ProcessPoolExecutor(jobs) as pool:
+    # What worlds share is passed over by the collection after each of them.
+    with ProcessPoolExecutor(jobs, initializer=gc.freeze) as pool:
         yield from pool.map(live, plans)
 
 

@@ -38,41 +38,73 @@ class Stuck(AssertionError):
 
 
 class SimFuture(asyncio.Future[Any]):
-    """A future whose hash is its number: sets of futures are gone through alike in every run."""
+    """A future whose hash is a number, given when first asked for: sets of futures are gone through alike in every
+    run."""
 
-    def __init__(self, *, loop: "SimLoop") -> None:
-        super().__init__(loop=loop)
-        self._serial = loop.next_serial()
+    _serial = 0
 
     def __hash__(self) -> int:
+        if not self._serial:
+            self._serial = self.get_loop().next_serial()  # type: ignore[attr-defined]  # a SimLoop
         return self._serial
 
 
 class SimTask(asyncio.Task[Any]):
     """The same for a task."""
 
-    def __init__(self, coro: Any, *, loop: "SimLoop", name: str | None, context: Context | None) -> None:
-        self._serial = loop.next_serial()
-        super().__init__(coro, loop=loop, name=name, context=context)
+    _serial = 0
 
     def __hash__(self) -> int:
+        if not self._serial:
+            self._serial = self.get_loop().next_serial()  # type: ignore[attr-defined]  # a SimLoop
         return self._serial
+
+
+class SimHandle(asyncio.TimerHandle):
+    """Runs at its time, or as soon as it may. Made for each step: without what asyncio looks up to help debugging."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, when: float, callback: Callable[..., object], args: tuple[Any, ...], loop: "SimLoop", context: Context
+    ) -> None:
+        self._when = when
+        self._callback = callback
+        self._args = args
+        self._loop = loop
+        self._context = context
+        self._cancelled = False
+        self._scheduled = False
+        self._repr = None
+        self._source_traceback = None
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._callback = _nothing
+        self._args = ()
+
+
+def _nothing() -> None:
+    """What a cancelled handle would do."""
 
 
 class SimLoop(asyncio.BaseEventLoop):
     """The loop. `seed` chooses who goes next; within one process handles run in the order in which they became ready,
     as asyncio promises, or, with `shuffled`, in any."""
 
+    _stopping: bool
+    """The base loop's: it was asked to stop."""
+
     def __init__(self, seed: str, *, shuffled: bool = False) -> None:
         super().__init__()
         self._chance = random.Random(f"{seed}/steps")
         self._shuffled = shuffled
         self._now = 0.0
-        self._timers: list[tuple[float, int, asyncio.TimerHandle, Strand]] = []
+        self._timers: list[tuple[float, int, SimHandle, Strand]] = []
         self._numbers = count(1)
         self._serials = count(1)
         self._live: list[Strand] = []
-        """The strands that have something to run."""
+        """The strands that have something to run, and may: neither dead nor stopped."""
         self._owner = threading.get_ident()
         self._only: Strand | None = None
         self._kept: list[SimTask] = []
@@ -99,7 +131,7 @@ class SimLoop(asyncio.BaseEventLoop):
     ) -> asyncio.Handle:
         """Have it run by the process whose context it has."""
         mine = contextvars.copy_context() if context is None else context
-        handle = asyncio.Handle(callback, args, self, mine)
+        handle = SimHandle(self._now, callback, args, self, mine)
         self._add(handle, strand_of(mine))
         return handle
 
@@ -112,8 +144,11 @@ class SimLoop(asyncio.BaseEventLoop):
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         mine = contextvars.copy_context() if context is None else context
-        timer = asyncio.TimerHandle(when, callback, args, self, mine)
-        heapq.heappush(self._timers, (when, next(self._numbers), timer, strand_of(mine)))
+        timer = SimHandle(when, callback, args, self, mine)
+        if when <= self._now:
+            self._add(timer, strand_of(mine))
+        else:
+            heapq.heappush(self._timers, (when, next(self._numbers), timer, strand_of(mine)))
         return timer
 
     def call_soon_threadsafe(  # type: ignore[override]
@@ -212,9 +247,10 @@ class SimLoop(asyncio.BaseEventLoop):
     def _add(self, handle: Ready, strand: Strand) -> None:
         if strand.is_dead:
             return
-        strand.ready.append(handle)
-        if len(strand.ready) == 1:
-            self._settle(strand)
+        ready = strand.ready
+        ready.append(handle)
+        if len(ready) == 1 and not strand.is_stopped:
+            self._live.append(strand)
 
     def _settle(self, strand: Strand) -> None:
         runs = bool(strand.ready) and not strand.is_dead and not strand.is_stopped
@@ -223,52 +259,53 @@ class SimLoop(asyncio.BaseEventLoop):
         elif not runs and strand in self._live:
             self._live.remove(strand)
 
-    def _pop_due(self) -> None:
+    def _pass_time(self) -> None:
+        """Go on to the moment at which the next timer is due."""
         timers = self._timers
+        while timers and timers[0][2]._cancelled:
+            heapq.heappop(timers)
+        if not timers:
+            raise Stuck("nobody can go on")
+        self._now = timers[0][0]
         while timers and timers[0][0] <= self._now:
             _, _, timer, strand = heapq.heappop(timers)
-            if not timer.cancelled():
+            if not timer._cancelled:
                 self._add(timer, strand)
 
-    def _run_once(self) -> None:
-        """Run one handle of one process."""
+    def _next(self) -> Strand:
+        """The process whose turn it is."""
+        live = self._live
         if self._only is not None:
-            strand = self._only
-            if not strand.ready:
-                raise Stuck(f"{strand.name} waits for time while it stands still")
-        else:
-            timers = self._timers
-            while timers and timers[0][2].cancelled():
-                heapq.heappop(timers)
-            if not self._live:
-                if not timers:
-                    raise Stuck("nobody can go on")
-                self._now = max(self._now, timers[0][0])
-            if timers and timers[0][0] <= self._now:
-                self._pop_due()
-            if not self._live:
-                return
-            strand = self._live[int(self._chance.random() * len(self._live))]
-        ready = strand.ready
-        which = int(self._chance.random() * len(ready)) if self._shuffled and len(ready) > 1 else 0
-        handle = ready.pop(which)
-        if not ready:
-            self._settle(strand)
-        if handle.cancelled():
-            return
-        self.steps += 1
-        strand.steps += 1
-        self.trace = crc32(_STEP(strand.number, which, len(ready), self._now), self.trace)
-        handle._run()  # as the base loop does
-        if strand.fuse is not None:
-            strand.fuse -= 1
-            if strand.fuse <= 0:
-                strand.fuse = None
-                if strand.on_fuse is not None:
-                    strand.on_fuse()
+            if not self._only.ready:
+                raise Stuck(f"{self._only.name} waits for time while it stands still")
+            return self._only
+        while not live:
+            self._pass_time()
+        return live[int(self._chance.random() * len(live))] if len(live) > 1 else live[0]
 
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """It is passed over when its time comes."""
+    def _run_once(self) -> None:
+        """Run one handle of one process, and so on until the loop is stopped."""
+        while True:
+            strand = self._next()
+            ready = strand.ready
+            which = int(self._chance.random() * len(ready)) if self._shuffled and len(ready) > 1 else 0
+            handle = ready.pop(which)
+            if not ready and not strand.is_stopped:
+                self._live.remove(strand)
+            if handle._cancelled:
+                continue
+            self.steps += 1
+            strand.steps += 1
+            self.trace = crc32(_STEP(strand.number, which, len(ready), self._now), self.trace)
+            handle._run()  # as the base loop does
+            if strand.fuse is not None:
+                strand.fuse -= 1
+                if strand.fuse <= 0:
+                    strand.fuse = None
+                    if strand.on_fuse is not None:
+                        strand.on_fuse()
+            if self._stopping:
+                break
 
     def _process_events(self, event_list: list[Any]) -> None:
         """There is no I/O."""

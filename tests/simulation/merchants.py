@@ -12,7 +12,7 @@ import msgspec
 from cambist.core.usecases.accounts.accounts import KeyPair, NewAccount
 from tests.simulation.movements import Statement
 from tests.simulation.network import BEGINNING, HttpAnswer, NoAnswer, key_of
-from tests.simulation.plan import ENDS, FAULTS_END, MIDNIGHT, Order, Payer, Return
+from tests.simulation.plan import ENDS, EVENING, FAULTS_END, HOUR, MIDNIGHT, MORNING, Order, Payer, Return
 from tests.simulation.receivers import Receiver
 
 if TYPE_CHECKING:
@@ -128,12 +128,19 @@ class Merchant:
         for wish in order.returns:
             self._world.begin(self._return(sale, wish))
         while self._world.loop.time() < FAULTS_END:
-            await self._sleep(self._chance.uniform(5.0, 4000.0))
+            await self._sleep(self._until_next_look())
             await self.look(sale)
             await self.look_at_balance()
             if self._chance.random() < 0.1:
                 await self.statement.look()
         await payer
+
+    def _until_next_look(self) -> float:
+        """Often while much happens, seldom at night."""
+        now = self._world.loop.time()
+        dawn = MORNING[0] - now + self._chance.uniform(0.0, 600.0)
+        is_night = EVENING[1] + HOUR < now < MORNING[0]
+        return min(self._chance.uniform(5.0, 15_000.0), dawn) if is_night else self._chance.uniform(5.0, 2000.0)
 
     async def _create(self, sale: Sale, body: dict[str, Any]) -> None:
         key = key_of(self._world.plan.seed, "order", sale.order.number)
@@ -171,8 +178,10 @@ class Merchant:
             await self._sleep(self._chance.choice((0.0, 1.0, 300.0)))
 
     async def _return(self, sale: Sale, wish: Return) -> None:
+        pause = 300.0
         while (await self.look(sale)) not in ("paid", "settled"):
-            await self._sleep(self._chance.uniform(1.0, 600.0))
+            await self._sleep(self._chance.uniform(1.0, pause))
+            pause = min(pause * 1.5, 4000.0)  # what is not paid soon is mostly paid never
             if self._world.loop.time() > FAULTS_END or (sale.statuses and sale.statuses[-1] in ("failed", "refunded")):
                 return
         await self._sleep(wish.after)

@@ -2,7 +2,8 @@
 comes late, twice or never, as the weather of the plan has it; and the trace of all that was said."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+import types
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -59,9 +60,13 @@ class ProcessClock:
         self._loop = loop
         self.skew = skew
         self._booted = loop.time()
+        self._seconds, self._moment = 0.0, BEGINNING
 
     def now(self) -> datetime:
-        return BEGINNING + timedelta(microseconds=round((self._loop.time() + self.skew) * 1_000_000))
+        seconds = self._loop.time() + self.skew
+        if seconds != self._seconds:  # most ask again within one moment
+            self._seconds, self._moment = seconds, BEGINNING + timedelta(microseconds=round(seconds * 1_000_000))
+        return self._moment
 
     def monotonic(self) -> float:
         return self._loop.time() - self._booted
@@ -87,6 +92,12 @@ class ProcessIds:
 
     def secret(self, size: int) -> str:
         return str(self._chance.randbytes(size).hex())
+
+
+@types.coroutine
+def a_step() -> Iterator[None]:
+    """Let the others go on; what `asyncio.sleep(0)` comes to."""
+    yield
 
 
 class Network:
@@ -141,11 +152,15 @@ class StorageLine:
     def __init__(self, network: Network, process: str) -> None:
         self._network = network
         self._process = process
+        self._chance = network.chance.of("line")
 
     async def go(self, *, writes: bool = False) -> None:
         network = self._network
         # A timer for each of some ten thousand calls would cost more than all that they do.
-        await network.sleep(network.pause(0.008) if network.chance.of("line").random() < 0.1 else 0.0)
+        if self._chance.random() < 0.1:
+            await network.sleep(network.pause(0.008))
+        else:
+            await a_step()
         if self._process in network.cut or "storage" in network.away:
             await network.sleep(network.pause(0.5))
             raise LOST

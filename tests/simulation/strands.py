@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextvars import Context, ContextVar
 
-Ready = asyncio.Handle
+Ready = asyncio.TimerHandle
 
 
 class Strand:

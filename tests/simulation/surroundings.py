@@ -1,20 +1,20 @@
 """What a world needs of the Python process that it lives in, put back afterwards: chance by the seed, a worker's pace,
 the log."""
 
+import asyncio
 import logging
 import os
 import random
 import traceback
-import typing
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from typing import Any
 
 from cambist.frontends.worker import loop as worker_loop
 from cambist.ports.faults import Fault
 
 BUSY = {"SWEEP": 8.0, "WATCH": 3600.0, "STANDING_LOOK": 60.0}
-QUIET = {"SWEEP": 300.0, "WATCH": 3600.0, "STANDING_LOOK": 600.0}
+QUIET = {"SWEEP": 300.0, "WATCH": 3600.0, "STANDING_LOOK": 3600.0}
 """How often an idle worker looks: seldom while nobody asks for anything, because virtual nights are long. What is due
 wakes it at its time, and a hint at once; what this slows down is finding what was hinted at in vain."""
 
@@ -48,15 +48,14 @@ def own_pace() -> Iterator[None]:
 
 
 @contextmanager
-def kept_protocols() -> Iterator[None]:
-    """Python 3.11 collects the members of a protocol anew for each `isinstance`, a tenth of a world; later ones keep
-    them, too."""
-    before = typing._get_protocol_attrs  # type: ignore[attr-defined]
-    typing._get_protocol_attrs = cache(before)  # type: ignore[attr-defined]
+def unlisted_tasks() -> Iterator[None]:
+    """asyncio lists all tasks weakly, for whoever debugs: the ten thousand of a world, after which nobody asks."""
+    listed: Any = asyncio.tasks._all_tasks  # type: ignore[attr-defined]
+    listed.add = lambda task: None
     try:
         yield
     finally:
-        typing._get_protocol_attrs = before  # type: ignore[attr-defined]
+        del listed.add
 
 
 class Hearing(logging.Handler):

@@ -67,7 +67,7 @@ from tests.simulation.remittances import RemittingBank
 from tests.simulation.sameness import database_digest
 from tests.simulation.storage import Database
 from tests.simulation.strands import WORLD, Strand
-from tests.simulation.surroundings import BUSY, QUIET, Hearing, kept_protocols, own_chance, own_pace, pace
+from tests.simulation.surroundings import BUSY, QUIET, Hearing, own_chance, own_pace, pace, unlisted_tasks
 from tests.simulation.troubles import strike
 from tests.simulation.verifier import OwnVerifier
 from tests.simulation.vigil import Spins, Vigil
@@ -269,7 +269,7 @@ class World:
         await make_merchants(self)
         for began, ended in (EVENING, MORNING):
             self.network.soon(max(0.0, began - 600.0), lambda: pace(BUSY))
-            self.network.soon(ended + 2400.0, lambda: pace(QUIET))
+            self.network.soon(ended + 900.0, lambda: pace(QUIET))
         for process in self.processes.values():
             process.start()
         await begin_wishes(self)
@@ -315,7 +315,7 @@ def live(plan: Plan, *, keeps: bool = False, until_wrong: bool = False) -> Outco
     collecting = gc.isenabled()
     gc.disable()
     try:
-        with own_chance(plan.seed), own_pace(), kept_protocols():
+        with own_chance(plan.seed), own_pace(), unlisted_tasks():
             world = World(plan, keeps=keeps)
             heard = Hearing(world.fault)
             try:
