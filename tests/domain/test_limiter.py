@@ -56,12 +56,17 @@ def test_of_twenty_permits_each_kind_of_receiver_takes_its_part(trust: Trust, pe
     assert sum(hall.take(each, trust) for each in many(30)) == permits
 
 
-def test_slow_and_new_receivers_together_leave_a_fifth_to_proven_ones() -> None:
+@pytest.mark.parametrize(
+    ("comers", "permits"),
+    [((Trust.SLOW, Trust.NEW), [8, 8]), ((Trust.NEW, Trust.SLOW), [16, 0])],
+    ids=["slow ones first", "new ones first"],
+)
+def test_slow_and_new_receivers_together_leave_a_fifth_to_proven_ones(
+    comers: tuple[Trust, Trust], permits: list[int]
+) -> None:
     hall = Hall(20)
-    slow, new, proven = many(30), many(30), many(30)
-    assert sum(hall.take(each, Trust.SLOW) for each in slow) == 8
-    assert sum(hall.take(each, Trust.NEW) for each in new) == 8
-    assert sum(hall.take(each, Trust.PROVEN) for each in proven) == 4
+    assert [sum(hall.take(each, trust) for each in many(30)) for trust in comers] == permits
+    assert sum(hall.take(each, Trust.PROVEN) for each in many(30)) == 4
 
 
 def test_where_others_have_a_quarter_of_the_permits_a_receiver_has_one() -> None:

@@ -34,6 +34,11 @@ def test_whatever_happens(seed: int) -> None:
     assert done["leaps"] >= sum(len(rehearsal.leaps) for rehearsal in plan.rehearsals), done
 
 
+def test_what_a_seed_found_stays_mended() -> None:
+    """Seed 48: receivers that hang took the last place for webhooks."""
+    assert not live(drawn_plan(48)).faults
+
+
 def test_the_same_seed_is_the_same_world_byte_for_byte(tmp_path: Path) -> None:
     """Its rows, too, in two processes whose dictionaries of text differ, and after another world in this one."""
     seed, file = 21, tmp_path / "trace"

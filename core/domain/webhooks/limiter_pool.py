@@ -1,6 +1,7 @@
 """A pool of permits for webhooks. It decides who gets one, by the trust in a receiver and by turns. limiter.py has one
 pool for all webhooks and one for each host."""
 
+from collections.abc import Sequence
 from enum import IntEnum
 from itertools import count
 from typing import Protocol
@@ -63,7 +64,7 @@ class Pool:
             return True
         # What it asked for before it turned out to be slow, or well again, is another queue's.
         self.decline(customer)
-        if self._has_room(trust):
+        if self._has_room(trust, self._taken):
             self._taken[trust] += 1
             return True
         self._waiting[trust][customer] = next(self._numbers)
@@ -82,10 +83,9 @@ class Pool:
 
     def wants_back(self, trust: Trust) -> bool:
         """Whether somebody waits who could have this permit."""
-        proven, new, slow = self._waiting
-        if proven or new:
-            return True
-        return bool(slow) and (trust is Trust.SLOW or self._taken[Trust.SLOW] < self._most_slow)
+        without = [*self._taken]
+        without[trust] -= 1
+        return any(self._waiting[each] and self._has_room(each, without) for each in Trust)
 
     def decline(self, customer: Customer) -> None:
         """Take a customer out of the queues: it wants no permit now. If its turn has come, the next one has it."""
@@ -95,12 +95,13 @@ class Pool:
         if granted is not None:
             self.give(granted)
 
-    def _has_room(self, trust: Trust) -> bool:
-        proven, new, slow = self._taken
+    def _has_room(self, trust: Trust, taken: Sequence[int]) -> bool:
+        """Whether one of this trust may have a permit, where so many are taken by trust."""
+        proven, new, slow = taken
         if proven + new + slow >= self._permits:
             return False
-        if trust is Trust.SLOW:
-            return slow < self._most_slow
+        if trust is Trust.SLOW and slow >= self._most_slow:
+            return False
         return trust is Trust.PROVEN or new + slow < self._most_unproven
 
     def _hand_on(self) -> None:
@@ -109,7 +110,7 @@ class Pool:
             first: tuple[int, Trust, Customer] | None = None
             for trust in Trust:
                 for customer, number in self._waiting[trust].items():
-                    if (first is None or number < first[0]) and self._has_room(trust):
+                    if (first is None or number < first[0]) and self._has_room(trust, self._taken):
                         first = number, trust, customer
                     break
             if first is None:
