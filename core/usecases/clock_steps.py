@@ -15,7 +15,7 @@ import msgspec
 from ...ports.bundle import Ports
 from ...ports.clock import Clock
 from ...ports.jobs import Job
-from ...ports.storage import AtLeast, Between, Unit
+from ...ports.storage import AtLeast, AtMost, Between, Unit
 from ..domain.accounts.accounts import Account, Mode
 from ..domain.webhooks.breaker import Breaker
 from ..domain.webhooks.delivery import AT_ONCE
@@ -82,15 +82,19 @@ class ClockWatch:
 
 
 async def found_set_back(ports: Ports) -> SetBack | None:
-    """Whether it was set back while nobody looked, by what is stored: a job of the future. For the start."""
+    """Whether it was set back while nobody looked, by what is stored: a job that was written in the future, or taken
+    before it was due. For the start."""
     now = await ports.storage.now()
     seen = now
-    async for batch in ports.storage.scan(Job, batch=_BATCH, created_at=AtLeast(now + STEP)):
-        async with ports.storage.unit() as unit:
-            for job in batch:
-                ahead = await _ahead_of(unit, job)
-                if ahead is not None:
-                    seen = max(seen, job.created_at - ahead)
+    written: dict[str, Any] = {"created_at": AtLeast(now + STEP)}
+    taken: dict[str, Any] = {"due": AtLeast(now + STEP), "leased_until": AtMost(now + timedelta(seconds=LEASE))}
+    for which in (written, taken):
+        async for batch in ports.storage.scan(Job, batch=_BATCH, **which):
+            async with ports.storage.unit() as unit:
+                for job in batch:
+                    ahead = await _ahead_of(unit, job)
+                    if ahead is not None:
+                        seen = max(seen, job.created_at - ahead, job.due if which is taken else seen)
     return SetBack(by=seen - now, seen=seen) if seen - now >= STEP else None
 
 
@@ -110,8 +114,9 @@ async def _jobs(ports: Ports, step: SetBack) -> int:
     now = await ports.storage.now()
     later: dict[str, Any] = {"due": step.candidates(now)}
     held_long: dict[str, Any] = {"leased_until": AtLeast(now + timedelta(seconds=LEASE))}
+    left: dict[str, Any] = {"due": AtLeast(now), "leased_until": AtMost(now)}
     changed = 0
-    for which in (later, held_long):
+    for which in (later, held_long, left):
         async for batch in ports.storage.scan(Job, batch=_BATCH, **which):
             changed += await retrying(ports.storage, partial(_do_in_time, ports, step, [job.id for job in batch]))
     return changed
@@ -135,9 +140,11 @@ def _of_now(ports: Ports, step: SetBack, job: Job, ahead: timedelta, now: dateti
     longest = now + timedelta(seconds=LEASE)
     if job.leased_until is not None and now < job.leased_until <= longest:
         return None
-    due, created_at = step.put_right(job.due, now), job.created_at
+    # Taken before it was due, and left by whoever had it in hand when the clock was set.
+    is_left = job.leased_until is not None and job.leased_until <= now
+    due, created_at = min(job.due, now) if is_left else step.put_right(job.due, now), job.created_at
     if created_at - ahead > now + STEP:  # of the time when the clock was ahead, so it is told exactly
-        due, created_at = max(job.due - step.by, now), created_at - step.by
+        due, created_at = min(due, max(job.due - step.by, now)), created_at - step.by
     if job.id in STANDING:
         due = min(due, max(STANDING[job.id](ports).due, now))
     lease = None if job.leased_until is None or job.leased_until > longest else job.leased_until

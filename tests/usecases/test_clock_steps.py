@@ -4,7 +4,7 @@ nothing is done twice. In memory and on SQLite, which go by that clock."""
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases import clock_steps
 from cambist.core.usecases.clock_steps import STEP, ClockWatch, SetBack, found_set_back
+from cambist.core.usecases.jobs import WORKER_LEASE
 from cambist.core.usecases.ledger.ledger import EXTEND_CHAINS
 from cambist.core.usecases.settlement.settlement import DAILY
 from cambist.core.usecases.standing import start_standing
@@ -156,6 +157,38 @@ async def test_the_work_of_a_worker_that_died_while_it_was_ahead_is_taken_up(hou
     async with working(house):
         await house.clock.advance(PROMPT)
     assert told(house) == {paid: 1}
+
+
+@pytest.mark.parametrize("starts", ["before", "after"])
+async def test_the_work_of_a_worker_that_dies_after_the_step_is_taken_up(house: TestHouse, starts: str) -> None:
+    """By one that saw the step, and by one that starts later and finds nothing else of the future."""
+
+    async with AsyncExitStack() as stack:
+        job = await later_job(house)
+        if starts == "before":
+            await stack.enter_async_context(working(house))
+        house.clock.step(HOUR)
+        claimed = await house.ports.storage.claim(10, WORKER_LEASE)
+        assert job in [each.id for each in claimed]
+        await house.clock.advance(1.5)
+        house.clock.step(-HOUR)
+        await house.ports.storage.renew(claimed, WORKER_LEASE)  # as whoever holds it does when it sees the step
+        if starts == "after":
+            await stack.enter_async_context(working(house))
+        await house.clock.advance(WORKER_LEASE + PROMPT)
+        done = await house.ports.storage.get(Job, job)
+    assert done is not None
+    assert done.due > house.clock.now() + timedelta(hours=20), "it was done, and comes back in a day"
+
+
+async def later_job(house: TestHouse) -> str:
+    """One of before the step, due while the clock is ahead."""
+    now = house.clock.now()
+    job = Job(id="feed.tidy:later", kind="feed.tidy", argument="", due=now + timedelta(minutes=30), created_at=now)
+    async with house.ports.storage.unit() as unit:
+        unit[Job].add(job)
+        await unit.commit()
+    return job.id
 
 
 async def test_an_own_clock_that_is_ahead_is_put_right_likewise(house: TestHouse) -> None:
