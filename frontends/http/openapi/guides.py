@@ -161,6 +161,14 @@ class Library:
                     before = tokens[index - 1].type
                     if before == "th_open":
                         titles.append(_plain(token))
+                        if not token.content:
+                            # A column without a name: an empty heading would be read out as one.
+                            tokens[index - 1].tag = tokens[index + 1].tag = "td"
+                    elif any(
+                        each.type == "image" and str(each.attrs["src"]).endswith(".svg")
+                        for each in token.children or ()
+                    ):
+                        tokens[index - 1].attrs |= {"class": "drawing", "tabindex": "0"}
                     elif before == "td_open" and row is not None and (code := _lone_code(token) or "") in unnamed:
                         row.attrSet("id", code)
                         unnamed.discard(code)

@@ -31,8 +31,9 @@ function tabbed(calls) {
     tab.textContent = caption.textContent;
     tab.dataset.language = figure.dataset.language;
     tab.setAttribute("role", "tab");
-    figure.setAttribute("role", "tabpanel");
-    figure.setAttribute("aria-label", caption.textContent);
+    const panel = figure.querySelector("pre"); // a figure may have no role
+    panel.setAttribute("role", "tabpanel");
+    panel.setAttribute("aria-label", caption.textContent);
     caption.hidden = true;
     bar.append(tab);
   }
