@@ -15,7 +15,7 @@ from cambist.core.usecases.standing import TELL_ALARMS
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.testing import FakeProvider
-from tests.drills.test_clock_steps import FULL, library, needs_faketime, set_clock
+from tests.drills.test_clock_steps import FULL, going_by, needs_faketime, set_clock
 from tests.providers.test_alarm_channels import Chat
 from tests.providers.test_mail_alarms import Server, serving
 from tests.providers.yookassa.fake import KEY, SHOP, YooKassaFake
@@ -106,14 +106,8 @@ async def test_an_operator_is_woken_once_and_hears_once_that_it_is_over(tmp_path
         offset = tmp_path / "offset"
         set_clock(offset, 0)
         watch = Watch(offset, await stack.enter_async_context(place.house()), mail, chat)
-        place.environ |= {
-            "LD_PRELOAD": library(),
-            "FAKETIME_TIMESTAMP_FILE": str(offset),
-            "FAKETIME_CACHE_DURATION": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "DONT_FAKE_MONOTONIC": "1",
-        }
-        service, base = await asyncio.to_thread(place.serve)
+        with going_by(place, offset):
+            service, base = await asyncio.to_thread(place.serve)
         door = await stack.enter_async_context(merchant(base, account.live))
 
         assert await shops(door, MANY) == {201}

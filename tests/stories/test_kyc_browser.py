@@ -64,7 +64,7 @@ async def merchant(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Me
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def tab(browser: Browser, merchant: Merchant) -> AsyncIterator[Tab]:
-    context = await browser.new_context(viewport=PHONE, locale="en-US")  # type: ignore[arg-type]  # a plain dict
+    context = await browser.new_context(viewport=PHONE, locale="en-US", reduced_motion="reduce")  # type: ignore[arg-type]  # a plain dict
     context.set_default_timeout(HANGS * 1000)
     opened = Tab(await context.new_page(), merchant.base)
     yield opened

@@ -54,7 +54,7 @@ async def test_documents_go_to_the_bucket_by_addresses_of_single_use_and_on_to_t
         await set_settings(ports, account.account_id, {"kyc": "required"})
         keys = {"X-Api-Key": account.live.api_key, "X-Api-Secret": account.live.api_secret}
         asked = await http.post(f"{base}/api/v1/kyc/check", json={"phone": phone}, headers=keys)
-        context = await browser.new_context(viewport=PHONE, locale="en-US")  # type: ignore[arg-type]  # a plain dict
+        context = await browser.new_context(viewport=PHONE, locale="en-US", reduced_motion="reduce")  # type: ignore[arg-type]  # a plain dict
         context.set_default_timeout(HANGS * 1000)
         tab = Tab(await context.new_page(), base, bucket.url)
         try:

@@ -157,7 +157,7 @@ async def test_a_green_that_turns_red_blocks_the_client(world: World) -> None:
 async def test_a_client_is_verified_on_the_hosted_page(browser: Browser, world: World) -> None:
     """Documents are uploaded in the browser, reach Sumsub, and the page turns by itself when Sumsub decided."""
     phone = "+79001234603"
-    context = await browser.new_context(viewport=PHONE, locale="en-US")  # type: ignore[arg-type]  # a plain dict
+    context = await browser.new_context(viewport=PHONE, locale="en-US", reduced_motion="reduce")  # type: ignore[arg-type]  # a plain dict
     context.set_default_timeout(HANGS * 1000)
     tab = Tab(await context.new_page(), world.base)
     try:

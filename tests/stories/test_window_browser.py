@@ -87,8 +87,9 @@ class Payer:
         routes: Mapping[str, Callable[[Route], Awaitable[None]]] = NO_ROUTES,
         **context: Any,
     ) -> Tab:
-        """The page's clock goes on by itself from `fake_time`, and by `run_for` alone from `stopped_at`."""
-        wanted = {"viewport": DESKTOP, "locale": "en-US", **context}
+        """The page's clock goes on by itself from `fake_time`, and by `run_for` alone from `stopped_at`. Nothing on it
+        turns or pulses: while it waits it would be drawn anew sixty times a second."""
+        wanted = {"viewport": DESKTOP, "locale": "en-US", "reduced_motion": "reduce", **context}
         page = await (await self._browser.new_context(**wanted)).new_page()
         page.set_default_timeout(HANGS * 1000)
         if fake_time is not None:
