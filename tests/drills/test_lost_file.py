@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.drills.merchants import load
-from tests.patience import HANGS
+from tests.patience import HANGS, promised
 from tests.stories.processes import Service, installation
 
 MERCHANTS = 20
@@ -81,7 +81,7 @@ async def test_nothing_is_acknowledged_once_the_file_is_lost(tmp_path: Path, har
             end = await ended(service)
         assert service.wait() == 1, "whoever watches over the process shall see it fail"
         assert "was deleted or replaced while it was open" in service.err
-        assert [at - harmed for at in tale.answered_at.values() if at > harmed + UNDER_WAY] == []
+        assert [at - harmed for at in tale.answered_at.values() if at > harmed + promised(UNDER_WAY)] == []
         assert payments_in(aside) >= set(tale.created.values()), "the file that was there had all of them"
     print(
         f"{harm.__name__}: {len(tale.created)} payments acknowledged before, all in the file that was there; none "
