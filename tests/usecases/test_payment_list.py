@@ -35,15 +35,23 @@ class Books:
         self.caller = caller
         self.newest_first = sorted(payments, key=lambda each: (each.created_at, each.id), reverse=True)
         self.shops = sorted({each.shop_id for each in payments})
+        self._found: dict[frozenset[tuple[str, str]], list[Payment]] = {}
 
     async def check(self, number: int, size: int, **asked: str) -> int:
         """Compare a page with what sorting gives, and return the total."""
-        wanted = [each for each in self.newest_first if meets(each, asked)]
+        wanted = self.wanted(asked)
         page = await list_payments(self.ports, self.caller, PaymentFilter(**asked), number, size)
         assert page.total == len(wanted), asked
         expected = wanted[(number - 1) * size : number * size]
         assert [each.id for each in page.records] == [each.id for each in expected], (asked, number, size)
         return page.total
+
+    def wanted(self, asked: dict[str, str]) -> list[Payment]:
+        """All that meet what is asked: looked through once, whatever the number of pages."""
+        key = frozenset(asked.items())
+        if key not in self._found:
+            self._found[key] = [each for each in self.newest_first if meets(each, asked)]
+        return self._found[key]
 
 
 def meets(payment: Payment, asked: dict[str, str]) -> bool:
