@@ -82,6 +82,13 @@ class TestTheContract:
     class TestFailures(payout_faults.TestFailures): ...
 
     class TestPayoutsAtFaults(payout_faults.TestPayoutsAtFaults):
+        """On one network: what no answer means, or a bad one, is told by what both have in common."""
+
+        @pytest.fixture
+        async def payouts_bench(self, networks: ChainWorld) -> AsyncIterator[PayoutsBench]:
+            async with bench_on(networks, Network.ETHEREUM) as made:
+                yield made
+
         @pytest.mark.parametrize("fault", [ProviderFault.UNAUTHORIZED])
         async def test_credentials_that_are_refused_once_refuse_one_call(
             self, work: Work, fault: ProviderFault
