@@ -11,7 +11,7 @@ from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.webhooks.delivery import AT_ONCE
-from ...core.domain.webhooks.events import Attempt, Delivery, EndpointDelivery
+from ...core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus, EndpointDelivery, EventType
 from ...core.usecases.paging import Page
 from ...core.usecases.webhooks.events import (
     EndpointEventFilter,
@@ -194,6 +194,8 @@ _NO_EVENT: Refusals = {404: ("EVENT_NOT_FOUND",)}
 
 _NO_ENDPOINT: Refusals = {404: ("WEBHOOK_ENDPOINT_NOT_FOUND",)}
 
+_DELIVERY_STATUS = Query("delivery_status", "In this state only.", {"enum": [*DeliveryStatus]})
+
 EVENTS = (
     Operation(
         "list_events",
@@ -205,7 +207,9 @@ EVENTS = (
         answer=EventsView,
         query=(
             *PAGES,
-            *(Query(name, "Exactly this.") for name in ("type", "object_id", "delivery_status")),
+            Query("type", "Events of this type only.", {"enum": [*EventType]}),
+            Query("object_id", "Exactly this."),
+            _DELIVERY_STATUS,
             *MADE,
             Query("from", "An older name of created_from.", MOMENT),
             Query("to", "An older name of created_to.", MOMENT),
@@ -253,7 +257,7 @@ EVENTS = (
         "What went to a further endpoint, the newest first",
         of_endpoint,
         answer=EventsView,
-        query=(*PAGES, Query("delivery_status", "Exactly this."), *MADE),
+        query=(*PAGES, _DELIVERY_STATUS, *MADE),
         refusals=_NO_ENDPOINT,
     ),
 )

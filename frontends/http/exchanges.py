@@ -6,7 +6,7 @@ from litestar.types import ASGIApp
 from ...core.domain.accounts.accounts import Caller
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
-from ...core.domain.exchanges.exchanges import Exchange, shown_received
+from ...core.domain.exchanges.exchanges import Exchange, ExchangeStatus, shown_received
 from ...core.domain.exchanges.orders import ExchangeOrder
 from ...core.domain.masked import Masked
 from ...core.usecases.exchanges.creation import create_exchange
@@ -162,7 +162,7 @@ EXCHANGES = (
         "Exchanges in both directions, the newest first",
         page,
         answer=ExchangesView,
-        query=(*PAGES, Query("status", "An exchange status, in any case."), *FOUND_BY),
+        query=(*PAGES, Query("status", "In this state only, in any case.", {"enum": [*ExchangeStatus]}), *FOUND_BY),
     ),
     Operation(
         "get_exchange",

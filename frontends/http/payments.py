@@ -7,6 +7,7 @@ from ...core.domain.accounts.accounts import Caller
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.payments.orders import PaymentOrder
+from ...core.domain.payments.payments import PaymentStatus
 from ...core.usecases.payments.list import PaymentFilter, list_payments
 from ...core.usecases.payments.payments import create_payment, get_payment, get_sbp_link
 from ...core.usecases.payments.transfers import list_transfers
@@ -114,7 +115,7 @@ PAYMENTS = (
         query=(
             *PAGES,
             Query("shop_id", "Of this shop only.", UUID),
-            Query("status", "A payment status, in any case."),
+            Query("status", "In this state only, in any case.", {"enum": [*PaymentStatus]}),
             *(Query(name, "Exactly this.") for name in ("payment_method", "subscription_id")),
             *FOUND_BY,
         ),

@@ -10,7 +10,7 @@ from ...core.domain.accounts.accounts import Caller, Mode
 from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso, iso_or_none
 from ...core.domain.refunds.orders import RefundOrder
-from ...core.domain.refunds.refunds import Refund
+from ...core.domain.refunds.refunds import Refund, RefundStatus
 from ...core.usecases.paging import Page
 from ...core.usecases.refunds.list import RefundFilter, list_refunds
 from ...core.usecases.refunds.refunds import cancel_refund, create_refund, get_refund
@@ -130,7 +130,7 @@ REFUNDS = (
         query=(
             *PAGES,
             Query("payment_id", "Of this payment only."),
-            Query("status", "A refund status, in any case."),
+            Query("status", "In this state only, in any case.", {"enum": [*RefundStatus]}),
             Query("shop_id", "Of this shop only.", UUID),
             *FOUND_BY,
         ),

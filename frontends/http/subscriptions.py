@@ -9,7 +9,7 @@ from ...core.domain.accounts.key_terms import Right
 from ...core.domain.days import iso_or_none
 from ...core.domain.subscriptions.orders import SubscriptionOrder
 from ...core.domain.subscriptions.patches import SubscriptionPatch
-from ...core.domain.subscriptions.subscriptions import Subscription
+from ...core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
 from ...core.usecases.paging import Page
 from ...core.usecases.sandbox.subscriptions import SubscriptionSimulation, simulate_subscription
 from ...core.usecases.subscriptions.list import SubscriptionFilter, list_subscriptions
@@ -164,7 +164,7 @@ SUBSCRIPTIONS = (
         "Subscriptions, the newest first",
         page,
         answer=SubscriptionsView,
-        query=(*PAGES, Query("status", "A subscription status, in any case."), *FOUND_BY),
+        query=(*PAGES, Query("status", "In this state only, in any case.", {"enum": [*SubscriptionStatus]}), *FOUND_BY),
     ),
     Operation(
         "get_subscription",

@@ -14,6 +14,7 @@ from openapi_spec_validator import validate
 from cambist.core.domain.errors import CATALOGUE
 from cambist.core.domain.payloads import EVENT_PAYLOADS
 from cambist.core.domain.webhooks.events import EventType
+from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.door.edge import Edge
 from cambist.frontends.http.door.errors import ErrorDetails
@@ -83,6 +84,30 @@ def test_it_is_valid_openapi_3_1(document: Document) -> None:
 def test_its_description_of_the_webhooks_is_versioned_1(document: Document) -> None:
     assert document.document["info"]["version"] == "1"
     assert document.document["x-webhooks-version"] == "1"
+
+
+async def test_a_query_value_with_a_list_takes_these_and_no_other(house: TestHouse, document: Document) -> None:
+    """Every status that a list is filtered by is among them."""
+    await set_settings(house.ports, house.account.account_id, {"refunds": "true", "exchange": "true"})
+    tried, free = set(), []
+    for path, operations in document.document["paths"].items():
+        for parameter in operations.get("get", {}).get("parameters", ()):
+            name, words = parameter["name"], parameter["schema"].get("enum")
+            if name.endswith("status") and parameter["schema"] == {"type": "string"}:
+                free.append((path, name))
+            if parameter["in"] != "query" or words is None or "{" in path:
+                continue
+            await house.clock.advance(61)  # past the limit of a minute
+            address = f"{path.removeprefix('/api/v1')}?{name}="
+            for word in words:
+                assert (await house.get(address + word)).status_code == 200, (path, word)
+            bad = await house.get(f"{address}other")
+            assert bad.status_code == 400, path
+            assert f"{name}: must be one of: {', '.join(words)}" in bad.json()["error"]["message"], path
+            tried.add(f"{path.rpartition('/')[2]}.{name}")
+    assert free == []
+    lists = ("payments", "refunds", "subscriptions", "exchanges")
+    assert {*(f"{each}.status" for each in lists), "events.type", "events.delivery_status"} <= tried
 
 
 OPEN = {"/health", "/api/v1/health"}
