@@ -4,6 +4,7 @@ import httpx
 import pytest
 
 from cambist.adapters.script import Ending, Twist
+from cambist.core.usecases.accounts import shops
 from cambist.frontends.http.payer.binding_texts import BINDING_TEXTS
 from cambist.frontends.http.payer.pages import HEADERS
 from cambist.ports.mandates import MandateEvent
@@ -80,6 +81,18 @@ async def with_face(house: TestHouse, wanted: str) -> dict[str, str]:
     if wanted == "lapsed_paid":
         await house.work(16 * 60)
     return made
+
+
+@pytest.mark.parametrize("wanted", ["paused", "cancelled", "expired", "active"])
+async def test_who_did_not_confirm_is_led_to_the_shop_and_not_to_where_success_is_told(
+    house: TestHouse, wanted: str
+) -> None:
+    """docs/window.md "Subscriptions"."""
+    made = await with_face(house, wanted)
+    await shops.set_shop(house.ports, house.account.default_shop_id, {"return_url": "https://shop.example/cart"})
+    drawn = Page((await page(house, made, "?keep=1")).text)
+    buttons = [tag["href"] for tag in drawn.all("a") if tag.get("id") == "return"]
+    assert buttons == [SHOP if wanted == "active" else "https://shop.example/cart"]
 
 
 FACES = ("preparing", "waiting", "processing", "lapsed", "lapsed_paid", "active", "paused", "cancelled", "expired")

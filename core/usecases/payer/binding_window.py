@@ -10,8 +10,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.mandates import MandateEvent
 from ....ports.storage import Unit
-from ...domain.accounts.accounts import Account, Mode
-from ...domain.accounts.shops import Shop
+from ...domain.accounts.accounts import Mode
 from ...domain.errors import Refusal
 from ...domain.money import Rub
 from ...domain.payer.binding_window import BindingFace, binding_face, returns_by_itself
@@ -25,7 +24,7 @@ from ..sandbox.subscriptions import simulate_event, simulator_of
 from ..subscriptions.binding_opening import open_binding
 from ..subscriptions.bindings import WAITING, WATCH_BINDING
 from ..test_clock import find_test_clock, in_test_time
-from .window import shop_name
+from .window import seller_of
 
 
 class BindingAct(StrEnum):
@@ -61,6 +60,9 @@ class BindingView(msgspec.Struct, frozen=True, kw_only=True):
     bank_link: str | None
     link_kind: LinkKind | None
     return_url: str | None
+    """Where a payer goes on who confirmed."""
+    shop_url: str | None
+    """Where one goes who did not: to begin anew."""
     auto_return: bool
     test_mode: bool
     simulated: bool
@@ -87,9 +89,8 @@ async def binding_view(ports: Ports, subscription_id: str) -> BindingView | None
         if subscription is None:
             return None
         payment = await _payment(unit, subscription)
-        shop = await unit[Shop].get(subscription.shop_id)
-        account = await unit[Account].get(subscription.account_id)
-    if shop is None or account is None:
+        seller = await seller_of(unit, subscription)
+    if seller is None:
         return None
     standing = _standing(subscription, payment, now)
     waits = standing.face is BindingFace.WAITING
@@ -100,7 +101,7 @@ async def binding_view(ports: Ports, subscription_id: str) -> BindingView | None
     return BindingView(
         id=subscription.id,
         standing=standing,
-        shop_name=shop_name(shop, account),
+        shop_name=seller.name,
         amount=payment.amount if waits and takes_money and payment is not None else subscription.amount,
         interval=subscription.interval,
         interval_count=subscription.interval_count,
@@ -111,6 +112,7 @@ async def binding_view(ports: Ports, subscription_id: str) -> BindingView | None
         bank_link=bank_link(payment) if waits and payment is not None else None,
         link_kind=payment.link_kind if waits and payment is not None else None,
         return_url=web_link(subscription.success_url),
+        shop_url=seller.return_url,
         auto_return=returns_by_itself(standing.face, payment, now),
         test_mode=subscription.mode is Mode.TEST,
         simulated=simulated,

@@ -15,6 +15,7 @@ from ...domain.ids import PAYMENT, is_prefixed
 from ...domain.money import Rub
 from ...domain.payer.window import Face, bank_link, face, order_number, web_link
 from ...domain.payments.payments import FailureReason, LinkKind, Payment, PaymentStatus
+from ...domain.subscriptions.subscriptions import Subscription
 from ..gateways.polling import hurry_look
 from ..payments.opening import WATCH
 from ..payments.progress import MAY_BE_PAID
@@ -93,7 +94,7 @@ async def view(ports: Ports, payment_id: str) -> PayerView | None:
         present = None if payment is None else _standing(ports, payment)
         if payment is None or present is None:
             return None
-        seller = await _seller(unit, payment)
+        seller = await seller_of(unit, payment)
     if seller is None:
         return None
     await _hurry_look(ports, payment)
@@ -121,7 +122,7 @@ async def closed(ports: Ports, payment_id: str) -> ClosedView | None:
     """What to say where `view` shows nothing; None when there is no such payment."""
     async with ports.storage.unit() as unit:
         payment = await _payment(unit, payment_id)
-        seller = None if payment is None else await _seller(unit, payment)
+        seller = None if payment is None else await seller_of(unit, payment)
     if payment is None or seller is None:
         return None
     return ClosedView(
@@ -194,19 +195,21 @@ async def _payment(unit: Unit, payment_id: str) -> Payment | None:
     return None if payment is None or payment.subscription_id is not None else payment
 
 
-class _Seller(msgspec.Struct, frozen=True, kw_only=True):
+class Seller(msgspec.Struct, frozen=True, kw_only=True):
+    """What a payer is told of whom the money is for."""
+
     name: str
     return_url: str | None
 
 
-async def _seller(unit: Unit, payment: Payment) -> _Seller | None:
+async def seller_of(unit: Unit, sold: Payment | Subscription) -> Seller | None:
     """Whom the payer pays, and where to go back to."""
-    shop = await unit[Shop].get(payment.shop_id)
-    account = await unit[Account].get(payment.account_id)
+    shop = await unit[Shop].get(sold.shop_id)
+    account = await unit[Account].get(sold.account_id)
     if shop is None or account is None:
         return None
     back = web_link(shop.return_url) or web_link(account.settings.return_url)
-    return _Seller(name=shop_name(shop, account), return_url=back)
+    return Seller(name=shop_name(shop, account), return_url=back)
 
 
 def _standing(ports: Ports, payment: Payment) -> Standing | None:
