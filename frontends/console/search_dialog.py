@@ -1,5 +1,6 @@
 """`/`: one box for any id, external id, phone or its last digits, and transaction hash."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.text import Text
@@ -10,7 +11,7 @@ from textual.containers import Vertical
 from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
 
-from ...core.usecases.browse.search import Hit, search
+from ...core.usecases.browse.search import MOST, Hit, search
 from .asking import AskingDialog, background, words
 from .context import ConsoleContext
 from .texts import brief, moment, plain
@@ -46,10 +47,10 @@ class SearchDialog(AskingDialog[Hit | None]):
     async def _look(self, text: str) -> None:
         found = await self.answer(search(self._shared.ports, text))
         await self.answer(self._shared.names.learn(self._shared.ports, [each.account_id for each in found]))
-        if len(found) == 1 and self.is_current:
+        if len(found) == 1 and not found[0].begins and self.is_current:
             self.dismiss(found[0])
             return
-        self.query_one("#outcome", Label).update(f"{len(found)} found" if found else "Nothing found")
+        self.query_one("#outcome", Label).update(_outcome(found))
         hits = self.query_one("#hits", OptionList)
         hits.clear_options()
         hits.add_options([_Found(hit, plain(self._shared.names.of(hit.account_id))) for hit in found])
@@ -76,6 +77,14 @@ class _Found(Option):
     def __init__(self, hit: Hit, merchant: str) -> None:
         super().__init__(_lines(hit, merchant))
         self.hit = hit
+
+
+def _outcome(found: Sequence[Hit]) -> str:
+    """How many there are, and whether they are what was looked for."""
+    count = f"{len(found)}{'' if len(found) < MOST else ' or more'}"
+    if found and all(each.begins for each in found):
+        return f"No order is named so; {count} that begin with it"
+    return f"{count} found" if found else "Nothing found"
 
 
 def _lines(hit: Hit, merchant: str) -> Text:

@@ -30,3 +30,29 @@ async def test_each_that_was_found_tells_whose_it_is_and_since_when(size: tuple[
         for each in hits:
             assert each.at is not None
             assert f"{merchant.name} · order order-7 · {moment(each.at)} UTC" in shown
+
+
+async def several(refunds: RefundHouse) -> None:
+    """Orders whose names begin alike, and one that does not."""
+    for name in ("order-43", "order-430", "order-431", "order-44", "Order-430", "заказ-43"):
+        await refunds.paid("100.00", external_id=name)
+
+
+async def test_where_no_order_is_named_so_those_that_begin_with_it_are_offered() -> None:
+    async with sitting(SIZES[0], several) as shared:
+        assert [each.external_id for each in await search(shared.ports, "order-43")] == ["order-43"]
+        found = await search(shared.ports, "order-4")
+        assert [each.external_id for each in found] == ["order-43", "order-430", "order-431", "order-44"]
+        assert all(each.begins for each in found)
+        assert [each.external_id for each in await search(shared.ports, "заказ")] == ["заказ-43"]
+        assert await search(shared.ports, "rder-43") == []
+        await shared.press("slash", *"order-431"[:-1], "backspace", "backspace", "enter")
+        assert "No order is named so; 4 that begin with it" in shared.shown()
+        assert "order order-44" in shared.shown()
+
+
+async def test_one_that_only_begins_so_is_not_opened_by_itself() -> None:
+    async with sitting(SIZES[0], several) as shared:
+        await shared.press("slash", *"Order", "enter")
+        assert isinstance(shared.app.screen, SearchDialog)
+        assert "No order is named so; 1 that begin with it" in shared.shown()

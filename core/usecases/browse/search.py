@@ -1,5 +1,5 @@
 """One box that finds anything: any id, the id of an operation as providers show it, an external id, a phone or its last
-digits, a transaction hash, a merchant's name.
+digits, a transaction hash, a merchant's name. Where nothing has the external id, what begins with it is found.
 
 Ids and hashes are found by indexes. Phones are sealed: a whole one is found by its digest, in each account; of the last
 digits the newest clients and payments are looked through, no more of them than one look may cost.
@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.storage import R, Unit
+from ....ports.storage import Between, R, Unit
 from ....ports.vault import VaultError
 from ...domain import ids
 from ...domain.accounts.accounts import Account, ApiKey, Mode
@@ -85,6 +85,15 @@ BARE: tuple[tuple[str, type[Any]], ...] = (
     ("entry", JournalEntry),
 )
 """Whose ids have no prefix."""
+_NAMED_BY_MERCHANTS: tuple[tuple[str, type[Any]], ...] = (
+    ("payment", Payment),
+    ("refund", Refund),
+    ("subscription", Subscription),
+    ("exchange", Exchange),
+)
+"""What merchants give ids of their own."""
+_LAST = "\U0010ffff"
+"""The character that no other follows."""
 _WITH_OPERATIONS: dict[type[Any], str] = {
     Payment: "payment",
     Refund: "refund",
@@ -118,6 +127,8 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     external_id: str | None = None
     at: datetime | None = None
     """When it was made, or came."""
+    begins: bool = False
+    """What was looked for is no more than the beginning of its external id."""
 
 
 async def search(ports: Ports, text: str) -> list[Hit]:
@@ -128,7 +139,7 @@ async def search(ports: Ports, text: str) -> list[Hit]:
     hits: list[Hit] = []
     # What merchants name may hold letters that no id of ours has.
     ours: tuple[Look, ...] = (_by_id, _by_operation, _by_hash, _by_phone, _by_tail) if storable(wanted) else ()
-    for look in (*ours, _by_external_id, _by_name):
+    for look in (*ours, _by_external_id, _by_part):
         async with ports.storage.unit() as unit:
             hits += await look(ports, unit, wanted)
         if hits:
@@ -258,27 +269,18 @@ def _ends(ports: Ports, client: Client, tail: str) -> bool:
 
 
 async def _by_external_id(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
-    hits = [
-        *(
-            hit("subscription", each)
-            for each in await unit[Subscription].find(external_id=wanted, limit=MOST, readable=True)
-        ),
-        *(hit("exchange", each) for each in await unit[Exchange].find(external_id=wanted, limit=MOST, readable=True)),
+    return [
+        hit(kind, each)
+        for kind, record_type in _NAMED_BY_MERCHANTS
+        for each in await unit[record_type].find(external_id=wanted, order="-created_at", limit=MOST, readable=True)
     ]
-    for account in await unit[Account].find(limit=_ACCOUNTS, readable=True):
-        for mode in Mode:
-            found = await unit[Payment].find(
-                account_id=account.id, mode=mode, external_id=wanted, order="-created_at", limit=MOST, readable=True
-            )
-            hits += [hit("payment", each) for each in found]
-            refunds = await unit[Refund].find(
-                account_id=account.id, mode=mode, external_id=wanted, order="-created_at", limit=MOST, readable=True
-            )
-            hits += [hit("refund", each) for each in refunds]
-        if len(hits) >= MOST:
-            break
+
+
+async def _by_part(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
+    """By any part of a merchant's name, or the beginning of what merchants name."""
+    hits = [hit("account", each) for each in await browse_accounts(ports, wanted, None, MOST)]
+    span = Between(wanted, f"{wanted}{_LAST}")
+    for kind, record_type in _NAMED_BY_MERCHANTS:
+        found = await unit[record_type].find(external_id=span, order="external_id", limit=MOST, readable=True)
+        hits += [msgspec.structs.replace(hit(kind, each), begins=True) for each in found]
     return hits
-
-
-async def _by_name(ports: Ports, _unit: Unit, wanted: str) -> list[Hit]:
-    return [hit("account", each) for each in await browse_accounts(ports, wanted, None, MOST)]
