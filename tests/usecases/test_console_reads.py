@@ -250,7 +250,7 @@ async def test_what_no_index_finds_is_looked_for_among_so_many_and_no_more(
     spread: RefundHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(browse_room, "_WALK", 2)
-    looked = partial(browse_room._sifted, most=2, by="id", newest_first=True)
+    looked = partial(browse_room.sifted, most=2, by="id", newest_first=True)
     async with spread.ports.storage.unit() as unit:
         ways = [browse_room.Way(Payment, {})]
         newest = [each.id for each in await unit[Payment].find(order="-id")]

@@ -101,7 +101,7 @@ async def browse(
             asked = [{**each, "mode": wanted.mode} for each in asked]
         by = "id" if not owners and wanted.span is None and not criteria else "created_at"
         ways = [Way(kind, each, wanted.span) for each in asked]
-        return await _sifted(unit, ways, after, limit, keep, by=by, newest_first=wanted.newest_first)
+        return await sifted(unit, ways, after, limit, keep, by=by, newest_first=wanted.newest_first)
 
 
 def _fitting(keep: Callable[[D], bool] | None, criteria: dict[str, Any]) -> Callable[[D], bool] | None:
@@ -129,7 +129,7 @@ async def all_owners(unit: Unit) -> list[str]:
     return [each.id for each in found] if len(found) <= _OWNERS else []
 
 
-async def _sifted(
+async def sifted(
     unit: Unit,
     ways: Sequence[Way],
     after: Any,
@@ -172,7 +172,7 @@ async def browse_accounts(
     keep: Callable[[Account], bool] | None = None if wanted is None else lambda each: wanted in each.name.casefold()
     async with ports.storage.unit() as unit:
         ways = [Way(Account, {})]
-        return await _sifted(unit, ways, after, limit, keep, most=None, by="id", newest_first=newest_first)
+        return await sifted(unit, ways, after, limit, keep, most=None, by="id", newest_first=newest_first)
 
 
 def _spread(criteria: dict[str, Any]) -> list[dict[str, Any]]:

@@ -21,10 +21,15 @@ from ...domain.webhooks.delivery import last_attempt_id
 from ...domain.webhooks.endpoints import EndpointKey, WebhookEndpoint
 from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event, EventType
 from ..webhooks.events import EventQuery, deliveries_of
+from ..webhooks.receivers import further_deliveries
 from ..webhooks.resends import resend_range
-from .browse import Wanted, Way, browse, merged
+from .browse import LOOKED_AT, Wanted, Way, browse, merged, sifted
 
 _S = DeliveryStatus
+_MANY = frozenset([_S.DELIVERED, _S.SKIPPED, _S.HELD])
+"""Of these there may be as many as there are events."""
+FEW = 500
+"""Deliveries of a status that are looked at one by one for those of a type."""
 _ACCOUNTS = 1000
 _RECEIVERS = 2000
 
@@ -62,17 +67,17 @@ async def browse_events(
             by_id = {delivery.id: delivery for delivery in await deliveries_of(unit, events)}
             return await _tracked(unit, events, [by_id[event.id] for event in events if event.id in by_id])
     async with ports.storage.unit() as unit:
-        criteria: dict[str, Any] = {} if kind is None else {"type": kind}
-        if status is not _S.PENDING:
-            criteria["due"] = None
-        deliveries = await merged(
+        ended: dict[str, Any] = {} if status is _S.PENDING else {"due": None}
+        receivers = await _receivers(unit, wanted, failing=status is _S.FAILED)
+        ways = [Way(each.deliveries, {**each.of_status(status), **ended}) for each in receivers]
+        if kind is not None and status in _MANY and await _are_many(unit, ways):
+            return await _of_type(unit, wanted, kind, status, None if after is None else after.event, limit)
+        deliveries = await sifted(
             unit,
-            [
-                Way(endpoint.deliveries, {**endpoint.of_status(status), **criteria})
-                for endpoint in await _receivers(unit, wanted, failing=status is _S.FAILED)
-            ],
+            ways,
             None if after is None else after.delivery,
             limit,
+            None if kind is None else lambda each: bool(each.type == kind),
             by="due" if status is _S.PENDING else "id",
             newest_first=wanted.newest_first and status is not _S.PENDING,
         )
@@ -88,12 +93,47 @@ async def _events(ports: Ports, wanted: Wanted, after: Event | None, limit: int,
     if kind is None:
         return await browse(ports, Event, wanted, after, limit)
     async with ports.storage.unit() as unit:
-        ways = [
-            Way(Event, {"account_id": each.account_id, "mode": each.mode, "type": kind})
-            for each in await _receivers(unit, wanted)
-            if each.further is None
-        ]
+        ways = await _ways_of_type(unit, wanted, kind)
         return await merged(unit, ways, after, limit, newest_first=wanted.newest_first)
+
+
+async def _ways_of_type(unit: Unit, wanted: Wanted, kind: EventType) -> list[Way]:
+    return [
+        Way(Event, {"account_id": each.account_id, "mode": each.mode, "type": kind})
+        for each in await _receivers(unit, wanted)
+        if each.further is None
+    ]
+
+
+async def _are_many(unit: Unit, ways: Sequence[Way]) -> bool:
+    """Whether there are more than may be looked at for those of a type among them, which no index of theirs has."""
+    left = FEW
+    for way in ways:
+        left -= len(await unit[way.kind].find(order="id", limit=left, readable=True, **way.criteria))
+        if left <= 0:
+            return True
+    return False
+
+
+async def _of_type(
+    unit: Unit, wanted: Wanted, kind: EventType, status: DeliveryStatus, after: Event | None, limit: int
+) -> list[TrackedEvent]:
+    """By the events of a type, of which the next LOOKED_AT are looked at, those with a delivery of this status. All of
+    an event are on one page, which may hold some more for it."""
+    ways, page, seen = await _ways_of_type(unit, wanted, kind), list[TrackedEvent](), 0
+    while len(page) < limit and seen < LOOKED_AT:
+        events = await merged(unit, ways, after, limit, newest_first=wanted.newest_first)
+        own, further = await deliveries_of(unit, events), await further_deliveries(unit, events)
+        found: dict[str, list[Delivery]] = {}
+        for each in sorted((*own, *further), key=lambda each: each.id):
+            if each.status is status:
+                found.setdefault(each.event_id, []).append(each)
+        page += await _tracked(unit, events, [each for event in events for each in found.get(event.id, [])])
+        seen += len(events)
+        if len(events) < limit:
+            break
+        after = events[-1]
+    return page
 
 
 async def _receivers(unit: Unit, wanted: Wanted, *, failing: bool = False) -> list[EndpointKey]:
