@@ -13,6 +13,7 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.domain.operators.pending_acts import PendingAct
+from cambist.core.domain.webhooks.breaker import Breaker
 from cambist.core.usecases.acts.audit import list_audit
 from cambist.core.usecases.browse.search import kind_of_id
 from cambist.core.usecases.operators.review import list_suspense
@@ -72,6 +73,16 @@ async def bill(refunds: RefundHouse) -> None:
 async def told(refunds: RefundHouse) -> None:
     """All webhooks are delivered."""
     await refunds.house.work()
+
+
+async def silent(refunds: RefundHouse) -> None:
+    """A receiver that does not answer, and something that waits for it."""
+    await refunds.paid()
+    later = refunds.house.clock.now() + timedelta(hours=1)
+    async with refunds.ports.storage.unit() as unit:
+        for each in await unit[Breaker].find():
+            unit[Breaker].save(msgspec.structs.replace(each, failures=10, opened_at=later, next_probe_at=later))
+        await unit.commit()
 
 
 LOST = Twist(ending=Ending.UNKNOWN_NOT_DONE)
@@ -144,8 +155,10 @@ ROWS = (
         given={"account": "", "mode": "test", "amount": "1000.00", "phone": PHONE, "address": TRON}),
     Row("client", "b", ("verified", "blocked"), "Blocked: no exchange", "client", late="Nothing was done: it is so"),
     Row("client", "e", ("yes", "no"), "verified as before", "client", late="Nothing was done: it is so"),
-    Row("receiver", "a", ("1 webhook", "none"), "Sent again: 1", "receiver", late="Nothing is given up there",
+    Row("receiver", "s", ("1 webhook", "none"), "Sent again: 1", "receiver", late="Nothing is given up there",
         meanwhile=told),
+    Row("receiver", "a", ("next probe", "now, with the oldest"), "It is asked now", "receiver", late=None,
+        before=silent),
     Row("event", "a", ("delivered", "pending, at once"), "It is sent again", "event", before=told),
     Row("suspense", "b", ("30.00 RUB → 0.00 RUB", "on its way back"), "30.00 RUB go back", "suspense"),
     Row("difference", "s", ("open", "settled by an operator"), "No money was moved", "difference", late=REFUSED),

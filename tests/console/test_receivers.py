@@ -6,14 +6,17 @@ import pytest
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.operators.audit import Act
 from cambist.core.domain.webhooks.breaker import Breaker
+from cambist.core.domain.webhooks.delivery import given_up
 from cambist.core.domain.webhooks.endpoints import EndpointKey
-from cambist.core.domain.webhooks.events import DeliveryStatus, EndpointDelivery
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery, EventType
 from cambist.core.usecases.acts.audit import acting
+from cambist.core.usecases.browse import events
 from cambist.core.usecases.browse.browse import Wanted
-from cambist.core.usecases.browse.events import browse_events, browse_receivers, resend_given_up
+from cambist.core.usecases.browse.events import TrackedEvent, browse_events, browse_receivers, resend_given_up
 from cambist.core.usecases.browse.search import search
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.webhooks.endpoints import switch_endpoint
+from cambist.core.usecases.webhooks.results import ask_now
 from cambist.frontends.console.kinds.events import EVENTS
 from cambist.frontends.console.kinds.kinds import Doing
 from cambist.frontends.console.kinds.receivers import RECEIVERS
@@ -65,9 +68,9 @@ async def test_both_are_listed_and_no_event_twice(house: TestHouse) -> None:
     listed = await browse_receivers(house.ports, Wanted(), None, 10)
     assert {each.id for each in listed} == {key.id, EndpointKey(key.account_id, key.mode).id}
     for status in DeliveryStatus:
-        events = await browse_events(house.ports, Wanted(status=status), None, 10)
-        assert len({each.id for each in events}) == len(events)
-        assert {each.id for each in events if "/" in each.id} == (
+        listed_events = await browse_events(house.ports, Wanted(status=status), None, 10)
+        assert len({each.id for each in listed_events}) == len(listed_events)
+        assert {each.id for each in listed_events if "/" in each.id} == (
             {each.id for each in await everything(house.ports, EndpointDelivery)}
             if status is DeliveryStatus.FAILED
             else set()
@@ -124,3 +127,91 @@ async def test_the_action_item_counts_what_was_given_up_there(house: TestHouse) 
     key = await broken(house)
     items = [each for each in (await read_action_items(house.ports)).found if each.kind == "delivery"]
     assert [(each.object_id, each.text) for each in items] == [(key.id, "1 webhook given up")]
+
+
+async def away(house: TestHouse) -> EndpointKey:
+    """The account's own endpoint, which is asked now and then, and is there again since."""
+    by_address(house, {WEBHOOK_URL: AWAY})
+    await paid(house)
+    await house.work(3600)
+    by_address(house, {})
+    [own] = await everything(house.ports, Breaker)
+    assert own.next_probe_at is not None
+    return EndpointKey.of(own.id)
+
+
+async def test_a_receiver_that_is_back_is_asked_before_its_time(house: TestHouse) -> None:
+    key = await away(house)
+    [ask, _] = RECEIVERS.acts
+    shown = await RECEIVERS.get(house.ports, key.id)
+    assert shown is not None
+    assert ask.allowed(shown)
+    before = len(sent_to(house, WEBHOOK_URL))
+    await house.work(5)
+    assert len(sent_to(house, WEBHOOK_URL)) == before
+    ports = acting(house.ports, Act(operator="olga", name=ask.name, object_id=shown.id, reason="it is back"))
+    assert "asked now" in str(await ask.run(Doing(ports=ports, record=shown, given={}, tell=print)))
+    await house.work(5)
+    assert len(sent_to(house, WEBHOOK_URL)) > before
+    after = await RECEIVERS.get(house.ports, key.id)
+    assert after is not None
+    assert (dict(RECEIVERS.facts(after))["breaker"], ask.allowed(after)) == ("closed", False)
+    assert "olga: receiver.ask" in [each.text for each in await RECEIVERS.timeline(house.ports, after)]
+
+
+async def test_one_that_is_still_away_when_asked_is_asked_again_no_sooner_than_ever(house: TestHouse) -> None:
+    key = await away(house)
+    by_address(house, {WEBHOOK_URL: AWAY})
+    before = await house.ports.storage.get(Breaker, key.id)
+    await ask_now(house.ports, key)
+    await house.work(5)
+    after = await house.ports.storage.get(Breaker, key.id)
+    assert before is not None
+    assert before.next_probe_at is not None
+    assert after is not None
+    assert after.probes == before.probes + 1
+    assert after.next_probe_at is not None
+    assert after.next_probe_at > before.next_probe_at
+
+
+async def test_one_that_answers_or_has_nothing_waiting_is_not_asked(house: TestHouse) -> None:
+    key = await away(house)
+    await ask_now(house.ports, key)
+    await house.work(5)
+    with pytest.raises(Refusal, match="does not wait"):
+        await ask_now(house.ports, key)
+    with pytest.raises(Refusal, match="does not wait"):
+        await ask_now(house.ports, EndpointKey(key.account_id, key.mode, "we_1"))
+    key = await away(house)
+    async with house.ports.storage.unit() as unit:
+        for each in await unit[Delivery].find(status=DeliveryStatus.PENDING):
+            unit[Delivery].save(given_up(each))
+        await unit.commit()
+    with pytest.raises(Refusal, match="Nothing waits"):
+        await ask_now(house.ports, key)
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+async def test_by_status_and_type_events_are_the_same_whichever_index_is_gone_by(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch, newest_first: bool
+) -> None:
+    await made(house)
+    for _ in range(3):
+        await paid(house)
+        await house.clock.advance(1)
+    await house.work(30)
+    kind = EventType.PAYMENT_STATUS_CHANGED
+    wanted = Wanted(status=DeliveryStatus.DELIVERED, newest_first=newest_first)
+    few = await browse_events(house.ports, wanted, None, 100, kind=kind)
+    assert len({each.id for each in few}) == len(few) == 6, "each went to both endpoints"
+    assert await browse_events(house.ports, wanted, None, 100, kind=EventType.REFUND_FAILED) == []
+    monkeypatch.setattr(events, "FEW", 1)
+    many = await browse_events(house.ports, wanted, None, 100, kind=kind)
+    assert {each.id for each in many} == {each.id for each in few}
+    moments = [each.event.created_at for each in many]
+    assert moments == sorted(moments, reverse=newest_first)
+    pages: list[TrackedEvent] = []
+    while page := await browse_events(house.ports, wanted, pages[-1] if pages else None, 1, kind=kind):
+        pages += page
+    assert pages == many
+    assert await browse_events(house.ports, wanted, None, 100, kind=EventType.REFUND_FAILED) == []

@@ -30,6 +30,7 @@ from ..payments.suspense import Suspense
 from ..refunds.refunds import Refund
 from ..settlement.settlement import SettlementBatch
 from ..settlement.withdrawals import Withdrawal
+from ..webhooks.breaker import Breaker
 from ..webhooks.endpoints import WebhookEndpoint
 from ..webhooks.events import Delivery, EndpointDelivery
 
@@ -108,6 +109,7 @@ SAFE: Mapping[type[Any], tuple[str, ...]] = {
     Delivery: ("status", "attempts"),
     EndpointDelivery: ("status", "attempts"),
     WebhookEndpoint: ("disabled_at",),
+    Breaker: ("next_probe_at", "probes"),
     NoticeAddress: ("former_until",),
     Installation: ("held_since", "held_because", "as_of"),
 }

@@ -157,6 +157,11 @@ def closed(breaker: Breaker, *, by_hand_at: datetime | None = None) -> Breaker:
     )
 
 
+def asked_at(breaker: Breaker, moment: datetime) -> Breaker:
+    """An open one whose next probe is at `moment`, because somebody asks for it."""
+    return msgspec.structs.replace(breaker, next_probe_at=moment)
+
+
 def room(breaker: Breaker, most: int) -> int:
     """How many webhooks may be under way at once, of `most` at other times: none while it is open, and after failures
     no more than it may still take until it opens. So a receiver that is away gets ten webhooks, not a swarm."""

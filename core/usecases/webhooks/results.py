@@ -13,13 +13,14 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import AtLeast, Between, Unit
 from ...domain.accounts.accounts import Account, Mode
-from ...domain.webhooks.breaker import Breaker, after_delivery, closed, new_breaker
+from ...domain.errors import Refusal
+from ...domain.webhooks.breaker import Breaker, after_delivery, asked_at, closed, new_breaker
 from ...domain.webhooks.delivery import AT_ONCE, attempt_of, held
 from ...domain.webhooks.endpoints import EndpointKey, WebhookEndpoint
 from ...domain.webhooks.events import Attempt
 from ...domain.webhooks.steps import Aside, Commit
 from ..schedule import is_ours
-from ..test_clock import test_clock_of
+from ..test_clock import living_with, test_clock_of
 from ..units import retrying
 from .outbox import ask_to_deliver, deliver_id
 from .receivers import receiver_of, remove_rest
@@ -183,3 +184,24 @@ async def close_breaker(ports: Ports, unit: Unit, endpoint: EndpointKey) -> None
     job = await unit[Job].get(deliver_id(endpoint.id))
     if job is not None and job.leased_until is None and job.due > now:
         unit[Job].save(msgspec.structs.replace(job, due=now))
+
+
+async def ask_now(ports: Ports, endpoint: EndpointKey) -> None:
+    """Have a receiver behind an open breaker asked at once, and not when its pause is over: an operator has heard that
+    it is back. It is a probe as any other, with what waits; one that fails makes the next pause as long as ever.
+
+    Raises: Refusal INVALID_STATE where its breaker is not open, or nothing waits.
+    """
+
+    async def work(unit: Unit) -> None:
+        breaker = await unit[Breaker].get(endpoint.id)
+        if breaker is None or not breaker.is_open:
+            raise Refusal("INVALID_STATE", "The receiver does not wait to be asked (any more)")
+        waits = endpoint.pending(due=AtLeast(AT_ONCE))
+        if not await unit[endpoint.deliveries].find(**waits, order="due", limit=1, readable=True):
+            raise Refusal("INVALID_STATE", "Nothing waits for the receiver: there is nothing to ask it with")
+        unit[Breaker].save(asked_at(breaker, await ports.storage.now()))
+        ask_to_deliver(ports, unit, endpoint.account_id, endpoint.mode, endpoint.further)
+
+    async with living_with(ports, endpoint.account_id, endpoint.mode):
+        await retrying(ports.storage, work)

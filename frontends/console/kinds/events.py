@@ -116,9 +116,14 @@ def receiver_state(breaker: Breaker | None) -> str:
     """How a receiver does, in a line."""
     if breaker is None or not breaker.failures:
         return "answers"
-    if breaker.next_probe_at is None:
+    if not breaker.is_open:
         return f"{breaker.failures} failures in a row"
-    return f"does not answer; next asked {moment(breaker.next_probe_at)}"
+    return f"does not answer; next asked {next_probe(breaker)}"
+
+
+def next_probe(breaker: Breaker) -> str:
+    """When a receiver is asked next whose breaker is open."""
+    return "-" if breaker.next_probe_at is None else moment(breaker.next_probe_at)
 
 
 def _masked(value: Any) -> Any:

@@ -11,9 +11,10 @@ from ....core.domain.webhooks.events import Delivery
 from ....core.usecases.accounts.accounts import storable
 from ....core.usecases.browse.events import TrackedEndpoint, browse_receivers, given_up, resend_given_up, track_endpoint
 from ....core.usecases.browse.timeline import Moment, read_acts
+from ....core.usecases.webhooks.results import ask_now
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
-from .events import receiver_state
+from .events import next_probe, receiver_state
 from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Filter, Kind, Wish
 from .wishes import wanted
 
@@ -142,6 +143,11 @@ async def _resend(doing: Doing) -> str:
     return f"Sent again: {count}, the oldest first."
 
 
+async def _ask(doing: Doing) -> str:
+    await ask_now(doing.ports, EndpointKey.of(doing.record.id))
+    return "It is asked now: what it answers stands above in a moment."
+
+
 RECEIVERS = Kind(
     name="receiver",
     title="Receivers",
@@ -164,9 +170,21 @@ RECEIVERS = Kind(
     timeline=_timeline,
     acts=(
         ConsoleAct(
+            name="receiver.ask",
+            title="Ask now",
+            key="a",
+            allowed=lambda each: each.breaker.is_open,
+            changes=lambda each: [
+                Change("next probe", next_probe(each.breaker), "now, with the oldest webhook that waits"),
+                Change("if it answers", "-", "all that waits is sent, the oldest first"),
+            ],
+            run=_ask,
+            guarded=False,
+        ),
+        ConsoleAct(
             name="event.resend",
             title="Send again what was given up",
-            key="a",
+            key="s",
             allowed=lambda each: bool(each.failed),
             changes=lambda each: [
                 Change("given up", each.count, "none"),
