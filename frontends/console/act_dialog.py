@@ -57,7 +57,7 @@ class ActDialog(AskingDialog[bool]):
             count = len(self._records)
             yield Label(self._act.title if count == 1 else f"{self._act.title} · {count}", id="title", markup=False)
             if self._record is not None and count == 1:
-                yield Label(plain(self._record.id), id="object", markup=False)
+                yield Label(plain(self._record.id), id="subject", markup=False)
             if self._act.tells is not None:
                 yield Static("looking how much…", id="stakes", markup=False)
             yield Static(_table(self._changes()), id="changes")

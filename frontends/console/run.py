@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from ..compose import open_house
+from ..gc_pause import keep_for_good
 from ..settings import Settings
 from .app import Console
 from .context import ConsoleContext
@@ -17,6 +18,7 @@ def run(settings: Settings, operator: str) -> None:
 
     async def inside() -> None:
         async with open_house(settings, patient=True) as house:
+            keep_for_good()
             await Console(ConsoleContext(ports=house.ports, operator=operator)).run_async()
 
     _quietly(inside())
@@ -27,6 +29,7 @@ def run_demo(operator: str) -> None:
 
     async def inside() -> None:
         async with living(operator) as shared:
+            keep_for_good()
             await Console(shared).run_async()
 
     _quietly(inside())
