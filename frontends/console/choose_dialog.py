@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -53,6 +53,19 @@ class ChooseDialog(AskingDialog[int | None]):
     def _first(self) -> None:
         if self._offered:
             self.dismiss(self._offered[0])
+
+    def on_key(self, event: events.Key) -> None:
+        """A letter goes on to the next choice that begins with it."""
+        offered = self.query_one(OptionList)
+        if self.focused is not offered or not event.character or not event.character.isprintable():
+            return
+        first = 0 if offered.highlighted is None else offered.highlighted + 1
+        round_about = [*range(first, len(self._offered)), *range(first)]
+        begins = (at for at in round_about if self._begins(self._offered[at], event.character))
+        offered.highlighted = next(begins, offered.highlighted)
+
+    def _begins(self, place: int, letter: str) -> bool:
+        return self._choices[place].lstrip().casefold().startswith(letter.casefold())
 
     def action_list(self) -> None:
         """Go down to what is offered."""

@@ -2,12 +2,11 @@
 
 from textual.widgets import Label
 
-from ...core.usecases.accounts.accounts import list_accounts
 from ...core.usecases.browse.browse import LOOKED_AT
 from .asking import background
 from .choose_dialog import AskDialog, ChooseDialog
 from .context import ConsoleContext
-from .kinds.kinds import Filter, Kind, Wish
+from .kinds.kinds import Filter, Kind, Offered, Wish
 from .marks import MarkingScreen
 from .texts import plain
 
@@ -62,24 +61,32 @@ class FilteringScreen(MarkingScreen):
         filters = self.kind.filters
         if not filters:
             return
-        titles = [f"{each.name}: {plain(self.wish.filters.get(each.name) or 'all')}" for each in filters]
+        titles = [self._titled(each) for each in filters]
+        if any(self.wish.filters.values()):
+            titles.append("take all filters away")
         at = await self.answer(self.app.push_screen_wait(ChooseDialog("Filter by", titles)))
-        if at is None:
-            return
-        values, shown = list(filters[at].choices), list(filters[at].choices)
-        if filters[at].hint:
-            present = self.wish.filters.get(filters[at].name, "")
-            asked = AskDialog(filters[at].name, filters[at].hint, present)
-            text = await self.answer(self.app.push_screen_wait(asked))
+        if at == len(filters):
+            self.wish = Wish(order=self.wish.order)
+            self.action_reload()
+        elif at is not None:
+            await self._ask_value(filters[at])
+
+    def _titled(self, asked: Filter) -> str:
+        return f"{asked.name}: {plain(self.shared.names.of(self.wish.of(asked.name) or 'all'))}"
+
+    async def _ask_value(self, asked: Filter) -> None:
+        if asked.hint:
+            dialog = AskDialog(asked.name, asked.hint, self.wish.of(asked.name) or "")
+            text = await self.answer(self.app.push_screen_wait(dialog))
             if text is not None:
-                self.ask_for(filters[at].name, text.strip())
+                self.ask_for(asked.name, text.strip())
             return
-        if not values:
-            accounts = await self.ask(list_accounts(self.shared.ports))
-            if accounts is None or not self.is_current:
-                return
-            values, shown = [each.id for each in accounts], [f"{each.name}  {each.id}" for each in accounts]
-        offered = ChooseDialog(filters[at].name, ["all", *map(plain, shown)])
+        values: Offered | None = [(each, each) for each in asked.choices]
+        if asked.offered is not None:
+            values = await self.ask(asked.offered(self.shared.ports, self.wish))
+        if values is None or not self.is_current:
+            return
+        offered = ChooseDialog(asked.name, ["all", *(plain(shown) for _, shown in values)])
         taken = await self.answer(self.app.push_screen_wait(offered))
         if taken is not None:
-            self.ask_for(filters[at].name, ["", *values][taken])
+            self.ask_for(asked.name, "" if taken == 0 else values[taken - 1][0])

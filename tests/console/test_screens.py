@@ -4,11 +4,14 @@ with a timeline, the lists that belong to it, and the box that finds it."""
 import pytest
 from textual.widgets import Input
 
+from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.browse.search import search
 from cambist.frontends.console.catalogue import KINDS
 from cambist.frontends.console.columns import chosen
 from cambist.frontends.console.detail import DetailScreen
-from cambist.frontends.console.kinds.kinds import Filter, Kind
+from cambist.frontends.console.kinds.kinds import Filter, Kind, Wish
+from cambist.frontends.console.kinds.payments import PAYMENTS
 from cambist.frontends.console.listing import ListScreen
 from tests.console.kit import SIZES, Sitting, sitting
 from tests.console.seeds import everything_there_is
@@ -112,6 +115,55 @@ async def detailed(shared: Sitting, kind: Kind) -> None:
     assert (screen.moments[0].text[:20] if screen.moments else "Nothing is told of it") in shown
     for part in kind.parts:
         assert f"{part.title} [{part.key}]" in shown
+
+
+async def shops(refunds: RefundHouse) -> None:
+    """A payment in a shop of its own, and one in the default one; another merchant with a shop."""
+    shop = await create_shop(refunds.ports, refunds.house.account.account_id, "Corner", "0.02")
+    await refunds.paid("100.00", shop_id=shop.id, external_id="corner-1")
+    await refunds.paid("200.00")
+    await create_account(refunds.ports, "Bakery")
+
+
+async def begun(shared: Sitting, *keys: str) -> None:
+    """Press, where a dialog that is open then is waited for."""
+    for key in keys:
+        await shared.pilot.press(key)
+        await shared.pilot.pause()
+
+
+async def test_a_shop_is_chosen_by_its_name_among_those_of_the_merchant_asked_for() -> None:
+    async with sitting(SIZES[0], shops) as shared:
+        await shared.press("1")
+        await begun(shared, "f", "s", "s", "enter")
+        shown = shared.shown()
+        assert "Corner  Merchant" in shown
+        assert "Default  Bakery" in shown
+        await shared.press("c", "enter")
+        assert [each.external_id for each in front(shared).records] == ["corner-1"]
+        await begun(shared, "f", "a", "enter")
+        await shared.press("b", "enter")
+        await begun(shared, "f", "s", "s", "enter")
+        assert "Default  Bakery" in shared.shown()
+        assert "Corner" not in shared.shown()
+        await shared.press("escape")
+        await begun(shared, "f")
+        await shared.press("t", "t", "enter")
+        assert front(shared).wish == Wish(order="newest"), "all filters are taken away"
+        assert len(front(shared).records) == 2
+
+
+async def test_what_is_asked_for_is_not_cut_however_much_it_is() -> None:
+    async with sitting(SIZES[0], shops) as shared:
+        account_id = shared.refunds.house.account.account_id
+        wish = Wish(
+            filters={"amount": "100.00", "from": "2026-01-01 00:00", "method": "sbp", "account": account_id},
+            order="newest",
+        )
+        shared.app.push_screen(ListScreen(shared.app.shared, PAYMENTS, wish))
+        await shared.settle()
+        assert "account Merchant" in shared.shown()
+        assert "corner-1" in shared.shown()
 
 
 def test_no_column_is_cut_at_the_sizes_they_are_made_for() -> None:

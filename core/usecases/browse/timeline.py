@@ -33,7 +33,7 @@ STAMPS = {
     "started_at": "started",
     "completed_at": "completed",
     "contradicted_at": "the bank says otherwise",
-    "closed_at": "came to rest",
+    "closed_at": "closed",
     "expires_at": "deadline",
     "ends_at": "ends",
 }

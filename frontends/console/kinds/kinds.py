@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ....core.domain.operators.pending_acts import Guarded
-from ....core.usecases.accounts.accounts import storable
+from ....core.usecases.accounts.accounts import list_accounts, storable
 from ....core.usecases.browse.timeline import Moment, read_timeline
 from ....ports.bundle import Ports
 from ....ports.storage import R
@@ -25,19 +25,31 @@ ANY = ""
 """The choice of a filter that asks for everything."""
 
 
+Offered = list[tuple[str, str]]
+"""Values to choose from, each with how it is shown."""
+
+
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
-    """One way to ask for less. Without `choices` they are the accounts, or, with a `hint`, any text."""
+    """One way to ask for less: by one of the `choices`, of what is `offered`, or, with a `hint`, by any text."""
 
     name: str
     choices: tuple[str, ...] = ()
     hint: str = ""
     """What a text may be."""
+    offered: Callable[[Ports, "Wish"], Awaitable[Offered]] | None = None
+    """Reads the values that there are, by what is asked for already."""
     is_walked: bool = False
     """No index has it: so many records as one page may cost are looked at one by one."""
 
 
 MODE = Filter(name="mode", choices=("live", "test"))
-ACCOUNT = Filter(name="account")
+
+
+async def _accounts(ports: Ports, _wish: "Wish") -> Offered:
+    return [(each.id, f"{each.name}  {each.id}") for each in await list_accounts(ports)]
+
+
+ACCOUNT = Filter(name="account", offered=_accounts)
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):

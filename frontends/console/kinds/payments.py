@@ -12,16 +12,16 @@ from ....core.domain.errors import shape_error
 from ....core.domain.ledger import Purse
 from ....core.domain.money import Rub
 from ....core.domain.operators.pending_acts import Guarded
-from ....core.domain.payments.payments import Payment, PaymentStatus
+from ....core.domain.payments.payments import Opening, Payment, PaymentStatus
 from ....core.domain.refunds.refunds import Refund
 from ....core.usecases.accounts.accounts import storable
-from ....core.usecases.browse.browse import browse
+from ....core.usecases.browse.browse import account_names, browse
 from ....core.usecases.browse.timeline import Moment
 from ....core.usecases.operators.review import resolve_mismatch
 from ....core.usecases.sealed import open_payer_name, private_place
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
-from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Told, Wish, by_id, story
+from .kinds import ACCOUNT, MODE, Change, ConsoleAct, Doing, Entry, Filter, Kind, Offered, Told, Wish, by_id, story
 from .stakes import left_in, whose
 from .wishes import DATES, ORDER, by_status, wanted
 
@@ -36,6 +36,19 @@ async def _read(ports: Ports, wish: Wish, after: Payment | None, limit: int) -> 
         asked = msgspec.structs.replace(asked, account_id=shop.account_id)
         named = {"shop_id": shop_id} if asked.status is None else {**named, "shop_id": shop_id}
     return await browse(ports, Payment, asked, after, limit, keep=_fitting(wish), statuses=PaymentStatus, **named)
+
+
+async def _shops(ports: Ports, wish: Wish) -> Offered:
+    """Those of the merchant that is asked for, else of all merchants, as far as they can be leafed through."""
+    of = wish.of("account")
+    criteria: dict[str, Any] = {} if of is None else {"account_id": of}
+    async with ports.storage.unit() as unit:
+        found = await unit[Shop].find(limit=_SHOPS, readable=True, **criteria)
+    owners = await account_names(ports, {each.account_id for each in found})
+    return [(each.id, f"{each.name}  {owners.get(each.account_id, each.account_id)}") for each in found]
+
+
+_SHOPS = 2000
 
 
 def _fitting(wish: Wish) -> Callable[[Payment], bool] | None:
@@ -78,7 +91,7 @@ def _facts(payment: Payment) -> list[tuple[str, Any]]:
         ("payer's bank", payment.payer_bank),
         ("SBP operation", payment.sbp_operation_id),
         ("receipt", _receipt(payment)),
-        ("opening", payment.opening),
+        ("invoice", None if payment.opening is Opening.OPEN else f"{payment.opening}: not known to be at the bank"),
         ("payer", payment.payer_contact),
         ("created", payment.created_at),
         ("expires", payment.expires_at),
@@ -196,7 +209,7 @@ PAYMENTS = Kind(
         ORDER,
         Filter(name="amount", hint="in RUB, asked for or come", is_walked=True),
         Filter(name="method", choices=PAYMENT_METHODS, is_walked=True),
-        Filter(name="shop", hint="a shop's id"),
+        Filter(name="shop", offered=_shops),
     ),
     private=_private,
     timeline=_timeline,
