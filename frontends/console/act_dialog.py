@@ -25,8 +25,10 @@ from ...ports.faults import OutcomeUnknown
 from .asking import NO_ANSWER, AskingDialog, background, note_slip, words
 from .context import ConsoleContext
 from .kinds.kinds import Change, ConsoleAct, Doing, Entry, Once, Tells
-from .texts import amounts_grouped, lines, plain
+from .texts import amounts_grouped, brief, lines, plain
 
+_ID = 24
+"""Characters of the id above the changes of one of several."""
 _SCROLLS = {"up": -1, "down": 1, "pageup": -10, "pagedown": 10}
 
 
@@ -126,7 +128,7 @@ class ActDialog(AskingDialog[bool]):
         """What stands before and after, of several objects below the id of each."""
         found = []
         for record in self._records:
-            found += [Change(plain(record.id), "", "")] if len(self._records) > 1 else []
+            found += [Change(brief(plain(record.id), _ID), "", "")] if len(self._records) > 1 else []
             found += [*self._act.changes(record), *self._by_two(record, {})]
         return found
 
@@ -288,5 +290,6 @@ def _table(changes: list[Change]) -> Table:
     for style in ("", "dim", "bold"):
         table.add_column(style=style, overflow="fold")
     for change in changes:
-        table.add_row(Text(change.field), Text(plain(change.before)), Text("→"), Text(plain(change.after)))
+        arrow = "→" if change.before or change.after else ""
+        table.add_row(Text(change.field), Text(plain(change.before)), Text(arrow), Text(plain(change.after)))
     return table
