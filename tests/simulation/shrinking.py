@@ -2,7 +2,7 @@
 at once as may be (delta debugging), until nothing more can go."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -62,12 +62,25 @@ def _simpler(plan: Plan, fails: Fails) -> Plan:
         less = msgspec.structs.replace(plan, **change)
         if less != plan and fails(less):
             plan = less
-    for place, order in enumerate(plan.orders):
-        alone = msgspec.structs.replace(order, returns=(), doubled=False)
-        less = msgspec.structs.replace(plan, orders=(*plan.orders[:place], alone, *plan.orders[place + 1 :]))
-        if less != plan and fails(less):
-            plan = less
+    for name, change in _LESS:
+        for place, part in enumerate(getattr(plan, name)):
+            parts = [*getattr(plan, name)]
+            parts[place] = msgspec.structs.replace(part, **change)
+            less = msgspec.structs.replace(plan, **{name: tuple(parts)})
+            if less != plan and fails(less):
+                plan = less
     return plan
+
+
+_LESS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("orders", {"returns": (), "doubled": False}),
+    ("handovers", {"returned_after": None}),
+    ("handovers", {"submissions": ()}),
+    ("rehearsals", {"leaps": ()}),
+    ("rehearsals", {"trials": ()}),
+    ("rehearsals", {"subscribes": False}),
+)
+"""What may be left out of a part, by the plan's field."""
 
 
 def _fewest(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from tests.simulation.applicant_plans import Applicant
+from tests.simulation.clock_plans import Leap, Rehearsal, Trial
 from tests.simulation.plan import (
     CALENDAR,
     MIDNIGHT,
@@ -25,11 +26,13 @@ from tests.simulation.plan import (
     Return,
     Trouble,
 )
+from tests.simulation.proof_plans import Handover, Sent, Submission
 from tests.simulation.swap_plans import Sending, Swap
 from tests.simulation.verifier import Verdict
 from tests.simulation.weather import Weather
 
 _BEGINS = 60.0
+_LEAPS = 100.0
 _SETTLES = MORNING[0] + 360.0
 _LOOKS = 0.3 * 3600
 """When operators look for the first time (operators.py)."""
@@ -78,6 +81,28 @@ def _applicant(*verdicts: Verdict, by_page: bool) -> Applicant:
     return Applicant(number=0, at=_BEGINS, merchant=1, by_page=by_page, verdicts=verdicts, fills_after=30.0)
 
 
+def _handover(number: int, of: int) -> Handover:
+    """Whose merchant submits the transaction of the one of this number."""
+    sent = Sent(network="TRC20", after=30.0, moves=(1000,))
+    submission = Submission(after=1.0, handover=of, sent=0, doubled=True)
+    return Handover(
+        number=number,
+        at=_BEGINS,
+        merchant=0,
+        kopecks=20_000_00,
+        pays_after=1.0,
+        once_settled=False,
+        sent=(sent,),
+        submissions=(submission,),
+    )
+
+
+def _rehearsal() -> Rehearsal:
+    trials = Trial(after=1.0, kopecks=100_00), Trial(after=2.0, kopecks=200_00, outcome="paid", returned=True)
+    leap = Leap(after=_LEAPS - _BEGINS, seconds=2 * 86_400, rival=3600)
+    return Rehearsal(number=0, at=_BEGINS, merchant=0, trials=trials, leaps=(leap,))
+
+
 def _plan(*orders: Order, merchants: int = 1, **more: object) -> Plan:
     plan = Plan(seed=1, apis=1, workers=1, merchants=merchants, orders=orders)
     return msgspec.structs.replace(plan, **more)
@@ -111,6 +136,8 @@ STORIES: Mapping[str, Story] = {
         _plan(swaps=(_swap(Sending(after=5.0, percent=40), Sending(after=20.0, percent=80), takes_usdt=True),)),
         (_BEGINS, _BEGINS + 20.0),
     ),
+    "delivery-proof": Story(_plan(handovers=(_handover(0, 0), _handover(1, 0))), (_BEGINS, _BEGINS + 120.0, _SETTLES)),
+    "test-clock": Story(_plan(rehearsals=(_rehearsal(),)), (_BEGINS, _LEAPS)),
     "kyc": Story(_plan(applicants=(_applicant(Verdict.RED, Verdict.GREEN, by_page=False),), merchants=2), (_BEGINS,)),
     "kyc-page": Story(_plan(applicants=(_applicant(Verdict.GREEN, by_page=True),), merchants=2), (_BEGINS,)),
 }

@@ -24,6 +24,16 @@ def test_what_is_not_needed_is_left_out() -> None:
     assert (short.apis, short.workers, short.skews, short.shuffled) == (1, 1, (), False)
 
 
+def test_of_a_part_only_what_is_needed_stays() -> None:
+    def fails(plan: Plan) -> bool:
+        return any(rehearsal.leaps for rehearsal in plan.rehearsals)
+
+    plan = next(plan for plan in map(drawn_plan, range(100)) if fails(plan) and len(plan.rehearsals) > 1)
+    short = shortest(plan, fails)
+    assert [(bool(each.leaps), each.trials, each.subscribes) for each in short.rehearsals] == [(True, (), False)]
+    assert (short.orders, short.handovers, short.blows) == ((), (), ())
+
+
 def test_a_plan_is_the_same_when_it_is_read_again() -> None:
     plan = drawn_plan(SEED)
     assert msgspec.json.decode(msgspec.json.encode(plan), type=Plan) == plan

@@ -202,8 +202,15 @@ class World:
         for process in self.processes.values():
             if process.serves or process.name in self.network.apart or self.network.strikes("kick_lost"):
                 continue
-            late = self.network.chance.of("kick_late").uniform(0.5, 9.0) if self.network.strikes("kick_late") else 0.0
-            self.network.soon(self.network.pause(0.002) + late, partial(self._hint, process, hints))
+            hint = partial(self._hint, process, hints)
+            if not self.network.strikes("kick_late"):
+                self.network.soon(self.network.pause(0.002), hint)
+                continue
+            # Late, or on time and once more.
+            chance = self.network.chance.of("kick_late")
+            self.network.soon(chance.uniform(0.5, 9.0), hint)
+            if chance.random() < 0.3:
+                self.network.soon(self.network.pause(0.002), hint)
 
     def _hint(self, process: Process, hints: list[Job]) -> None:
         if process.kick is not None and process.strand is not None:
