@@ -3,15 +3,12 @@ hours as wanted (`nox -s simulate -- …`). A seed that fails prints the command
 """
 
 import argparse
-import gc
-import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
 from zlib import crc32
 
@@ -19,11 +16,15 @@ import msgspec
 
 from tests.simulation.drawing import drawn_plan
 from tests.simulation.plan import ENDS, HOUR, Plan
+from tests.simulation.running import Kept, Run, interruptible
 from tests.simulation.sameness import HASH_SEEDS, unlike
 from tests.simulation.shrinking import shortest
 from tests.simulation.sweep import STORIES, paired, swept
 from tests.simulation.world import Outcome, live
 
+ROOT = Path(__file__).parents[2]
+KEPT = ROOT / "build/worlds.jsonl"
+"""What became of worlds at their commits: a run goes on where the last one ended."""
 _NAMES = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|\d+")
 
 
@@ -59,6 +60,7 @@ def _asked(given: list[str]) -> argparse.Namespace:
     parser.add_argument("--plan", help="a file with a plan, as the shrinker writes it")
     parser.add_argument("--trace", help="a file for the trace, line by line")
     parser.add_argument("--no-shrink", action="store_true", help="leave what fails as it is")
+    parser.add_argument("--anew", action="store_true", help="let worlds live again that lived at this commit")
     parser.add_argument("--first", action="store_true", help="end with the first world that fails")
     return parser.parse_args(given)
 
@@ -87,34 +89,30 @@ def _same(seeds: Sequence[int]) -> int:
 
 
 def _many(plans: Sequence[Plan], asked: argparse.Namespace) -> int:
-    began, hours, failed, done = time.monotonic(), 0.0, [], 0
-    for outcome in _lived(plans, asked.jobs):
-        done += 1
-        hours += outcome.hours
-        if outcome.faults:
-            failed.append(outcome)
-            print(told(outcome), flush=True)
-            if asked.first:
-                break
-        elif done % 50 == 0:
-            print(f"{done} of {len(plans)} worlds, {time.monotonic() - began:.0f} s", flush=True)
-    if not asked.no_shrink:
-        for outcome in failed[:3]:
-            shrink(outcome)
-    took = time.monotonic() - began
-    lived = f"{done} worlds from seed {plans[0].seed}, {hours:.0f} simulated hours in {took:.0f} s at {_commit()}"
-    print(f"{lived}; {len(failed)} failed: {' '.join(str(each.plan.seed) for each in failed) or '-'}")
-    return 1 if failed else 0
+    commit = None if asked.anew else _clean_commit()
+    run, failed = Run(plans, Kept(KEPT, commit)), list[Outcome]()
+    if run.lived:
+        print(f"{len(run.lived)} of {run.count} worlds lived before, at {commit} ({KEPT})", flush=True)
+    with interruptible(lambda: print(f"interrupted; the same command goes on. So far: {_summary(plans, run)}")):
+        for outcome in run.worlds(asked.jobs):
+            if outcome.faults:
+                failed.append(outcome)
+                print(told(outcome), flush=True)
+                if asked.first:
+                    break
+            elif (said := run.progress()) is not None:
+                print(said, flush=True)
+        if not asked.no_shrink:
+            for outcome in failed[:3]:
+                shrink(outcome)
+    print(_summary(plans, run))
+    return 1 if any(each.faults for each in run.lived) else 0
 
 
-def _lived(plans: Sequence[Plan], jobs: int) -> Iterator[Outcome]:
-    if jobs <= 1:
-        yield from map(live, plans)
-        return
-    os.environ["PYTHONHASHSEED"] = "0"
-    # What worlds share is passed over by the collection after each of them.
-    with ProcessPoolExecutor(jobs, initializer=gc.freeze) as pool:
-        yield from pool.map(live, plans)
+def _summary(plans: Sequence[Plan], run: Run) -> str:
+    failed = [str(each.seed) for each in run.lived if each.faults]
+    lived = f"{len(run.lived)} worlds from seed {plans[0].seed}, {run.hours:.0f} simulated hours at {_commit()}"
+    return f"{lived}, {run.cpu:.0f} s of CPU, {run.took:.0f} s; {len(failed)} failed: {' '.join(failed) or '-'}"
 
 
 def told(outcome: Outcome) -> str:
@@ -157,8 +155,16 @@ def shrink(outcome: Outcome) -> Plan:
 
 
 def _commit() -> str:
-    found = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return found.stdout.strip() or "an unknown commit"
+    return _git("rev-parse", "--short", "HEAD") or "an unknown commit"
+
+
+def _clean_commit() -> str | None:
+    """The tree's, where it is one's."""
+    return None if _git("status", "--porcelain", "--untracked-files=no") else _git("rev-parse", "HEAD") or None
+
+
+def _git(*given: str) -> str:
+    return subprocess.run(["git", *given], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
 
 
 if __name__ == "__main__":

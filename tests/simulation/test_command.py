@@ -1,7 +1,9 @@
 """What the command prints of a world that fails: how to see it again, and its shortest history (__main__.py)."""
 
+import os
 import re
 import shlex
+import signal
 import tempfile
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.simulation import __main__ as command
+from tests.simulation import running
 from tests.simulation.drawing import drawn_plan
 from tests.simulation.plan import Plan
 from tests.simulation.world import Outcome
@@ -25,6 +28,8 @@ def _fails_with_order_two(plan: Plan, *, keeps: bool = False) -> Outcome:
 @pytest.fixture(autouse=True)
 def _no_worlds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(command, "live", _fails_with_order_two)
+    monkeypatch.setattr(running, "live", _fails_with_order_two)
+    monkeypatch.setattr(command, "KEPT", tmp_path / "worlds.jsonl")
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
 
 
@@ -58,3 +63,47 @@ def test_many_worlds_name_the_seeds_that_fail(capsys: pytest.CaptureFixture[str]
 def test_it_ends_with_the_first_that_fails_where_that_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--seed", "5", "--seeds", "50", "--first", "--no-shrink"]) == 1
     assert "1 worlds from seed 5" in capsys.readouterr().out
+
+
+def test_what_was_interrupted_goes_on_where_it_was_at_the_same_commit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By SIGTERM, too; a tree that is no commit keeps nothing."""
+    lived, ends = list[int](), [7]
+
+    def live(plan: Plan) -> Outcome:
+        if plan.seed in ends:
+            ends.clear()
+            os.kill(os.getpid(), signal.SIGTERM)
+        lived.append(plan.seed)
+        return Outcome(plan=plan, faults=(), digest="0", steps=0, hours=38.0, counts={})
+
+    monkeypatch.setattr(running, "live", live)
+    monkeypatch.setattr(command, "_clean_commit", lambda: "a" * 40)
+    wish = ["--seed", "5", "--seeds", "5"]
+    with pytest.raises(SystemExit, match="130"):
+        command.main(wish)
+    assert "interrupted; the same command goes on. So far: 2 worlds from seed 5" in capsys.readouterr().out
+    assert command.main(wish) == 0
+    assert lived == [5, 6, 7, 8, 9]
+    said = capsys.readouterr().out
+    assert "2 of 5 worlds lived before" in said
+    assert "5 worlds from seed 5, 190 simulated hours" in said
+    assert command.main([*wish, "--anew"]) == 0
+    assert lived[5:] == [5, 6, 7, 8, 9]
+    monkeypatch.setattr(command, "_clean_commit", lambda: None)
+    assert command.main(wish) == 0
+    assert lived[10:] == [5, 6, 7, 8, 9]
+
+
+def test_how_fast_it_goes_and_how_long_it_takes_is_told_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def live(plan: Plan) -> Outcome:
+        return Outcome(plan=plan, faults=(), digest="0", steps=0, hours=38.0, counts={})
+
+    monkeypatch.setattr(running, "EVERY", 0.0)
+    monkeypatch.setattr(running, "live", live)
+    assert command.main(["--seed", "5", "--seeds", "2"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"1 of 2 worlds, 38 h; \d+ a minute, \d.\d\d s of CPU each, \d+ min left", said)

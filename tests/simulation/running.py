@@ -1,0 +1,154 @@
+"""Many worlds, some at once: what became of each is kept in a file, so that a run that was interrupted goes on where it
+was, at the same commit (`python -m tests.simulation --hours …`, `--sweep`, `--pairs`)."""
+
+import gc
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tests.simulation.plan import Plan
+from tests.simulation.world import Outcome, live
+
+EVERY = 30.0
+"""Seconds between two lines of how far it is, at least."""
+
+
+class Lived(msgspec.Struct, frozen=True, kw_only=True):
+    """What is kept of a world."""
+
+    commit: str
+    world: str
+    """Digest of its plan."""
+    seed: int
+    hours: float
+    cpu: float
+    """Seconds of CPU that it took."""
+    faults: int
+
+
+class Kept:
+    """The file of the worlds that lived at one commit."""
+
+    def __init__(self, path: Path, commit: str | None) -> None:
+        """`commit`: None where the tree is none, and nothing is kept."""
+        self._path = path
+        self._commit = commit
+        lines = path.read_bytes().splitlines() if commit and path.exists() else []
+        found = (msgspec.json.decode(line, type=Lived) for line in lines)
+        self.worlds = {each.world: each for each in found if each.commit == commit}
+
+    def note(self, outcome: Outcome, cpu: float) -> Lived:
+        """A world has ended."""
+        hours, faults = round(outcome.hours, 2), len(outcome.faults)
+        lived = Lived(
+            commit=self._commit or "",
+            world=_digest(outcome.plan),
+            seed=outcome.plan.seed,
+            hours=hours,
+            cpu=round(cpu, 2),
+            faults=faults,
+        )
+        if self._commit:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("ab") as file:
+                file.write(msgspec.json.encode(lived) + b"\n")
+        return lived
+
+
+class Run:
+    """One command's worlds."""
+
+    def __init__(self, plans: Sequence[Plan], kept: Kept) -> None:
+        self._kept = kept
+        known = {_digest(plan): plan for plan in plans}
+        self.count = len(known)
+        self.lived = [kept.worlds[each] for each in known if each in kept.worlds]
+        """Those of earlier runs, too."""
+        self.left = [plan for each, plan in known.items() if each not in kept.worlds]
+        self._began = self._told = time.monotonic()
+        self._before = len(self.lived)
+
+    def worlds(self, jobs: int) -> Iterator[Outcome]:
+        """Let those live that are left; what becomes of each, in their order."""
+        for outcome, cpu in _lived(self.left, jobs):
+            self.lived.append(self._kept.note(outcome, cpu))
+            yield outcome
+
+    @property
+    def took(self) -> float:
+        """Seconds since it began."""
+        return time.monotonic() - self._began
+
+    @property
+    def hours(self) -> float:
+        """Simulated."""
+        return sum(each.hours for each in self.lived)
+
+    @property
+    def cpu(self) -> float:
+        """Seconds."""
+        return sum(each.cpu for each in self.lived)
+
+    def progress(self) -> str | None:
+        """How far it is, when it is time to say so."""
+        if time.monotonic() - self._told < EVERY:
+            return None
+        self._told = time.monotonic()
+        done = len(self.lived) - self._before
+        left = (self.count - len(self.lived)) * self.took / max(done, 1)
+        each = self.cpu / max(len(self.lived), 1)
+        rate = f"{done / max(self.took, 0.001) * 60:.0f} a minute, {each:.2f} s of CPU each, {left / 60:.0f} min left"
+        return f"{len(self.lived)} of {self.count} worlds, {self.hours:.0f} h; {rate}"
+
+
+def _digest(plan: Plan) -> str:
+    return sha256(msgspec.json.encode(plan)).hexdigest()[:16]
+
+
+def _lived(plans: Sequence[Plan], jobs: int) -> Iterator[tuple[Outcome, float]]:
+    if jobs <= 1:
+        yield from map(_live, plans)
+        return
+    os.environ["PYTHONHASHSEED"] = "0"
+    with ProcessPoolExecutor(jobs, initializer=_begin) as pool:
+        try:
+            yield from pool.map(_live, plans)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is for the whole group; the parent ends it
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    gc.freeze()  # what worlds share is passed over by the collection after each of them
+
+
+def _live(plan: Plan) -> tuple[Outcome, float]:
+    began = time.process_time()
+    outcome = live(plan)
+    return outcome, time.process_time() - began
+
+
+@contextmanager
+def interruptible(told: Callable[[], object]) -> Iterator[None]:
+    """Inside, SIGINT and SIGTERM end the work between two worlds; `told` is called then, and the process ends with 130."""
+
+    def end(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    except KeyboardInterrupt:
+        told()
+        raise SystemExit(130) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
