@@ -19,10 +19,13 @@ from ...ports.storage import AtLeast, AtMost, Between, Unit
 from ..domain.accounts.accounts import Account, Mode
 from ..domain.webhooks.breaker import Breaker
 from ..domain.webhooks.delivery import AT_ONCE
+from ..domain.webhooks.endpoints import EndpointKey
 from ..domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery
 from .jobs import LEASE
 from .standing import STANDING
+from .test_clock import find_test_clock
 from .units import retrying
+from .webhooks.results import set_timer
 
 STEP = timedelta(seconds=2)
 """Smaller changes of the clock are none: nothing is late by more than that for them."""
@@ -161,23 +164,33 @@ async def _webhooks(ports: Ports, step: SetBack) -> int:
     for kind in (Delivery, EndpointDelivery):
         async for webhooks in ports.storage.scan(kind, batch=_BATCH, status=DeliveryStatus.PENDING, due=later):
             ids = [each.id for each in webhooks]
-            changed += await retrying(ports.storage, partial(_send_in_time, ports, step, kind, ids))
+            work = partial(_send_in_time, ports, step, kind, ids)
+            changed += await retrying(ports.storage, work, again_on=("jobs_id",))
     async for endpoints in ports.storage.scan(Breaker, batch=_BATCH, next_probe_at=later):
         changed += await retrying(ports.storage, partial(_probe_in_time, ports, step, [each.id for each in endpoints]))
     return changed
 
 
 async def _send_in_time(ports: Ports, step: SetBack, kind: type[Delivery], ids: list[str], unit: Unit) -> int:
-    changed = 0
+    changed, first = 0, dict[EndpointKey, datetime]()
     for delivery_id in ids:
         delivery = await unit[kind].get(delivery_id)
         if delivery is None or delivery.due is None or delivery.due <= AT_ONCE:
             continue
         ahead = await _ahead(unit, delivery.account_id, delivery.mode)
-        due = step.put_right(delivery.due - ahead, await ports.storage.now()) + ahead
+        now = await ports.storage.now() + ahead
+        due = step.put_right(delivery.due - ahead, now - ahead) + ahead
         if due != delivery.due:
             unit[kind].save(msgspec.structs.replace(delivery, due=due))
             changed += 1
+            if due > now:
+                further = delivery.endpoint_id if isinstance(delivery, EndpointDelivery) else None
+                endpoint = EndpointKey(delivery.account_id, delivery.mode, further)
+                first[endpoint] = min(due, first.get(endpoint, due))
+    # A timer that rang by the clock of before is gone, and what it rang for is not due yet.
+    for endpoint, due in first.items():
+        with ports.clock.entered(await find_test_clock(unit, endpoint.account_id, endpoint.mode)):
+            await set_timer(ports, unit, endpoint, due)
     return changed
 
 

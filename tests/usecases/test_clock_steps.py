@@ -19,11 +19,12 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases import clock_steps
-from cambist.core.usecases.clock_steps import STEP, ClockWatch, SetBack, found_set_back
+from cambist.core.usecases.clock_steps import STEP, ClockWatch, SetBack, found_set_back, put_right
 from cambist.core.usecases.jobs import WORKER_LEASE
 from cambist.core.usecases.ledger.ledger import EXTEND_CHAINS
 from cambist.core.usecases.settlement.settlement import DAILY
 from cambist.core.usecases.standing import start_standing
+from cambist.core.usecases.webhooks.results import TIMER
 from cambist.frontends.worker import clock
 from cambist.frontends.worker.loop import Worker
 from cambist.ports.faults import Unavailable
@@ -179,6 +180,25 @@ async def test_the_work_of_a_worker_that_dies_after_the_step_is_taken_up(house: 
         done = await house.ports.storage.get(Job, job)
     assert done is not None
     assert done.due > house.clock.now() + timedelta(hours=20), "it was done, and comes back in a day"
+
+
+async def test_a_webhook_whose_timer_rang_before_the_step_has_another(house: TestHouse) -> None:
+    """The timer asked for the receiver, whose worker died; by the clock that was set back it is not due yet."""
+    house.clock.step(HOUR)
+    house.postman.answers = [NO]
+    async with working(house):
+        paid = await pay(house)
+        await house.clock.advance(0.5)
+        timer = await job_of(house, TIMER)
+    async with house.ports.storage.unit() as unit:
+        unit[Job].remove(timer)
+        await unit.commit()
+    seen = house.clock.now() - timedelta(seconds=10)
+    house.clock.step(-HOUR)
+    assert await put_right(house.ports, SetBack(by=seen - house.clock.now(), seen=seen)) > 0
+    async with working(house):
+        await house.clock.advance(30)
+    assert told(house)[paid] == 2, "one that was refused, and one that was taken"
 
 
 async def later_job(house: TestHouse) -> str:
