@@ -20,6 +20,7 @@ class ForwardingStorage:
         self.inner = inner
         # Asked once: to look whether a storage over storages has a property reads it of each of them, twice a layer.
         self._clocked = inner if isinstance(inner, Clocked) else None
+        self._setting_aside = inner if isinstance(inner, SettingAside) else None
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         return self.inner.unit()
@@ -73,11 +74,11 @@ class ForwardingStorage:
 
     async def take_up(self) -> int:
         """Nothing, of a storage that sets nothing aside."""
-        return await self.inner.take_up() if isinstance(self.inner, SettingAside) else 0
+        return await self._setting_aside.take_up() if self._setting_aside is not None else 0
 
     async def count_noted(self) -> int:
         """None, of a storage that sets nothing aside."""
-        return await self.inner.count_noted() if isinstance(self.inner, SettingAside) else 0
+        return await self._setting_aside.count_noted() if self._setting_aside is not None else 0
 
 
 class ForwardingShelf(msgspec.Struct, Generic[R], eq=False):

@@ -19,7 +19,7 @@ from itertools import count
 from typing import Any, TypeVar
 from zlib import crc32
 
-from tests.simulation.strands import WORLD, Ready, Strand, enter, strand_of
+from tests.simulation.strands import WORLD, Strand, enter, strand_of
 
 T = TypeVar("T")
 
@@ -64,6 +64,8 @@ class SimHandle(asyncio.TimerHandle):
     """Runs at its time, or as soon as it may. Made for each step: without what asyncio looks up to help debugging."""
 
     __slots__ = ()
+    _context: Context
+    _callback: Callable[..., object]
 
     def __init__(
         self, when: float, callback: Callable[..., object], args: tuple[Any, ...], loop: "SimLoop", context: Context
@@ -244,7 +246,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.refused.append(what)
         raise NoSuchThing(f"the simulation has no {what}")
 
-    def _add(self, handle: Ready, strand: Strand) -> None:
+    def _add(self, handle: SimHandle, strand: Strand) -> None:
         if strand.is_dead:
             return
         ready = strand.ready
@@ -297,7 +299,12 @@ class SimLoop(asyncio.BaseEventLoop):
             self.steps += 1
             strand.steps += 1
             self.trace = crc32(_STEP(strand.number, which, len(ready), self._now), self.trace)
-            handle._run()  # as the base loop does
+            try:
+                handle._context.run(handle._callback, *handle._args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as broken:  # noqa: BLE001 - as the base loop does
+                self.call_exception_handler({"message": f"in {handle!r}", "exception": broken, "handle": handle})
             if strand.fuse is not None:
                 strand.fuse -= 1
                 if strand.fuse <= 0:

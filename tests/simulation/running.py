@@ -139,7 +139,7 @@ def _live(plan: Plan) -> tuple[Outcome, float]:
 
 @contextmanager
 def interruptible(told: Callable[[], object]) -> Iterator[None]:
-    """Inside, SIGINT and SIGTERM end the work between two worlds; `told` is called then, and the process ends with 130."""
+    """Inside, SIGINT and SIGTERM end the work; `told` is called then, and the process ends with 130."""
 
     def end(*_: Any) -> None:
         raise KeyboardInterrupt

@@ -1,10 +1,11 @@
 """Processes as the loop sees them: each has what is ready of its own, and whatever begins in one belongs to it."""
 
-import asyncio
 from collections.abc import Callable
 from contextvars import Context, ContextVar
+from typing import TYPE_CHECKING
 
-Ready = asyncio.TimerHandle
+if TYPE_CHECKING:
+    from tests.simulation.loop import SimHandle
 
 
 class Strand:
@@ -13,7 +14,7 @@ class Strand:
     def __init__(self, name: str, number: int) -> None:
         self.name = name
         self.number = number
-        self.ready: list[Ready] = []
+        self.ready: list[SimHandle] = []
         self.is_dead = False
         self.is_stopped = False
         self.fuse: int | None = None

@@ -12,6 +12,7 @@ from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
 from cambist.core.domain.webhooks.delivery import FAST_LADDER
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.ports.jobs import Job
+from cambist.ports.storage import AtMost
 from tests.simulation.plan import EVENING, MORNING
 
 if TYPE_CHECKING:
@@ -85,8 +86,9 @@ class Vigil:
     async def _judge_jobs(self) -> None:
         """What is due is begun."""
         now = self._world.now()
+        late = AtMost(now - timedelta(seconds=PROMPT))
         async with self._world.office.storage.unit() as unit:
-            found = await unit[Job].find(limit=10_000, readable=True)
+            found = await unit[Job].find(due=late, limit=10_000, readable=True)
         for job in found:
             # One whose worker lost the database on the way is free again when its lease ends, and no sooner.
             free_since = job.due if job.leased_until is None else max(job.due, job.leased_until)
