@@ -210,6 +210,7 @@ async def test_by_status_and_type_events_are_the_same_whichever_index_is_gone_by
     assert {each.id for each in many} == {each.id for each in few}
     moments = [each.event.created_at for each in many]
     assert moments == sorted(moments, reverse=newest_first)
+    assert len(await browse_events(house.ports, wanted, None, 3, kind=kind)) == 4, "all of an event are on one page"
     pages: list[TrackedEvent] = []
     while page := await browse_events(house.ports, wanted, pages[-1] if pages else None, 1, kind=kind):
         pages += page

@@ -128,7 +128,12 @@ async def _of_type(
         for each in sorted((*own, *further), key=lambda each: each.id):
             if each.status is status:
                 found.setdefault(each.event_id, []).append(each)
-        page += await _tracked(unit, events, [each for event in events for each in found.get(event.id, [])])
+        chosen: list[Delivery] = []
+        for event in events:
+            chosen += found.get(event.id, [])
+            if len(page) + len(chosen) >= limit:
+                break
+        page += await _tracked(unit, events, chosen)
         seen += len(events)
         if len(events) < limit:
             break
