@@ -1,6 +1,6 @@
 """What the operators' console costs at a million payments: CPU of its process for each screen, each key, each filter.
 
-    python -m benchmarks.console_screens --payments 1000000 [--folder FOLDER]
+    python -m benchmarks.console_screens --payments 1000000 [--folder FOLDER] [--reads]
 
 makes a database in SQLite (about 2 GB; in FOLDER it is kept, and is not made again), sits down at the console on it,
 and prints a row for each step: the screen's first paint, its next pages, filters, a search. Each is done three times.
@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import process_time
@@ -39,12 +40,14 @@ from cambist.core.domain.refunds.refunds import Refund, RefundStatus
 from cambist.core.domain.webhooks.delivery import attempt_id
 from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.browse.search import search
+from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.frontends.compose import open_house
 from cambist.frontends.console.app import Console
 from cambist.frontends.console.catalogue import KINDS
 from cambist.frontends.console.context import ConsoleContext
 from cambist.frontends.console.kinds.kinds import Kind, Wish
-from cambist.frontends.console.listing import ListScreen
+from cambist.frontends.console.listing import PAGE, ListScreen
 from cambist.frontends.gc_pause import keep_for_good
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
@@ -58,6 +61,7 @@ BATCH = 20_000
 MERCHANTS = 20
 LIMIT_MS = 100
 _TIMES = 3
+_PAGES = 30
 _S = PaymentStatus
 _STATUSES, _WEIGHTS = (_S.PAID, _S.FAILED, _S.EXPIRED, _S.CANCELLED), (9_400, 300, 290, 10)
 _RARE = 20_000
@@ -246,6 +250,44 @@ def asked(account: str, count: int) -> Iterator[tuple[Kind, str, dict[str, str]]
                     yield kind, f"status {status}, type {of_type}", {"status": status, "type": of_type}
 
 
+async def read(ports: Ports, count: int) -> dict[str, list[float]]:
+    """What the same lists, objects and searches cost without a screen: the reads, and making records of rows."""
+    took: dict[str, list[float]] = {}
+
+    async def timed(name: str, ask: Callable[[], Awaitable[Any]]) -> Any:
+        began = process_time()
+        found = await ask()
+        took.setdefault(name, []).append((process_time() - began) * 1000)
+        return found
+
+    account = next(each.id for each in await everything(ports, Account) if each.name == "Merchant 1")
+    for kind in (each for each in KINDS if each.key):
+        for order in kind.orders:
+            last = None
+            for number in range(_PAGES):
+                page = partial(kind.read, ports, Wish(order=order), last, PAGE)
+                found = await timed(f"{kind.title}: {order}, page {number + 1}", page)
+                if number == 0 and found:
+                    await timed(f"{kind.title}: an object", partial(_open, ports, kind, found[0].id))
+                if len(found) < PAGE:
+                    break
+                last = found[-1]
+    for kind, told, filters in asked(account, count):
+        wish = Wish(filters=filters, order=kind.orders[0])
+        await timed(f"{kind.title}: {told}", partial(kind.read, ports, wish, None, PAGE))
+    for text in (f"order-{count // 2}", f"order-{count // 2}"[:-2], "no such thing", "1234"):
+        await timed(f"search: {text}", partial(search, ports, text))
+    await timed("home: action items", partial(read_action_items, ports))
+    return took
+
+
+async def _open(ports: Ports, kind: Kind, object_id: str) -> None:
+    record = await kind.get(ports, object_id)
+    if kind.figures is not None:
+        await kind.figures(ports, record)
+    await kind.timeline(ports, record)
+
+
 @asynccontextmanager
 async def console(url: str, folder: Path) -> AsyncIterator[tuple[Desk, Ports]]:
     """The console on the database, as `cambist console` opens it."""
@@ -259,15 +301,20 @@ async def console(url: str, folder: Path) -> AsyncIterator[tuple[Desk, Ports]]:
             yield desk, house.ports
 
 
-async def measured(folder: Path, count: int, *, steps: Callable[[Desk, Ports, int], Awaitable[None]] = sit) -> Desk:
+async def measured(folder: Path, count: int, *, reads_alone: bool) -> dict[str, list[float]]:
     """All steps some times; the database is made where there is none."""
     url = f"sqlite:///{folder / 'console.db'}"
     if not (folder / "console.db").exists():
         await fill(url, folder, count)
     async with console(url, folder) as (desk, ports):
+        took = desk.took
         for _ in range(_TIMES):
-            await steps(desk, ports, count)
-    return desk
+            if reads_alone:
+                for name, each in (await read(ports, count)).items():
+                    took.setdefault(name, []).extend(each)
+            else:
+                await sit(desk, ports, count)
+        return took
 
 
 def main() -> None:
@@ -275,12 +322,13 @@ def main() -> None:
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("--payments", type=int, default=1_000_000)
     given.add_argument("--folder", type=Path)
+    given.add_argument("--reads", action="store_true", help="what is read, without the screens")
     told = given.parse_args()
     with tempfile.TemporaryDirectory() as passing:
         folder = told.folder or Path(passing)
         folder.mkdir(parents=True, exist_ok=True)
-        desk = asyncio.run(measured(folder, told.payments))
-    for name, took in sorted(desk.took.items(), key=lambda each: -median(each[1])):
+        steps = asyncio.run(measured(folder, told.payments, reads_alone=told.reads))
+    for name, took in sorted(steps.items(), key=lambda each: -median(each[1])):
         late = "  over 100 ms" if median(took) > LIMIT_MS else ""
         print(f"{median(took):8.1f} ms  {max(took):8.1f} at most  {name}{late}")
 
