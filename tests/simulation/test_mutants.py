@@ -3,6 +3,7 @@
 import ast
 
 from tests.mutants import ROOT
+from tests.simulation.mutants.subjects import KNOWN
 from tests.simulation.mutants.table import MUTANTS, ROOMS
 from tests.tables import table
 
@@ -15,3 +16,7 @@ def test_each_mutant_fits_the_code_as_it_is(name: str) -> None:
 
 def test_no_two_mutants_have_one_name() -> None:
     assert sum(map(len, ROOMS)) == len(MUTANTS)
+
+
+def test_subjects_are_of_mutants_that_there_are() -> None:
+    assert MUTANTS.keys() >= KNOWN

@@ -18,7 +18,8 @@ import msgspec
 
 from tests.mutated import ROOT
 from tests.simulation.drawing import drawn_plan
-from tests.simulation.mutants.table import MUTANTS, subject_of
+from tests.simulation.mutants.subjects import subject_of
+from tests.simulation.mutants.table import MUTANTS
 from tests.simulation.plan import Plan
 
 SEEDS = 200
@@ -49,6 +50,9 @@ def main(given: list[str]) -> int:
     parser.add_argument("parts", nargs="*", help="only those whose name has one of these")
     parser.add_argument("--jobs", type=int, default=1, help="worlds at once")
     parser.add_argument("--seeds", type=int, default=SEEDS, help="of how many worlds one has to notice it")
+    parser.add_argument(
+        "--most", type=int, default=SEEDS, help="of these live so many now, of each mutant; others later"
+    )
     parser.add_argument("--anew", action="store_true", help="try again what is known")
     parser.add_argument("--table", action="store_true", help="try none; print what is known, as the page has it")
     parser.add_argument("--kept", type=Path, default=KEPT, help="the file of what is known")
@@ -63,7 +67,7 @@ def main(given: list[str]) -> int:
     survivors, cpu, worlds = list[str](), 0.0, 0
     for number, name in enumerate(chosen, 1):
         before = [each for each in known if each.mutant == name]
-        lived = [] if noticed(before) else tried(name, plans, before, asked.jobs, asked.kept)
+        lived = [] if noticed(before) else tried(name, plans, before, asked)
         cpu, worlds = cpu + sum(each.cpu for each in lived), worlds + len(lived)
         by = noticed([*before, *lived])
         survivors += [name] if by is None else []
@@ -73,15 +77,19 @@ def main(given: list[str]) -> int:
     return 1 if survivors else 0
 
 
-def tried(name: str, plans: Mapping[int, Plan], before: Sequence[World], jobs: int, kept: Path) -> list[World]:
+def tried(name: str, plans: Mapping[int, Plan], before: Sequence[World], asked: argparse.Namespace) -> list[World]:
     """Let those worlds live that are not known, until one notices it. Raises: CalledProcessError where they cannot."""
     lived = {each.seed for each in before if each.simulation == SIMULATION}
     is_of = subject_of(name)
-    seeds = sorted((seed for seed in plans if seed not in lived), key=lambda seed: (not is_of(plans[seed]), seed))
-    command = [sys.executable, "-m", "tests.simulation.mutants.trying", name, str(jobs), *map(str, seeds)]
+    seeds = sorted((seed for seed in plans if seed not in lived), key=lambda seed: (not is_of(plans[seed]), seed))[
+        : asked.most
+    ]
+    if not seeds:
+        return []
+    command = [sys.executable, "-m", "tests.simulation.mutants.trying", name, str(asked.jobs), *map(str, seeds)]
     found, commit = list[World](), _commit()
     with (
-        kept.open("ab") as file,
+        asked.kept.open("ab") as file,
         subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as trying,
     ):
         assert trying.stdout is not None
@@ -92,7 +100,7 @@ def tried(name: str, plans: Mapping[int, Plan], before: Sequence[World], jobs: i
             file.write(msgspec.json.encode(found[-1]) + b"\n")
             file.flush()
         faults = trying.stderr.read()
-    if trying.returncode or (seeds and not found):
+    if trying.returncode or not found:
         raise subprocess.CalledProcessError(trying.returncode, command[:5], stderr=faults)
     return found
 

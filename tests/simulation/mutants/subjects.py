@@ -1,0 +1,117 @@
+"""In which worlds what a mutant is about can occur: those live first (table.py). Where nothing is said, in all.
+
+It imports nothing of the package, as table.py."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tests.simulation.mutants.exchanging import CLIENTS, EXCHANGES
+from tests.simulation.mutants.recurring import SUBSCRIPTIONS
+from tests.simulation.mutants.testing import CLOCKS, PROOFS
+
+if TYPE_CHECKING:
+    from tests.simulation.plan import Plan
+
+Holds = Callable[["Plan"], bool]
+
+
+def _by_payer(payer: str) -> Holds:
+    return lambda plan: any(order.payer == payer for order in plan.orders)
+
+
+def _by_weather(*kinds: str) -> Holds:
+    return lambda plan: any(getattr(plan.weather, kind) for kind in kinds)
+
+
+def _by_trouble(*kinds: str) -> Holds:
+    return lambda plan: any(blow.kind in kinds for blow in plan.blows)
+
+
+def _all(*holds: Holds) -> Holds:
+    return lambda plan: all(each(plan) for each in holds)
+
+
+def _in_parts(plan: "Plan") -> bool:
+    return any(swap.takes_usdt and swap.amount > 1200 for swap in plan.swaps)
+
+
+def _usdt_back(plan: "Plan") -> bool:
+    return any(len(swap.sendings) > 1 or any(each.percent < 100 for each in swap.sendings) for swap in plan.swaps)
+
+
+def _too_late(plan: "Plan") -> bool:
+    return any(each.from_end and each.after > 0 for swap in plan.swaps for each in swap.sendings)
+
+
+def _reversed(plan: "Plan") -> bool:
+    return plan.reverses_refunds > 0
+
+
+_FEW_NOTICES = _by_weather("notice_lost")
+
+_HOLDS: dict[str, Holds] = {
+    "a second transfer is nobody's": _by_payer("twice"),
+    "a payment is paid when we hear of it": _FEW_NOTICES,
+    "nobody looks for late money": _all(_FEW_NOTICES, _by_payer("late")),
+    "the key of an unknown outcome is free again": _by_weather("provider_unanswered", "provider_late"),
+    "what is paid at midnight is of the day before": _by_payer("at midnight"),
+    "money that came back from a payer is nobody's": _reversed,
+    "what comes back of a settled payment waits for no settlement": _reversed,
+    "nobody looks whether a refund came back": _all(_reversed, _FEW_NOTICES),
+    "what came back before it was seen to go is no way to move": _reversed,
+    "a refund that failed stays taken out of its payment": lambda plan: plan.fails_refunds > 0,
+    "a refund that is under way can be cancelled": lambda plan: any(
+        each.cancels_after is not None for order in plan.orders for each in order.returns
+    ),
+    "what a failed payout took is not given back": _by_weather("dropped", "reorganised"),
+    "another signature replaces the first": _by_weather("dropped", "reorganised"),
+    "what is in a block is final": _by_weather("reorganised"),
+    "sums count twice where a unit lost": _by_weather("storage_unanswered", "storage_lost"),
+    "a lost commit is done again": _by_weather("storage_unanswered"),
+    "a charge whose answer was lost has failed": _by_weather("provider_unanswered", "provider_late"),
+    "what came too late counts for an exchange": _too_late,
+    "what is not final counts for an exchange": _by_weather("reorganised"),
+    "what is beyond what was asked is not suspended": _usdt_back,
+    "an exchange that failed gives nothing back": _usdt_back,
+    "RUB that are taken back in the hold are sent for all the same": lambda plan: any(
+        each.taken_back_after is not None for swap in plan.swaps for each in swap.sendings
+    ),
+    "the second part goes before the first has arrived": _in_parts,
+    "who calls an exchange off does not look whether money came": lambda plan: any(
+        swap.cancels_after is not None for swap in plan.swaps
+    ),
+    "what monitoring takes back counts on": lambda plan: any("revoked" in each.verdicts for each in plan.applicants),
+    "a save overwrites what others saved": lambda plan: plan.apis + plan.workers > 2,
+    "of two who use a key at once the later one fails": lambda plan: any(order.doubled for order in plan.orders),
+    "who repeats does not wait for who makes": lambda plan: any(order.doubled for order in plan.orders),
+    "a webhook that failed is not tried again": _by_weather("webhook_lost", "webhook_refused", "webhook_unanswered"),
+    "every answer of a receiver is good": _by_weather("webhook_refused"),
+    "a failure sets no timer": _by_weather("webhook_lost", "webhook_refused", "webhook_unanswered"),
+    "a breaker that is open stays so": _by_trouble("receiver hangs", "receiver away"),
+    "what nobody can read ends the process": _by_trouble("claim breaks"),
+    "a bank that hangs holds all who ask it": lambda plan: plan.victim is not None,
+    "receivers that hang hold all who are told": lambda plan: plan.crowd > 0,
+    "one event that cannot be read delays its merchant's others": _by_trouble("event spoilt"),
+    "a clock that is set back leaves work in its future": lambda plan: plan.machine,
+}
+
+
+def subject_of(name: str) -> Holds:
+    """Whether what a mutant is about can occur in a plan."""
+    if name in _HOLDS:
+        return _HOLDS[name]
+    if name in EXCHANGES:
+        return lambda plan: bool(plan.swaps)
+    if name in CLIENTS:
+        return lambda plan: bool(plan.applicants)
+    if name in PROOFS:
+        return lambda plan: bool(plan.handovers)
+    if name in CLOCKS:
+        return lambda plan: any(rehearsal.leaps for rehearsal in plan.rehearsals)
+    if name in SUBSCRIPTIONS:
+        return lambda plan: plan.fails_charges > 0
+    return lambda _: True
+
+
+KNOWN = frozenset(_HOLDS)
+"""Those of which something is said."""
