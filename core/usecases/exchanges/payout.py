@@ -39,6 +39,8 @@ class Paying(msgspec.Struct, frozen=True):
 
     exchange: Exchange
     check_after: float | None = None
+    is_heard: bool = True
+    """Of one that is over: chain or bank said what came since."""
 
 
 async def begin_payout(ports: Ports, exchange: Exchange) -> Exchange:

@@ -33,6 +33,8 @@ LATE_FOR = timedelta(hours=6)
 
 _LATE_LOOKS = ((timedelta(hours=1), timedelta(minutes=5)), (LATE_FOR, timedelta(hours=1)))
 """Until so long after `expires_at`, it is looked so often."""
+_UNHEARD, _UNHEARD_FOR = timedelta(minutes=10), timedelta(days=1)
+"""How often the last of these looks is tried where nobody answers it, and until when after `expires_at`."""
 _AWAY = timedelta(minutes=1)
 """A watcher gave no answer when the exchange would have expired: only what was seen may expire it."""
 
@@ -75,6 +77,8 @@ async def progress(ports: Ports, exchange: Exchange, attempts: int = 1) -> Payin
         return None
     if _hold_is_over(present, ports.clock.now()):
         present = await _tried(present, "its transfer cannot begin", lambda each: _end_hold(ports, each))
+    elif present.is_final:
+        return await _look_for_late(ports, present)
     else:
         present = await _tried(present, "its money cannot be looked at", lambda each: look_at_funds(ports, each))
     if present.status is _S.USDT_RECEIVED:
@@ -89,6 +93,14 @@ async def progress(ports: Ports, exchange: Exchange, attempts: int = 1) -> Payin
         # What may have been sent must not go another way: it waits until bank or wallet is wired again.
         log.error("exchange %s: its payout cannot go on: %s", present.id, fault)  # noqa: TRY400 - no slip of the program
         return Paying(present)
+
+
+async def _look_for_late(ports: Ports, exchange: Exchange) -> Paying:
+    try:
+        return Paying(await look_at_funds(ports, exchange))
+    except NO_ANSWER as fault:
+        log.warning("exchange %s: it cannot be looked for late money: %s", exchange.id, fault)
+        return Paying(exchange, is_heard=False)
 
 
 def _hold_is_over(exchange: Exchange, now: datetime) -> bool:
@@ -206,6 +218,8 @@ def next_look(paying: Paying, asked: int, now: datetime, *, advanced: bool) -> d
     exchange = paying.exchange
     if exchange.is_final:
         late = _late_look(exchange, now, advanced=advanced)
+        if late is None and not paying.is_heard and now < exchange.expires_at + _UNHEARD_FOR:
+            return now + _UNHEARD
         # Of RUB that were taken back while the USDT went nothing could be decided.
         anew = not asked and exchange.invoice_reference is not None
         return now + LOOK if late is None and anew else late
