@@ -12,6 +12,7 @@ from cambist.core.domain.webhooks.breaker import Breaker
 from cambist.ports.bank import RefundStatus, Transfer
 from cambist.ports.jobs import Job
 from tests.invariants import check_books, everything
+from tests.simulation.bank_checks import judge_banks
 from tests.simulation.clock_checks import judge_live_time, judge_sandbox
 from tests.simulation.exchange_checks import judge_exchanges
 from tests.simulation.fairness import judge_fairness
@@ -55,7 +56,7 @@ async def judge(world: "World", office: Strand) -> None:
     await judge_proofs(world, world.tills)
     for endpoint in world.endpoints:
         await endpoint.judge()
-    _judge_banks(world)
+    judge_banks(world)
     judge_fairness(world)
     await judge_mandates(world)
     rows = [row for bank in world.banks.values() for row in bank.refunds.values()]
@@ -242,12 +243,3 @@ async def _judge_balance(world: "World", merchant: Merchant) -> None:
     if len(set(operations)) != len(operations):
         world.fault(f"merchant {merchant.number}: a payout was sent twice: {operations}")
     world.counts["payouts"] += len(moved)
-
-
-def _judge_banks(world: "World") -> None:
-    """No bank sends back more than came."""
-    for bank in world.banks.values():
-        for row in bank.invoices.values():
-            came = sum(each.amount_kopecks for each in row.transfers if not each.taken_back)
-            if bank.sent_back(row.operation) > came:
-                world.fault(f"{bank.name}: more than {came} went back of {row.operation}")

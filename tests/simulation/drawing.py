@@ -58,12 +58,13 @@ def drawn_plan(seed: int, *, orders: int = 20) -> Plan:
 
 
 def _with_clients(plan: Plan) -> Plan:
-    """Exchanges, applicants and lost mandates, each of a source of its own: one more leaves all else as it is."""
-    names = ("swaps", "applicants", "mandates", "rotations", "handovers", "rehearsals")
-    desk, door, purse, safe, till, stage = (random.Random(f"{name}/{plan.seed}") for name in names)
+    """What came later into worlds, each of a source of its own: one more leaves all else as it is."""
+    names = ("swaps", "applicants", "mandates", "rotations", "handovers", "rehearsals", "second thoughts")
+    desk, door, purse, safe, till, stage, mind = (random.Random(f"{name}/{plan.seed}") for name in names)
     rehearsals = drawn_rehearsals(plan.merchants, _moment, stage)
     return msgspec.structs.replace(
         plan,
+        orders=tuple(_with_second_thoughts(each, mind) for each in plan.orders),
         memberships=tuple(_with_losses(each, purse) for each in plan.memberships),
         swaps=tuple(drawn_swap(number, plan.merchants, _moment, desk) for number in range(desk.choice((0, 2, 3, 4)))),
         handovers=drawn_handovers(plan.merchants, EVENING, till),
@@ -148,6 +149,18 @@ def _membership(number: int, plan: Plan, chance: random.Random) -> Membership:
         charges=tuple(round(each, 3) for each in moments),
         cancels_at=round(midnight + chance.uniform(-5, 300), 3) if chance.random() < 0.3 else None,
     )
+
+
+def _with_second_thoughts(order: Order, chance: random.Random) -> Order:
+    """Some refunds are called off too late, and some are asked for when the payment is settled and paid out."""
+    returns = tuple(
+        each if chance.random() < 0.8 or each.cancels_after else msgspec.structs.replace(each, cancels_late=True)
+        for each in order.returns
+    )
+    settled = MORNING[1] + chance.uniform(0.0, 1800.0) - order.at
+    if chance.random() < 0.1:
+        returns = (*returns, Return(after=round(settled, 3), percent=chance.choice((50, 100))))
+    return msgspec.structs.replace(order, returns=returns)
 
 
 def _with_losses(member: Membership, chance: random.Random) -> Membership:

@@ -4,6 +4,7 @@ A link is the port of a provider; the provider itself is plain code in the world
 process that asked it is dead.
 """
 
+from asyncio import CancelledError
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
@@ -22,7 +23,7 @@ from cambist.ports.bank import (
 )
 from cambist.ports.chain import Network, Sighting
 from cambist.ports.deposits import Deposit
-from cambist.ports.faults import Forged, Unavailable
+from cambist.ports.faults import Forged, OutcomeUnknown, Unavailable
 from cambist.ports.kyc import Check, CheckNotice, CheckRequest
 from cambist.ports.kyc import NoAnswer as VerifierSilent
 from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateState
@@ -72,7 +73,12 @@ class BankLink:
         return ()
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
-        return await self._ask("create_invoice", lambda: self._bank.create_invoice(request), writes=True)
+        ask = self._bank.asked_for(request.operation)
+        try:
+            return await self._ask("create_invoice", lambda: self._bank.create_invoice(request), writes=True)
+        except (OutcomeUnknown, CancelledError):
+            self._bank.gave_up(ask)
+            raise
 
     async def find_invoice(self, operation: str) -> Invoice | None:
         return await self._ask("find_invoice", lambda: self._bank.find_invoice(operation))

@@ -33,6 +33,8 @@ class Member:
     cancelled: bool = False
     too_early: list[tuple[datetime, datetime]] = field(default_factory=list)
     """When a charge was asked for and refused because its day was paid."""
+    over: set[str] = field(default_factory=set)
+    """Charges that were seen to have ended."""
     confirmed: set[str] = field(default_factory=set)
     """Bindings that the payer confirmed."""
 
@@ -129,13 +131,15 @@ class Club:
         for attempt in range(3):
             key = key_of(self._world.plan.seed, "charge", plan.number, number, attempt)
             path = f"/api/v1/subscriptions/{subscription_id}/charges"
-            asked = self._world.now()
+            asked, over = self._world.now(), set(member.over)
             answer = await self._merchant.insist("POST", path, body, key)
             if answer.code == "CHARGE_BEFORE_WINDOW":
                 member.too_early.append((asked, self._world.now()))
             if answer.status not in (200, 201):
                 return
             charge_id = answer.json["id"]
+            if charge_id in over:
+                self._world.fault(f"member {plan.number} asked for a charge, and was answered {charge_id}, long over")
             member.charges.add(charge_id)
             self._world.counts["charges"] += 1
             status = answer.json["status"]
@@ -146,6 +150,7 @@ class Club:
                     self._world.fault(f"charge {charge_id} was answered, and is {seen.status} now")
                     return
                 status = seen.json["status"]
+            member.over.add(charge_id)
             if status != "failed":
                 return
             await self._world.network.sleep(self._chance.uniform(0.0, 600.0))

@@ -196,10 +196,17 @@ class Merchant:
         self._world.counts["refunds"] += 1
         made = RefundWish(answer.json["refund_id"], round(Decimal(answer.json["amount_rub"]) * 100))
         sale.refunds.append(made)
-        if wish.cancels_after is not None:
-            await self._sleep(wish.cancels_after)
+        if wish.cancels_late:
+            await self._hear_of(made)
+        if wish.cancels_late or wish.cancels_after is not None:
+            await self._sleep(wish.cancels_after or 0.0)
             cancelled = await self.insist("POST", f"/api/v1/refunds/{made.refund_id}/cancel", {}, None)
             made.cancelled = cancelled.status == 200
+
+    async def _hear_of(self, wish: RefundWish) -> None:
+        """Wait until its receiver is told of a refund's move."""
+        while not self.receiver.of("refund_id", wish.refund_id)[1:] and self._world.loop.time() < FAULTS_END:
+            await self._sleep(self._chance.uniform(5.0, 20.0))
 
     async def look(self, sale: Sale) -> str | None:
         """The payment's status now; each status has to follow from those before."""

@@ -6,7 +6,7 @@ import random
 
 import msgspec
 
-from tests.simulation.plan import EVENING, Blow, Order, Payer, Plan, Trouble
+from tests.simulation.plan import EVENING, SETTLES, Blow, Order, Payer, Plan, Trouble
 from tests.simulation.weather import FINE
 
 CROWD = 8
@@ -25,10 +25,25 @@ def with_oddities(plan: Plan) -> Plan:
         return _with_crowd(plan, chance) if chance.random() < 0.5 else plan
     if chance.random() < 0.125:
         return _on_one_machine(plan, chance)
+    plan = _with_bad_payday(plan, random.Random(f"payday/{plan.seed}"))
     if chance.random() < 0.25:
         breaks = _blow(Trouble.CLAIM_BREAKS, chance.uniform(*EVENING), "worker0")
         return msgspec.structs.replace(plan, blows=(*plan.blows, breaks))
     return plan
+
+
+def _with_bad_payday(plan: Plan, chance: random.Random) -> Plan:
+    """In a quarter of them payouts are signed while workers die, stand still and cannot write."""
+    if chance.random() >= 0.25:
+        return plan
+    workers = [name for name in plan.processes if name.startswith("worker")]
+    kinds = (Trouble.CRASH, Trouble.CRASH, Trouble.STOP, Trouble.DISK_FULL, Trouble.STORAGE_FAILS)
+    blows = tuple(
+        _blow(kind, SETTLES + chance.uniform(0.0, 15.0), chance.choice(workers), chance.uniform(1.0, 30.0))
+        for kind in kinds
+        for _ in range(chance.choice((0, 1, 2)))
+    )
+    return msgspec.structs.replace(plan, blows=(*plan.blows, *blows))
 
 
 def _with_crowd(plan: Plan, chance: random.Random) -> Plan:

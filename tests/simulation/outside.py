@@ -48,6 +48,16 @@ class InvoiceRow:
 
 
 @dataclass
+class Ask:
+    """A request for an invoice."""
+
+    operation: str
+    at: datetime
+    gave_up: datetime | None = None
+    """When whoever asked had to say that he does not know what became of it."""
+
+
+@dataclass
 class RefundRow:
     operation: str
     invoice: str
@@ -77,12 +87,22 @@ class OwnBank:
         self.capabilities = BankCapabilities(own_lifetime=True, cancels_invoices=True, sends_notices=True)
         self.invoices: dict[str, InvoiceRow] = {}
         self.refunds: dict[str, RefundRow] = {}
+        self.asks: list[Ask] = []
         self.refusing: set[str] = set()
         """Operations that it refuses to begin, decided once."""
         self._now, self._soon, self._chance, self._told = now, soon, chance, told
         self.refuses_invoices = 0.0
         self.fails_refunds = 0.0
         self.reverses_refunds = 0.0
+
+    def asked_for(self, operation: str) -> Ask:
+        """Somebody begins to ask for an invoice, whether it arrives here or not."""
+        self.asks.append(Ask(operation, self._now()))
+        return self.asks[-1]
+
+    def gave_up(self, ask: Ask) -> None:
+        """Whoever asked waited in vain."""
+        ask.gave_up = self._now()
 
     def create_invoice(self, request: InvoiceRequest) -> Invoice:
         row = self.invoices.get(request.operation)

@@ -17,6 +17,8 @@ BEGINS_HOUR = 20
 EVENING = (60.0, 2400.0)
 MORNING = (12.9 * HOUR, 13.2 * HOUR)
 """Around the settlement of the next day. Nearly all that happens begins in one of the two."""
+SETTLES = 13 * HOUR
+"""The settlement begins."""
 WINDOW_OPENS = 1 * HOUR
 """Midnight in Moscow: a new day of a subscription begins."""
 MIDNIGHT = (24 - BEGINS_HOUR) * HOUR
@@ -53,6 +55,8 @@ class Return(msgspec.Struct, frozen=True):
     """Seconds after the merchant learned of the payment."""
     percent: int
     cancels_after: float | None = None
+    cancels_late: bool = False
+    """The merchant calls it off when it hears that it is under way, which is too late."""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):

@@ -43,28 +43,41 @@ def _too_late(plan: "Plan") -> bool:
     return any(each.from_end and each.after > 0 for swap in plan.swaps for each in swap.sendings)
 
 
+def _payday(plan: "Plan") -> bool:
+    return any(13 * 3600 <= blow.at < 13 * 3600 + 15 for blow in plan.blows)
+
+
 def _reversed(plan: "Plan") -> bool:
     return plan.reverses_refunds > 0
 
 
-_FEW_NOTICES = _by_weather("notice_lost")
+def _few_notices(plan: "Plan") -> bool:
+    return plan.weather.notice_lost >= 0.1
+
+
+def _refunds_paid_out(plan: "Plan") -> bool:
+    """Of the merchant that has no overdraft."""
+    return any(order.merchant == 1 and any(each.after > 36_000 for each in order.returns) for order in plan.orders)
+
 
 _HOLDS: dict[str, Holds] = {
     "a second transfer is nobody's": _by_payer("twice"),
-    "a payment is paid when we hear of it": _FEW_NOTICES,
-    "nobody looks for late money": _all(_FEW_NOTICES, _by_payer("late")),
+    "a payment is paid when we hear of it": _all(_few_notices, _by_payer("late")),
+    "nobody looks for late money": _all(_few_notices, _by_payer("late")),
     "the key of an unknown outcome is free again": _by_weather("provider_unanswered", "provider_late"),
+    "a refund is not held against the balance": _refunds_paid_out,
     "what is paid at midnight is of the day before": _by_payer("at midnight"),
     "money that came back from a payer is nobody's": _reversed,
     "what comes back of a settled payment waits for no settlement": _reversed,
-    "nobody looks whether a refund came back": _all(_reversed, _FEW_NOTICES),
-    "what came back before it was seen to go is no way to move": _reversed,
+    "nobody looks whether a refund came back": _all(_reversed, _few_notices),
+    "what came back before it was seen to go is no way to move": _all(_reversed, _few_notices),
     "a refund that failed stays taken out of its payment": lambda plan: plan.fails_refunds > 0,
     "a refund that is under way can be cancelled": lambda plan: any(
         each.cancels_after is not None for order in plan.orders for each in order.returns
     ),
-    "what a failed payout took is not given back": _by_weather("dropped", "reorganised"),
-    "another signature replaces the first": _by_weather("dropped", "reorganised"),
+    "a payout is broadcast before it is stored": _payday,
+    "what a failed payout took is not given back": lambda plan: plan.weather.dropped >= 0.1,
+    "another signature replaces the first": _payday,
     "what is in a block is final": _by_weather("reorganised"),
     "sums count twice where a unit lost": _by_weather("storage_unanswered", "storage_lost"),
     "a lost commit is done again": _by_weather("storage_unanswered"),

@@ -1,0 +1,60 @@
+"""What must be true of the banks' own books at the end (docs/reliability.md "What is checked")."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from tests.simulation.plan import Trouble
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from tests.simulation.outside import Ask
+    from tests.simulation.world import World
+
+_ELSEWHERE = (
+    *(Trouble.BANK_AWAY, Trouble.BANK_HANGS, Trouble.RECEIVER_AWAY, Trouble.RECEIVER_HANGS),
+    *(Trouble.EVENT_SPOILT, Trouble.APART),
+)
+"""Troubles in which whoever asked a bank writes down what became of it."""
+_WRITTEN = timedelta(minutes=5)
+"""Within which that is done, after the bank was waited for."""
+
+
+def judge_banks(world: "World") -> None:
+    """No bank sends back more than came, and none is asked for what another one may have."""
+    for bank in world.banks.values():
+        for row in bank.invoices.values():
+            came = sum(each.amount_kopecks for each in row.transfers if not each.taken_back)
+            if bank.sent_back(row.operation) > came:
+                world.fault(f"{bank.name}: more than {came} went back of {row.operation}")
+    _judge_asks(world)
+
+
+def _judge_asks(world: "World") -> None:
+    """Where nobody knows whether the bank that was asked first has a payment's invoice, no other is asked for one: the
+    payer could pay twice. Whoever dies or loses the database on the way cannot say that he does not know."""
+    weather = world.plan.weather
+    if weather.storage_lost or weather.storage_unanswered or weather.storage_late:
+        return
+    asks: dict[str, list[tuple[Ask, str]]] = {}
+    for bank in world.banks.values():
+        for ask in bank.asks:
+            asks.setdefault(ask.operation, []).append((ask, bank.name))
+    for operation, made in asks.items():
+        first, name = min(made, key=lambda each: (each[0].at, each[1]))
+        if first.gave_up is None or _is_troubled(world, first.at):
+            continue
+        others = [(ask, bank) for ask, bank in made if bank != name]
+        # Who is asked meanwhile is asked by the watch, which thinks that the process that asked first has died.
+        if others and all(ask.at > first.gave_up for ask, _ in others):
+            world.fault(f"{others[0][1]} was asked for an invoice of {operation}, which {name} may have")
+
+
+def _is_troubled(world: "World", at: "datetime") -> bool:
+    """Whether something befalls a process or the database at that time."""
+    for blow in world.plan.blows:
+        began = world.beginning + timedelta(seconds=blow.at)
+        ended = began + timedelta(seconds=abs(blow.seconds))
+        if blow.kind not in _ELSEWHERE and began - _WRITTEN <= at <= ended + _WRITTEN:
+            return True
+    return False
