@@ -9,16 +9,27 @@ from cambist.ports.remittances import RemittanceStatus
 from tests.simulation.exchanges import FINAL, Deal, Desk
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
+    from cambist.ports.bank import Transfer
     from tests.simulation.merchants import Merchant
+    from tests.simulation.outside import TransferRow
     from tests.simulation.remittances import RemittanceRow
     from tests.simulation.world import World
 
+_HOLD = 300.0
+"""Seconds for which RUB are held before USDT are sent for them (docs/decisions.md "Invoices and holds")."""
 _DUST = 100
 """Units of USDT that no network moves, of one transfer."""
 
 
 async def judge_exchanges(world: "World", merchant: "Merchant", desk: Desk) -> None:
     """Find all that is wrong with a merchant's exchanges, and tell the world."""
+    phones = {deal.swap.phone for deal in desk.deals}
+    for bank in world.banks.values():
+        for operation in bank.overlapping:
+            if bank.remittances[operation].phone in phones:
+                world.fault(f"{bank.name}: {operation} was begun while another one to its client was under way")
     for deal in desk.deals:
         if len(deal.ids) > 1:
             world.fault(f"exchange {deal.swap.number}: one key, several exchanges: {sorted(deal.ids)}")
@@ -46,6 +57,11 @@ def _judge_usdt(world: "World", deal: Deal, status: str, money: list[ExchangeTra
     back = sum(row.units for row in world.chain.final() if row.address == deal.wallet)
     if sum(each.amount for each in money) != came:
         world.fault(f"{deal.exchange_id}: {came} units came, known are {[each.amount for each in money]}")
+    in_time = [row for row in world.deposits.final(deal.address or "") if _is_in_time(deal, row.included_at)]
+    if status == "completed" and sum(row.units for row in in_time) < deal.asked:
+        world.fault(
+            f"{deal.exchange_id} is completed, and {[row.units for row in in_time]} of {deal.asked} came in time"
+        )
     rows = [row for bank in world.banks.values() for row in bank.remittances.values() if row.phone == deal.swap.phone]
     paid, quoted = _paid(world, deal, status, rows)
     used = deal.asked * paid // quoted if quoted else 0
@@ -82,8 +98,30 @@ def _judge_rub(world: "World", deal: Deal, status: str, money: list[ExchangeTran
         unseen = [each for each in transfers if each.taken_back]  # it may have come and gone between two looks
         if len(money) + len(unseen) < len(transfers):
             world.fault(f"{deal.exchange_id}: {len(transfers)} transfers came, known are {money}")
+    in_time = [each for each in transfers if _is_in_time(deal, each.at)]
+    if got and sum(each.amount_kopecks for each in in_time) < deal.asked:
+        world.fault(f"{deal.exchange_id} is completed, and {[each.amount_kopecks for each in in_time]} came in time")
+    _judge_hold(world, deal, in_time, got)
     waiting = sum(each.suspended for each in money if each.resolved_at is None)
     used = deal.asked if status == "completed" else 0
     lost = any(each.taken_back for each in transfers) and used
     if (kept - back > used + waiting) or (not lost and kept - back != used + waiting):
         world.fault(f"{deal.exchange_id} is {status}: {kept} kopecks came, {back} went back, {waiting} wait")
+
+
+def _judge_hold(world: "World", deal: Deal, transfers: "list[Transfer]", got: "list[TransferRow]") -> None:
+    """USDT go when the RUB for them were held for long enough, by clocks that may be off."""
+    came, enough = 0, None
+    for each in sorted(transfers, key=lambda transfer: transfer.at):
+        came += each.amount_kopecks
+        enough = each.at if enough is None and came >= deal.asked else enough
+    slack = 5.0 + 2 * world.plan.clocks_off
+    for row in got:
+        if enough is not None and row.included_at is not None:
+            held = (row.included_at - enough).total_seconds()
+            if held < _HOLD - slack:
+                world.fault(f"{deal.exchange_id}: USDT were sent {held:.0f} s after the RUB came")
+
+
+def _is_in_time(deal: Deal, at: "datetime | None") -> bool:
+    return at is not None and deal.expires_at is not None and at < deal.expires_at

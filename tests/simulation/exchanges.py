@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 BANK = "bank100000000004"
 """Where clients have their account."""
 FINAL = ("completed", "failed", "expired", "cancelled")
+_PAID_IN = ("usdt_received", "rub_sending", "completed")
+"""USDT to RUB: the client did his part."""
 _STEP = 100
 """The smallest part of USDT that the network moves, in units of 0.00000001."""
 
@@ -170,14 +172,22 @@ class Desk:
     async def _cancel(self, deal: Deal, after: float) -> None:
         await self._world.network.sleep(after)
         if deal.swap.takes_usdt:
+            came = self._in_blocks(deal)
             answer = await self._merchant.insist("POST", f"/api/v1/exchanges/{deal.exchange_id}/cancel", {}, None)
             deal.cancelled = answer.status == 200
+            if deal.cancelled and came & self._in_blocks(deal):
+                self._world.fault(f"{deal.exchange_id} was called off, and USDT were on their way to it")
             if answer.status not in (200, 409):
                 self._world.fault(f"{deal.exchange_id}: its calling off was answered {answer.status} {answer.body!r}")
             return
         with suppress(Refusal, Fault):
             await cancel_any_exchange(self._world.office, deal.exchange_id or "")
             deal.cancelled = True
+
+    def _in_blocks(self, deal: Deal) -> set[tuple[str, datetime]]:
+        """The client's transactions that whoever looks at the chain sees now, and since when."""
+        rows = (row for row in self._world.deposits.rows if row.address == deal.address)
+        return {(row.tx_hash, row.included_at) for row in rows if row.included_at is not None}
 
     async def look(self, deal: Deal) -> str:
         """How it stands now. What is over stays as it is."""
@@ -192,5 +202,9 @@ class Desk:
             self._world.fault(f"{deal.exchange_id}: seen {before}, and {status} later")
         if (status in FINAL) is (found["completed_at"] is None):
             self._world.fault(f"{deal.exchange_id} is {status}, completed at {found['completed_at']}")
+        if deal.swap.takes_usdt and status in _PAID_IN:
+            final = sum(row.units for row in self._world.deposits.final(deal.address or ""))
+            if final < deal.asked:
+                self._world.fault(f"{deal.exchange_id} is {status}, and {final} of {deal.asked} units are final")
         deal.statuses.append(status)
         return status

@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from cambist.core.domain.kyc.clients import read_operation
 from cambist.ports.kyc import CheckStatus
 from tests.simulation.applicant_plans import Applicant
 from tests.simulation.merchants import Merchant
@@ -165,14 +166,14 @@ class Registry:
             (each for each in self._merchant.receiver.told.values() if each.body.get("phone") == phone),
             key=lambda each: each.sequence,
         )
-        lost: set[int] = set()
-        if told:
-            taken = {each.sequence for each in told}
-            lost = await given_up(self._world.office, told[0].body["client_id"], taken)
+        subject = read_operation(rows[0].operation) if rows else None
+        lost = set[int]()
+        if subject is not None:
+            lost = await given_up(self._world.office, subject[0], {each.sequence for each in told})
         found: list[Any] = [(each.sequence, each.body["status"]) for each in told]
         green = any(row.was_green for row in rows)
         decided = sum(row.status in (CheckStatus.FAILED, CheckStatus.VERIFIED) for row in rows)
-        if len({*(number for number, _ in found), *lost}) != decided and (told or not decided):
+        if len({*(number for number, _ in found), *lost}) != decided:
             self._world.fault(f"{phone}: {found} was told, {sorted(lost)} given up, of {decided} decisions")
         said = [status for _, status in found]
         if said.count("verified") > green or "verified" in said[:-1]:

@@ -31,6 +31,8 @@ class RemittingBank(BindingBank):
             self.capabilities, remittances=True, remittance_max_kopecks=MOST_KOPECKS
         )
         self.remittances: dict[str, RemittanceRow] = {}
+        self.overlapping: list[str] = []
+        """Those that were begun while another one to the same phone was under way."""
         self.fails_remittances = 0.0
 
     def remit(self, request: RemittanceRequest) -> RemittanceState:
@@ -41,6 +43,9 @@ class RemittingBank(BindingBank):
             if request.operation in self.refusing or self._chance.random() < self.fails_remittances / 2:
                 self.refusing.add(request.operation)
                 raise Refused("nobody has this phone there", reason="recipient")
+            under_way = (each for each in self.remittances.values() if each.status is RemittanceStatus.PROCESSING)
+            if any(each.phone == request.phone for each in under_way):
+                self.overlapping.append(request.operation)
             row = RemittanceRow(request.operation, request.phone, request.amount_kopecks)
             self.remittances[request.operation] = row
             self._soon(self._chance.uniform(0.2, 90.0), lambda: self._end_remittance(row))

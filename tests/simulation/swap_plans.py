@@ -74,7 +74,8 @@ def _sendings(chance: random.Random) -> tuple[Sending, ...]:
         case "excess":
             return (Sending(after=soon, percent=100 + part), Sending(after=3 * later, percent=10))
         case "rest late":
-            late = round(chance.uniform(1, 15_000), 3)
+            late = chance.uniform(1, 15_000)
+            late = round(late / 100 if late < 5_000 else late, 3)  # some before anybody saw that it is over
             return (Sending(after=soon, percent=part), Sending(after=late, percent=100 - part, from_end=True))
         case "edge":
             return (Sending(after=round(chance.uniform(-8, 3), 3), percent=100, from_end=True),)

@@ -35,8 +35,8 @@ def _in_parts(plan: "Plan") -> bool:
     return any(swap.takes_usdt and swap.amount > 1200 for swap in plan.swaps)
 
 
-def _usdt_back(plan: "Plan") -> bool:
-    return any(len(swap.sendings) > 1 or any(each.percent < 100 for each in swap.sendings) for swap in plan.swaps)
+def _too_much(plan: "Plan") -> bool:
+    return any(each.percent > 100 for swap in plan.swaps for each in swap.sendings)
 
 
 def _too_late(plan: "Plan") -> bool:
@@ -83,15 +83,20 @@ _HOLDS: dict[str, Holds] = {
     "a lost commit is done again": _by_weather("storage_unanswered"),
     "a charge whose answer was lost has failed": _by_weather("provider_unanswered", "provider_late"),
     "what came too late counts for an exchange": _too_late,
-    "what is not final counts for an exchange": _by_weather("reorganised"),
-    "what is beyond what was asked is not suspended": _usdt_back,
-    "an exchange that failed gives nothing back": _usdt_back,
+    "each try of a remittance is another operation at the bank": _all(
+        lambda plan: any(swap.takes_usdt for swap in plan.swaps), _by_weather("provider_unanswered", "provider_late")
+    ),
+    "what is held is sent at once": lambda plan: any(not swap.takes_usdt for swap in plan.swaps),
+    "what is not final counts for an exchange": lambda plan: any(swap.takes_usdt for swap in plan.swaps),
+    "what is beyond what was asked is not suspended": _too_much,
+    "an exchange that failed gives nothing back": lambda plan: plan.fails_remittances > 0 and bool(plan.swaps),
     "RUB that are taken back in the hold are sent for all the same": lambda plan: any(
         each.taken_back_after is not None for swap in plan.swaps for each in swap.sendings
     ),
     "the second part goes before the first has arrived": _in_parts,
     "who calls an exchange off does not look whether money came": lambda plan: any(
-        swap.cancels_after is not None for swap in plan.swaps
+        swap.takes_usdt and any(each.after < (swap.cancels_after or 0.0) for each in swap.sendings)
+        for swap in plan.swaps
     ),
     "what monitoring takes back counts on": lambda plan: any("revoked" in each.verdicts for each in plan.applicants),
     "a save overwrites what others saved": lambda plan: plan.apis + plan.workers > 2,
