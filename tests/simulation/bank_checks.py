@@ -21,12 +21,16 @@ _WRITTEN = timedelta(minutes=5)
 
 
 def judge_banks(world: "World") -> None:
-    """No bank sends back more than came, and none is asked for what another one may have."""
+    """No bank sends back more than came, or what nobody asked for, and none is asked for what another one may have."""
+    asked = {wish.refund_id for merchant in world.merchants for sale in merchant.sales for wish in sale.refunds}
     for bank in world.banks.values():
         for row in bank.invoices.values():
             came = sum(each.amount_kopecks for each in row.transfers if not each.taken_back)
             if bank.sent_back(row.operation) > came:
                 world.fault(f"{bank.name}: more than {came} went back of {row.operation}")
+        for operation in bank.refunds:
+            if operation.startswith("ref_") and operation not in asked:
+                world.fault(f"{bank.name} sent back {operation}, for which no merchant asked")
     _judge_asks(world)
 
 

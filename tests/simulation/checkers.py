@@ -178,6 +178,9 @@ async def _judge_refund(world: "World", merchant: Merchant, sale: Sale, wish: Re
         world.fault(f"{wish.refund_id} was answered, and is {answer.status} now")
         return
     refund = answer.json
+    again = await merchant.insist("POST", "/api/v1/refunds", wish.body, wish.key)
+    if again.status not in (200, 201) or again.json["refund_id"] != wish.refund_id:
+        world.fault(f"{wish.refund_id} was answered, and to its key {again.status} {again.body!r} now")
     status = refund["status"]
     if status not in _REFUND_OVER and refund["pending_reason"] != "insufficient_balance":
         world.fault(f"{wish.refund_id} has not ended: {status}")

@@ -4,7 +4,7 @@ A link is the port of a provider; the provider itself is plain code in the world
 process that asked it is dead.
 """
 
-from asyncio import CancelledError
+from asyncio import CancelledError, sleep
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
@@ -205,7 +205,7 @@ class ExplorerLink:
 
 
 class WalletLink:
-    """Fills the port ListingSender."""
+    """Fills the port UsdtSender: a wallet that cannot be asked what it sent."""
 
     def __init__(self, chain: OwnChain, way: Way) -> None:
         self._chain = chain
@@ -220,6 +220,7 @@ class WalletLink:
         return self._chain.capabilities
 
     async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
+        await sleep(self._chain.pause_to_sign())
         return await self._ask("sign", lambda: self._chain.sign(operation, address, units))
 
     async def broadcast(self, signed: SignedTransfer) -> None:
@@ -228,14 +229,18 @@ class WalletLink:
     async def state(self, signed: SignedTransfer) -> TransferState:
         return await self._ask("state", lambda: self._chain.state(signed))
 
+    async def _ask(self, what: str, call: Callable[[], T], *, writes: bool = False) -> T:
+        return await self._way.ask(self._chain.name, what, call, writes=writes)
+
+
+class FindingWalletLink(WalletLink):
+    """Fills the port ListingSender."""
+
     async def find(self, operation: str) -> SentTransfer | None:
         return await self._ask("find", lambda: self._chain.find(operation))
 
     async def sent_since(self, moment: datetime) -> list[SentTransfer]:
         return await self._ask("sent_since", lambda: self._chain.sent_since(moment))
-
-    async def _ask(self, what: str, call: Callable[[], T], *, writes: bool = False) -> T:
-        return await self._way.ask(self._chain.name, what, call, writes=writes)
 
 
 class MarketLink:

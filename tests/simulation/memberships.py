@@ -30,6 +30,8 @@ class Member:
     plan: Membership
     ids: set[str] = field(default_factory=set)
     charges: set[str] = field(default_factory=set)
+    asked: list[tuple[str, Any, str, str]] = field(default_factory=list)
+    """Path, body and key of each charge that was asked for, and what was answered."""
     cancelled: bool = False
     too_early: list[tuple[datetime, datetime]] = field(default_factory=list)
     """When a charge was asked for and refused because its day was paid."""
@@ -141,6 +143,8 @@ class Club:
             if charge_id in over:
                 self._world.fault(f"member {plan.number} asked for a charge, and was answered {charge_id}, long over")
             member.charges.add(charge_id)
+            if answer.status == 201:  # 200: perhaps another key's, that is not sent yet
+                member.asked.append((path, body, key, charge_id))
             self._world.counts["charges"] += 1
             status = answer.json["status"]
             while status not in _OVER:
@@ -158,6 +162,10 @@ class Club:
     async def judge(self) -> None:
         """Nobody is charged twice for a period, and what the bank took is what the merchant sees."""
         for member in self.members:
+            for path, body, key, charge_id in member.asked:
+                again = await self._merchant.insist("POST", path, body, key)
+                if again.status not in (200, 201) or again.json["id"] != charge_id:
+                    self._world.fault(f"{charge_id} was answered, and to its key {again.status} {again.body!r} now")
             for subscription_id in sorted(member.ids):
                 await self._judge(member, subscription_id)
 

@@ -62,6 +62,9 @@ class RefundWish:
 
     refund_id: str
     kopecks: int
+    key: str
+    body: dict[str, Any]
+    """With which it was asked for."""
     cancelled: bool = False
     seen: list[str] = field(default_factory=list)
 
@@ -194,7 +197,7 @@ class Merchant:
         if answer.status not in (200, 201):
             return
         self._world.counts["refunds"] += 1
-        made = RefundWish(answer.json["refund_id"], round(Decimal(answer.json["amount_rub"]) * 100))
+        made = RefundWish(answer.json["refund_id"], round(Decimal(answer.json["amount_rub"]) * 100), key, body)
         sale.refunds.append(made)
         if wish.cancels_late:
             await self._hear_of(made)

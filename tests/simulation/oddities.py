@@ -33,17 +33,26 @@ def with_oddities(plan: Plan) -> Plan:
 
 
 def _with_bad_payday(plan: Plan, chance: random.Random) -> Plan:
-    """In a quarter of them payouts are signed while workers die, stand still and cannot write."""
+    """In a quarter of them payouts are signed while workers die, stand still and cannot write; and the wallet may be
+    slow, and not remember."""
     if chance.random() >= 0.25:
         return plan
     workers = [name for name in plan.processes if name.startswith("worker")]
-    kinds = (Trouble.CRASH, Trouble.CRASH, Trouble.STOP, Trouble.DISK_FULL, Trouble.STORAGE_FAILS)
+    lasts = {Trouble.STOP: (9.0, 30.0), Trouble.DISK_FULL: (0.1, 2.0)}
+    kinds = (Trouble.CRASH, Trouble.STOP, Trouble.DISK_FULL, Trouble.DISK_FULL, Trouble.STORAGE_FAILS)
     blows = tuple(
-        _blow(kind, SETTLES + chance.uniform(0.0, 15.0), chance.choice(workers), chance.uniform(1.0, 30.0))
+        _blow(
+            kind, SETTLES + chance.uniform(0.5, 15.0), chance.choice(workers), chance.uniform(*lasts.get(kind, (1, 9)))
+        )
         for kind in kinds
         for _ in range(chance.choice((0, 1, 2)))
     )
-    return msgspec.structs.replace(plan, blows=(*plan.blows, *blows))
+    return msgspec.structs.replace(
+        plan,
+        blows=(*plan.blows, *blows),
+        wallet_finds=chance.random() < 0.5,
+        signs_for=chance.choice((0.0, 10.0)),
+    )
 
 
 def _with_crowd(plan: Plan, chance: random.Random) -> Plan:

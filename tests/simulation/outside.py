@@ -233,7 +233,13 @@ class OwnChain:
         self.capabilities = SenderCapabilities(network=Network.TRON, decimals=6)
         self.rows: dict[str, TransferRow] = {}
         self.signatures = 0
+        self.signs_for = 0.0
+        """Seconds that the wallet may take to sign, as one does that a person holds."""
         self._now, self._soon, self._chance, self._strikes = now, soon, chance, strikes
+
+    def pause_to_sign(self) -> float:
+        """Seconds until it is signed."""
+        return self._chance.uniform(0.0, self.signs_for) if self.signs_for else 0.0
 
     def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
         self.signatures += 1

@@ -157,6 +157,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Webhooks that a worker has under way at once."""
     crowd: int = 0
     """How many of the merchants, the last ones, have receivers that hang beside the victim's."""
+    wallet_finds: bool = True
+    """The wallet says what it sent for an operation."""
+    signs_for: float = 0.0
+    """Seconds that it may take to sign."""
     apis: int = 2
     workers: int = 2
     merchants: int = 3

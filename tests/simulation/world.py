@@ -38,6 +38,7 @@ from tests.simulation.links import (
     BankLink,
     DepositsLink,
     ExplorerLink,
+    FindingWalletLink,
     MarketLink,
     PostLink,
     VerifierLink,
@@ -138,6 +139,7 @@ class World:
             for mood in MOODS:
                 setattr(bank, mood, getattr(plan, mood))
         self.chain = OwnChain("tron", clock.now, soon, self.chance.of("tron"), self.network.strikes)
+        self.chain.signs_for = plan.signs_for
         self.deposits = OwnDeposits("deposits", clock.now, soon, self.chance.of("deposits"), self.network.strikes)
         self.explorer = OwnExplorer("explorer", clock.now, soon, self.chance.of("explorer"), self.network.strikes)
         self.verifier = OwnVerifier("verifier", clock.now, soon, self.chance.of("verifier"), told)
@@ -180,7 +182,7 @@ class World:
         adapters = Adapters(
             banks={Mode.LIVE: [BankLink(bank, way) for bank in self.banks.values()]},
             rates=[MarketLink(self.market, way)],
-            payouts=WalletLink(self.chain, way),
+            payouts=(FindingWalletLink if self.plan.wallet_finds else WalletLink)(self.chain, way),
             deposits=DepositsLink(self.deposits, way),
             chain=ExplorerLink(self.explorer, way),
             kyc=VerifierLink(self.verifier, way),

@@ -44,7 +44,7 @@ def _too_late(plan: "Plan") -> bool:
 
 
 def _payday(plan: "Plan") -> bool:
-    return any(13 * 3600 <= blow.at < 13 * 3600 + 15 for blow in plan.blows)
+    return not plan.wallet_finds
 
 
 def _reversed(plan: "Plan") -> bool:
