@@ -125,21 +125,21 @@ def slip_of(name: str) -> str:
 
 def as_table(known: Sequence[World]) -> str:
     """What is known, as docs/reliability.md has it."""
-    rows = ["| mutant | seed | first fault | at |", "|---|---|---|---|"]
+    rows = ["| mutant | seed | first fault |", "|---|---|---|"]
     for name in MUTANTS:
         worlds = [each for each in known if each.mutant == name]
         by = noticed(worlds)
         quiet = len({each.seed for each in worlds if each.simulation == SIMULATION})
-        seed, fault, commit = (
-            (by.seed, _plain(by.fault or ""), by.commit) if by else ("", f"none of {quiet} worlds", "")
-        )
-        rows.append(f"| {name} | {seed} | {fault} | {commit} |")
+        seed, fault = (str(by.seed), _plain(by.fault or "")) if by else ("", f"none in {quiet} worlds")
+        rows.append(f"| {name} | {seed} | {fault} |")
     return "\n".join(rows)
 
 
 def _plain(fault: str) -> str:
-    """In one line, without ids."""
-    text = " ".join(_NAMES.sub("…", fault).split()).replace("|", "/")
+    """In one line, without ids and folders."""
+    text = (
+        " ".join(_NAMES.sub("…", fault).split(" at /")[0].split()).replace("|", "/").replace("<", "(").replace(">", ")")
+    )
     return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}…"
 
 

@@ -43,6 +43,27 @@ def _too_late(plan: "Plan") -> bool:
     return any(each.from_end and each.after > 0 for swap in plan.swaps for each in swap.sendings)
 
 
+def _one_for_two(plan: "Plan") -> bool:
+    """Somebody submits the transaction of another's payment, of which there is one."""
+    of = {each.number: each for each in plan.handovers}
+    return any(
+        wish.handover != each.number and 0 <= wish.sent < len(of[wish.handover].sent)
+        for each in plan.handovers
+        for wish in each.submissions
+    )
+
+
+def _soon_proven(plan: "Plan") -> bool:
+    """Somebody submits a transaction before it is final."""
+    return any(
+        wish.handover == each.number
+        and 0 <= wish.sent < len(each.sent)
+        and wish.after < each.sent[wish.sent].after + 60
+        for each in plan.handovers
+        for wish in each.submissions
+    )
+
+
 def _payday(plan: "Plan") -> bool:
     return not plan.wallet_finds
 
@@ -61,6 +82,8 @@ def _refunds_paid_out(plan: "Plan") -> bool:
 
 
 _HOLDS: dict[str, Holds] = {
+    "one transfer proves several payments": _one_for_two,
+    "what is in a block proves nothing": _soon_proven,
     "a second transfer is nobody's": _by_payer("twice"),
     "a payment is paid when we hear of it": _all(_few_notices, _by_payer("late")),
     "nobody looks for late money": _all(_few_notices, _by_payer("late")),
