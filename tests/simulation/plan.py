@@ -27,8 +27,10 @@ CALENDAR = 1
 """The merchant whose subscriptions have the calendar scheme: a day begins at MIDNIGHT."""
 FAULTS_END = 14 * HOUR
 """From then on nothing fails any more, and what must end has to."""
+LAST_SETTLEMENT = 37 * HOUR
+"""The one of the morning after."""
 ENDS = 38 * HOUR
-"""After one more settlement."""
+"""After it."""
 
 
 class Payer(StrEnum):
