@@ -115,6 +115,7 @@ async def test_a_clock_that_is_set_by_hours_delays_and_doubles_nothing(tmp_path:
                     await asyncio.sleep(EACH)
             await eventually(lambda: _all_told(paid, webhooks))
             assert service.terminate() == 0, service.err
+        assert "the machine's clock was set by" in service.err
         late = {payment: webhooks.paid_at[payment] - at for payment, at in paid.items()}
         assert set(tale.statuses) <= {201}, tale.statuses
         assert set(webhooks.events) == set(paid), "every payment is told, and nothing else"
