@@ -12,8 +12,9 @@ import msgspec
 from ....ports.faults import Conflict, Stale
 from ..sql.nulls import Nulls
 from ..sql.plan import Plan
+from ..sql.statements import Statement
 from ..sql.tables import Tables
-from ..table.writes import Pending, Write
+from ..table.writes import Add, Pending, Write
 from .committer import Doubtful
 
 
@@ -22,7 +23,8 @@ class Units:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._sums = Plan(Nulls())
+        self._nulls = Nulls()
+        self._sums = Plan(self._nulls)
 
     def begin(self) -> None:
         """Another transaction begins."""
@@ -31,12 +33,21 @@ class Units:
     def hope(self, cursor: sqlite3.Cursor, pending: Pending) -> None:
         """Carry a unit out, but for its sums. Raises: Doubtful where something is refused."""
         try:
-            for _, (text, parameters) in self._tables.of_unit(pending.writes):
-                if not cursor.execute(text, parameters).rowcount:
+            for write in pending.writes:
+                if not cursor.execute(*self._quick(write)).rowcount:
                     raise Doubtful
         except sqlite3.IntegrityError as refused:
             raise Doubtful from refused
         self._sums.put(pending.accruals.values())
+
+    def _quick(self, write: Write) -> Statement:
+        """The statement of a write; of a new row without the fields that are null, each of which SQLite takes 1300
+        instructions to be told."""
+        statements = self._tables.statements(write.mapped)
+        if type(write) is not Add:
+            return statements.of(write)
+        names, values = self._nulls.of_row(write.mapped, write.row)
+        return statements.insert(names), values
 
     def end(self, cursor: sqlite3.Cursor) -> None:
         """Write the sums. Raises: Doubtful where one is refused: whose it is shows when each unit writes its own."""
