@@ -9,7 +9,7 @@ its annotations without a change here; a new protocol is named in `_PROTOCOLS`.
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import cache
-from types import UnionType
+from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -37,7 +37,7 @@ from ...ports.searching import (
     SearchesRefunds,
     SearchesRemittances,
 )
-from .values import NAMED, PLAIN, Checks, Nonsense, address, filled, instance, wrong_type
+from .values import NAMED, PLAIN, Checks, Nonsense, address, instance, wrong_type
 
 _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
     "bank": (
@@ -76,16 +76,24 @@ Question = tuple[tuple[Any, ...], Mapping[str, Any]]
 
 def check_answer(port: str, operation: str, answer: Any, question: Question) -> None:
     """Check what `operation` of `port` returned for `question`. Raises: Nonsense."""
-    _of_operation(port, operation)(answer, "answer")
-    rule = _OF_OPERATIONS.get(operation)
-    if rule is not None and answer is not None:
-        given, named = question
-        rule(answer, given[0] if given else next(iter(named.values()), None))
+    try:
+        _of_operation(port, operation)(answer)
+        rule = _OF_OPERATIONS.get(operation)
+        if rule is not None and answer is not None:
+            given, named = question
+            rule(answer, given[0] if given else next(iter(named.values()), None))
+    except Nonsense as wrong:
+        wrong.within("answer")
+        raise
 
 
 def check_drawn(invoice: Any) -> None:
     """Check an invoice that was drawn without asking the bank (`DrawingBank`), or None. Raises: Nonsense."""
-    _of_type(Invoice | None)(invoice, "invoice")
+    try:
+        _of_drawing()(invoice)
+    except Nonsense as wrong:
+        wrong.within("invoice")
+        raise
 
 
 @cache
@@ -98,12 +106,19 @@ def _of_operation(port: str, operation: str) -> Checks:
 
 
 @cache
+def _of_drawing() -> Checks:
+    return _of_type(Invoice | None)
+
+
+@cache
 def _of_type(hint: Any) -> Checks:
     """Compile the check of an annotation. Raises: KeyError for a type that no port uses yet: `PLAIN` says how it is
     checked."""
     origin, within = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        return _one_of([_of_type(each) for each in within])
+        checks = [_of_type(each) for each in within if each is not NoneType]
+        check = checks[0] if len(checks) == 1 else _one_of(checks)
+        return _or_null(check) if NoneType in within else check
     if origin in (tuple, Sequence):
         return _each(_of_type(within[0]))
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
@@ -113,28 +128,41 @@ def _of_type(hint: Any) -> Checks:
     return PLAIN[hint]
 
 
+def _or_null(check: Checks) -> Checks:
+    def check_unless_null(value: Any) -> None:
+        if value is not None:
+            check(value)
+
+    return check_unless_null
+
+
 def _one_of(checks: Sequence[Checks]) -> Checks:
-    def check(value: Any, path: str) -> None:
-        wrong: Nonsense | None = None
+    def check(value: Any) -> None:
+        found: list[Nonsense] = []
         for each in checks:
             try:
-                return each(value, path)
-            except Nonsense as fault:
-                # Of several types the one that fits best failed at the deepest path: that finding says most.
-                wrong = fault if wrong is None or len(str(fault)) > len(str(wrong)) else wrong
-        raise wrong or Nonsense(path)
+                return each(value)
+            except Nonsense as wrong:
+                found.append(wrong)
+        # Of several types the one that fits best failed at the deepest place: that finding says most.
+        raise max(found, key=lambda wrong: len(str(wrong)))
 
     return check
 
 
 def _each(check: Checks) -> Checks:
-    def check_all(value: Any, path: str) -> None:
+    def check_all(value: Any) -> None:
         if not isinstance(value, (tuple, list)):
-            raise wrong_type(value, path)
+            raise wrong_type(value)
         if len(value) > _MANY:
-            raise Nonsense(f"{path}: has more than {_MANY} elements")
-        for number, element in enumerate(value):
-            check(element, f"{path}[{number}]")
+            raise Nonsense(f"has more than {_MANY} elements")
+        number = 0
+        try:
+            for number, element in enumerate(value):  # noqa: B007 - told where one is wrong
+                check(element)
+        except Nonsense as wrong:
+            wrong.within(f"[{number}]")
+            raise
 
     return check_all
 
@@ -144,13 +172,18 @@ def _struct(kind: type[msgspec.Struct]) -> Checks:
     fields = [(name, _field(name, hints[name])) for name in kind.__struct_fields__]
     rule = _RULES.get(kind)
 
-    def check(value: Any, path: str) -> None:
+    def check(value: Any) -> None:
         if not isinstance(value, kind):
-            raise wrong_type(value, path)
-        for name, check_field in fields:
-            check_field(getattr(value, name), f"{path}.{name}")
+            raise wrong_type(value)
+        name = ""
+        try:
+            for name, check_field in fields:
+                check_field(getattr(value, name))
+        except Nonsense as wrong:
+            wrong.within(f".{name}")
+            raise
         if rule is not None:
-            rule(value, path)
+            rule(value)
 
     return check
 
@@ -161,34 +194,35 @@ def _field(name: str, hint: Any) -> Checks:
     if by_name is None:
         return by_type
 
-    def check(value: Any, path: str) -> None:
-        by_type(value, path)
+    def check(value: Any) -> None:
+        by_type(value)
         if value is not None:
-            by_name(value, path)
+            by_name(value)
 
     return check
 
 
-def _same(value: Any, asked: Any, path: str) -> None:
+def _same(value: Any, asked: Any, place: str) -> None:
     if value != asked:
-        raise Nonsense(f"{path}: is of something else than was asked about")
+        raise Nonsense("is of something else than was asked about", place)
 
 
 def _signed(answer: SignedTransfer, asked: Any) -> None:
-    _same(answer.operation, asked, "answer.operation")
-    filled(answer.blob, "answer.blob")
+    _same(answer.operation, asked, ".operation")
+    if not answer.blob:
+        raise Nonsense("is empty", ".blob")
 
 
 def _in_place(answer: SignedTransfer, asked: SignedTransfer) -> None:
-    _same(answer.operation, asked.operation, "answer.operation")
+    _same(answer.operation, asked.operation, ".operation")
 
 
 def _stored(answer: StoredFile, asked: Any) -> None:
-    _same(answer.key, asked, "answer.key")
+    _same(answer.key, asked, ".key")
 
 
 def _about(answer: InvoiceState | MandateState | Check, asked: Any) -> None:
-    _same(answer.reference, asked, "answer.reference")
+    _same(answer.reference, asked, ".reference")
 
 
 _OF_OPERATIONS: Mapping[str, Callable[[Any, Any], None]] = {
@@ -198,60 +232,59 @@ _OF_OPERATIONS: Mapping[str, Callable[[Any, Any], None]] = {
     "stat": _stored,
     "sign": _signed,
     "in_place": _in_place,
-    "find": lambda sent, asked: _same(sent.signed.operation, asked, "answer.signed.operation"),
-    "address": lambda answer, _: address(answer, "answer"),
+    "find": lambda sent, asked: _same(sent.signed.operation, asked, ".signed.operation"),
+    "address": lambda answer, _: address(answer),
 }
 """How an answer follows from its question: each gets the answer and the operation's first argument."""
 
 
-def _invoice(invoice: Invoice, path: str) -> None:
+def _invoice(invoice: Invoice) -> None:
     if (invoice.payload is not None) is not (invoice.kind is InvoiceKind.QR):
-        raise Nonsense(
-            f"{path}.payload: is {'missing' if invoice.payload is None else 'there'}, although it is {invoice.kind}"
-        )
+        is_there = "missing" if invoice.payload is None else "there"
+        raise Nonsense(f"is {is_there}, although it is {invoice.kind}", ".payload")
 
 
-def _invoice_state(state: InvoiceState, path: str) -> None:
+def _invoice_state(state: InvoiceState) -> None:
     if state.status is InvoiceStatus.PAID and not state.transfers:
-        raise Nonsense(f"{path}.transfers: is empty, although it is paid")
-    _named_once(state.transfers, f"{path}.transfers")
+        raise Nonsense("is empty, although it is paid", ".transfers")
+    _named_once(state.transfers)
 
 
-def _binding(binding: Binding, path: str) -> None:
+def _binding(binding: Binding) -> None:
     if binding.payload is not None and binding.kind is not InvoiceKind.QR:
-        raise Nonsense(f"{path}.payload: is there, although it is {binding.kind}")
+        raise Nonsense(f"is there, although it is {binding.kind}", ".payload")
 
 
-def _mandate_state(state: MandateState, path: str) -> None:
+def _mandate_state(state: MandateState) -> None:
     if state.payload is not None and state.kind is not InvoiceKind.QR:
-        raise Nonsense(f"{path}.payload: is there, although it is {state.kind}")
-    _named_once(state.transfers, f"{path}.transfers")
+        raise Nonsense(f"is there, although it is {state.kind}", ".payload")
+    _named_once(state.transfers)
 
 
-def _named_once(transfers: Sequence[Transfer], path: str) -> None:
+def _named_once(transfers: Sequence[Transfer]) -> None:
     if len({transfer.id for transfer in transfers}) != len(transfers):
-        raise Nonsense(f"{path}: has two of one id")
+        raise Nonsense("has two of one id", ".transfers")
 
 
-def _charge_state(state: ChargeState, path: str) -> None:
+def _charge_state(state: ChargeState) -> None:
     if state.status is ChargeStatus.PAID and state.transfer is None:
-        raise Nonsense(f"{path}.transfer: is missing, although it is paid")
+        raise Nonsense("is missing, although it is paid", ".transfer")
 
 
 _BODILESS = (204, 205, 304)
 _LONGEST_BODY = 65_536
 
 
-def _heard(heard: Heard, path: str) -> None:
+def _heard(heard: Heard) -> None:
     if not 200 <= heard.status <= 599:
-        raise Nonsense(f"{path}.status: is no status of an answer")
+        raise Nonsense("is no status of an answer", ".status")
     if len(heard.body) > (0 if heard.status in _BODILESS else _LONGEST_BODY):
-        raise Nonsense(f"{path}.body: is longer than an answer may be")
+        raise Nonsense("is longer than an answer may be", ".body")
     if not heard.content_type.isascii() or not heard.content_type.isprintable() or not heard.content_type:
-        raise Nonsense(f"{path}.content_type: is no content type")
+        raise Nonsense("is no content type", ".content_type")
 
 
-_RULES: Mapping[type, Callable[[Any, str], None]] = {
+_RULES: Mapping[type, Checks] = {
     Invoice: _invoice,
     InvoiceState: _invoice_state,
     Binding: _binding,

@@ -29,71 +29,86 @@ _HEX = frozenset("0123456789abcdef")
 _RUNS_CODE = ("javascript:", "data:", "vbscript:", "file:", "blob:", "filesystem:", "about:")
 
 
-Checks = Callable[[Any, str], None]
-"""Checks a value, given with its path in the answer. Raises: Nonsense."""
+Checks = Callable[[Any], None]
+"""Checks a value. Raises: Nonsense, whose place begins at the value."""
 
 
 class Nonsense(ValueError):
-    """What a provider said cannot be true: the cause of the fault that the caller sees."""
+    """What a provider said cannot be true: the cause of the fault that the caller sees.
+
+    Its place is put together on the way out (`within`), so that what is sound pays for none.
+    """
+
+    def __init__(self, finding: str, place: str = "") -> None:
+        super().__init__(finding, place)
+        self.finding = finding
+        self.place = place
+
+    def within(self, outer: str) -> None:
+        """Say where the value is that this was found in."""
+        self.place = f"{outer}{self.place}"
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.finding}"
 
 
 def instance(kind: type) -> Checks:
     """Make a check that a value is an instance of `kind`."""
 
-    def check(value: Any, path: str) -> None:
+    def check(value: Any) -> None:
         if not isinstance(value, kind):
-            raise wrong_type(value, path)
+            raise wrong_type(value)
 
     return check
 
 
-def wrong_type(value: Any, path: str) -> Nonsense:
+def wrong_type(value: Any) -> Nonsense:
     """The finding about a value of a wrong type."""
-    return Nonsense(f"{path}: is of type {type(value).__name__}")
+    return Nonsense(f"is of type {type(value).__name__}")
 
 
-def _whole(value: Any, path: str) -> None:
+def _whole(value: Any) -> None:
     if type(value) is not int:
-        raise wrong_type(value, path)
+        raise wrong_type(value)
     if not -_WHOLE <= value < _WHOLE:
-        raise Nonsense(f"{path}: is out of range")
+        raise Nonsense("is out of range")
 
 
-def _text(value: Any, path: str) -> None:
+def _text(value: Any) -> None:
     if not isinstance(value, str):
-        raise wrong_type(value, path)
+        raise wrong_type(value)
     if len(value) > _TEXT:
-        raise Nonsense(f"{path}: is longer than {_TEXT} characters")
+        raise Nonsense(f"is longer than {_TEXT} characters")
     # Databases refuse NUL, UTF-8 cannot encode lone surrogates, and a line break would forge a line of a log.
     if not value.isprintable() and any(ord(each) < 32 or 0xD800 <= ord(each) < 0xE000 for each in value):
-        raise Nonsense(f"{path}: has characters that no text has")
+        raise Nonsense("has characters that no text has")
 
 
-def _pause(value: Any, path: str) -> None:
+def _pause(value: Any) -> None:
     if type(value) not in (int, float):
-        raise wrong_type(value, path)
+        raise wrong_type(value)
     if not isfinite(value) or not 0 <= value <= _LONGEST_PAUSE:
-        raise Nonsense(f"{path}: is no number of seconds")
+        raise Nonsense("is no number of seconds")
 
 
-def _moment(value: Any, path: str) -> None:
+def _moment(value: Any) -> None:
     if not isinstance(value, datetime):
-        raise wrong_type(value, path)
+        raise wrong_type(value)
     if value.tzinfo is None:
-        raise Nonsense(f"{path}: has no time zone")
+        raise Nonsense("has no time zone")
     try:
         is_sane = _FIRST <= value < _LAST
     except OverflowError:
         is_sane = False
     if not is_sane:
-        raise Nonsense(f"{path}: is not of this age")
+        raise Nonsense("is not of this age")
 
 
-def _decimal(value: Any, path: str) -> None:
+def _decimal(value: Any) -> None:
     if not isinstance(value, Decimal):
-        raise wrong_type(value, path)
+        raise wrong_type(value)
     if not value.is_finite() or abs(value.adjusted()) > 30:
-        raise Nonsense(f"{path}: is no number of this world")
+        raise Nonsense("is no number of this world")
 
 
 PLAIN: Mapping[Any, Checks] = {
@@ -109,38 +124,38 @@ PLAIN: Mapping[Any, Checks] = {
 
 
 def _between(least: int, most: int) -> Checks:
-    def check(value: int, path: str) -> None:
+    def check(value: int) -> None:
         if not least <= value <= most:
-            raise Nonsense(f"{path}: is {'below ' if value < least else 'above '}{least if value < least else most}")
+            raise Nonsense(f"is {'below ' if value < least else 'above '}{least if value < least else most}")
 
     return check
 
 
-def _id(value: str, path: str) -> None:
+def _id(value: str) -> None:
     if not value or len(value) > _ID or value != value.strip():
-        raise Nonsense(f"{path}: is no id")
+        raise Nonsense("is no id")
 
 
-def address(value: str, path: str) -> None:
+def address(value: str) -> None:
     """Check the form of a blockchain address; its network's own rules are the core's. Raises: Nonsense."""
     if not value.isascii() or not value.isprintable() or " " in value or not 1 <= len(value) <= _ADDRESS:
-        raise Nonsense(f"{path}: is no address")
+        raise Nonsense("is no address")
 
 
-def _hash(value: str, path: str) -> None:
+def _hash(value: str) -> None:
     if len(value) != 64 or not _HEX.issuperset(value):
-        raise Nonsense(f"{path}: is not 64 hex digits in lower case")
+        raise Nonsense("is not 64 hex digits in lower case")
 
 
-def filled(value: Any, path: str) -> None:
+def filled(value: Any) -> None:
     """Check that a text, or bytes, are not empty. Raises: Nonsense."""
     if not value:
-        raise Nonsense(f"{path}: is empty")
+        raise Nonsense("is empty")
 
 
-def _link(value: str, path: str) -> None:
+def _link(value: str) -> None:
     if " " in value or value.lower().startswith(_RUNS_CODE):
-        raise Nonsense(f"{path}: is no link")
+        raise Nonsense("is no link")
 
 
 NAMED: Mapping[str, Checks] = {
