@@ -5,47 +5,40 @@ import random
 import secrets
 import threading
 import time
-from itertools import count
+from collections.abc import Iterator
+from itertools import chain, count, repeat
 
 _TAIL_BITS = 74
 """A version 7 UUID holds 48 bits of milliseconds, 6 fixed bits, and these (RFC 9562, 5.7)."""
 _LOW = (1 << 62) - 1
-_VERSION_AND_VARIANT = 0x7 << 76 | 0b10 << 62
-_POOL = 4000
+_VARIANT = 0b10 << 62
+_POOL = 4096
+"""Random bytes that are drawn at a time."""
 
 
-def _uuid7(milliseconds: int, tail: int) -> str:
+def _head(milliseconds: int) -> str:
+    """What stands before the tail: the time, and the version."""
+    digits = f"{milliseconds:012x}"
+    return f"{digits[:8]}-{digits[8:]}-7"
+
+
+def _whole(head: str, tail: int) -> str:
     """`tail` has 74 bits: 12 go before the variant, 62 behind it.
 
     Written without a `uuid.UUID`, which nobody needs: to make one takes three times as long as all else of it.
     """
-    number = milliseconds << 80 | tail >> 62 << 64 | tail & _LOW | _VERSION_AND_VARIANT
-    digits = number.to_bytes(16, "big").hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+    digits = (tail >> 62 << 64 | _VARIANT | tail & _LOW).to_bytes(10, "big").hex()
+    return f"{head}{digits[1:4]}-{digits[4:8]}-{digits[8:]}"
 
 
-_from_bytes = int.from_bytes
-"""Looked up once, as a method of a class."""
+def _uuid7(milliseconds: int, tail: int) -> str:
+    return _whole(_head(milliseconds), tail)
 
 
-class _Chance:
-    """Random bytes for identifiers, from the system some thousand at a time: each call of it costs as much as all else
-    of an identifier. A process that was forked begins with none of its parent's. Secrets never come from here."""
-
-    def __init__(self) -> None:
-        self._bytes = b""
-        self._taken = 0
-        self._process = 0
-
-    def take(self, count: int) -> bytes:
-        """Bytes that nobody else was given."""
-        end = self._taken + count
-        if end > len(self._bytes) or self._process != os.getpid():
-            self._bytes, self._taken, self._process = os.urandom(_POOL), 0, os.getpid()
-            end = count
-        taken = self._bytes[self._taken : end]
-        self._taken = end
-        return taken
+def _drawn() -> Iterator[int]:
+    """Numbers of 64 bits from the system, some hundred at a time: each call of it costs as much as all else of an
+    identifier. Secrets never come from here."""
+    return chain.from_iterable(memoryview(os.urandom(_POOL)).cast("Q") for _ in repeat(None))
 
 
 class SystemIds:
@@ -53,8 +46,11 @@ class SystemIds:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._last = (0, 0)
-        self._chance = _Chance()
+        self._milliseconds = 0
+        self._head = ""
+        self._tail = 0
+        self._chance = _drawn()
+        self._process = os.getpid()
 
     def uuid(self) -> str:
         """A version 7 UUID, greater than every one before it in this process (RFC 9562, 6.2, method 2).
@@ -64,16 +60,19 @@ class SystemIds:
         """
         now = time.time_ns() // 1_000_000
         with self._lock:
-            chance = _from_bytes(self._chance.take(10), "big")
-            milliseconds, tail = self._last
-            if now > milliseconds:
-                milliseconds, tail = now, chance % (1 << _TAIL_BITS)
+            if self._process != os.getpid():  # one that was forked goes on with nothing of its parent's chance
+                self._chance, self._process = _drawn(), os.getpid()
+            if now > self._milliseconds:
+                self._begin(now)
             else:
-                tail += 1 + chance % (1 << 64)
-                if tail >> _TAIL_BITS:
-                    milliseconds, tail = milliseconds + 1, chance % (1 << _TAIL_BITS)
-            self._last = (milliseconds, tail)
-        return _uuid7(milliseconds, tail)
+                self._tail += 1 + next(self._chance)
+                if self._tail >> _TAIL_BITS:
+                    self._begin(self._milliseconds + 1)
+            return _whole(self._head, self._tail)
+
+    def _begin(self, milliseconds: int) -> None:
+        self._milliseconds, self._head = milliseconds, _head(milliseconds)
+        self._tail = (next(self._chance) << 64 | next(self._chance)) >> 128 - _TAIL_BITS
 
     def secret(self, size: int) -> str:
         """`size` random bytes, as hex."""

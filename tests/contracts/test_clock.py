@@ -332,7 +332,8 @@ class TestSystemIds:
     def test_a_full_tail_borrows_the_next_millisecond(self, monkeypatch: pytest.MonkeyPatch) -> None:
         ids = SystemIds()
         monkeypatch.setattr(time, "time_ns", lambda: 5_000_000)
-        ids._last = (5, (1 << 74) - 1)
+        assert UUID(ids.uuid()).int >> 80 == 5
+        ids._tail = (1 << 74) - 1
         uuid = UUID(ids.uuid())
         assert uuid.int >> 80 == 6
         assert uuid.version == 7
