@@ -20,7 +20,7 @@ from ...ports.bundle import Ports
 from .door.operation import FORMATS
 
 
-class PaymentView(msgspec.Struct, frozen=True, kw_only=True):
+class PaymentView(msgspec.Struct, kw_only=True):
     """See docs/payments.md "What you get"."""
 
     id: str
@@ -92,8 +92,7 @@ class PaymentsView(msgspec.Struct, frozen=True, kw_only=True):
 
 def payment_view(ports: Ports, payment: Payment) -> PaymentView:
     """The payment object of the interface."""
-    payer_name = open_payer_name(ports.vault, payment) if shows_payer_name(payment) else None
-    return PaymentView(
+    view = PaymentView(
         id=payment.id,
         status=payment.status.value,
         amount_rub=str(payment.amount),
@@ -101,21 +100,29 @@ def payment_view(ports: Ports, payment: Payment) -> PaymentView:
         amount_usdt=None if payment.amount_usdt is None else str(payment.amount_usdt),
         external_id=payment.external_id,
         payment_method=payment.payment_method,
-        method_id=payment.method_id or UNSET,
         payment_url=_page_of(ports, payment),
         expires_at=iso(payment.expires_at),
         refund_pending=payment.refund_pending,
         metadata=shown_metadata(payment),
-        payer_name=payer_name or UNSET,
         shop_id=payment.shop_id,
-        subscription_id=payment.subscription_id or UNSET,
-        period_ref=payment.period_ref or UNSET,
-        failure_reason=UNSET if payment.failure_reason is None else payment.failure_reason.value,
         created_at=iso(payment.created_at),
         paid_at=iso_or_none(payment.paid_at),
         settled_at=iso_or_none(payment.settled_at),
-        sandbox=True if payment.mode is TEST else UNSET,
     )
+    # What most payments have nothing of: beyond 15 arguments by name Python makes a dictionary of them, one by one.
+    if payment.method_id:
+        view.method_id = payment.method_id
+    if shows_payer_name(payment) and (payer_name := open_payer_name(ports.vault, payment)):
+        view.payer_name = payer_name
+    if payment.subscription_id:
+        view.subscription_id = payment.subscription_id
+    if payment.period_ref:
+        view.period_ref = payment.period_ref
+    if payment.failure_reason is not None:
+        view.failure_reason = payment.failure_reason.value
+    if payment.mode is TEST:
+        view.sandbox = True
+    return view
 
 
 def _page_of(ports: Ports, payment: Payment) -> str:
