@@ -72,11 +72,11 @@ class TestClockStorage(ForwardingStorage):
         """A unit whose jobs are, at each use, as they are at the test clock that is entered then."""
         return _Unit(self.inner.unit(), self._clock)
 
-    async def get(self, kind: type[R], record_id: str, /) -> R | None:
+    def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
         """The record; a job as it is at the test clock that is entered."""
         if kind is Job:
-            return cast("R | None", await self._job(record_id))
-        return await self.inner.get(kind, record_id)
+            return cast("Coroutine[Any, Any, R | None]", self._job(record_id))
+        return self.inner.get(kind, record_id)
 
     async def _job(self, record_id: str) -> Job | None:
         async with self.unit() as unit:
@@ -90,8 +90,8 @@ class TestClockStorage(ForwardingStorage):
 
 
 class _Unit(msgspec.Struct, eq=False):
-    """Hands a unit on, but for its jobs. A struct whose `commit` returns the inner coroutine, because every request
-    pays for it."""
+    """Hands a unit on, but for its jobs. A struct, which returns inner coroutines where it has nothing to add: every
+    request pays for it."""
 
     _opening: AbstractAsyncContextManager[Unit]
     _clock: TestTimeClock
@@ -101,10 +101,10 @@ class _Unit(msgspec.Struct, eq=False):
         self._unit = await self._opening.__aenter__()
         return self
 
-    async def __aexit__(
+    def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._opening.__aexit__(kind, fault, trace)
+    ) -> Coroutine[Any, Any, bool | None]:
+        return self._opening.__aexit__(kind, fault, trace)
 
     def __getitem__(self, kind: type[R], /) -> Shelf[R]:
         if kind is Job and (test_clock := self._clock.test_clock) is not None:

@@ -47,14 +47,14 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
 def next_poll(ports: Ports, payment: Payment, looked: Looked) -> datetime | None:
     """When the bank of a payment or binding that is open, or was, is asked again before any deadline; None: a bank that
     sends notices, or a simulated one, is not."""
-    now = ports.clock.now()
     if looked.turn is not None:
         return looked.turn
     if looked.check_after is not None:
-        return now + hinted(looked.check_after)
+        return ports.clock.now() + hinted(looked.check_after)
     known = ports.banks.capabilities_of(payment.bank)
     if known is None or known.sends_notices or known.simulated:
         return None
+    now = ports.clock.now()
     age = now - payment.created_at
     return now + (poll_pause(age) if now < payment.expires_at else late_poll_pause(age))
 

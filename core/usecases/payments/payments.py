@@ -35,11 +35,9 @@ async def create_payment(ports: Ports, caller: Caller, key: str | None, read_ord
 
     async def make(lock: Lock) -> Payment:
         order = read_order()
-        payment = await _checked(ports, caller, order)
-        key_record = lock(payment.id)
-        payment, watch = draw(ports, msgspec.structs.replace(payment, key_id=key_record.id))
+        payment, watch = draw(ports, await _checked(ports, caller, order, lock.record_id))
         async with ports.storage.unit() as unit:
-            unit[IdempotencyKey].add(key_record)
+            unit[IdempotencyKey].add(lock(payment.id))
             add_payment(unit, payment)
             unit[Job].add(watch)
             await unit.commit()
@@ -48,8 +46,8 @@ async def create_payment(ports: Ports, caller: Caller, key: str | None, read_ord
     return await once(ports, caller, key, KIND, make=make, recall=lambda made: _recall(ports, made))
 
 
-async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment:
-    """The payment that this order makes, not yet written. Raises: Refusal."""
+async def _checked(ports: Ports, caller: Caller, order: PaymentOrder, key_id: str) -> Payment:
+    """The payment that this order makes, not yet written. `key_id`: the record of its key. Raises: Refusal."""
     case = await _case(ports, caller, order)
     judge(case)
     await pass_gate(ports, caller, order.client_phone)
@@ -71,7 +69,6 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
     payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())
     private = private_data(order)
     ttl_minutes = order.ttl_minutes if terminal is None or terminal.own_lifetime else None
-    now = ports.clock.now()
     # In two steps: beyond 15 arguments by name Python makes a dictionary of them, one by one.
     payment = Payment(
         id=payment_id,
@@ -81,8 +78,8 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
         status=PENDING,
         amount=case.amount,
         payment_method=_payment_method(order) if terminal is None else terminal.payment_method,
-        created_at=now,
-        expires_at=now + lifetime(ttl_minutes, own=bank.capabilities.own_lifetime),
+        created_at=case.now,
+        expires_at=case.now + lifetime(ttl_minutes, own=bank.capabilities.own_lifetime),
         ttl_minutes=ttl_minutes,
         external_id=order.external_id,
         description=order.description,
@@ -97,6 +94,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder) -> Payment
         payer_contact=contact_mask(order),
         markup=None if case.shop is None else case.shop.markup,
         receipt=terms,
+        key_id=key_id,
     )
 
 

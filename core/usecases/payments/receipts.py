@@ -2,6 +2,7 @@
 (docs/payments.md "Receipts"; docs/adapters.md "Receipts")."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from ....ports.bank import Bank
 from ....ports.bundle import Ports
@@ -13,6 +14,10 @@ from ...domain.payments.payer_contact import PayerContact, payer_contact
 from ...domain.payments.payments import Payment
 from ..sealed import private_place
 
+_WRITES_NONE: Final = ReceiptNeed.NONE
+_MUST_WRITE: Final = ReceiptNeed.REQUIRED
+"""For what every new payment passes (domain/accounts/accounts.py: TEST)."""
+
 _NAME_LONGEST = 128
 """Of an item (tag 1030)."""
 
@@ -20,14 +25,14 @@ _NAME_LONGEST = 128
 def receipt_terms(settings: Settings, routes: Sequence[Bank], *, has_contact: bool) -> ReceiptTerms | None:
     """What the receipts of a new payment say that may go by these banks; None where none of them writes any, or where
     something is missing for it."""
-    if all(bank.capabilities.receipts is ReceiptNeed.NONE for bank in routes):
+    if all(bank.capabilities.receipts is _WRITES_NONE for bank in routes):
         return None
     return settings.receipt_terms(has_contact=has_contact)
 
 
 def takes_without(bank: Bank, terms: ReceiptTerms | None) -> bool:
     """Whether the bank takes a payment with these terms, or without any."""
-    return terms is not None or bank.capabilities.receipts is not ReceiptNeed.REQUIRED
+    return terms is not None or bank.capabilities.receipts is not _MUST_WRITE
 
 
 def no_receipt(settings: Settings) -> Refusal:
@@ -53,7 +58,7 @@ def receipt_of(ports: Ports, payment: Payment, bank: Bank, kopecks: int | None =
     """The receipt of the payment, or of so many kopecks of it; None where the bank writes none, or the payment has
     none."""
     terms = payment.receipt
-    if terms is None or bank.capabilities.receipts is ReceiptNeed.NONE:
+    if terms is None or bank.capabilities.receipts is _WRITES_NONE:
         return None
     contact = contact_of(ports, payment)
     item = ReceiptItem(
