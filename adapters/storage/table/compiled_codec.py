@@ -9,6 +9,8 @@ identifiers of our own record types, and of nothing that comes from outside.
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import msgspec
+
 
 class Converted(Protocol):
     """A column as these functions need it."""
@@ -56,10 +58,9 @@ def encoder(kind: type[Any], columns: Sequence[Converted]) -> Callable[[Any], li
     def foreign(record: object) -> TypeError:
         return TypeError(f"{type(record).__name__} does not hold what {kind.__name__} declares")
 
-    names: dict[str, Any] = {"null": null, "foreign": foreign}
-    lines = ["def encode(record):", " try:"]
-    lines += [f"  v{number} = record.{column.name}" for number, column in enumerate(columns)]
-    lines += [" except AttributeError:", "  raise foreign(record) from None"]
+    names: dict[str, Any] = {"null": null, "foreign": foreign, "kind": kind, "astuple": msgspec.structs.astuple}
+    lines = ["def encode(record):", " if record.__class__ is not kind: raise foreign(record)"]
+    lines.append(f" {', '.join(f'v{number}' for number in range(len(columns)))} = astuple(record)")
     for number, column in enumerate(columns):
         value = f"v{number}"
         names[f"c{number}"], names[f"k{number}"] = column.encode, column.kind
