@@ -9,7 +9,7 @@ import anyio
 import httpx
 import msgspec
 
-from .errors import Answer, NoAnswer, RateLimit
+from .errors import FRAMES_HIDDEN, Answer, NoAnswer, RateLimit
 from .events import Events
 from .exchanges import Exchanges
 from .kyc import Kyc
@@ -28,6 +28,7 @@ from .webhook_endpoints import WebhookEndpoints
 from .withdrawals import Withdrawals
 
 T = TypeVar("T")
+__tracebackhide__ = FRAMES_HIDDEN
 
 TIMEOUT = 35.0
 """Seconds. POST /payments may wait 25 s for another request with the same key."""

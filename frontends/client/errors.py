@@ -7,6 +7,7 @@ that has another advice, and what heals too slowly to be waited for within a cal
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from operator import methodcaller
 from typing import Any
 
 import msgspec
@@ -122,6 +123,11 @@ class CambistError(Exception):
         where = f", request {self.request_id}" if self.request_id else ""
         status = f" ({self.status}{where})" if self.status else ""
         return f"{self.code}{status}: {self.message} [{self.advice.value}]"
+
+
+FRAMES_HIDDEN = methodcaller("errisinstance", CambistError)
+"""For `__tracebackhide__` of the client's modules: of a call that did not succeed pytest shows the line of the test
+that made it, and not the client's inside."""
 
 
 class NoAnswer(CambistError):

@@ -16,11 +16,14 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import msgspec
 
+from .errors import FRAMES_HIDDEN
 from .model import Page
 from .requests import Request
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+__tracebackhide__ = FRAMES_HIDDEN
 
 _LARGEST_PAGE = 100
 

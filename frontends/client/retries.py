@@ -6,10 +6,11 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from .errors import Advice, Answer, CambistError, NoAnswer, is_untouched, refusal, unexpected
+from .errors import FRAMES_HIDDEN, Advice, Answer, CambistError, NoAnswer, is_untouched, refusal, unexpected
 from .requests import Request, new_key
 
 T = TypeVar("T")
+__tracebackhide__ = FRAMES_HIDDEN
 
 _GOOD = range(200, 300)
 

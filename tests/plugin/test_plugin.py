@@ -74,6 +74,26 @@ def test_it_costs_nothing_unused_and_says_what_it_needs(tmp_path: Path) -> None:
     assert "Traceback" not in done.stdout + done.stderr
 
 
+REFUSED = """
+def test_sync(cambist_sandbox):
+    cambist_sandbox.client.payments.create(amount_rub="1.00")  # the merchant's own line
+
+def test_a_fault_of_the_client_itself(cambist_sandbox):
+    cambist_sandbox.client.payments.create(amount_rub=1.5)
+"""
+
+
+def test_of_a_call_that_is_refused_the_merchant_s_own_line_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(REFUSED)
+    command = [sys.executable, "-m", "pytest", *plugin(), "-p", "no:cacheprovider", "."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    refused, _, fault = done.stdout.partition("_ test_a_fault_of_the_client_itself _")
+    assert "CambistError: AMOUNT_BELOW_MINIMUM" in refused
+    assert "the merchant's own line" in refused
+    assert "frontends/client" not in refused
+    assert "frontends/client" in fault, "what is no answer of the service is shown whole"
+
+
 ASSERTS = """
 import gc
 import sys
