@@ -61,9 +61,9 @@ def storages(session: nox.Session) -> None:
 
 @nox.session
 def mutation(session: nox.Session) -> None:
-    """Every line of the rules, mutated by cosmic-ray's operators: `-- core/domain/ledger.py core/domain/exchanges`
-    (tests/mutation.py). It goes on where it ended; `--seconds 600` ends it."""
-    session.install("-e", ".[dev]", "cosmic-ray>=8.4")
+    """Every line of the core, mutated: `-- core/domain/ledger.py core/domain/exchanges`
+    (tests/mutation). It goes on where it ended; `--seconds 600` ends it."""
+    session.install("-e", ".[dev]", "coverage>=7.10")
     session.run("python", "-m", "tests.mutation", *(session.posargs or ["core/domain"]), success_codes=[0, 1])
 
 

@@ -1,0 +1,216 @@
+"""Where mutants live: a fork in which a function, or a module, is the wrong one, and that runs tests until one fails.
+
+A mutant of a function's body lives in a fork of a process that has loaded the house and collected all tests: its code
+takes the place of the right code in the function itself, wherever that is known. One of what is executed while the
+module is loaded (a constant, a default) lives in a fork that has loaded nothing of ours yet: the module is loaded as
+mutated, and then all else. That takes a second, the other some hundredths.
+"""
+
+import functools
+import gc
+import importlib.util
+import os
+import resource
+import signal
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from inspect import CO_OPTIMIZED
+from itertools import zip_longest
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+from hypothesis import Phase, settings
+
+from .traces import OPTIONS, ROOT, is_in_memory
+
+_MEMORY = 6 << 30
+UNFIT = "unfit"
+"""The mutant cannot live so: no function is to be found that its code would fit."""
+
+Word = str | None
+"""What a fork says: the test that failed, or what ended it; None: all passed."""
+
+
+def forked(live: Callable[[Callable[[str], None]], None]) -> Word:
+    """What a fork says of a mutant: `live` ends, or says a word, which ends it."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            nothing = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nothing, 1)
+            os.dup2(nothing, 2)
+            resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+
+            def say(word: str) -> None:
+                os.write(writing, word.encode()[:4000])
+                os._exit(1)
+
+            live(say)
+            os._exit(0)
+        except BaseException as fault:  # noqa: BLE001 - whatever it is, the mutant was noticed
+            os.write(writing, f"raised {type(fault).__name__}".encode())
+        finally:
+            os._exit(1)
+    os.close(writing)
+    ended = os.waitpid(child, 0)[1]
+    with os.fdopen(reading) as pipe:
+        word = pipe.read()
+    return None if ended == 0 else word or f"ended with {ended}"
+
+
+class Plugin:
+    """A plugin of pytest, in the fork of a mutant and above it: the same examples for every mutant, none made smaller,
+    and the first failure ends the process."""
+
+    def __init__(self, cpu: Mapping[str, float]) -> None:
+        self._cpu = cpu
+        self.say: Callable[[str], None] | None = None
+
+    def pytest_configure(self) -> None:
+        settings.register_profile(
+            "mutation",
+            settings.default,
+            derandomize=True,
+            database=None,
+            deadline=None,
+            phases=(Phase.explicit, Phase.generate),
+        )
+        settings.load_profile("mutation")
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """No test takes much more than it did: 20 times the CPU, and wall time enough for a busy machine."""
+        if self.say is not None:
+            known = self._cpu.get(nodeid, 1)
+            signal.setitimer(signal.ITIMER_PROF, 3 + 20 * known)
+            signal.alarm(int(60 + 60 * known))
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if self.say is not None and report.failed:
+            self.say(report.nodeid)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if self.say is not None and report.failed:
+            self.say(f"loading {report.nodeid}")
+
+
+# Mutants of a function's body.
+
+
+class House(Plugin):
+    """Has all tests collected, and does its work where pytest would run them."""
+
+    def __init__(self, cpu: Mapping[str, float], places: Sequence[str], work: "Callable[[House], None]") -> None:
+        super().__init__(cpu)
+        self._places, self._work = places, work
+        self._items: dict[str, pytest.Item] = {}
+        self._functions: dict[tuple[str, str, int], list[FunctionType]] = defaultdict(list)
+        self._caches: list[Any] = []
+
+    def run(self) -> int:
+        """Collect, then work."""
+        return int(pytest.main([*OPTIONS, *self._places], plugins=[self]))
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        self._items = {each.nodeid: each for each in session.items if is_in_memory(each)}
+        first = [each for name, each in self._items.items() if name.startswith("tests/http/test_payments")][:1]
+        for item in first:  # what is made once is made
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+        gc.collect()
+        for each in gc.get_objects():
+            if isinstance(each, FunctionType) and "/core/" in (file := each.__code__.co_filename):
+                module = "core/" + file.rpartition("/core/")[2]
+                self._functions[module, each.__code__.co_qualname, each.__code__.co_firstlineno].append(each)
+            elif isinstance(each, functools._lru_cache_wrapper) and each.__module__.startswith("cambist.core"):
+                self._caches.append(each)
+        gc.freeze()
+        self._work(self)
+        return True
+
+    def lives(self, module: str, right: CodeType, wrong: CodeType, tests: Sequence[str]) -> Word:
+        """What the tests say of a mutant; UNFIT where it cannot live here."""
+        swaps = list(_differing(right, wrong))
+        if not swaps or any(not self._known(module, code) for code, _ in swaps):
+            return UNFIT
+        chosen = [self._items[each] for each in tests if each in self._items]
+
+        def live(say: Callable[[str], None]) -> None:
+            self.say = say
+            for was, code in swaps:
+                for function in self._known(module, was):
+                    if len(function.__code__.co_freevars) != len(code.co_freevars):
+                        say(UNFIT)
+                    function.__code__ = code
+            for cache in self._caches:
+                cache.cache_clear()
+            for item, after in zip_longest(chosen, chosen[1:]):
+                item.ihook.pytest_runtest_protocol(item=item, nextitem=after)
+
+        return forked(live)
+
+    def _known(self, module: str, code: CodeType) -> list[FunctionType]:
+        return self._functions.get((module, code.co_qualname, code.co_firstlineno), [])
+
+
+def _differing(right: CodeType, wrong: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    """The outermost functions whose code is not the same; nothing where what is executed on loading is not, either."""
+    ours, theirs = _inner(right), _inner(wrong)
+    if right.co_code != wrong.co_code or len(ours) != len(theirs) or _plain(right) != _plain(wrong):
+        return
+    for was, code in zip(ours, theirs, strict=True):
+        if was.co_flags & CO_OPTIMIZED:
+            if was != code:
+                yield was, code
+        else:
+            yield from _differing(was, code)
+
+
+def _inner(code: CodeType) -> list[CodeType]:
+    return [each for each in code.co_consts if isinstance(each, CodeType)]
+
+
+def _plain(code: CodeType) -> list[Any]:
+    return [(type(each), each) for each in code.co_consts if not isinstance(each, CodeType)] + [*code.co_names]
+
+
+# Mutants of what is executed on loading.
+
+
+class _Mutated(SourceFileLoader):
+    def __init__(self, name: str, path: str, text: str) -> None:
+        super().__init__(name, path)
+        self._text = text
+
+    def get_code(self, fullname: str) -> CodeType:
+        return compile(self._text, self.get_filename(fullname), "exec", dont_inherit=True)
+
+
+class _Finder(Plugin):
+    """It looks for ours first, because the package is a plugin of pytest, too."""
+
+    def __init__(self, cpu: Mapping[str, float], module: str, text: str) -> None:
+        super().__init__(cpu)
+        self._name = f"cambist.{module.removesuffix('.py').replace('/', '.')}"
+        self._path, self._text = str(ROOT / "cambist" / module), text
+
+    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
+        if name != self._name:
+            return None
+        return importlib.util.spec_from_file_location(name, self._path, loader=_Mutated(name, self._path, self._text))
+
+
+def lives_from_the_start(module: str, text: str, tests: Sequence[str], cpu: Mapping[str, float]) -> Word:
+    """What the tests say of a mutant of which all is loaded anew."""
+    plugin = _Finder(cpu, module, text)
+
+    def live(say: Callable[[str], None]) -> None:
+        plugin.say = say
+        sys.meta_path.insert(0, plugin)
+        alone = ["--noconftest", "-p", "no:cambist"] if all(each.startswith("tests/domain/") for each in tests) else []
+        if (ended := pytest.main([*OPTIONS, *alone, *tests], plugins=[plugin])) != 0:
+            say(f"pytest ended with {ended}")
+
+    return forked(live)

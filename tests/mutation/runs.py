@@ -1,0 +1,160 @@
+"""A worker's part of the mutants: which tests see each of them, and what is kept of it."""
+
+import os
+import re
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from types import CodeType
+from typing import TypeVar
+
+import msgspec
+
+from .edits import Edit
+from .houses import UNFIT, House, Word, lives_from_the_start
+from .traces import ROOT, Chosen
+
+KEPT = ROOT / "build/mutation.jsonl"
+T = TypeVar("T")
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """What became of a mutant."""
+
+    module: str
+    of: str
+    """Digest of the module."""
+    name: str
+    line: int
+    wrong: str
+    """The line, and what came into it."""
+    by: str | None
+    """The test that noticed it, or what else ended it; None: nobody did."""
+    tests: int
+    """How many were to see it."""
+
+
+class Task(msgspec.Struct, frozen=True):
+    """A mutant that is to be tried."""
+
+    module: str
+    of: str
+    edit: Edit
+
+    @property
+    def lines(self) -> range:
+        """Those of its statement."""
+        return range(self.edit.statement[0], self.edit.statement[1] + 1)
+
+    def tried(self, by: str | None, tests: int) -> Tried:
+        """What became of it."""
+        right = source_of(self.module).splitlines()[self.edit.line - 1].strip()
+        wrong = f"{right}  =>  {self.edit.wrong}"
+        return Tried(self.module, self.of, self.edit.name, self.edit.line, wrong, by, tests)
+
+
+class Run:
+    """Tries mutants, one after the other."""
+
+    def __init__(self, tasks: list[Task], chosen: Chosen, places: Sequence[str], budget: float, ends_at: float) -> None:
+        self._tasks, self._chosen, self._places = tasks, chosen, places
+        self._budget, self._ends_at = budget, ends_at
+        self._cpu = {name: each.cpu for name, each in chosen.traces.tests.items()}
+        self._noticing: dict[str, deque[str]] = defaultdict(lambda: deque(maxlen=12))
+        self._counts = Counter[str]()
+        self._began = time.monotonic()
+
+    def run(self) -> None:
+        """Try all, first those that need nothing loaded anew.
+
+        Raises: RuntimeError where the tests cannot be collected.
+        """
+        fresh = [each for each in self._tasks if each.edit.names]
+        inside = [each for each in self._tasks if not each.edit.names]
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(reading)
+            ended = (
+                House(self._cpu, self._places, lambda house: self._inside(house, inside, writing)).run()
+                if inside
+                else 0
+            )
+            os._exit(ended)
+        os.close(writing)
+        with os.fdopen(reading) as pipe:
+            fresh += [inside[int(line)] for line in pipe]
+        if os.waitpid(child, 0)[1]:
+            raise RuntimeError("the tests could not be collected")
+        for task in self._timely(fresh):
+            tests = self._tests(task)
+            self._keep(task, lives_from_the_start(task.module, task.edit.text, tests, self._cpu), tests)
+
+    def _inside(self, house: House, tasks: list[Task], later: int) -> None:
+        for number, task in enumerate(self._timely(tasks)):
+            tests = self._tests(task)
+            right, wrong = (_compiled(each, task.module) for each in (source_of(task.module), task.edit.text))
+            word = house.lives(task.module, right, wrong, tests) if tests else None
+            if word == UNFIT or (word is None and tests and self._chosen.is_loading(task.module, task.lines)):
+                os.write(later, b"%d\n" % number)
+            else:
+                self._keep(task, word, tests)
+
+    def _timely(self, tasks: Iterable[T]) -> Iterator[T]:
+        for each in tasks:
+            if time.monotonic() > self._ends_at:
+                return
+            yield each
+
+    def _tests(self, task: Task) -> list[str]:
+        """Who is to see it: who noticed the module's last mutants, then the quickest, for as long as is given."""
+        if task.edit.names:
+            found = {test for module, lines in _using(task) for test in self._chosen.executing(module, lines)}
+        else:
+            found = self._chosen.executing(task.module, task.lines)
+        first = [each for each in dict.fromkeys(self._noticing[task.module]) if each in found]
+        tests, left = list[str](), self._budget
+        for test in [*first, *sorted(found.difference(first), key=lambda each: self._cpu[each])]:
+            left -= self._cpu[test]
+            if left < 0 and tests:
+                break
+            tests.append(test)
+        return tests
+
+    def _keep(self, task: Task, word: Word, tests: list[str]) -> None:
+        if word is not None and "::" in word:
+            self._noticing[task.module].appendleft(word)
+        with KEPT.open("ab") as kept:
+            kept.write(msgspec.json.encode(task.tried(word, len(tests))) + b"\n")
+        self._counts["survived" if word is None else "noticed"] += 1
+        if (done := self._counts.total()) % 100 == 0:
+            left = (time.monotonic() - self._began) / done * (len(self._tasks) - done) / 60
+            print(f"{done} of {len(self._tasks)}, {self._counts['survived']} survived, {left:.0f} min left", flush=True)
+
+
+@cache
+def source_of(module: str) -> str:
+    """The module as it is."""
+    return (ROOT / module).read_text("utf-8")
+
+
+@cache
+def _sources() -> dict[str, list[str]]:
+    return {str(each.relative_to(ROOT)): each.read_text("utf-8").splitlines() for each in (ROOT / "core").rglob("*.py")}
+
+
+def _using(task: Task) -> Iterator[tuple[str, list[int]]]:
+    """The lines of the core that name what the mutant binds; where its own module alone has them, all of that."""
+    word = re.compile(rf"\b({'|'.join(map(re.escape, task.edit.names))})\b")
+    for module, lines in _sources().items():
+        found = [number for number, line in enumerate(lines, 1) if word.search(line)]
+        if module == task.module:
+            found = list(range(1, len(lines) + 1))
+        if found:
+            yield module, found
+
+
+@cache
+def _compiled(text: str, module: str) -> CodeType:
+    return compile(text, str(ROOT / "cambist" / module), "exec", dont_inherit=True)
