@@ -10,7 +10,7 @@ import pytest
 from cambist.core.domain.accounts.terminals import Terminal
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
-from cambist.core.domain.payments.payments import PaymentStatus
+from cambist.core.domain.payments.payments import PaymentStatus, PaymentTrigger
 from cambist.core.domain.refunds.orders import APPLICATIONS_MAX, RULES, RefundCase, judge_refund
 from cambist.core.domain.refunds.refunds import Refund, RefundStatus, refunded_by, remainder
 from tests.domain.refund_kit import BOUND, case, payment, refund, refusal, terminal
@@ -121,6 +121,7 @@ class TestRules:
         ("amount", "via", "status", "answer"),
         [
             ("99.99", BOUND, PaymentStatus.PAID, PARTIAL),
+            ("0.01", BOUND, PaymentStatus.PAID, PARTIAL),
             ("100.00", BOUND, PaymentStatus.PAID, None),
             (None, BOUND, PaymentStatus.PAID, None),
             ("100.01", BOUND, PaymentStatus.PAID, OVER),
@@ -140,6 +141,12 @@ class TestRules:
         """More than is left is OVER_REMAINING (docs/refunds.md "Rules")."""
         assert refusal(case(None, [refund(S.PENDING)], terminal=via)) == OVER
 
+    def test_the_last_kopeck_is_refunded_too(self) -> None:
+        before = [refund(amount=Rub(99_99))]
+        assert refusal(case("0.01", before)) is None
+        assert refusal(case("0.02", before)) == OVER
+        assert refunded_by(payment(actual_amount=Rub(1)), [refund(amount=Rub(1))]) is PaymentTrigger.REFUNDED
+
     def test_without_an_amount_what_is_left_may_be_a_part_too(self) -> None:
         part = [refund(S.COMPLETED, Rub(1_00))]
         assert case(None, part).amount == Rub(99_00)
@@ -157,4 +164,5 @@ class TestRules:
 
     def test_a_payment_without_money_has_nothing_to_refund(self) -> None:
         assert refusal(case(payment=payment(actual_amount=None))) == OVER
+        assert remainder(payment(actual_amount=None), ()) == Rub(0)
         assert refunded_by(payment(actual_amount=None), ()) is None

@@ -1,6 +1,7 @@
 """Refunds as data: every row of the state table, the body of an application, what is left
 (docs/refunds.md "How it ends")."""
 
+from datetime import timedelta
 from itertools import product
 from typing import Any
 
@@ -19,9 +20,11 @@ from cambist.core.domain.refunds.refunds import (
     Refund,
     RefundStatus,
     holds_money,
+    is_given_up,
     is_open,
     refunded_by,
     remainder,
+    waits_for_money,
 )
 from tests.domain.refund_kit import PAID_AMOUNT, case, payment, refund, refusal
 from tests.moves import trigger_to
@@ -59,6 +62,17 @@ class TestMoves:
         """In `pending` money is untouched; what failed or was reversed is given back
         (docs/refunds.md "How it ends")."""
         assert {s for s in S if holds_money(refund(s))} == {S.PROCESSING, S.COMPLETED}
+
+    @table(("status", "reason"), list(product(S, [None, *PendingReason])))
+    def test_only_one_that_the_money_did_not_cover_waits_for_it_and_is_given_up(
+        self, status: RefundStatus, reason: PendingReason | None
+    ) -> None:
+        """14 days after its approval (docs/refunds.md "The money")."""
+        one = msgspec.structs.replace(refund(status), pending_reason=reason)
+        waits = (status, reason) == (S.PENDING, PendingReason.INSUFFICIENT_BALANCE)
+        assert waits_for_money(one) is waits
+        assert is_given_up(one, one.created_at + timedelta(days=14)) is waits
+        assert not is_given_up(one, one.created_at + timedelta(days=14, microseconds=-1))
 
     def test_the_words_are_the_documented_ones(self) -> None:
         assert set(S) == {"pending", "processing", "completed", "reversed", "rejected", "cancelled", "failed"}

@@ -197,7 +197,8 @@ class TestPayable:
         amount = payable(Usdt(units), step).units
         assert amount >= 0
         assert amount % step == 0
-        assert units < 0 or 0 <= units - amount < step
+        assert 0 <= max(units, 0) - amount < step
+        assert payable(Usdt(step - 1), step) == Usdt(0)
 
 
 def test_no_blob_shows_in_a_repr() -> None:

@@ -108,19 +108,23 @@ class Run:
             yield each
 
     def _tests(self, task: Task) -> list[str]:
-        """Who is to see it: who noticed the module's last mutants, then the quickest, for as long as is given."""
+        """Who is to see it: who noticed the module's last mutants, then the tests of the domain, then the quickest, for
+        as long as is given."""
         if task.edit.names:
             found = {test for module, lines in _using(task) for test in self._chosen.executing(module, lines)}
         else:
             found = self._chosen.executing(task.module, task.lines)
         first = [each for each in dict.fromkeys(self._noticing[task.module]) if each in found]
         tests, left = list[str](), self._budget
-        for test in [*first, *sorted(found.difference(first), key=lambda each: self._cpu[each])]:
+        for test in [*first, *sorted(found.difference(first), key=self._place)]:
             left -= self._cpu[test]
             if left < 0 and tests:
                 break
             tests.append(test)
         return tests
+
+    def _place(self, test: str) -> tuple[bool, float]:
+        return not test.startswith("tests/domain/"), self._cpu[test]
 
     def _keep(self, task: Task, word: Word, tests: list[str]) -> None:
         if word is not None and "::" in word:
