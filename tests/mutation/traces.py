@@ -19,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "build/mutation-traces.json"
-PLACES = ("tests/domain", "tests/usecases", "tests/http")
+PLACES = ("tests/domain", "tests/usecases", "tests/http", "tests/contracts/test_movements.py")
 _LOADED = "ignore::pytest.PytestAssertRewriteWarning"
 """Hypothesis is there before pytest: loaded once for all."""
 OPTIONS = ("-q", "-x", "-s", "-n", "0", "-p", "no:cacheprovider", "-o", "timeout=0", "-W", _LOADED)
@@ -85,7 +85,7 @@ def is_in_memory(item: pytest.Item) -> bool:
 def looked(places: Sequence[str] = PLACES) -> Chosen:
     """The traces of the tests below some folders, brought up to their files as they are."""
     traces = msgspec.json.decode(KEPT.read_bytes(), type=Traces) if KEPT.exists() else Traces()
-    files = [str(each.relative_to(ROOT)) for place in places for each in sorted((ROOT / place).glob("test_*.py"))]
+    files = [str(each.relative_to(ROOT)) for place in places for each in _files(ROOT / place)]
     changed = [each for each in files if traces.files.get(each) != digest(each)]
     if changed:
         child = os.fork()
@@ -101,6 +101,10 @@ def looked(places: Sequence[str] = PLACES) -> Chosen:
             by_module[module].append((test, int(mask, 16)))
         trace.lines = {}
     return Chosen(traces, by_module)
+
+
+def _files(place: Path) -> list[Path]:
+    return [place] if place.is_file() else sorted(place.glob("test_*.py"))
 
 
 def _look(traces: Traces, changed: list[str]) -> int:
