@@ -82,10 +82,10 @@ class Plugin:
         settings.load_profile("mutation")
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """No test takes much more than it did: 20 times the CPU, and wall time enough for a busy machine."""
+        """No test takes much more than it did: 10 times the CPU, and wall time enough for a busy machine."""
         if self.say is not None:
             known = self._cpu.get(nodeid, 1)
-            signal.setitimer(signal.ITIMER_PROF, 3 + 20 * known)
+            signal.setitimer(signal.ITIMER_PROF, 1 + 10 * known)
             signal.alarm(int(60 + 60 * known))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

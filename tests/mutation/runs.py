@@ -114,7 +114,7 @@ class Run:
             found = {test for module, lines in _using(task) for test in self._chosen.executing(module, lines)}
         else:
             found = self._chosen.executing(task.module, task.lines)
-        first = [each for each in dict.fromkeys(self._noticing[task.module]) if each in found]
+        first = sorted(found.intersection(self._noticing[task.module]), key=self._place)
         tests, left = list[str](), self._budget
         for test in [*first, *sorted(found.difference(first), key=self._place)]:
             left -= self._cpu[test]
