@@ -2,7 +2,8 @@
 syntax tree, so that every line keeps its number.
 
 Left out, because no run could tell: docstrings, annotations, `if TYPE_CHECKING`, decorators and the options of classes
-(sizes of caches; how a struct is made), `__repr__`, f-strings (texts for people), and what a programmer's mistake says.
+(sizes of caches; how a struct is made), `__repr__`, f-strings and the log (texts for people), and what a programmer's
+mistake says.
 """
 
 import ast
@@ -170,6 +171,8 @@ class _Mutator(ast.NodeVisitor):
             return
         called = node.value.value if isinstance(node.value, ast.Await) else node.value
         if isinstance(called, ast.Call):
+            if _is_log(called.func):
+                return
             self._instead("delete", node, "pass")
         self.generic_visit(node)
 
@@ -268,6 +271,10 @@ class _Mutator(ast.NodeVisitor):
         elif isinstance(node.value, int | float):
             self._instead("number +1", node, str(node.value + 1))
             self._instead("number -1", node, f"({node.value - 1})" if node.value < 1 else str(node.value - 1))
+
+
+def _is_log(called: ast.expr) -> bool:
+    return isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "log"
 
 
 def _is_not(node: ast.expr) -> bool:

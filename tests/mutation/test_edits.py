@@ -50,6 +50,7 @@ def test_what_no_run_could_tell_is_left_alone() -> None:
             @cache(maxsize=3)
             def __repr__(self) -> str:
                 return 1 + 2
+        log.warning("%s", 5)
         Either = int | str
         def told(given: Literal[3]) -> str:
             return f"{given + 1} of {4}"
