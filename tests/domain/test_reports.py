@@ -77,6 +77,27 @@ def test_a_second_transfer_is_suspense_and_the_first_one_told_again_is_nothing(s
     assert [(stray.arrival.id, stray.reason) for stray in decision.strays] == [("t2", "second_transfer")]
 
 
+@table("status", [S.PAID, S.SETTLED, S.CANCELLED])
+def test_once_an_operator_said_how_much_came_the_transfer_of_that_is_no_second_one(status: PaymentStatus) -> None:
+    """Of two of the amount the earlier is it; an amount that nobody spoke of is none of it."""
+    told = msgspec.structs.replace(payment(status), actual_amount=Rub(90_00))
+    other, first = money(transfer="t0"), money(transfer="t1", kopecks=90_00, after=timedelta(minutes=2))
+    again = money(transfer="t2", kopecks=90_00, after=timedelta(minutes=3))
+    for arrivals, known in (((again, first, other), first), ((other,), None)):
+        decision = decide(told, Report(status=S.PAID, arrivals=arrivals), START + timedelta(minutes=4))
+        assert (decision.trigger, decision.arrival) == (None, known)
+        strays = sorted(set(arrivals) - {known}, key=lambda arrival: arrival.at)
+        assert [(each.arrival, each.reason) for each in decision.strays] == [
+            (arrival, f"after_{status.value}") for arrival in strays
+        ]
+
+
+def test_what_is_under_review_takes_the_transfer_that_its_bank_names_late() -> None:
+    told = msgspec.structs.replace(payment(S.AMOUNT_MISMATCH), actual_amount=Rub(90_00))
+    decision = decide(told, Report(status=S.PAID, arrivals=(money(),)), START + timedelta(minutes=4))
+    assert decision == Decision(arrival=money())
+
+
 def test_of_two_transfers_at_once_the_earlier_pays_and_the_other_is_suspense() -> None:
     late, early = money(transfer="a", after=timedelta(minutes=2)), money(transfer="b")
     decision = decide(payment(S.PENDING), Report(status=S.PAID, arrivals=(late, early)), START + timedelta(minutes=3))

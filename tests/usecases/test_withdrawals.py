@@ -16,6 +16,7 @@ from cambist.core.usecases.settlement.withdrawals import (
     LONGEST_REASON,
     cancel_withdrawal,
     every_withdrawal,
+    hurry_withdrawal,
     pay_out,
     pay_out_now,
 )
@@ -181,6 +182,26 @@ class TestOperators:
         with pytest.raises(Refusal) as refused:
             await cancel_withdrawal(payouts.ports, withdrawal.id, reason)
         assert refused.value.code == "VALIDATION_ERROR"
+
+    async def test_a_reason_may_be_as_long_as_said(self, payouts: Payouts) -> None:
+        withdrawal = await payouts.made()
+        done = await cancel_withdrawal(payouts.ports, withdrawal.id, "x" * LONGEST_REASON)
+        assert done.failure == "x" * LONGEST_REASON
+
+    async def test_one_under_way_is_looked_at_at_once_when_an_operator_asks(self, payouts: Payouts) -> None:
+        payouts.script.sign.append(Twist(ending=Ending.UNAVAILABLE))
+        withdrawal = await payouts.made()
+        await payouts.house.work(0)
+        [job] = await payouts.jobs()
+        now = payouts.ports.clock.now()
+        assert job.due > now
+        assert await hurry_withdrawal(payouts.ports, withdrawal.id) == await payouts.record(withdrawal.id)
+        assert [each.due for each in await payouts.jobs()] == [now]
+        await payouts.house.work(600)
+        assert (await payouts.record(withdrawal.id)).status is S.COMPLETED
+        with pytest.raises(Refusal) as refused:
+            await hurry_withdrawal(payouts.ports, withdrawal.id)
+        assert refused.value.code == "INVALID_STATE"
 
     async def test_what_is_available_is_paid_out_at_once_when_an_operator_asks(self, payouts: Payouts) -> None:
         await payouts.credit()
