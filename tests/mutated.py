@@ -1,5 +1,5 @@
 """Modules of the package that are loaded with other text than their files have: a mutant of the code is tried in a
-process of its own, and the tree stays as it is (mutation.py, simulation/mutants)."""
+process of its own, and the tree stays as it is (mutation/, simulation/mutants)."""
 
 import importlib.util
 from collections.abc import Mapping

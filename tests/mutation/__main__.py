@@ -16,9 +16,10 @@ from pathlib import Path
 
 import msgspec
 
+from tests.mutated import ROOT
 from tests.mutation.edits import edits
 from tests.mutation.runs import KEPT, Run, Task, Tried
-from tests.mutation.traces import PLACES, ROOT, digest, looked
+from tests.mutation.traces import PLACES, digest, looked
 
 
 def known() -> dict[tuple[str, str, str], Tried]:

@@ -8,14 +8,12 @@ mutated, and then all else. That takes a second, the other some hundredths.
 
 import functools
 import gc
-import importlib.util
 import os
 import resource
 import signal
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.machinery import ModuleSpec, SourceFileLoader
 from inspect import CO_OPTIMIZED
 from itertools import zip_longest
 from types import CodeType, FunctionType
@@ -24,7 +22,9 @@ from typing import Any
 import pytest
 from hypothesis import Phase, settings
 
-from .traces import OPTIONS, ROOT, is_in_memory
+from tests.mutated import Finder
+
+from .traces import OPTIONS, is_in_memory
 
 _MEMORY = 6 << 30
 UNFIT = "unfit"
@@ -32,6 +32,9 @@ UNFIT = "unfit"
 
 Word = str | None
 """What a fork says: the test that failed, or what ended it; None: all passed."""
+
+Place = tuple[str, str, int]
+"""What tells a function's code from others: its file below the core, its name, and its first line."""
 
 
 def forked(live: Callable[[Callable[[str], None]], None]) -> Word:
@@ -107,7 +110,7 @@ class House(Plugin):
         super().__init__(cpu)
         self._places, self._work = places, work
         self._items: dict[str, pytest.Item] = {}
-        self._functions: dict[tuple[str, str, int], list[FunctionType]] = defaultdict(list)
+        self._functions: dict[Place, list[FunctionType]] = defaultdict(list)
         self._caches: list[Any] = []
 
     def run(self) -> int:
@@ -121,26 +124,32 @@ class House(Plugin):
             item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
         gc.collect()
         for each in gc.get_objects():
-            if isinstance(each, FunctionType) and "/core/" in (file := each.__code__.co_filename):
-                module = "core/" + file.rpartition("/core/")[2]
-                self._functions[module, each.__code__.co_qualname, each.__code__.co_firstlineno].append(each)
+            if isinstance(each, FunctionType) and "/core/" in each.__code__.co_filename:
+                self._functions[_place(each.__code__)].append(each)
             elif isinstance(each, functools._lru_cache_wrapper) and each.__module__.startswith("cambist.core"):
                 self._caches.append(each)
         gc.freeze()
         self._work(self)
         return True
 
-    def lives(self, module: str, right: CodeType, wrong: CodeType, tests: Sequence[str]) -> Word:
+    def lives(self, right: CodeType, wrong: CodeType, tests: Sequence[str]) -> Word:
         """What the tests say of a mutant; UNFIT where it cannot live here."""
         swaps = list(_differing(right, wrong))
-        if not swaps or any(not self._known(module, code) for code, _ in swaps):
+        if not swaps or any(not self._known(code) for code, _ in swaps):
             return UNFIT
+        return self._ran(swaps, tests)
+
+    def passes(self, test: str) -> bool:
+        """Whether a test passes where nothing is mutated."""
+        return self._ran([], [test]) is None
+
+    def _ran(self, swaps: Sequence[tuple[CodeType, CodeType]], tests: Sequence[str]) -> Word:
         chosen = [self._items[each] for each in tests if each in self._items]
 
         def live(say: Callable[[str], None]) -> None:
             self.say = say
             for was, code in swaps:
-                for function in self._known(module, was):
+                for function in self._known(was):
                     if len(function.__code__.co_freevars) != len(code.co_freevars):
                         say(UNFIT)
                     function.__code__ = code
@@ -151,8 +160,12 @@ class House(Plugin):
 
         return forked(live)
 
-    def _known(self, module: str, code: CodeType) -> list[FunctionType]:
-        return self._functions.get((module, code.co_qualname, code.co_firstlineno), [])
+    def _known(self, code: CodeType) -> list[FunctionType]:
+        return self._functions.get(_place(code), [])
+
+
+def _place(code: CodeType) -> Place:
+    return code.co_filename.rpartition("/core/")[2], code.co_qualname, code.co_firstlineno
 
 
 def _differing(right: CodeType, wrong: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
@@ -179,36 +192,13 @@ def _plain(code: CodeType) -> list[Any]:
 # Mutants of what is executed on loading.
 
 
-class _Mutated(SourceFileLoader):
-    def __init__(self, name: str, path: str, text: str) -> None:
-        super().__init__(name, path)
-        self._text = text
-
-    def get_code(self, fullname: str) -> CodeType:
-        return compile(self._text, self.get_filename(fullname), "exec", dont_inherit=True)
-
-
-class _Finder(Plugin):
-    """It looks for ours first, because the package is a plugin of pytest, too."""
-
-    def __init__(self, cpu: Mapping[str, float], module: str, text: str) -> None:
-        super().__init__(cpu)
-        self._name = f"cambist.{module.removesuffix('.py').replace('/', '.')}"
-        self._path, self._text = str(ROOT / "cambist" / module), text
-
-    def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> ModuleSpec | None:
-        if name != self._name:
-            return None
-        return importlib.util.spec_from_file_location(name, self._path, loader=_Mutated(name, self._path, self._text))
-
-
 def lives_from_the_start(module: str, text: str, tests: Sequence[str], cpu: Mapping[str, float]) -> Word:
     """What the tests say of a mutant of which all is loaded anew."""
-    plugin = _Finder(cpu, module, text)
+    plugin = Plugin(cpu)
 
     def live(say: Callable[[str], None]) -> None:
         plugin.say = say
-        sys.meta_path.insert(0, plugin)
+        sys.meta_path.insert(0, Finder({module: text}))  # before pytest looks for the package, which is a plugin of it
         alone = ["--noconftest", "-p", "no:cambist"] if all(each.startswith("tests/domain/") for each in tests) else []
         if (ended := pytest.main([*OPTIONS, *alone, *tests], plugins=[plugin])) != 0:
             say(f"pytest ended with {ended}")

@@ -17,7 +17,8 @@ from typing import Any
 import msgspec
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.mutated import ROOT
+
 KEPT = ROOT / "build/mutation-traces.json"
 PLACES = ("tests/domain", "tests/usecases", "tests/http", "tests/contracts/test_movements.py")
 _LOADED = "ignore::pytest.PytestAssertRewriteWarning"
