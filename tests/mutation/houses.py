@@ -20,7 +20,8 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.mutated import Finder
 
@@ -80,9 +81,12 @@ class Plugin:
             derandomize=True,
             database=None,
             deadline=None,
+            suppress_health_check=[HealthCheck.too_slow],
             phases=(Phase.explicit, Phase.generate),
         )
         settings.load_profile("mutation")
+        # Hypothesis would parse every module for constants, in each fork anew.
+        providers.is_local_module_file = lambda _: False  # type: ignore[assignment,attr-defined]
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """No test takes much more than it did: 10 times the CPU, and wall time enough for a busy machine."""
@@ -192,15 +196,39 @@ def _plain(code: CodeType) -> list[Any]:
 # Mutants of what is executed on loading.
 
 
+class _Loading(Plugin):
+    """Puts the wrong text before all that pytest loads: its own way in is there by then, and would come first."""
+
+    def __init__(self, cpu: Mapping[str, float], module: str, text: str) -> None:
+        super().__init__(cpu)
+        self._name = f"cambist.{module.removesuffix('.py').replace('/', '.')}"
+        self._finder = Finder({module: text})
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_load_initial_conftests(self) -> None:
+        sys.meta_path.insert(0, self._finder)
+
+    def is_loaded(self) -> bool:
+        """Whether the wrong text is what the tests saw."""
+        loaded, meant = sys.modules.get(self._name), self._finder.find_spec(self._name)
+        spec = getattr(loaded, "__spec__", None)
+        return spec is not None and meant is not None and spec.loader is meant.loader
+
+
 def lives_from_the_start(module: str, text: str, tests: Sequence[str], cpu: Mapping[str, float]) -> Word:
-    """What the tests say of a mutant of which all is loaded anew."""
-    plugin = Plugin(cpu)
+    """What the tests say of a mutant of which all is loaded anew. Raises: RuntimeError where they do not load it."""
+    plugin = _Loading(cpu, module, text)
 
     def live(say: Callable[[str], None]) -> None:
         plugin.say = say
-        sys.meta_path.insert(0, Finder({module: text}))  # before pytest looks for the package, which is a plugin of it
-        alone = ["--noconftest", "-p", "no:cambist"] if all(each.startswith("tests/domain/") for each in tests) else []
-        if (ended := pytest.main([*OPTIONS, *alone, *tests], plugins=[plugin])) != 0:
+        alone = ["--noconftest"] if all(each.startswith("tests/domain/") for each in tests) else []
+        ended = pytest.main([*OPTIONS, "-p", "no:cambist", *alone, *tests], plugins=[plugin])
+        if ended:  # before it could tell of a test: what it loads first cannot be loaded
             say(f"pytest ended with {ended}")
+        if not plugin.is_loaded():
+            say(UNFIT)
 
-    return forked(live)
+    word = forked(live)
+    if word == UNFIT:
+        raise RuntimeError(f"{module} is loaded by none of {len(tests)} tests, or as it is")
+    return word
