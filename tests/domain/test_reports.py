@@ -152,6 +152,8 @@ def test_a_failure_keeps_its_reason_and_without_one_it_is_unknown(reason: Failur
     named = decide(payment(S.PENDING), Report(status=S.FAILED, failure=reason), now)
     unnamed = decide(payment(S.PENDING), Report(status=S.FAILED), now)
     assert (named.failure, unnamed.failure) == (reason, FailureReason.UNKNOWN)
+    after = moved(payment(S.PENDING), named, now, sealed_name=None)
+    assert (after.status, after.failure_reason, after.closed_at) == (S.FAILED, reason, now)
 
 
 def test_a_move_fills_what_it_brings_and_rises_the_sequence() -> None:
