@@ -129,8 +129,9 @@ def as_table(known: Sequence[World]) -> str:
     for name in MUTANTS:
         worlds = [each for each in known if each.mutant == name]
         by = noticed(worlds)
-        quiet = len({each.seed for each in worlds if each.simulation == SIMULATION})
-        seed, fault = (str(by.seed), _plain(by.fault or "")) if by else ("", f"none in {quiet} worlds")
+        quiet = len({each.seed for each in worlds})
+        missing = f"not noticed yet, in {quiet} worlds" if quiet else "not tried yet"
+        seed, fault = (str(by.seed), _plain(by.fault or "")) if by else ("", missing)
         rows.append(f"| {name} | {seed} | {fault} |")
     return "\n".join(rows)
 
