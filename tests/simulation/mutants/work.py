@@ -9,8 +9,8 @@ _LOOP = "frontends/worker/loop.py"
 KEYS: dict[str, Slip] = {
     "a key is not written down": usecase(
         "payments/payments",
-        "            unit[IdempotencyKey].add(key_record)\n            add_payment",
-        "            key_record.id.strip()\n            add_payment",
+        "            unit[IdempotencyKey].add(lock(payment.id))\n            add_payment",
+        "            lock(payment.id)\n            add_payment",
     ),
     "the key of a refund is not written down": usecase(
         "refunds/refunds",
