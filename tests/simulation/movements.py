@@ -33,6 +33,8 @@ class Statement:
             if len(page) < _PAGE or page[-1]["number"] in self.read:
                 break
             number += 1
+        if self._world.database.damage.befalls(self._merchant.account.account_id):
+            return  # of an object that cannot be read nothing is told beside its movements
         for row in reversed(found):
             known = self.read.setdefault(row["number"], row)
             if known != row:
