@@ -240,3 +240,30 @@ async def test_what_is_null_in_all_rows_leaves_the_order_to_the_index(
     await server.close()
     assert any("Index" in line for line in plan)
     assert not any("Sort" in line for line in plan), plan
+
+
+async def test_what_was_prepared_and_never_asked_is_in_nobodys_way(
+    server_place: StoragePlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A statement is prepared without an end of its transaction, which comes with its execution. Who is cancelled
+    between the two leaves it to whoever has the connection next."""
+    storage = await server_place.open()
+    assert isinstance(storage, PostgresStorage)
+    prepare = asyncpg.Connection._get_statement
+
+    async def prepare_and_cancel(*given: Any, **named: Any) -> Any:
+        made = await prepare(*given, **named)
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+        return made
+
+    with monkeypatch.context() as cancelling:
+        cancelling.setattr(asyncpg.Connection, "_get_statement", prepare_and_cancel)
+        [ended] = await asyncio.gather(
+            asyncio.create_task(storage._ask("SELECT id FROM payments", ())), return_exceptions=True
+        )
+    assert isinstance(ended, asyncio.CancelledError)
+    async with storage.snapshot() as snapshot:
+        assert await snapshot[Payment].total() == 0

@@ -94,11 +94,24 @@ class Connections:
         connection = await self.take()
         try:
             rows: Sequence[Any] = await connection.fetch(statement, *parameters)
+        except asyncio.CancelledError:
+            await asyncio.shield(asyncio.ensure_future(self._end(connection)))
+            raise
         except BaseException:
             await self.drop(connection)
             raise
         await self.give(connection)
         return rows
+
+    async def _end(self, connection: Any) -> None:
+        """Put back what somebody was cancelled on. A statement is prepared without an end of its transaction, which
+        comes with its execution: after the one and before the other it stands open, and the pool does not see it."""
+        try:
+            await connection.execute("SELECT 1")
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+            connection.terminate()  # the pool makes another
+        finally:
+            await self.drop(connection)
 
     async def close(self) -> None:
         """Let running units end, then disconnect."""
