@@ -136,7 +136,7 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
 
 
 async def test_a_database_that_is_not_there_is_unavailable(server_place: StoragePlace) -> None:
-    with pytest.raises(Unavailable, match="did not answer"):
+    with pytest.raises(Unavailable, match="does not exist: make it with createdb"):
         await PostgresStorage.open(server_place.where + "_not")
 
 
