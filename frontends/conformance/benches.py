@@ -1,4 +1,5 @@
-"""What the suites ask of whoever brings an adapter: the adapter, and a hand on the world around it.
+"""What the suites ask of whoever brings an adapter: the adapter, and a hand on the world around it (of a bank:
+bank_bench.py).
 
 A provider's own sandbox, or a small fake of it on a local port, can play most of it. What a bench does not override is
 skipped, and the run says so. Make a fresh bench for every test, with nothing in its provider's books.

@@ -1,4 +1,4 @@
-"""In which order POST /refunds refuses, and what each rule says (`refunds.RULES`; docs/refunds.md "Rules")."""
+"""In which order POST /refunds refuses, and what each rule says (`orders.RULES`; docs/refunds.md "Rules")."""
 
 from collections.abc import Callable
 from itertools import combinations

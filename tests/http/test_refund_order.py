@@ -1,5 +1,5 @@
 """In which order POST /refunds refuses (docs/concepts.md "What is refused first"; the table of the rules themselves is
-`refunds.RULES`).
+`orders.RULES`).
 
 The test starts from a request that breaks every rule at once; row after row heals one rule.
 """

@@ -1,4 +1,4 @@
-"""Merchants' accounts, their keys, shops and settings (docs/concepts.md "Shops", "Accounts, keys, modes")."""
+"""Merchants' accounts, their keys and settings (docs/concepts.md "Accounts, keys, modes")."""
 
 from datetime import datetime
 from enum import StrEnum

@@ -1,4 +1,5 @@
-"""Payments: the record, its states, and the order in which a new one is refused (docs/payments.md "What you get")."""
+"""Payments: the record, and its states (docs/payments.md "What you get"). What asks for a new one, and
+the order in which it is refused, are in orders.py."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum

@@ -1,4 +1,5 @@
-"""Refunds: their states, and what is left of a payment for them (docs/refunds.md "How it ends")."""
+"""Refunds: their states, and what is left of a payment for them (docs/refunds.md "How it ends"). Applications, and the
+rules of refusing one, are in orders.py."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta

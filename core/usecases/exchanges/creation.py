@@ -52,7 +52,7 @@ KIND = "exchange"
 async def create_exchange(ports: Ports, caller: Caller, key: str | None, read_order: ReadExchange) -> Made[Exchange]:
     """Begin an exchange of USDT to RUB, once per key. `read_order` reads the body, and is called only for a new key.
 
-    Raises: Refusal, in the order of `exchange_orders.RULES`; IDEMPOTENCY_TERMINAL for the key of an exchange that is
+    Raises: Refusal, in the order of `orders.RULES`; IDEMPOTENCY_TERMINAL for the key of an exchange that is
     over; PROVIDER_UNAVAILABLE, PROVIDER_NOT_CONFIGURED when there is no deposit address to be had: then nothing was
     created, and the key is free.
     """
@@ -108,7 +108,7 @@ async def create_rub_usdt(
     """Begin an exchange of RUB to USDT on a merchant's request; operators only (docs/exchanges.md "RUB to USDT"). It is
     `pending` while the bank gave no certain answer about its invoice: the watch goes on asking.
 
-    Raises: Refusal ACCOUNT_NOT_FOUND, and as `exchange_orders.RUB_RULES` have them; PROVIDER_NOT_CONFIGURED;
+    Raises: Refusal ACCOUNT_NOT_FOUND, and as `orders.RUB_RULES` have them; PROVIDER_NOT_CONFIGURED;
     PROVIDER_UNAVAILABLE while all banks are out of service.
     """
     async with ports.storage.unit() as unit:

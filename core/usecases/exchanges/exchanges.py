@@ -1,6 +1,5 @@
-"""What merchants and operators do with exchanges: create, read, cancel; switch a direction off and on
-(docs/exchanges.md "Making one", "Rules"; docs/concepts.md "What is refused first"). What becomes of them is in
-progress.py."""
+"""What merchants and operators do with exchanges that are there: read, cancel; switch a direction off and on
+(docs/exchanges.md "Rules"). They are made in creation.py; what becomes of them is in progress.py."""
 
 from collections.abc import Collection
 

@@ -1,6 +1,7 @@
 """What `cambist doctor` finds out from the storage: small checks, each with a name, a verdict and what to do.
 
-They write nothing and may run beside a working service. Each is quick however much is stored; `thorough` ones are not.
+They write nothing and may run beside a working service. Each is quick however much is stored; those of
+thorough.py are not.
 """
 
 from collections import Counter

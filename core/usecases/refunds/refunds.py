@@ -43,7 +43,7 @@ def require_refunds(caller: Caller) -> None:
 async def create_refund(ports: Ports, caller: Caller, key: str | None, read_order: ReadRefundOrder) -> Made[Refund]:
     """Take a refund application, once per key. `read_order` reads the body, and is called only for a new key.
 
-    Raises: Refusal, in the order of `refunds.RULES`.
+    Raises: Refusal, in the order of `orders.RULES`.
     """
     require_refunds(caller)
 
@@ -84,7 +84,7 @@ async def create_refund_for(
     reason: str | None = None,
 ) -> Refund:
     """The same application, made by an operator: without a key, and wherever the refund API is off
-    (docs/refunds.md "Asking for one"). Raises: Refusal, as `refunds.RULES` has them; Waits for one that would be sent
+    (docs/refunds.md "Asking for one"). Raises: Refusal, as `orders.RULES` has them; Waits for one that would be sent
     and needs two operators."""
     ports = gated(ports, "create_refund_for", payment_id, amount_rub=amount_rub, external_id=external_id, reason=reason)
     order = RefundOrder(payment_id=payment_id, amount_rub=amount_rub, external_id=external_id, reason=reason)

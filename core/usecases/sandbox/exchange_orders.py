@@ -34,7 +34,7 @@ class ExchangeWish(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 async def begin_simulated(ports: Ports, caller: Caller, read_wish: Callable[[], ExchangeWish]) -> Exchange:
-    """Begin what is wished for. Raises: Refusal, as `exchange_orders.RULES` and `RUB_RULES` have them."""
+    """Begin what is wished for. Raises: Refusal, as `orders.RULES` and `RUB_RULES` have them."""
     wish = read_wish()
     if (wish.amount_rub is None) == (wish.amount_usdt is None):
         raise Refusal("VALIDATION_ERROR", "Give either amount_rub or amount_usdt")
