@@ -14,11 +14,12 @@ from cambist.adapters.script import Ending, Script, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.accounts.terminals import Terminal, TerminalWish
+from cambist.core.domain.errors import Refusal
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Opening, Payment
 from cambist.core.usecases.accounts import accounts, terminals
 from cambist.core.usecases.jobs import LEASE
-from cambist.core.usecases.payments.opening import WATCH, take_invoice
+from cambist.core.usecases.payments.opening import WATCH, open_at_bank, take_invoice
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.frontends.compose import Adapters, FurtherBank
 from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus
@@ -238,6 +239,23 @@ async def test_a_request_whose_watch_met_an_unknown_outcome_does_not_go_on(two: 
     stored = await two.only_payment()
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "PROVIDER_ERROR")
     assert (stored.bank, SECOND in await two.banks_with(stored.id)) == (FIRST, False)
+
+
+async def test_a_request_whose_watch_met_an_unknown_outcome_answers_as_its_key_does(two: TwoBanks) -> None:
+    """Whichever way the bank answers the request: who repeated it meanwhile was told 502, and is for ever."""
+    two.first.create.extend([Twist(silence=5), LOST_NOT_DONE])
+    key = str(uuid4())
+    asking = asyncio.create_task(two.house.create(key=key))
+    await two.house.work(1)
+    stored = await two.only_payment()
+    with pytest.raises(Refusal, match="without a definite result"):
+        await open_at_bank(two.house.ports, stored)
+    meanwhile = await two.house.create(key=key)
+    await two.house.work(10)
+    answers = [meanwhile, await asking, await two.house.create(key=key)]
+    assert [(each.status_code, each.json()) for each in answers] == [(502, meanwhile.json())] * 3
+    stored = await two.only_payment()
+    assert (stored.opening, stored.bank_reference is not None) == (Opening.UNKNOWN, True)
 
 
 async def test_an_answer_that_comes_late_keeps_its_own_bank_and_deadline(two: TwoBanks) -> None:

@@ -107,7 +107,10 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
         except (Refused, NotSupported):
             pass
         else:
-            return await take_invoice(ports, payment, invoice)
+            opened = await take_invoice(ports, payment, invoice)
+            if opened.opening is Opening.UNKNOWN:
+                raise outcome_unknown(opened)  # as whoever asked with the key meanwhile was told
+            return opened
         left = await _take_next_route(ports, payment)
         if left is None:
             raise no_route(away=away or await _passed_one_over(ports, payment))
