@@ -163,18 +163,18 @@ class StorageLine:
             await a_step()
         if self._process in network.cut or "storage" in network.away:
             await network.sleep(network.pause(0.5))
-            raise LOST
+            raise Unavailable(LOST)
         if writes and "disk" in network.away:
-            raise FULL
+            raise Unavailable(FULL)
         if network.strikes("storage_lost"):
-            raise LOST
+            raise Unavailable(LOST)
 
     async def come(self, *, wrote: bool) -> None:
         network = self._network
         if network.strikes("storage_late"):
             await network.sleep(network.chance.of("storage_late").uniform(0.1, 6.0))
         if wrote and (self._process in network.cut or network.strikes("storage_unanswered")):
-            raise LOST
+            raise Unavailable(LOST)
 
     def claimed(self) -> None:
         network = self._network

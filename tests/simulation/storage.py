@@ -16,7 +16,7 @@ from cambist.adapters.storage.table.table_map import table_map_of
 from cambist.adapters.storage.table.unit import Kick, snapshot_over
 from cambist.adapters.storage.table.writes import Pending
 from cambist.ports.clock import Clock
-from cambist.ports.faults import Unavailable, Unreadable
+from cambist.ports.faults import Unreadable
 from cambist.ports.forwarding import ForwardingShelf, ForwardingStorage
 from cambist.ports.jobs import Job
 from cambist.ports.storage import R, Snapshot, Storage, Unit
@@ -266,5 +266,6 @@ class _FarSnapshot(msgspec.Struct, eq=False):
         return _FarShelf(self.snapshot[kind], self.line)
 
 
-FULL = Unavailable("the disk of the database is full")
-LOST = Unavailable("the connection to the database broke")
+# Texts: an exception that is raised again and again keeps the frames of each time, and a world with them.
+FULL = "the disk of the database is full"
+LOST = "the connection to the database broke"

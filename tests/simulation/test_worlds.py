@@ -1,16 +1,19 @@
 """Whole worlds (world.py): whatever happens, nothing is lost, done twice or left undone, and the books agree
 (docs/reliability.md "What is checked"). `nox -s simulate` lets many more of them live."""
 
+import gc
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.simulation.drawing import drawn_plan
 from tests.simulation.sweep import paired, swept
-from tests.simulation.world import live
+from tests.simulation.weather import Weather
+from tests.simulation.world import World, live
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,6 +80,14 @@ def test_a_crash_at_some_steps_of_a_story() -> None:
     assert not [outcome.faults for outcome in outcomes if outcome.faults]
     assert all(outcome.counts["crashes"] > 0 for outcome in outcomes)
     assert len({outcome.digest for outcome in outcomes}) == len(outcomes)
+
+
+def test_nothing_keeps_a_world_that_has_ended() -> None:
+    """Thousands live in one process, after one another."""
+    plan = drawn_plan(2, orders=1)
+    live(msgspec.structs.replace(plan, weather=Weather(storage_lost=0.05, provider_lost=0.05, request_lost=0.05)))
+    gc.collect()
+    assert not [each for each in gc.get_objects() if type(each) is World]
 
 
 def test_another_seed_is_another_world() -> None:
