@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 _PURSES = ("available_usdt", "reserved_usdt", "pending_rub")
-_CONVERSION = ("converted_rub", "rate", "settlement_id")
 _PAGE = 100
 
 
@@ -21,14 +20,11 @@ class Statement:
         self._merchant = merchant
         self.read: dict[int, dict[str, Any]] = {}
         """By number."""
-        self._bare: set[int] = set()
-        """Those of which no conversion could be told."""
 
     async def look(self) -> None:
         """Read what is new, and hold it against what was read before."""
         found: list[dict[str, Any]] = []
         number = 1
-        was_damaged = self._is_damaged
         while True:
             path = f"/api/v1/balance/movements?per_page={_PAGE}&page={number}"
             answer = await self._merchant.insist("GET", path, None, None)
@@ -40,24 +36,10 @@ class Statement:
         if self._world.database.damage.befalls(self._merchant.account.account_id):
             return  # of an object that cannot be read nothing is told beside its movements
         for row in reversed(found):
-            self._hold(row, is_bare=(was_damaged or self._is_damaged) and row["settlement_id"] is None)
+            known = self.read.setdefault(row["number"], row)
+            if known != row:
+                self._wrong(f"movement {row['number']} changed: {known}, and {row} later")
         self._judge()
-
-    def _hold(self, row: dict[str, Any], *, is_bare: bool) -> None:
-        """Against what was read before. `is_bare`: its payment may be one that cannot be read, so that nothing tells
-        what was converted (docs/operations.md "Rows that cannot be read")."""
-        number = row["number"]
-        known = self.read.get(number, row)
-        either = is_bare or number in self._bare
-        if (_without_conversion(known) != _without_conversion(row)) if either else known != row:
-            self._wrong(f"movement {number} changed: {known}, and {row} later")
-        if number not in self.read or (number in self._bare and not is_bare):
-            self.read[number] = row
-            (self._bare.add if is_bare else self._bare.discard)(number)
-
-    @property
-    def _is_damaged(self) -> bool:
-        return self._world.database.damage.befalls(self._merchant.account.account_id)
 
     def _judge(self) -> None:
         numbers = sorted(self.read)
@@ -82,7 +64,3 @@ class Statement:
 
     def _wrong(self, what: str) -> None:
         self._world.fault(f"merchant {self._merchant.number}: {what}")
-
-
-def _without_conversion(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name not in _CONVERSION}

@@ -18,7 +18,7 @@ from tests.simulation.world import World, live
 ROOT = Path(__file__).parents[2]
 
 
-SEEDS = (5, 8, 9, 31, 46)
+SEEDS = (5, 8, 9, 17, 46)
 """Of worlds that have everything: exchanges, applicants, lost mandates, other keys, proofs of delivery; in 9 and 46
 test clocks are moved, in 8 one merchant is the victim."""
 
@@ -26,7 +26,6 @@ FOUND = {
     10_000: "what a worker had in hand that died after the clock was set back",
     10_053: "a webhook whose timer rang before the clock was set back, and which is not due yet since",
     10_115: "a payment that its request was answered, and its key was not, since the watch had met an unknown outcome",
-    10_212: "movements whose payment cannot be read for a while: the checkers' own mistake",
 }
 """Seeds of worlds in which something was found, and what nobody took up, told or booked there."""
 
