@@ -4,7 +4,7 @@ them (docs/operations.md "Rows that cannot be read"), for the storage in memory.
 from collections.abc import Callable
 from typing import Any
 
-from cambist.adapters.storage.memory.memory import Rows, _matching, _Reader
+from cambist.adapters.storage.memory.rows import Reader, Rows, matching
 from cambist.adapters.storage.table.criteria import Query, Unread
 from cambist.adapters.storage.table.table_map import TableMap
 from cambist.ports.faults import Unreadable
@@ -39,7 +39,7 @@ class Damage:
         return any(owner == account_id for rows in self.rows.values() for owner in rows.values())
 
 
-class DamagedReader(_Reader):
+class DamagedReader(Reader):
     """Reads that raise Unreadable, or leave out, as they were asked."""
 
     def __init__(self, rows_of: Callable[[str], Rows], damage: Damage) -> None:
@@ -56,12 +56,12 @@ class DamagedReader(_Reader):
         if not damaged:
             return await super().find(mapped, asked)
         number = mapped.codec.index["id"]
-        hit = [row for row in _matching(self._rows_of(mapped.name), mapped, asked.conditions) if row[number] in damaged]
+        hit = [row for row in matching(self._rows_of(mapped.name), mapped, asked.conditions) if row[number] in damaged]
         if not hit:
             return await super().find(mapped, asked)
         whole = {key: row for key, row in self._rows_of(mapped.name).items() if key not in damaged}
         if asked.unread is Unread.NEXT:
-            return await _Reader(lambda _: whole).find(mapped, asked)
+            return await Reader(lambda _: whole).find(mapped, asked)
         found = await super().find(mapped, asked)
         if asked.unread is Unread.RAISE:
             for record in found:

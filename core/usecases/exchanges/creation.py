@@ -36,8 +36,8 @@ from ..gateways.gateways import first_open
 from ..gateways.members import known_members
 from ..idempotency import KEY_TAKEN, Lock, Made, once
 from ..kyc.gate import find_client, present_client
-from ..payments.opening import outside_limits
 from ..payments.receipts import takes_without
+from ..payments.route_refusals import outside_limits
 from ..sealed import exchange_phone_place, tag_exchange
 from ..settlement.rates import market_rate
 from ..test_clock import in_test_time_of_account

@@ -17,10 +17,8 @@ from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refuse
 from ....ports.jobs import Job
 from ....ports.searching import find_invoice
 from ....ports.storage import Unit
-from ...domain.accounts.accounts import Mode
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
-from ...domain.money import Rub
 from ...domain.payments.payments import ASKING, OPEN, LinkKind, Opening, Payment, lifetime
 from ..accounts.terminals import terminal_of
 from ..gateways.gateways import first_open
@@ -30,14 +28,13 @@ from ..gateways.watch import at_bank, watched
 from ..schedule import FollowUp
 from ..units import retrying
 from .receipts import contact_of, purpose_of, receipt_of, takes_without
+from .route_refusals import no_route
 from .tallies import remove_payment
 
 WATCH = FollowUp("payment.watch")
 """The one job that follows a payment through its life."""
 FIRST_LOOK = timedelta(seconds=10)
 """After which the watch takes up a creation that did not finish."""
-
-_ROUTE_RETRY_AFTER = 30
 
 
 def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
@@ -119,37 +116,6 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
         if left.bank_reference is not None:
             return left
         payment = left
-
-
-def routeless(ports: Ports, mode: Mode) -> Refusal:
-    """The refusal where no bank can take the payment: for good, or until one is connected where the mode has no bank at
-    all."""
-    if ports.banks.order.get(mode.value):
-        return no_route(away=False)
-    return Refusal("PROVIDER_NOT_CONFIGURED", f"No bank is connected in {mode} mode yet")
-
-
-def outside_limits(routes: Sequence[Bank]) -> Refusal:
-    """The refusal of an amount that none of these banks takes in one invoice, with what they take."""
-    return Refusal("INVALID_AMOUNT", f"No bank takes this amount: amount_rub is {' or '.join(map(_limits, routes))}")
-
-
-def _limits(bank: Bank) -> str:
-    least, most = Rub(bank.capabilities.min_kopecks), bank.capabilities.max_kopecks
-    return f"at least {least}" if most is None else f"{least} to {Rub(most)}"
-
-
-def no_route(*, away: bool) -> Refusal:
-    """The refusal where no bank takes the payment. `away` says that it is for now, because one could not be reached or
-    is out of service."""
-    if away:
-        return Refusal(
-            "PAYMENT_ROUTE_UNAVAILABLE",
-            "No route could be reached; try again with the same Idempotency-Key",
-            status=503,
-            retry_after=_ROUTE_RETRY_AFTER,
-        )
-    return Refusal("PAYMENT_ROUTE_UNAVAILABLE", "No working route for this payment")
 
 
 async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:

@@ -20,8 +20,9 @@ from ..gateways.gateways import first_open
 from ..idempotency import Lock, Made, once, once_made
 from ..kyc.gate import pass_gate
 from ..sealed import private_place
-from .opening import draw, no_route, open_at_bank, outcome_unknown, outside_limits, routeless
+from .opening import draw, open_at_bank, outcome_unknown
 from .receipts import no_receipt, receipt_terms, takes_without
+from .route_refusals import no_route, outside_limits, routeless
 from .tallies import add_payment
 
 KIND = "payment"

@@ -16,8 +16,8 @@ from ...domain.subscriptions.subscriptions import (
 )
 from ..accounts.accounts import find_account
 from ..gateways.gateways import first_open
-from ..payments.opening import outside_limits, routeless
 from ..payments.receipts import receipt_terms, takes_without
+from ..payments.route_refusals import outside_limits, routeless
 
 
 def binder(ports: Ports, name: str | None) -> MandateBank:

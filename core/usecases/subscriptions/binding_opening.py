@@ -7,8 +7,8 @@ from ....ports.storage import Unit
 from ...domain.accounts.accounts import Scheme
 from ...domain.payments.payments import Payment
 from ...domain.subscriptions.subscriptions import Subscription, awaits_binding, binding_ends_at
-from ..payments.opening import no_route
 from ..payments.recurring import any_subscription, save_subscription
+from ..payments.route_refusals import no_route
 from ..units import retrying
 from .binders import pick_binder
 from .bindings import WAITING, ask_for, begin

@@ -20,8 +20,8 @@ from ...domain.subscriptions.patches import PatchCase, SubscriptionPatch, judge_
 from ...domain.subscriptions.subscriptions import Subscription
 from ..accounts.terminals import offered_terminal
 from ..idempotency import Lock, Made, once
-from ..payments.opening import no_route
 from ..payments.recurring import no_subscription, own_subscription, save_subscription
+from ..payments.route_refusals import no_route
 from ..units import retrying
 from .binders import pick_binder
 from .bindings import ask_for, begin, page_of

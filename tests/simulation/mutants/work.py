@@ -51,7 +51,7 @@ JOBS: dict[str, Slip] = {
         "notice_intake", "    await _keep(ports, adapter, operations)\n    return", "    return"
     ),
     "a save overwrites what others saved": at(
-        _MEMORY,
+        "adapters/storage/memory/rows.py",
         'if row is None or (version is not None and row[self.mapped.codec.index["version"]] != version):',
         "if row is None:",
     ),
