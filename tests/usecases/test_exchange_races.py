@@ -6,14 +6,20 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import UUID
 
+import msgspec
 import pytest
 
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Exchange
+from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.ledger import EntryKind, JournalEntry
+from cambist.core.usecases.exchanges import steps
 from cambist.core.usecases.exchanges.exchanges import cancel_exchange
 from cambist.core.usecases.exchanges.progress import progress
+from cambist.core.usecases.exchanges.steps import transfers_of
+from cambist.ports.remittances import RemittanceStatus
+from cambist.ports.storage import Unit
 from tests.exchange_house import PHONE, RUB_100, ExchangeHouse, open_exchange_house
 from tests.invariants import everything
 
@@ -83,3 +89,50 @@ async def test_late_usdt_seen_by_many_at_once_are_booked_once(house: ExchangeHou
     exchange = await house.exchange(made.id)
     await asyncio.gather(*(progress(house.ports, exchange) for _ in range(8)))
     assert [transfer.suspended for transfer in await house.transfers()] == [7_00000000]
+
+
+@pytest.mark.parametrize("ends", ["failed", "expired"])
+async def test_who_reads_the_money_after_another_one_ended_the_exchange_reads_again(
+    house: ExchangeHouse, ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It read the exchange before that: what it then finds counted for it is less than the exchange says it holds."""
+    made = await house.made()
+    await house.send(made.id, "100" if ends == "failed" else "60")
+    await house.look(made.id)
+    if ends == "failed":
+        await house.bank().pretend_remittance(part_operation(made.id, 1), RemittanceStatus.FAILED, "recipient")
+    else:
+        await house.house.clock.advance(900)
+    others: list[str] = []
+
+    async def read_late(unit: Unit, exchange_id: str) -> list[ExchangeTransfer]:
+        if not others:
+            others.append("looks")
+            others.append(await house.look(exchange_id))
+        return await transfers_of(unit, exchange_id)
+
+    monkeypatch.setattr(steps, "transfers_of", read_late)
+    assert await house.look(made.id) == ends
+    assert others == ["looks", ends]
+    assert await house.said(made.id) == [ends]
+    [transfer] = await house.transfers()
+    assert (transfer.counted, transfer.suspended) == (0, transfer.amount)
+
+
+async def test_what_counted_never_is_not_released(house: ExchangeHouse) -> None:
+    """The exchange as it is stored holds more than came for it: nothing is written."""
+    made = await house.made()
+    await house.send(made.id, "60")
+    await house.look(made.id)
+    [transfer] = await house.transfers()
+    async with house.ports.storage.unit() as unit:
+        unit[ExchangeTransfer].save(msgspec.structs.replace(transfer, counted=0))
+        await unit.commit()
+    await house.house.clock.advance(900)
+    with pytest.raises(ValueError, match="more is released"):
+        await house.look(made.id)
+    assert await house.status(made.id) == "partial"
+    async with house.ports.storage.unit() as unit:
+        [damaged] = await unit[ExchangeTransfer].find()
+        unit[ExchangeTransfer].save(msgspec.structs.replace(damaged, counted=transfer.counted))
+        await unit.commit()

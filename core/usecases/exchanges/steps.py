@@ -121,10 +121,26 @@ async def enter_funds(ports: Ports, unit: Unit, exchange: Exchange, seen: Sequen
         return exchange if after == exchange else unit[Exchange].save(after)
     entry = money_suspended(exchange, decision.released, now)
     if entry is not None:
-        for transfer in released_transfers(known, decision.released, "underpaid"):
-            unit[ExchangeTransfer].save(transfer)
+        await _release(unit, exchange, known, decision.released, "underpaid")
         post(unit, entry)
     return await move(ports, unit, after, decision.trigger)
+
+
+async def _release(unit: Unit, exchange: Exchange, known: Sequence[ExchangeTransfer], amount: int, reason: str) -> None:
+    """Let `amount` of what counted for the exchange wait in suspense. The caller saves the exchange in the same unit.
+
+    Raises: ValueError when less was counted, unless another unit moved the exchange after this one had read it: `known`
+    is newer then, nothing is released here, and the caller's commit is Stale.
+    """
+    try:
+        changed = released_transfers(known, amount, reason)
+    except ValueError:
+        present = await unit[Exchange].get(exchange.id)
+        if present is not None and present.version == exchange.version:
+            raise
+        return
+    for transfer in changed:
+        unit[ExchangeTransfer].save(transfer)
 
 
 def _lag(ports: Ports, exchange: Exchange) -> timedelta:
@@ -153,8 +169,7 @@ async def fail(ports: Ports, unit: Unit, exchange: Exchange, failure: str) -> Ex
     entry = exchange_failed(exchange, now)
     if entry is not None:
         known = await transfers_of(unit, exchange.id)
-        for transfer in released_transfers(known, failed_release(exchange), "failed"):
-            unit[ExchangeTransfer].save(transfer)
+        await _release(unit, exchange, known, failed_release(exchange), "failed")
         post(unit, entry)
     return await move(ports, unit, exchange, _T.FAILED, failure)
 
