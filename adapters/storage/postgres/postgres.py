@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import asyncpg as sqlalchemy_asyncpg
 
 from ....ports.clock import Clock
-from ....ports.faults import NotConfigured, Unavailable
+from ....ports.faults import Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import R
 from ....ports.unreadable import UnreadableRow
@@ -39,31 +39,13 @@ from .groups import Groups
 from .lookups import HotReader
 from .migrate import postgres_beside, postgres_current
 from .pool import ACQUIRE_SECONDS, Connections
+from .sessions import BY_INDEX, SETTINGS, ask_by_itself, leave, prepare, require_utf8
 from .stall import Stall
 
 _COMMAND_SECONDS = 15
 _READ_SECONDS = 60
-_STALL_SECONDS = 5
-"""After which a server that hangs is asked anew whether it still does."""
-_SETTINGS = {
-    "application_name": "cambist",
-    "lock_timeout": "5s",
-    # A process that stops in the middle of a unit must not hold its rows for ever.
-    "idle_in_transaction_session_timeout": "10s",
-}
-_BY_INDEX = {
-    "plan_cache_mode": "force_generic_plan",
-    "enable_seqscan": "off",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-    "jit": "off",
-}
-"""All that units do goes by an index and is planned once. Left to itself Postgres plans it for the small tables of its
-last ANALYZE, and then walks ones that have grown: by measurement, twice the work within a minute of a new database."""
 _STATEMENTS = 512
 """Kept prepared on each connection: units have some hundred forms, and one that was dropped is planned anew."""
-_DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
-"""A commit that returned is on disk, whatever the server's default; a stronger setting is left alone."""
 _DATABASE_NOW = sa.cast(sa.func.extract("epoch", sa.func.statement_timestamp()) * 1_000_000, sa.BigInteger)
 
 _RENEW = """
@@ -77,30 +59,6 @@ UPDATE jobs
 SET leased_until = coalesce($3::bigint, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint) + $4::bigint
 FROM held WHERE jobs.id = held.id
 """
-
-
-def _require_utf8(encoding: str) -> None:
-    """Raises NotConfigured for a database that would refuse some texts, or keep them unread."""
-    if encoding != "UTF8":
-        raise NotConfigured(f"the database's encoding must be UTF8, not {encoding}")
-
-
-async def _prepare(connection: Any) -> None:
-    await connection.execute(_DURABLE)
-
-
-async def _ask_by_itself(url: str) -> None:
-    """One question on a new connection. Raises: what asyncpg does; TimeoutError."""
-    connection = await asyncpg.connect(url, timeout=_STALL_SECONDS, command_timeout=_STALL_SECONDS)
-    try:
-        await connection.fetchval("SELECT 1")
-    finally:
-        connection.terminate()
-
-
-async def _leave(_: Any) -> None:
-    """Connections go back to their pool as they are: nothing here changes a session, and asyncpg itself ends
-    transactions. Its usual reset is one more round trip for every use."""
 
 
 def _is_full(fault: BaseException | None) -> bool:
@@ -161,16 +119,16 @@ class PostgresStorage(SqlStorage):
                 timeout=ACQUIRE_SECONDS,
                 command_timeout=_COMMAND_SECONDS,
                 statement_cache_size=_STATEMENTS,
-                server_settings={**_SETTINGS, **_BY_INDEX},
-                init=_prepare,
-                reset=_leave,
+                server_settings={**SETTINGS, **BY_INDEX},
+                init=prepare,
+                reset=leave,
             )
         try:
             with translated():
                 async with pool.acquire() as connection:
                     encoding = await connection.fetchval("SELECT current_setting('server_encoding')")
                     found, beside = await postgres_current(connection), await postgres_beside(connection)
-            _require_utf8(encoding)
+            require_utf8(encoding)
             require_head(found, beside)
             # Its connections are made when they are first needed.
             with translated():
@@ -180,13 +138,13 @@ class PostgresStorage(SqlStorage):
                     max_size=connections,
                     timeout=ACQUIRE_SECONDS,
                     command_timeout=_READ_SECONDS,
-                    server_settings={**_SETTINGS, "default_transaction_read_only": "on"},
-                    reset=_leave,
+                    server_settings={**SETTINGS, "default_transaction_read_only": "on"},
+                    reset=leave,
                 )
         except BaseException:
             pool.terminate()
             raise
-        stall = Stall(lambda: _ask_by_itself(url))
+        stall = Stall(lambda: ask_by_itself(url))
         units, reads = Connections(pool, stall), Connections(reading, stall, mapped=0)
         stall.watch(units, reads)
         return cls(units, reads, stall, clock, kick, catalogue)

@@ -22,20 +22,15 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
-
-import msgspec
+from typing import TypeVar
 
 from ....ports.faults import Unavailable
 from .file import BUSY, DURABLE, NOT_DURABLE
 from .open_file import OpenFile
 from .turnstile import Turnstile
+from .waiting import Doubtful, WaitingUnit
 
 T = TypeVar("T")
-Work = Callable[[sqlite3.Cursor], Any]
-"""Statements of one unit, which may be carried out twice, the first time in vain. sqlite3.Error out of it fails the
-whole batch; anything else only this unit. It leaves no row of an answer unread: that would keep the connection in the
-past."""
 
 BATCH = 256
 """Units in one transaction at most, so that the first of them need not wait for ever more."""
@@ -48,35 +43,6 @@ _AGAIN = 0.002
 """Seconds between two tries to begin while another process writes."""
 _UNITS_A_TICK = 16
 """Units after which the loop has a turn: about a millisecond."""
-
-
-class _Waiting(msgspec.Struct, eq=False):
-    """A unit in the queue, and the future of whoever waits for it."""
-
-    work: Work
-    quick: Work
-    future: "asyncio.Future[Any]"
-    late: Callable[[], None] | None
-    outcome: Any = None
-
-    __repr__ = object.__repr__  # a struct's own would show what is written
-
-    def succeed(self) -> None:
-        """The transaction is on disk: tell what came of this unit in it."""
-        if isinstance(self.outcome, Exception):
-            self.fail(self.outcome)
-        elif not self.future.done():
-            self.future.set_result(self.outcome)
-        elif self.late is not None:
-            self.late()
-
-    def fail(self, fault: Exception) -> None:
-        if not self.future.done():
-            self.future.set_exception(fault)
-
-
-class Doubtful(Exception):
-    """The quick way of a unit, or the end of a batch's, was refused; whose refusal it is and which, their work says."""
 
 
 class Committer:
@@ -105,8 +71,8 @@ class Committer:
         self._begin_batch, self._end_batch = begin, end
         self._busy = busy
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="cambist-sqlite-commit")
-        self._waiting: deque[_Waiting] = deque()
-        self._light: deque[_Waiting] = deque()
+        self._waiting: deque[WaitingUnit] = deque()
+        self._light: deque[WaitingUnit] = deque()
         """Those that need not be on disk."""
         self._in_a_row = 0
         self._is_durable = True
@@ -140,7 +106,7 @@ class Committer:
             raise Unavailable("too many units wait to be written")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        queue.append(_Waiting(work, quick or work, future, late))
+        queue.append(WaitingUnit(work, quick or work, future, late))
         if self._flushing is None:
             self._flushing = loop.create_task(self._flush())
         return future
@@ -192,7 +158,7 @@ class Committer:
             self._light.clear()
             self._waiting.clear()
 
-    async def _write(self, batch: list[_Waiting], *, durable: bool) -> None:
+    async def _write(self, batch: list[WaitingUnit], *, durable: bool) -> None:
         try:
             self._commit_as(durable=durable)
             await self._begin()
@@ -254,7 +220,7 @@ class Committer:
                 time.sleep(_AGAIN)
             self._cursor.execute("BEGIN IMMEDIATE")
 
-    async def _carry_out(self, batch: list[_Waiting]) -> list[_Waiting]:
+    async def _carry_out(self, batch: list[WaitingUnit]) -> list[WaitingUnit]:
         self._begin_batch()
         try:
             taken = await self._each(batch, self._hope)
@@ -265,7 +231,7 @@ class Committer:
             return await self._each(batch, self._attempt)
         return taken
 
-    async def _each(self, batch: list[_Waiting], carry_out: Callable[[_Waiting], None]) -> list[_Waiting]:
+    async def _each(self, batch: list[WaitingUnit], carry_out: Callable[[WaitingUnit], None]) -> list[WaitingUnit]:
         taken = []
         for number, waiting in enumerate(batch, start=1):
             if not waiting.future.done():  # cancelled while it waited: nobody asks for it any more
@@ -275,7 +241,7 @@ class Committer:
                 await asyncio.sleep(0)
         return taken
 
-    def _hope(self, waiting: _Waiting) -> None:
+    def _hope(self, waiting: WaitingUnit) -> None:
         """Raises: Doubtful, and with it goes the batch."""
         try:
             waiting.outcome = waiting.quick(self._cursor)
@@ -284,7 +250,7 @@ class Committer:
         except Exception as fault:
             raise Doubtful from fault
 
-    def _attempt(self, waiting: _Waiting) -> None:
+    def _attempt(self, waiting: WaitingUnit) -> None:
         execute = self._cursor.execute
         execute("SAVEPOINT unit")
         try:
@@ -317,9 +283,9 @@ class Committer:
             raise cancelled
 
 
-def _taken(*queues: deque[_Waiting]) -> list[_Waiting]:
+def _taken(*queues: deque[WaitingUnit]) -> list[WaitingUnit]:
     """The next batch of these queues, the first before the second."""
-    batch: list[_Waiting] = []
+    batch: list[WaitingUnit] = []
     for queue in queues:
         while queue and len(batch) < BATCH:
             batch.append(queue.popleft())

@@ -15,7 +15,7 @@ from ..sql.plan import Plan
 from ..sql.statements import Statement
 from ..sql.tables import Tables
 from ..table.writes import Add, Pending, Write
-from .committer import Doubtful
+from .waiting import Doubtful
 
 
 class Units:
