@@ -90,8 +90,8 @@ class TestClockStorage(ForwardingStorage):
 
 
 class _Unit(msgspec.Struct, eq=False):
-    """Hands a unit on, but for its jobs. A struct, which returns inner coroutines where it has nothing to add: every
-    request pays for it."""
+    """Hands a unit on, but for its jobs. A struct whose `commit` returns the inner coroutine, because
+    every request pays for it."""
 
     _opening: AbstractAsyncContextManager[Unit]
     _clock: TestTimeClock
@@ -101,10 +101,10 @@ class _Unit(msgspec.Struct, eq=False):
         self._unit = await self._opening.__aenter__()
         return self
 
-    def __aexit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> Coroutine[Any, Any, bool | None]:
-        return self._opening.__aexit__(kind, fault, trace)
+    ) -> bool | None:
+        return await self._opening.__aexit__(kind, fault, trace)
 
     def __getitem__(self, kind: type[R], /) -> Shelf[R]:
         if kind is Job and (test_clock := self._clock.test_clock) is not None:

@@ -3,7 +3,7 @@ comes late, twice or never, as the weather of the plan has it; and the trace of 
 
 import asyncio
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -95,7 +95,7 @@ class ProcessIds:
 
 
 @types.coroutine
-def a_step() -> Iterator[None]:
+def a_step() -> Generator[None]:
     """Let the others go on; what `asyncio.sleep(0)` comes to."""
     yield
 
