@@ -53,7 +53,9 @@ MONEY_ROWS = [
     (S.EXPIRED, LATE, 50_00, S.AMOUNT_MISMATCH, None),
     (S.EXPIRED, timedelta(hours=6), 100_00, S.PAID, None),
     (S.EXPIRED, TOO_LATE, 100_00, None, "too_late"),
-    (S.PENDING, TOO_LATE, 100_00, None, "too_late"),
+    # Nobody looked until then.
+    (S.PENDING, TOO_LATE, 100_00, S.EXPIRED, "too_late"),
+    (S.PROCESSING, TOO_LATE, 50_00, S.EXPIRED, "too_late"),
     (S.FAILED, timedelta(minutes=1), 100_00, None, "after_failed"),
     (S.CANCELLED, timedelta(minutes=1), 100_00, None, "after_cancelled"),
 ]

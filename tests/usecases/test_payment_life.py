@@ -242,6 +242,23 @@ async def test_later_than_6_hours_the_money_goes_to_suspense_once(house: TestHou
     assert (money.payment_id, str(money.amount), money.reason) == (payment["id"], "100.00", "too_late")
 
 
+@pytest.mark.parametrize("begun", [False, True])
+async def test_a_payment_that_nobody_looked_at_until_its_money_came_too_late_expires(
+    house: TestHouse, *, begun: bool
+) -> None:
+    """No worker lived for so long. The money is suspense, once, and in the end nobody asks any more."""
+    payment = await house.created()
+    if begun:
+        await house.simulate(payment["id"], outcome="processing")
+    await house.clock.advance(6 * 3600 + 1)
+    assert (await house.simulate(payment["id"], outcome="paid")).json()["status"] == "expired"
+    await house.work(8 * 3600)
+    assert await status_of(house, payment["id"]) == "expired"
+    assert [event["status"] for event in await house.events(payment["id"])][-1] == "expired"
+    assert [money.reason for money in await suspense(house)] == ["too_late"]
+    assert not [job for job in await jobs(house) if job.kind == "payment.watch"]
+
+
 async def test_a_second_transfer_for_one_qr_goes_to_suspense(house: TestHouse) -> None:
     payment = await house.created()
     await house.simulate(payment["id"], outcome="paid")

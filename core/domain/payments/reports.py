@@ -98,7 +98,10 @@ def decide(payment: Payment, report: Report, now: datetime) -> Decision:
             return Decision(arrival=first, strays=_strays(rest, None, "second_transfer"))
         barrier = _barrier(payment, first)
         if barrier is not None:
-            return Decision(strays=_strays(arrivals, None, barrier))
+            # Where nobody looked until then it expires now: its bank only says `paid` from here on.
+            return Decision(
+                trigger=_T.LAPSED if _has_lapsed(payment, now) else None, strays=_strays(arrivals, None, barrier)
+            )
         trigger = _T.PAID if first.amount == payment.amount else _T.OTHER_AMOUNT
         return Decision(trigger=trigger, arrival=first, strays=_strays(rest, None, "second_transfer"))
     return _without_money(payment, report, now)
@@ -124,11 +127,15 @@ def _barrier(payment: Payment, arrival: Arrival) -> str | None:
     return f"after_{payment.status.value}"
 
 
+def _has_lapsed(payment: Payment, now: datetime) -> bool:
+    return payment.status in _WAITING and now >= payment.expires_at
+
+
 def _without_money(payment: Payment, report: Report, now: datetime) -> Decision:
     told = _TOLD.get(report.status)
     if told is not None and not PAYMENT_MOVES.allows(payment.status, told):
         told = None
-    if told in (None, _T.STARTED) and payment.status in _WAITING and now >= payment.expires_at:
+    if told in (None, _T.STARTED) and _has_lapsed(payment, now):
         told = _T.LAPSED
     if told is _T.OTHER_AMOUNT and payment.status is PaymentStatus.EXPIRED and now > payment.created_at + LATE_WINDOW:
         told = None
