@@ -96,10 +96,12 @@ class _Case:
                 self._wrong(f"{payment_id}: {each.body['status']} was told as of {at}, after {before}")
             before = at
             if each.body["status"] == "expired":
-                self._judge_moment(f"{payment_id} expired", at, tried.expires_at)
+                passed = self._sandbox.passed_over(tried.created_in)
+                self._judge_moment(f"{payment_id} expired", at, tried.expires_at, passed or tried.expires_at)
         if found["settled_at"] is not None:
-            settles = self._settles(found["paid_at"])
-            self._judge_moment(f"{payment_id} was settled", datetime.fromisoformat(found["settled_at"]), settles)
+            at = datetime.fromisoformat(found["settled_at"])
+            settles = self._settles(datetime.fromisoformat(found["paid_at"]))
+            self._judge_moment(f"{payment_id} was settled", at, settles, self._settles_by(tried, found))
         return told, status
 
     def _wanted(self, tried: Tried, found: dict[str, Any]) -> set[str]:
@@ -109,17 +111,21 @@ class _Case:
             return {"expired"} if tried.trial.outcome is None else {"expired", "failed", "settled", "refunded"}
         if tried.trial.outcome == "failed":
             return {"failed"}
-        is_due = self._settles(found["paid_at"]) < self._now - self._late
+        is_due = self._settles_by(tried, found) < self._now - self._late
         settled = {"settled"} if is_due else {"settled", "paid"}
         return settled if tried.refund_id is None else {*settled, "refunded"}
 
-    def _settles(self, paid_at: str) -> datetime:
+    def _settles(self, paid: datetime) -> datetime:
         """At 09:00 UTC of the day after."""
-        paid = datetime.fromisoformat(paid_at)
         return datetime.combine(paid.date() + timedelta(days=1), _SETTLES, paid.tzinfo)
 
-    def _judge_moment(self, what: str, at: datetime, due: datetime) -> None:
-        if not due - self._sandbox.slack <= at <= due + self._late:
+    def _settles_by(self, tried: Tried, found: dict[str, Any]) -> datetime:
+        """The latest: of a clock that was moved while it was paid, by where that had come to."""
+        paid = datetime.fromisoformat(found["paid_at"])
+        return self._settles(max(paid, self._sandbox.passed_over(tried.taken_in) or paid))
+
+    def _judge_moment(self, what: str, at: datetime, due: datetime, by: datetime) -> None:
+        if not due - self._sandbox.slack <= at <= max(due, by) + self._late:
             self._wrong(f"{what} at {at}, and was to at {due}")
 
     async def _judge_subscription(self, made: Subscribed) -> bool:

@@ -32,6 +32,10 @@ class Tried:
     simulated: bool = False
     """Its outcome was taken."""
     refund_id: str | None = None
+    created_in: tuple[float, float] = (0.0, 0.0)
+    """The seconds of the world from its creation's first request to the answer."""
+    taken_in: tuple[float, float] = (0.0, 0.0)
+    """The same of its outcome."""
 
 
 @dataclass
@@ -50,6 +54,8 @@ class Asked:
 
     at: float
     to: datetime
+    ended: float = ENDS
+    """When its clock was seen to rest there."""
 
 
 @dataclass
@@ -123,6 +129,11 @@ class Sandbox:
         asked = Asked(self._world.loop.time(), to)
         self.leaps.append(asked)
         self._world.counts["leaps"] += 1
+        await self._insist_on(asked)
+        asked.ended = self._world.loop.time()
+
+    async def _insist_on(self, asked: Asked) -> None:
+        to = asked.to
         while self._world.loop.time() < ENDS:
             began = self._world.loop.time()
             answer = await self._insist("POST", "/api/v1/sandbox/clock/advance", {"to": iso(to)})
@@ -155,21 +166,25 @@ class Sandbox:
         await self._world.network.sleep(trial.after)
         name = f"trial-{rehearsal.number}-{number}"
         body = {"amount_rub": rub(trial.kopecks), "external_id": name, "client_phone": _VERIFIED}
+        began = self._world.loop.time()
         answer = await self._insist("POST", "/api/v1/payments", body, name)
         if answer.status not in (200, 201):
             self._wrong(f"{name}: its creation was answered {answer.status} {answer.body!r}")
             return
         tried = Tried(trial, answer.json["id"], datetime.fromisoformat(answer.json["expires_at"]))
+        tried.created_in = (began, self._world.loop.time())
         self.tried.append(tried)
         if trial.outcome is None:
             return
         path = f"/api/v1/sandbox/payments/{tried.payment_id}/simulate"
+        began = self._world.loop.time()
         answer = await self._insist("POST", path, {"outcome": trial.outcome})
         while answer.status == 502:  # its creation is under way
             await self._world.network.sleep(5.0)
             answer = await self._insist("POST", path, {"outcome": trial.outcome})
         if answer.status not in (200, 409):
             self._wrong(f"{tried.payment_id}: {trial.outcome} was answered {answer.status} {answer.body!r}")
+        tried.taken_in = (began, self._world.loop.time())
         tried.simulated = answer.status == 200 and answer.json["status"] != "expired"
         if trial.returned and tried.simulated:
             answer = await self._insist("POST", "/api/v1/refunds", {"payment_id": tried.payment_id}, f"{name}-refund")
@@ -218,6 +233,13 @@ class Sandbox:
     def is_idle(self) -> bool:
         """Nothing was tried."""
         return not self.tried and not self.subscribed and not self.leaps
+
+    def passed_over(self, call: tuple[float, float]) -> datetime | None:
+        """Where the clock was at most when a call ended during which it was moved; None where it was not: what the call
+        made may be due by then (docs/sandbox.md "The clock")."""
+        began, ended = call
+        moved = [each for each in self.leaps if each.at < ended and began < each.ended]
+        return max((each.to + timedelta(seconds=ended - each.at) for each in moved), default=None)
 
     def moments(self) -> Sequence[datetime]:
         """Where its clock was asked to go."""

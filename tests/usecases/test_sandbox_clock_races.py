@@ -6,14 +6,17 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar
+from uuid import UUID
 
 import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Caller, Mode
+from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.sandbox_clock import ClockWish
 from cambist.core.domain.webhooks.events import Delivery
 from cambist.core.usecases.jobs import do, run, run_due
+from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.clock import ADVANCE, IN_HAND, LEASE, advance, read_clock
 from cambist.core.usecases.sandbox.clock_dues import STRAIGHTEN
 from cambist.core.usecases.test_clock import living_with
@@ -218,6 +221,21 @@ async def test_a_unit_that_was_begun_before_an_advance_loses_nothing_when_it_com
     assert kept.due == house.clock.now() + DAY
     await house.work(3)
     assert late.id not in {each.id for each in await everything(house.ports, Job)}
+
+
+async def test_what_a_call_makes_that_the_clock_passed_over_happens_at_once(house: TestHouse) -> None:
+    """The call lives at the time at which it began; what is due by its end happens at the time of then."""
+    caller = Caller(account=await record(house), mode=Mode.TEST, key_id="a-key")
+    async with living_with(house.ports, house.account.account_id, Mode.TEST):
+        await advanced(house, DAY)
+        made = await create_payment(house.ports, caller, str(UUID(int=1)), lambda: PaymentOrder(amount_rub="100.00"))
+    shown = (await house.get(f"/payments/{made.resource.id}")).json()
+    assert (shown["status"], moment(shown["created_at"])) == ("pending", house.clock.now())
+    await house.work(3)
+    assert (await house.get(f"/payments/{made.resource.id}")).json()["status"] == "expired"
+    [event] = await house.events(made.resource.id)
+    late = house.clock.now() + DAY - moment(event["timestamp"])
+    assert timedelta(0) <= late <= timedelta(seconds=3)
 
 
 class Slow:
