@@ -111,6 +111,8 @@ class _Case:
             return {"expired"} if tried.trial.outcome is None else {"expired", "failed", "settled", "refunded"}
         if tried.trial.outcome == "failed":
             return {"failed"}
+        if found["paid_at"] is None:
+            return {"paid"}
         is_due = self._settles_by(tried, found) < self._now - self._late
         settled = {"settled"} if is_due else {"settled", "paid"}
         return settled if tried.refund_id is None else {*settled, "refunded"}
@@ -127,6 +129,7 @@ class _Case:
     def _judge_moment(self, what: str, at: datetime, due: datetime, by: datetime) -> None:
         if not due - self._sandbox.slack <= at <= max(due, by) + self._late:
             self._wrong(f"{what} at {at}, and was to at {due}")
+        self._world.counts["passed over"] += at > due + self._late
 
     async def _judge_subscription(self, made: Subscribed) -> bool:
         """It is told as it stands, and no period was charged twice. Returns whether nothing of it waits for its

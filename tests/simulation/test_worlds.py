@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.simulation.clock_plans import Leap, Rehearsal, Trial
 from tests.simulation.drawing import drawn_plan
 from tests.simulation.sweep import paired, swept
 from tests.simulation.weather import Weather
@@ -53,6 +54,19 @@ def test_what_a_seed_found_stays_mended() -> None:
 def test_what_a_world_found_is_found_no_more(seed: int) -> None:
     outcome = live(drawn_plan(seed))
     assert not outcome.faults, "\n".join((FOUND[seed], *outcome.faults))
+
+
+def test_a_test_clock_passes_over_calls_that_are_under_way() -> None:
+    """What they make happens by the time that is then, and that of no other call does."""
+    plan = drawn_plan(10_220, orders=2)
+    trials = tuple(Trial(after=20 + 0.05 * n, kopecks=30_00, outcome="paid" if n % 2 else None) for n in range(10))
+    rehearsal = Rehearsal(
+        number=0, at=plan.rehearsals[0].at, merchant=1, trials=trials, leaps=(Leap(after=20.0, seconds=10 * 86_400),)
+    )
+    slow = msgspec.structs.replace(plan.weather, storage_late=0.1)
+    outcome = live(msgspec.structs.replace(plan, rehearsals=(rehearsal,), blows=(), skews=(), weather=slow))
+    assert not outcome.faults
+    assert outcome.counts["passed over"] > 0
 
 
 def test_the_same_seed_is_the_same_world_byte_for_byte(tmp_path: Path) -> None:

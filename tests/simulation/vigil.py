@@ -5,7 +5,7 @@ right by itself is seen only while it lasts.
 """
 
 from collections import Counter
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
@@ -40,6 +40,8 @@ class Vigil:
         self._calm_from = 0.0
         self._seen: dict[str, float] = {}
         """Since when something waits."""
+        self._passed: dict[tuple[str, int], datetime] = {}
+        """When a job of a test clock, at a version, was first seen to be late."""
         self._told: set[str] = set()
 
     def troubled(self, seconds: float = 0.0) -> None:
@@ -89,11 +91,18 @@ class Vigil:
         late = AtMost(now - timedelta(seconds=PROMPT))
         async with self._world.office.storage.unit() as unit:
             found = await unit[Job].find(due=late, limit=10_000, readable=True)
+        passed: dict[tuple[str, int], datetime] = {}
         for job in found:
             # One whose worker lost the database on the way is free again when its lease ends, and no sooner.
             free_since = job.due if job.leased_until is None else max(job.due, job.leased_until)
+            if job.world is not None:
+                # Its clock may just have jumped over it.
+                key = job.id, job.version
+                passed[key] = self._passed.get(key, now)
+                free_since = max(free_since, passed[key])
             if free_since < now - timedelta(seconds=PROMPT):
                 self._tell(f"job {job.id} is due and waits, though nothing is in its way")
+        self._passed = passed
 
     async def _judge_letters(self) -> None:
         """What is to be told to a receiver that does well, is told, for the first time or again."""
