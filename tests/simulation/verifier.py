@@ -37,6 +37,8 @@ class CheckRow:
     """How often it was looked at."""
     was_green: bool = False
     revoked_at: datetime | None = None
+    beside: bool = False
+    """It was begun while another one of the same person was not refused."""
 
 
 class OwnVerifier:
@@ -63,7 +65,10 @@ class OwnVerifier:
             if not whole and request.phone not in self.trusted:
                 raise Refused("more is needed", reason="incomplete")
             first = CheckStatus.FORM if request.redirect else CheckStatus.PROCESSING
-            row = CheckRow(request.operation, request.phone, request.redirect, first)
+            beside = any(
+                each.phone == request.phone and each.status is not CheckStatus.FAILED for each in self.checks.values()
+            )
+            row = CheckRow(request.operation, request.phone, request.redirect, first, beside=beside)
             self.checks[request.operation] = row
             if request.phone in self.trusted:
                 self._find(row, Verdict.GREEN)
