@@ -10,7 +10,7 @@ import msgspec
 
 from .jobs import Job
 from .storage import Clocked, Losable, Queueing, R, Shelf, Snapshot, Storage, Unit
-from .unreadable import SettingAside
+from .unreadable import Resume, SettingAside
 
 
 class ForwardingStorage:
@@ -72,9 +72,9 @@ class ForwardingStorage:
         """None of a storage that cannot be lost."""
         return self.inner.lost() if isinstance(self.inner, Losable) else None
 
-    async def take_up(self) -> int:
+    async def take_up(self, resume: Resume, /) -> int:
         """Nothing, of a storage that sets nothing aside."""
-        return await self._setting_aside.take_up() if self._setting_aside is not None else 0
+        return await self._setting_aside.take_up(resume) if self._setting_aside is not None else 0
 
     async def count_noted(self) -> int:
         """None, of a storage that sets nothing aside."""

@@ -24,13 +24,17 @@ from tests.quiesce import at_rest
 
 
 class Street:
-    """A notifier between several merchants' receivers, which all answer well."""
+    """A notifier between several merchants' receivers, which all answer well, but for the next few that are refused."""
 
     def __init__(self) -> None:
         self.webhooks: list[WebhookRequest] = []
+        self.refuses = 0
 
     async def send(self, webhook: WebhookRequest) -> DeliveryResult:
         self.webhooks.append(webhook)
+        if self.refuses:
+            self.refuses -= 1
+            return DeliveryResult(answer=Answer.RESPONDED, status=500)
         return DeliveryResult(answer=Answer.RESPONDED, status=200)
 
     async def close(self) -> None:

@@ -184,8 +184,7 @@ async def _send_in_time(ports: Ports, step: SetBack, kind: type[Delivery], ids: 
             unit[kind].save(msgspec.structs.replace(delivery, due=due))
             changed += 1
             if due > now:
-                further = delivery.endpoint_id if isinstance(delivery, EndpointDelivery) else None
-                endpoint = EndpointKey(delivery.account_id, delivery.mode, further)
+                endpoint = EndpointKey.to(delivery)
                 first[endpoint] = min(due, first.get(endpoint, due))
     # A timer that rang by the clock of before is gone, and what it rang for is not due yet.
     for endpoint, due in first.items():

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _ELSEWHERE = (
     *(Trouble.BANK_AWAY, Trouble.BANK_HANGS, Trouble.RECEIVER_AWAY, Trouble.RECEIVER_HANGS),
-    *(Trouble.EVENT_SPOILT, Trouble.APART),
+    *(Trouble.EVENT_SPOILT, Trouble.DELIVERY_SPOILT, Trouble.APART),
 )
 """Troubles in which whoever asked a bank writes down what became of it."""
 _WRITTEN = timedelta(minutes=5)

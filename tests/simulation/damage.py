@@ -1,7 +1,7 @@
 """Rows that nobody can read for a while, as a newer program's, or damaged ones: what the databases' storages do with
 them (docs/operations.md "Rows that cannot be read"), for the storage in memory."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from cambist.adapters.storage.memory.rows import Reader, Rows, matching
@@ -24,6 +24,17 @@ class Damage:
         """By table and id: the merchant's account that it is about."""
         self.aside: dict[str, Any] = {}
         """Jobs that were taken out of their table, by id."""
+        self.noted: set[tuple[str, str]] = set()
+        """Table and id of what somebody met, and nobody took up since."""
+
+    def met(self, table: str, record_ids: Iterable[str]) -> None:
+        """Somebody met these, and could not read them. Jobs are taken out of their table instead (storage.py)."""
+        if table != "jobs":
+            self.noted.update((table, each) for each in record_ids)
+
+    def readable_again(self) -> list[tuple[str, str]]:
+        """Which of those that were met can be read now."""
+        return sorted(each for each in self.noted if not self.hits(*each))
 
     def hits(self, table: str, record_id: str) -> bool:
         """Whether it cannot be read."""
@@ -48,6 +59,7 @@ class DamagedReader(Reader):
 
     async def get(self, mapped: TableMap[R], record_id: str) -> R | None:
         if self._damage.hits(mapped.name, record_id) and record_id in self._rows_of(mapped.name):
+            self._damage.met(mapped.name, [record_id])
             raise Unreadable(mapped.codec.kind.__name__, record_id, _WHY)
         return await super().get(mapped, record_id)
 
@@ -59,6 +71,7 @@ class DamagedReader(Reader):
         hit = [row for row in matching(self._rows_of(mapped.name), mapped, asked.conditions) if row[number] in damaged]
         if not hit:
             return await super().find(mapped, asked)
+        self._damage.met(mapped.name, [row[number] for row in hit])
         whole = {key: row for key, row in self._rows_of(mapped.name).items() if key not in damaged}
         if asked.unread is Unread.NEXT:
             return await Reader(lambda _: whole).find(mapped, asked)

@@ -21,7 +21,7 @@ def with_oddities(plan: Plan) -> Plan:
     if plan.victim is not None:
         others = [str(number) for number in range(plan.merchants) if number != plan.victim]
         spoilt = _blow(Trouble.EVENT_SPOILT, chance.uniform(*EVENING), chance.choice(others))
-        plan = msgspec.structs.replace(plan, slots=2, blows=(*plan.blows, spoilt))
+        plan = msgspec.structs.replace(plan, slots=2, blows=(*plan.blows, _or_unread(plan, spoilt)))
         return _with_crowd(plan, chance) if chance.random() < 0.5 else plan
     if chance.random() < 0.125:
         return _on_one_machine(plan, chance)
@@ -30,6 +30,14 @@ def with_oddities(plan: Plan) -> Plan:
         breaks = _blow(Trouble.CLAIM_BREAKS, chance.uniform(*EVENING), "worker0")
         return msgspec.structs.replace(plan, blows=(*plan.blows, breaks))
     return plan
+
+
+def _or_unread(plan: Plan, spoilt: Blow) -> Blow:
+    """In a third of them it is a delivery, and one of the settlement: hardly anything asks for that receiver again."""
+    chance = random.Random(f"left out/{plan.seed}")
+    if chance.random() < 2 / 3:
+        return spoilt
+    return _blow(Trouble.DELIVERY_SPOILT, SETTLES - chance.uniform(1.0, 60.0), spoilt.whom)
 
 
 def _with_bad_payday(plan: Plan, chance: random.Random) -> Plan:

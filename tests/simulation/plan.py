@@ -129,9 +129,11 @@ class Trouble(StrEnum):
     """A worker's claim takes effect, and what came back is nothing that a program foresaw."""
     EVENT_SPOILT = "event spoilt"
     """The next event of merchant `whom` cannot be read until faults stop, as of a newer program."""
+    DELIVERY_SPOILT = "delivery spoilt"
+    """The same of the row by which that event is delivered to the account's own receiver."""
 
 
-ODD = (Trouble.CHAIN_AWAY, Trouble.CLAIM_BREAKS, Trouble.EVENT_SPOILT)
+ODD = (Trouble.CHAIN_AWAY, Trouble.CLAIM_BREAKS, Trouble.EVENT_SPOILT, Trouble.DELIVERY_SPOILT)
 """Troubles that are drawn with what they befall, some of them for worlds of their own (oddities.py)."""
 
 

@@ -7,6 +7,7 @@ whole or not at all; whether its answer comes is another matter (ports/storage.p
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -20,6 +21,7 @@ from cambist.ports.faults import Unreadable
 from cambist.ports.forwarding import ForwardingShelf, ForwardingStorage
 from cambist.ports.jobs import Job
 from cambist.ports.storage import R, Snapshot, Storage, Unit
+from cambist.ports.unreadable import Resume
 from tests.simulation.damage import OBJECTS, Damage, DamagedReader
 
 T = TypeVar("T")
@@ -49,10 +51,10 @@ class Database(MemoryStorage):
         super().__init__(clock, kick)
         self.damage = Damage()
         self._reader = DamagedReader(self._rows_of, self.damage)
-        self.spoils: set[str] = set()
-        """Accounts whose next event cannot be read."""
+        self.spoils: set[tuple[str, str]] = set()
+        """Tables, and accounts whose next row there cannot be read."""
         self.spoilt: set[str] = set()
-        """Those events."""
+        """The events that are so, or whose delivery is."""
         self._not_on_disk: list[tuple[Any, str, Any]] = []
         """What rows were before, in the order of the changes."""
         for table in self._tables.values():
@@ -65,17 +67,17 @@ class Database(MemoryStorage):
             before = table.rows.get(record_id)
             put(record_id, row)
             self.damage.written(table.mapped.name, record_id)
-            if table.mapped.name == "events" and before is None:
-                self._spoil(record_id, row[table.mapped.codec.index["account_id"]])
+            if table.mapped.name in ("events", "deliveries") and before is None:
+                self._spoil(table.mapped.name, record_id, row[table.mapped.codec.index["account_id"]])
             self._not_on_disk.append((put, record_id, before))
 
         table.put = noted
 
-    def _spoil(self, event_id: str, account_id: str) -> None:
-        if account_id in self.spoils:
-            self.spoils.discard(account_id)
+    def _spoil(self, table: str, event_id: str, account_id: str) -> None:
+        if (table, account_id) in self.spoils:
+            self.spoils.discard((table, account_id))
             self.spoilt.add(event_id)
-            self.damage.rows.setdefault("events", {})[event_id] = account_id
+            self.damage.rows.setdefault(table, {})[event_id] = account_id
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
@@ -93,9 +95,12 @@ class Database(MemoryStorage):
     async def scan(
         self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
     ) -> AsyncIterator[Sequence[R]]:
-        damaged = self.damage.rows.get(table_map_of(self._table_maps, kind).name, {})
+        table = table_map_of(self._table_maps, kind).name
+        damaged = self.damage.rows.get(table, {})
         async for found in super().scan(kind, batch=batch, **criteria):
             for record in found:
+                if record.id in damaged:
+                    self.damage.met(table, [record.id])
                 if not readable and record.id in damaged:
                     raise Unreadable(kind.__name__, record.id, "status (KeyError)")
             yield [record for record in found if record.id not in damaged] if damaged else found
@@ -111,12 +116,42 @@ class Database(MemoryStorage):
         rows = sorted(self._tables[table].rows.items())
         return [(table, record_id) for record_id, row in rows if row[at] == account_id]
 
+    def mend_spoilt(self) -> None:
+        """What was spoilt can be read again, and nothing is spoilt any more."""
+        self.spoils.clear()
+        for event_id in self.spoilt:
+            self.mend("events", event_id)
+            self.mend("deliveries", event_id)
+
     def mend(self, table: str, record_id: str) -> None:
-        """It can be read again; a job goes back to its table, unless it stands there anew."""
+        """It can be read again, by whoever looks; a job that was taken out of its table waits for being taken up."""
         self.damage.written(table, record_id)
-        row = self.damage.aside.pop(record_id, None)
-        if row is not None and record_id not in self._tables["jobs"].rows:
-            self._tables["jobs"].put(record_id, row)
+        if table == "jobs" and record_id in self.damage.aside:
+            self.damage.noted.add((table, record_id))
+
+    async def take_up(self, resume: Resume, /) -> int:
+        """As the port SettingAside has it."""
+        found = self.damage.readable_again()
+        for table, record_id in found:
+            if table == "jobs":
+                self._put_back(record_id)
+            else:
+                async with self.unit() as unit:
+                    record = await unit[self._tables[table].mapped.kind].get(record_id)
+                    if record is not None:
+                        await resume(unit, record)
+                    await unit.commit()
+            self.damage.noted.discard((table, record_id))
+        return len(found)
+
+    def _put_back(self, job_id: str) -> None:
+        row = self.damage.aside.pop(job_id, None)
+        if row is not None and job_id not in self._tables["jobs"].rows:
+            self._tables["jobs"].put(job_id, row)
+
+    async def count_noted(self) -> int:
+        """As the port SettingAside has it."""
+        return len(self.damage.noted)
 
     def _set_jobs_aside(self) -> None:
         """A claim takes jobs that cannot be read out of their table."""
@@ -209,6 +244,12 @@ class FarStorage(ForwardingStorage):
         async for each in found:
             await self._line.come(wrote=False)
             yield each
+
+    async def take_up(self, resume: Resume, /) -> int:
+        """Where nothing is noted nothing is written, and the line is not troubled."""
+        if not await super().count_noted():
+            return 0
+        return await _asked(self._line, partial(super().take_up, resume), wrote=True)
 
     async def check(self) -> None:
         await _asked(self._line, self.inner.check)

@@ -33,8 +33,9 @@ def strike(world: "World", blow: Blow) -> None:
             _set(process, blow.seconds)
         case Trouble.CLAIM_BREAKS:
             network.garbled.add(blow.whom)
-        case Trouble.EVENT_SPOILT:
-            world.database.spoils.add(world.merchants[int(blow.whom)].account.account_id)
+        case Trouble.EVENT_SPOILT | Trouble.DELIVERY_SPOILT:
+            table = "events" if blow.kind is Trouble.EVENT_SPOILT else "deliveries"
+            world.database.spoils.add((table, world.merchants[int(blow.whom)].account.account_id))
         case Trouble.CUT:
             network.cut.add(blow.whom)
             network.soon(blow.seconds, lambda: network.cut.discard(blow.whom))
@@ -59,7 +60,7 @@ def strike(world: "World", blow: Blow) -> None:
             _meanwhile(world, network.hanging, _whom(blow), blow.seconds)
 
 
-_OTHERS_GO_ON = (Trouble.BANK_HANGS, Trouble.RECEIVER_HANGS, Trouble.EVENT_SPOILT)
+_OTHERS_GO_ON = (Trouble.BANK_HANGS, Trouble.RECEIVER_HANGS, Trouble.EVENT_SPOILT, Trouble.DELIVERY_SPOILT)
 """Troubles for which nobody else waits."""
 
 

@@ -291,8 +291,7 @@ class World:
         for process in self.processes.values():
             self._calm(process)
         self.database_clock.skew = 0.0
-        for event_id in sorted(self.database.spoilt):
-            self.database.mend("events", event_id)
+        self.database.mend_spoilt()
         pace(QUIET)
         await self.network.sleep(ENDS - self.loop.time())
         self.trace.tell("the end")

@@ -10,12 +10,14 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases import jobs
+from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.operators.unreadable import take_up
 from cambist.core.usecases.webhooks.outbox import DELIVER, deliver_id
 from cambist.ports.jobs import Job
 from cambist.ports.unreadable import UnreadableRow
 from tests.event_factory import happen
 from tests.servers import house_url
-from tests.spoiling import Spoilable, open_spoilable
+from tests.spoiling import Spoilable, address, open_spoilable
 
 BEYOND = 900_000_000_000_000_000
 
@@ -95,6 +97,66 @@ async def test_what_is_repaired_is_sent_within_the_hour(street: Spoilable) -> No
     await street.work()
     assert street.street.told("ours") == [event]
     assert await status(street, event) is DeliveryStatus.DELIVERED
+
+
+async def test_a_delivery_that_can_be_read_again_is_sent_without_a_further_event(street: Spoilable) -> None:
+    """Its receiver was asked for while nobody could read it, and that work is over."""
+    [event] = await waiting(street, 1)
+    await street.spoil(f"UPDATE deliveries SET give_up_at = give_up_at + {BEYOND}")
+    await street.work()
+    assert street.street.told("ours") == []
+    await street.spoil(f"UPDATE deliveries SET give_up_at = give_up_at - {BEYOND}")
+    assert await take_up(street.ports) == 1
+    await street.work()
+    assert street.street.told("ours") == [event]
+    assert await status(street, event) is DeliveryStatus.DELIVERED
+
+
+async def test_a_delivery_to_a_further_endpoint_that_can_be_read_again_is_sent(street: Spoilable) -> None:
+    wish = {"url": address("further"), "event_types": ["*"]}
+    made = await street.call("ours", "POST", "/webhook-endpoints", json=wish)
+    assert made.status_code == 201, made.text
+    [event] = await waiting(street, 1)
+    await street.spoil(f"UPDATE endpoint_deliveries SET give_up_at = give_up_at + {BEYOND}")
+    await street.work()
+    assert street.street.told("further") == []
+    await street.spoil(f"UPDATE endpoint_deliveries SET give_up_at = give_up_at - {BEYOND}")
+    assert await take_up(street.ports) == 1
+    await street.work()
+    assert street.street.told("further") == [event]
+
+
+async def test_a_delivery_that_was_to_be_tried_later_is_tried_at_its_time(street: Spoilable) -> None:
+    """When nobody could read it, the timer had no time to be set to."""
+    [event] = await waiting(street, 1)
+    street.street.refuses = 1
+    await street.work()
+    again = await street.ports.storage.get(Delivery, event)
+    assert again is not None
+    assert again.due is not None
+    await street.spoil(f"UPDATE deliveries SET give_up_at = give_up_at + {BEYOND}")
+    await street.clock.advance((again.due - street.ports.clock.now()).total_seconds() + 1)
+    await street.work()
+    await street.spoil(f"UPDATE deliveries SET due = due + 60000000, give_up_at = give_up_at - {BEYOND}")
+    assert await take_up(street.ports) == 1
+    await street.work()
+    assert len(street.street.told("ours")) == 1
+    await street.work(60)
+    assert street.street.told("ours") == [event, event]
+
+
+async def test_a_held_delivery_that_can_be_read_again_is_released(street: Spoilable) -> None:
+    """The receiver was set meanwhile, and what was held was released without it."""
+    account_id = street.merchants["ours"].account_id
+    [event] = await happen(street.ports, account_id, receives=False)
+    await street.spoil(f"UPDATE deliveries SET created_at = created_at + {BEYOND}")
+    await set_settings(street.ports, account_id, {"webhook_url": address("moved")})
+    await street.work(125)
+    assert street.street.told("moved") == []
+    await street.spoil(f"UPDATE deliveries SET created_at = created_at - {BEYOND}")
+    assert await take_up(street.ports) == 1
+    await street.work()
+    assert street.street.told("moved") == [event]
 
 
 async def test_a_receivers_job_that_failed_again_and_again_is_tried_at_once_when_a_new_event_asks(

@@ -19,7 +19,7 @@ from sqlalchemy.engine.interfaces import Dialect
 from ....ports.faults import Conflict, Stale, Unavailable, Unreadable
 from ....ports.jobs import Job
 from ....ports.storage import R, Snapshot, Unit
-from ....ports.unreadable import UnreadableRow
+from ....ports.unreadable import Resume, UnreadableRow
 from ..table.catalogue import Table
 from ..table.codec import Row
 from ..table.criteria import Condition, Query, Unread, conditions
@@ -195,35 +195,40 @@ class SqlStorage(ABC):
         async with self.unit() as unit:
             return await unit[UnreadableRow].total()
 
-    async def take_up(self) -> int:
+    async def take_up(self, resume: Resume, /) -> int:
         """As the port SettingAside has it."""
         taken = 0
         async for batch in self.scan(UnreadableRow, readable=True):
             for note in batch:
-                taken += await self._taken_up(note)
+                taken += await self._taken_up(note, resume)
         return taken
 
-    async def _taken_up(self, note: UnreadableRow) -> bool:
+    async def _taken_up(self, note: UnreadableRow, resume: Resume) -> bool:
         mapped = next((each for each in self._table_maps.values() if each.name == note.source), None)
         if mapped is None:
             return False
         try:
             if note.held is None:
-                await self._reader.get(mapped, note.row_id)
-                record = None
+                await self._resume(mapped, note, resume)
             else:
-                record = mapped.codec.decode(unpacked(note.held))
-        except (Unreadable, ValueError):
+                await self._put_back(note, mapped.codec.decode(unpacked(note.held)))
+        except (Unreadable, ValueError, Stale):
             return False
-        try:
-            await self._put_back(note, record)
-        except Conflict:  # it was written anew meanwhile
+        except Conflict:  # what is written here was written by somebody else meanwhile
+            if note.held is None:
+                return False
             await self._put_back(note, None)
-        except Stale:
-            return False
         self._told.discard((note.source, note.row_id))
         _log.info("%s %s can be read again", note.source, note.row_id)
         return True
+
+    async def _resume(self, mapped: TableMap[Any], note: UnreadableRow, resume: Resume) -> None:
+        async with self.unit() as unit:
+            record = await unit[mapped.kind].get(note.row_id)
+            unit[UnreadableRow].remove(note)
+            if record is not None:
+                await resume(unit, record)
+            await unit.commit()
 
     async def _put_back(self, note: UnreadableRow, job: Job | None) -> None:
         async with self.unit() as unit:

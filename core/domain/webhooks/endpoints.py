@@ -80,6 +80,12 @@ class EndpointKey(msgspec.Struct, frozen=True):
         mode, _, further = rest.partition("/")
         return cls(account_id, Mode(mode), further or None)
 
+    @classmethod
+    def to(cls, delivery: Delivery) -> "EndpointKey":
+        """The endpoint of this delivery."""
+        further = delivery.endpoint_id if isinstance(delivery, EndpointDelivery) else None
+        return cls(delivery.account_id, delivery.mode, further)
+
     @property
     def id(self) -> str:
         """What names its breaker, and the work of sending to it."""

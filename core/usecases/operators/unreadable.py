@@ -5,7 +5,9 @@ from ....ports.storage import AtLeast, Unit
 from ....ports.unreadable import SettingAside, UnreadableRow
 from ...domain.days import LONG_AGO
 from ...domain.errors import Refusal
+from ...domain.webhooks.events import Delivery
 from ..units import retrying
+from ..webhooks.results import resume_delivery
 
 SHOWN = 1000
 """That are listed at most."""
@@ -24,8 +26,14 @@ async def list_unreadable(ports: Ports, limit: int = SHOWN) -> list[UnreadableRo
 
 
 async def take_up(ports: Ports) -> int:
-    """Try again to read each of them, as after an upgrade: what can be read now is back in its place. How many are."""
-    return await ports.storage.take_up() if isinstance(ports.storage, SettingAside) else 0
+    """Try again to read each of them, as after an upgrade: what can be read now is back in its place, and a webhook
+    that was passed by is sent. How many are."""
+
+    async def resume(unit: Unit, record: object) -> None:
+        if isinstance(record, Delivery):
+            await resume_delivery(ports, unit, record)
+
+    return await ports.storage.take_up(resume) if isinstance(ports.storage, SettingAside) else 0
 
 
 async def forget_unreadable(ports: Ports, row: str) -> UnreadableRow:

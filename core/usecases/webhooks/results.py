@@ -17,12 +17,12 @@ from ...domain.errors import Refusal
 from ...domain.webhooks.breaker import Breaker, after_delivery, asked_at, closed, new_breaker
 from ...domain.webhooks.delivery import AT_ONCE, attempt_of, held
 from ...domain.webhooks.endpoints import EndpointKey, WebhookEndpoint
-from ...domain.webhooks.events import Attempt
+from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus
 from ...domain.webhooks.steps import Aside, Commit
 from ..schedule import is_ours
-from ..test_clock import living_with, test_clock_of
+from ..test_clock import find_test_clock, living_with, test_clock_of
 from ..units import retrying
-from .outbox import ask_to_deliver, deliver_id
+from .outbox import ask_to_deliver, deliver_id, release, release_to
 from .receivers import receiver_of, remove_rest
 
 TIMER = "webhook.timer"
@@ -117,6 +117,20 @@ async def set_timer(ports: Ports, unit: Unit, endpoint: EndpointKey, due: dateti
         unit[Job].add(Job(id=timer_id, kind=TIMER, argument=endpoint.id, due=due, created_at=now))
     else:
         unit[Job].save(msgspec.structs.replace(timer, due=min(timer.due, due), leased_until=None, attempts=0))
+
+
+async def resume_delivery(ports: Ports, unit: Unit, delivery: Delivery) -> None:
+    """Have a delivery sent that was passed by because nobody could read it: its receiver's job and timer, and the
+    release of what was held, ended without it. Call it in the unit that takes it up. Raises: Conflict, Stale where
+    somebody writes the same job."""
+    endpoint = EndpointKey.to(delivery)
+    with ports.clock.entered(await find_test_clock(unit, endpoint.account_id, endpoint.mode)):
+        if delivery.due is not None:
+            await set_timer(ports, unit, endpoint, delivery.due)
+        elif delivery.status is DeliveryStatus.HELD and endpoint.further is None:
+            await release(ports, unit, endpoint.account_id)
+        elif delivery.status is DeliveryStatus.HELD:
+            await release_to(ports, unit, endpoint)
 
 
 async def ring(ports: Ports, job: Job) -> None:
