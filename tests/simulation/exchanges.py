@@ -190,14 +190,14 @@ class Desk:
         return {(row.tx_hash, row.included_at) for row in rows if row.included_at is not None}
 
     async def look(self, deal: Deal) -> str:
-        """How it stands now. What is over stays as it is."""
+        """How it stands now. What was over when it was asked for stays as it is."""
+        before = deal.statuses[-1] if deal.statuses else None
         answer = await self._merchant.insist("GET", f"/api/v1/exchanges/{deal.exchange_id}", None, None)
         if answer.status != 200:
             self._world.fault(f"{deal.exchange_id} was answered, and is {answer.status} now")
             return "failed"
         found: dict[str, Any] = answer.json
         status: str = found["status"]
-        before = deal.statuses[-1] if deal.statuses else None
         if before in FINAL and status != before:
             self._world.fault(f"{deal.exchange_id}: seen {before}, and {status} later")
         if (status in FINAL) is (found["completed_at"] is None):
