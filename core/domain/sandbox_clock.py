@@ -14,6 +14,10 @@ LONGEST = timedelta(days=366)
 LATEST = datetime(2100, 1, 1, tzinfo=UTC)
 """No test account lives beyond it: dates stay what other systems can read."""
 
+TOGETHER = timedelta(seconds=1)
+"""Jobs at most so far apart an advance runs together, each at its own moment, and with the clock at the last one's. A
+job that one of them plans within that time runs late by as much."""
+
 _SHOWN = timedelta(milliseconds=1)
 """The interface shows moments to the millisecond: `to` may be the very `now` that it showed."""
 

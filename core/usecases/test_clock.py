@@ -17,6 +17,7 @@ from ...ports.clock import TestClock
 from ...ports.jobs import Job
 from ...ports.storage import Unit
 from ..domain.accounts.accounts import TEST, Account, Mode, Owned
+from ..domain.sandbox_clock import TOGETHER
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -38,6 +39,14 @@ def test_clock_of(account: Account, mode: Mode) -> TestClock | None:
         return None
     clock = account.clock
     return TestClock(account.id) if clock is None else TestClock(account.id, clock.ahead, clock.is_advancing)
+
+
+def as_moved(ports: Ports, account: Account | None) -> TestClock | None:
+    """The test clock in force as it is by now, of an account that was read just now. Who entered it before an advance
+    is behind by as much as that led over; a job that an advance runs stays at its own moment."""
+    here = ports.clock.test_clock
+    there = None if here is None or account is None else test_clock_of(account, TEST)
+    return there if here and there and there.offset > here.offset + TOGETHER else here
 
 
 async def find_test_clock(unit: Unit, account_id: str, mode: Mode) -> TestClock | None:

@@ -89,12 +89,9 @@ class _Case:
         judge_moves(self._wrong, told, payment_id, status, lost)
         if status not in self._wanted(tried, found):
             self._wrong(f"{payment_id} of {tried.trial.outcome}, taken: {tried.simulated}, is {status}: {found}")
-        before = None
+        self._judge_order(payment_id, told)
         for each in told:
             at = datetime.fromisoformat(each.body["timestamp"])
-            if before is not None and at < before - self._sandbox.slack:
-                self._wrong(f"{payment_id}: {each.body['status']} was told as of {at}, after {before}")
-            before = at
             if each.body["status"] == "expired":
                 passed = self._sandbox.passed_over(tried.created_in)
                 self._judge_moment(f"{payment_id} expired", at, tried.expires_at, passed or tried.expires_at)
@@ -103,6 +100,13 @@ class _Case:
             settles = self._settles(datetime.fromisoformat(found["paid_at"]))
             self._judge_moment(f"{payment_id} was settled", at, settles, self._settles_by(tried, found))
         return told, status
+
+    def _judge_order(self, object_id: str, told: list[Told]) -> None:
+        """What is told of an object is never of before what was told of it, also where the clock passed over a call."""
+        moments = [datetime.fromisoformat(each.body["timestamp"]) for each in told]
+        for before, at, each in zip(moments, moments[1:], told[1:], strict=False):
+            if at < before - self._sandbox.slack:
+                self._wrong(f"{object_id}: {each.body} was told, after what was of {before}")
 
     def _wanted(self, tried: Tried, found: dict[str, Any]) -> set[str]:
         """How it may stand by now."""
@@ -139,6 +143,7 @@ class _Case:
         if found is None or listed is None:
             return False
         told = self._told("subscription_id", made.subscription_id)
+        self._judge_order(made.subscription_id, told)
         taken = {each.sequence for each in told}
         lost = await given_up(self._world.office, made.subscription_id, taken)
         if sorted(taken | lost) != list(range(1, len(taken | lost) + 1)):

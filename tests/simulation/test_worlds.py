@@ -27,6 +27,7 @@ FOUND = {
     10_000: "what a worker had in hand that died after the clock was set back",
     10_053: "a webhook whose timer rang before the clock was set back, and which is not due yet since",
     10_115: "a payment that its request was answered, and its key was not, since the watch had met an unknown outcome",
+    183: "the event of a call over which a test clock was moved, and which was of before it",
     83: "a webhook whose delivery nobody could read while its receiver was asked for",
 }
 """Seeds of worlds in which something was found, and what nobody took up, told or booked there."""

@@ -14,11 +14,14 @@ import pytest
 from cambist.core.domain.accounts.accounts import Caller, Mode
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.sandbox_clock import ClockWish
-from cambist.core.domain.webhooks.events import Delivery
+from cambist.core.domain.webhooks.delivery import LIFETIME
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.jobs import do, run, run_due
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.clock import ADVANCE, IN_HAND, LEASE, advance, read_clock
 from cambist.core.usecases.sandbox.clock_dues import STRAIGHTEN
+from cambist.core.usecases.sandbox.sandbox import PaymentSimulation, simulate
+from cambist.core.usecases.sandbox.subscriptions import SubscriptionSimulation, simulate_subscription
 from cambist.core.usecases.test_clock import living_with
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
@@ -28,6 +31,7 @@ from tests.clock_kit import advance as advanced
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.houses import TestHouse, open_test_house
 from tests.invariants import everything
+from tests.subscription_house import bound
 
 T = TypeVar("T")
 WISH = ClockWish(seconds=3600)
@@ -236,6 +240,27 @@ async def test_what_a_call_makes_that_the_clock_passed_over_happens_at_once(hous
     [event] = await house.events(made.resource.id)
     late = house.clock.now() + DAY - moment(event["timestamp"])
     assert timedelta(0) <= late <= timedelta(seconds=3)
+
+
+async def test_what_a_call_tells_that_the_clock_passed_over_is_told_after_what_was_told(house: TestHouse) -> None:
+    """The call lives at the time at which it began, and its events at that at which they are written: they are not of
+    before the object's last one, and receivers get them, however far the clock was moved."""
+    payment, binding = await house.created(), await bound(house)
+    began = house.clock.now()
+    caller = Caller(account=await record(house), mode=Mode.TEST, key_id="a-key")
+    async with living_with(house.ports, house.account.account_id, Mode.TEST):
+        await advanced(house, 2 * LIFETIME)
+        told = await simulate(house.ports, caller, payment["id"], PaymentSimulation(outcome="paid"))
+        lost = SubscriptionSimulation(outcome="mandate_lost")
+        await simulate_subscription(house.ports, caller, binding["id"], lambda: lost)
+    await house.work(3)
+    assert (told.status, told.paid_at) == ("paid", began)
+    for object_id in (payment["id"], binding["id"]):
+        bodies = await house.events(object_id)
+        moments = [moment(body["timestamp"]) for body in bodies]
+        assert moments == sorted(moments)
+        assert moments[-1] == began + 2 * LIFETIME
+    assert {delivery.status for delivery in await everything(house.ports, Delivery)} == {DeliveryStatus.DELIVERED}
 
 
 class Slow:

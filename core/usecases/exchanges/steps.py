@@ -3,7 +3,8 @@ them (docs/exchanges.md "How it ends", "Rules"; docs/webhooks.md "Events")."""
 
 import logging
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -174,7 +175,7 @@ async def fail(ports: Ports, unit: Unit, exchange: Exchange, failure: str) -> Ex
     return await move(ports, unit, exchange, _T.FAILED, failure)
 
 
-def exchange_payload(ports: Ports, exchange: Exchange, previous: ExchangeStatus) -> ExchangePayload:
+def _payload(ports: Ports, exchange: Exchange, previous: ExchangeStatus, now: datetime) -> ExchangePayload:
     """What `exchange.status_changed` says."""
     direction: Literal["usdt_to_rub", "rub_to_usdt"] = "usdt_to_rub" if exchange.takes_usdt else "rub_to_usdt"
     received = shown_received(exchange)
@@ -193,10 +194,10 @@ def exchange_payload(ports: Ports, exchange: Exchange, previous: ExchangeStatus)
         crypto_deposit_address=exchange.crypto_deposit_address,
         network=exchange.network,
         expires_at=iso(exchange.expires_at),
-        timestamp=iso(ports.clock.now()),
+        timestamp=iso(now),
     )
 
 
 async def _announce(ports: Ports, unit: Unit, exchange: Exchange, previous: ExchangeStatus) -> None:
-    payload = exchange_payload(ports, exchange, previous)
+    payload = partial(_payload, ports, exchange, previous)
     await announce_of(ports, unit, exchange, EventType.EXCHANGE_STATUS_CHANGED, payload)

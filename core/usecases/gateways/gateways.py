@@ -17,6 +17,7 @@ from ...domain.accounts.accounts import TEST, Account, Caller, Mode
 from ...domain.errors import Refusal, shape_error
 from ...domain.gateways.gateways import BY_HAND, Gateway, GatewayReason, GatewayStatus, announced, changed, own_id
 from ..accounts.access import RECENT
+from ..test_clock import as_moved
 from ..units import retrying
 from ..webhooks.outbox import announce
 from .news import COUNTED, Telling, gateway_event, hold, mode_of, payment_method_of
@@ -124,7 +125,7 @@ async def simulate_gateway(ports: Ports, caller: Caller, gateway_id: str, wanted
         after = changed(before or Gateway(id=record_id), status, GatewayReason.MAINTENANCE, now)
         if after.status is not after.announced:
             after = announced(after)
-            await _tell_player(ports, unit, caller, gateway_id, before or Gateway(id=record_id), after, now)
+            await _tell_player(ports, unit, caller, gateway_id, before or Gateway(id=record_id), after)
         return unit[Gateway].add(after) if before is None else unit[Gateway].save(after)
 
     await retrying(ports.storage, work, again_on=("gateways_id", *COUNTED))
@@ -133,18 +134,19 @@ async def simulate_gateway(ports: Ports, caller: Caller, gateway_id: str, wanted
 
 
 async def _tell_player(
-    ports: Ports, unit: Unit, caller: Caller, gateway_id: str, before: Gateway, after: Gateway, now: datetime
+    ports: Ports, unit: Unit, caller: Caller, gateway_id: str, before: Gateway, after: Gateway
 ) -> None:
     account = await unit[Account].get(caller.account_id)
-    telling = Telling(
-        gateway_id=gateway_id,
-        status=after.status,
-        previous=before.status,
-        reason=after.reason,
-        sequence=after.sequence,
-        at=now,
-    )
-    announce(ports, unit, await gateway_event(ports, unit, caller.account_id, caller.mode, telling), account)
+    with ports.clock.entered(as_moved(ports, account)):
+        telling = Telling(
+            gateway_id=gateway_id,
+            status=after.status,
+            previous=before.status,
+            reason=after.reason,
+            sequence=after.sequence,
+            at=ports.clock.now(),
+        )
+        announce(ports, unit, await gateway_event(ports, unit, caller.account_id, caller.mode, telling), account)
 
 
 async def first_open(ports: Ports, routes: Sequence[AnyBank], mode: Mode, account_id: str) -> AnyBank | None:

@@ -84,16 +84,18 @@ async def announce_client(ports: Ports, unit: Unit, before: Client, after: Clien
     """Write `kyc.status_changed` for a decision that the same unit saves; nothing for any other move."""
     if not is_announced(before, after):
         return
-    now = ports.clock.now()
-    payload = KycPayload(
-        event="kyc.status_changed",
-        client_id=after.id,
-        phone=open_client_phone(ports.vault, after),
-        status="verified" if after.kyc is KycStatus.VERIFIED else "failed",
-        previous_status="failed" if before.was_refused else "pending",
-        verified_at=iso(after.verified_at or now),
-        timestamp=iso(now),
-    )
+
+    def payload(now: datetime) -> KycPayload:
+        return KycPayload(
+            event="kyc.status_changed",
+            client_id=after.id,
+            phone=open_client_phone(ports.vault, after),
+            status="verified" if after.kyc is KycStatus.VERIFIED else "failed",
+            previous_status="failed" if before.was_refused else "pending",
+            verified_at=iso(after.verified_at or now),
+            timestamp=iso(now),
+        )
+
     await announce_of(ports, unit, after, EventType.KYC_STATUS_CHANGED, payload)
 
 

@@ -78,18 +78,21 @@ async def tell_exhaustion(ports: Ports, unit: Unit, subscription: Subscription) 
     if found is None:
         return subscription
     after = exhaustion_announced(subscription, found, now)
-    payload = ChargeExhaustedPayload(
-        event="subscription.charge_exhausted",
-        subscription_id=after.id,
-        external_id=after.external_id,
-        is_sandbox=after.mode is Mode.TEST,
-        period_ref=found.period_ref,
-        retries_used=found.retries_used,
-        retries_max=found.retries_max,
-        retry_window_hours=found.retry_window_hours,
-        next_allowed_at=iso(found.next_allowed_at),
-        timestamp=iso(now),
-    )
+
+    def payload(told_at: datetime) -> ChargeExhaustedPayload:
+        return ChargeExhaustedPayload(
+            event="subscription.charge_exhausted",
+            subscription_id=after.id,
+            external_id=after.external_id,
+            is_sandbox=after.mode is Mode.TEST,
+            period_ref=found.period_ref,
+            retries_used=found.retries_used,
+            retries_max=found.retries_max,
+            retry_window_hours=found.retry_window_hours,
+            next_allowed_at=iso(found.next_allowed_at),
+            timestamp=iso(told_at),
+        )
+
     await announce_of(ports, unit, after, EventType.CHARGE_EXHAUSTED, payload)
     return after
 

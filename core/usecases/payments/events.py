@@ -1,5 +1,8 @@
 """The event of a payment's move (docs/webhooks.md)."""
 
+from datetime import datetime
+from functools import partial
+
 from msgspec import UNSET
 
 from ....ports.bundle import Ports
@@ -10,21 +13,19 @@ from ...domain.payloads import PaymentPayload
 from ...domain.payments.payments import Payment, PaymentMove, PaymentStatus, shown_metadata, shows_payer_name
 from ...domain.webhooks.events import EventType
 from ..sealed import open_payer_name
-from ..webhooks.outbox import announce, event_of
+from ..webhooks.outbox import announce_to
 
 
 async def announce_payment(ports: Ports, unit: Unit, move: PaymentMove) -> None:
     """Write `payment.status_changed` for a move that the same unit saves."""
     shop_name = None if move.shop is None else move.shop.name
-    payload = payment_payload(ports, move.after, move.before.status, shop_name=shop_name)
-    event = event_of(ports, move.after, EventType.PAYMENT_STATUS_CHANGED, payload)
-    announce(ports, unit, event, move.account)
+    payload = partial(_payload, ports, move.after, move.before.status, shop_name)
+    announce_to(ports, unit, move.account, move.after, EventType.PAYMENT_STATUS_CHANGED, payload)
 
 
-def payment_payload(
-    ports: Ports, payment: Payment, previous: PaymentStatus, *, shop_name: str | None
+def _payload(
+    ports: Ports, payment: Payment, previous: PaymentStatus, shop_name: str | None, now: datetime
 ) -> PaymentPayload:
-    """What `payment.status_changed` says of a move."""
     payer_name = open_payer_name(ports.vault, payment) if shows_payer_name(payment) else None
     return PaymentPayload(
         event="payment.status_changed",
@@ -37,7 +38,7 @@ def payment_payload(
         amount_usdt=None if payment.amount_usdt is None else str(payment.amount_usdt),
         payment_method=payment.payment_method,
         refund_pending=payment.refund_pending,
-        timestamp=iso(ports.clock.now()),
+        timestamp=iso(now),
         metadata=shown_metadata(payment),
         payer_name=UNSET if payer_name is None else payer_name,
         subscription_id=UNSET if payment.subscription_id is None else payment.subscription_id,

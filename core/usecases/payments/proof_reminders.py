@@ -72,17 +72,20 @@ async def _announce(
     if account is None or not account.settings.proof_reminders:
         return
     shop = await unit[Shop].get(payment.shop_id)
-    payload = ProofReminderPayload(
-        event="payment.delivery_proof_reminder",
-        payment_id=payment.id,
-        external_id=payment.external_id,
-        paid_at=iso(paid_at),
-        reminder=number,
-        status="waiting" if proof is None else "rejected",
-        timestamp=iso(ports.clock.now()),
-        reason=UNSET if proof is None or proof.reason is None else proof.reason,
-        shop_id=payment.shop_id,
-        shop_name=None if shop is None else shop.name,
-    )
+
+    def payload(now: datetime) -> ProofReminderPayload:
+        return ProofReminderPayload(
+            event="payment.delivery_proof_reminder",
+            payment_id=payment.id,
+            external_id=payment.external_id,
+            paid_at=iso(paid_at),
+            reminder=number,
+            status="waiting" if proof is None else "rejected",
+            timestamp=iso(now),
+            reason=UNSET if proof is None or proof.reason is None else proof.reason,
+            shop_id=payment.shop_id,
+            shop_name=None if shop is None else shop.name,
+        )
+
     after = unit[Payment].save(announced(payment))
     await announce_of(ports, unit, after, EventType.DELIVERY_PROOF_REMINDER, payload)

@@ -91,19 +91,22 @@ async def announce_subscription(
     ports: Ports, unit: Unit, subscription: Subscription, previous: SubscriptionStatus
 ) -> None:
     """Write `subscription.status_changed`. `subscription` is as it will stand, with its sequence raised."""
-    payload = SubscriptionPayload(
-        event="subscription.status_changed",
-        subscription_id=subscription.id,
-        external_id=subscription.external_id,
-        status=subscription.status,
-        past_due=subscription.past_due,
-        binding_url=subscription.binding_url,
-        binding_url_pending=subscription.binding_url_pending,
-        previous_status=previous,
-        timestamp=iso(ports.clock.now()),
-        rebind_required=True if subscription.rebind_required else UNSET,
-        sandbox=True if subscription.mode is Mode.TEST else UNSET,
-    )
+
+    def payload(now: datetime) -> SubscriptionPayload:
+        return SubscriptionPayload(
+            event="subscription.status_changed",
+            subscription_id=subscription.id,
+            external_id=subscription.external_id,
+            status=subscription.status,
+            past_due=subscription.past_due,
+            binding_url=subscription.binding_url,
+            binding_url_pending=subscription.binding_url_pending,
+            previous_status=previous,
+            timestamp=iso(now),
+            rebind_required=True if subscription.rebind_required else UNSET,
+            sandbox=True if subscription.mode is Mode.TEST else UNSET,
+        )
+
     await announce_of(ports, unit, subscription, EventType.SUBSCRIPTION_STATUS_CHANGED, payload)
 
 

@@ -120,4 +120,4 @@ async def _announce(ports: Ports, unit: Unit, refund: Refund) -> None:
         shop_id=refund.shop_id,
         shop_name=None if shop is None else shop.name,
     )
-    await announce_of(ports, unit, refund, EventType(event), payload)
+    await announce_of(ports, unit, refund, EventType(event), lambda _now: payload)

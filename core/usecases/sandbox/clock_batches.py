@@ -1,7 +1,7 @@
 """Chooses which jobs of a test clock an advance runs next, and which of them together (docs/sandbox.md "The clock")."""
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -9,14 +9,12 @@ from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import AtMost, Unit
 from ...domain.accounts.accounts import Account
+from ...domain.sandbox_clock import TOGETHER
 from ...domain.settlement.settlement import next_run
 from ..settlement.days import OWN_DAILY, anything_waits
 from ..settlement.settlement import SETTLE
 from ..webhooks.outbox import DELIVER
 from ..webhooks.results import TIMER
-
-TOGETHER = timedelta(seconds=1)
-"""Jobs at most so far apart run together. A job that one of them plans within that time runs late by as much."""
 
 _MOST = 32
 """Jobs in a batch, at most: the commits of more are hardly shared any better."""

@@ -5,6 +5,8 @@ A payout has one signed transfer in its life, and its amount comes back only whe
 move. One that failed is not signed again: the next payout takes the amount with all that is available.
 """
 
+from datetime import datetime
+
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.payouts import SignedTransfer
@@ -137,15 +139,17 @@ async def announce_withdrawal(
 ) -> None:
     """Write `withdrawal.status_changed` for what the same unit writes, its `sequence` raised for this event; `previous`
     is null for a new payout."""
-    now = ports.clock.now()
-    payload = WithdrawalPayload(
-        event="withdrawal.status_changed",
-        withdrawal_id=withdrawal.id,
-        status=withdrawal.status,
-        previous_status=previous,
-        amount_usdt=str(withdrawal.amount),
-        wallet_address=withdrawal.wallet,
-        tx_hash=shown_hash(withdrawal),
-        timestamp=iso(now),
-    )
+
+    def payload(now: datetime) -> WithdrawalPayload:
+        return WithdrawalPayload(
+            event="withdrawal.status_changed",
+            withdrawal_id=withdrawal.id,
+            status=withdrawal.status,
+            previous_status=previous,
+            amount_usdt=str(withdrawal.amount),
+            wallet_address=withdrawal.wallet,
+            tx_hash=shown_hash(withdrawal),
+            timestamp=iso(now),
+        )
+
     await announce_of(ports, unit, withdrawal, EventType.WITHDRAWAL_STATUS_CHANGED, payload)

@@ -1,6 +1,6 @@
 """Writes events, here and nowhere else: each in the unit that makes it true (docs/webhooks.md "Events")."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
@@ -19,7 +19,7 @@ from ...domain.webhooks.endpoints import EndpointKey
 from ...domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery, Event, EventType, delivery_id
 from ...domain.webhooks.wanted import wants
 from ..schedule import FollowUp, reschedule_at
-from ..test_clock import living_with
+from ..test_clock import as_moved, living_with
 from ..units import retrying
 from .feed import note_letters
 from .receivers import receiver_of
@@ -41,24 +41,37 @@ class Subject(Owned, Protocol):
     def sequence(self) -> int: ...
 
 
-async def announce_of(ports: Ports, unit: Unit, subject: Subject, event_type: EventType, payload: Payload) -> None:
-    """Write an event about an object that the same unit saves, with its `sequence` raised for this event."""
-    account = await unit[Account].get(subject.account_id)
-    announce(ports, unit, event_of(ports, subject, event_type, payload), account)
+async def announce_of(
+    ports: Ports, unit: Unit, subject: Subject, event_type: EventType, payload: Callable[[datetime], Payload]
+) -> None:
+    """Write an event about an object that the same unit saves, with its `sequence` raised for this event. `payload`
+    makes the body of an event of a moment."""
+    announce_to(ports, unit, await unit[Account].get(subject.account_id), subject, event_type, payload)
 
 
-def event_of(ports: Ports, subject: Subject, event_type: EventType, payload: Payload) -> Event:
-    """The event that says `payload` of an object."""
-    return Event(
-        id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
-        account_id=subject.account_id,
-        mode=subject.mode,
-        type=event_type.value,
-        object_id=subject.id,
-        sequence=subject.sequence,
-        body=msgspec.json.encode(payload),
-        created_at=ports.clock.now(),
-    )
+def announce_to(
+    ports: Ports,
+    unit: Unit,
+    account: Account | None,
+    subject: Subject,
+    event_type: EventType,
+    payload: Callable[[datetime], Payload],
+) -> None:
+    """The same for an account that the unit has read, after the object: so that the event is never of before the one
+    before it, and its receiver has the whole ladder's time for it, wherever the test clock was moved meanwhile."""
+    with ports.clock.entered(as_moved(ports, account)):
+        now = ports.clock.now()
+        event = Event(
+            id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
+            account_id=subject.account_id,
+            mode=subject.mode,
+            type=event_type.value,
+            object_id=subject.id,
+            sequence=subject.sequence,
+            body=msgspec.json.encode(payload(now)),
+            created_at=now,
+        )
+        announce(ports, unit, event, account)
 
 
 def announce(ports: Ports, unit: Unit, event: Event, account: Account | None) -> None:
