@@ -344,6 +344,7 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Client, "-created_at", {"account_id": "a", "mode": Mode.TEST, "blocked": False, "kyc": OneOf(IN_PROGRESS)}),
     (Upload, "id", {"holder": b"x"}),
     (Job, "due", {"due": AtMost(START)}),
+    (Job, "created_at", {"id": Between("receipt.sale:", "receipt.sale;"), "created_at": AtMost(START)}),
     # What operators ask for over all accounts.
     (Tally, "id", {"period": EVER, "status": PaymentStatus.AMOUNT_MISMATCH}),
     (Turnover, "id", {"day": "2026-11-21"}),

@@ -1,6 +1,7 @@
 """Receipts by 54-FZ: who gets one, what it says, and what is refused for want of one (docs/payments.md "Receipts")."""
 
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -20,15 +21,21 @@ from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.operators.action_item import MOST
+from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.doctor import check_receipts
 from cambist.core.usecases.operators.findings import Level
+from cambist.core.usecases.payments.receipt_sales import SALE
 from cambist.core.usecases.payments.receipts import receipt_of
+from cambist.core.usecases.refunds.receipts import BACK
 from cambist.core.usecases.refunds.suspense_return import return_suspense
+from cambist.core.usecases.schedule import FollowUp
 from cambist.frontends.compose import Adapters
 from cambist.frontends.console.kinds.payments import _facts
 from cambist.ports import receipts
 from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus, RefundRequest, RefundState
 from cambist.ports.bank_simulator import Pretence
+from cambist.ports.jobs import Job
 from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateEvent, MandatePretence
 from cambist.ports.receipts import Receipt, ReceiptItem, ReceiptNeed
 from tests.houses import TestHouse, open_test_house
@@ -364,3 +371,19 @@ async def test_beside_a_bank_that_writes_none_their_payments_pass_it_by() -> Non
     other = SimulatedBank("other", MemoryStorage(clock), clock, SeededIds(8))
     async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [Till(ReceiptNeed.REQUIRED), other]})) as house:
         assert "pass it by" in (await check_receipts(house.ports)).message
+
+
+@pytest.mark.parametrize("kind", [SALE, BACK], ids=["payments", "refunds"])
+async def test_of_receipts_that_wait_the_oldest_is_named_whatever_its_id(house: TestHouse, kind: FollowUp) -> None:
+    """More of them than are read wait for less than an hour, and more for longer: ids do not rise with time."""
+    now = house.clock.now()
+    fresh = [(f"a{number:03}", now) for number in range(MOST)]
+    late = [(f"b{number:03}", now - timedelta(hours=2)) for number in range(MOST)]
+    oldest = ("z", now - timedelta(hours=3))
+    async with house.ports.storage.unit() as unit:
+        for object_id, since in (*fresh, *late, oldest):
+            unit[Job].add(kind.first(object_id, now + timedelta(hours=6), since))
+        await unit.commit()
+    [waiting] = [each for each in (await read_action_items(house.ports)).found if each.kind == "receipt"]
+    assert (waiting.object_id, waiting.since) == oldest
+    assert waiting.text.startswith(f"{MOST}+ receipts of ")
