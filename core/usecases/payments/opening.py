@@ -34,7 +34,11 @@ from .tallies import remove_payment
 WATCH = FollowUp("payment.watch")
 """The one job that follows a payment through its life."""
 FIRST_LOOK = timedelta(seconds=10)
-"""After which the watch takes up a creation that did not finish."""
+"""After which the watch takes up a creation that did not finish, whose key is answered then (docs/decisions.md
+"Payments"). A request may wait for its bank for longer, so the watch may be refused, and ask the next bank, while the
+first still draws up an invoice. To wait for a request's whole time would more than double what a key waits for after a
+crash, and not part the two all the same: a process may stand still, and a bank carry out what it was asked, for
+minutes. The invoice that is not the payment's is shown to nobody, so nobody pays it."""
 
 
 def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
