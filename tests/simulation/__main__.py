@@ -111,7 +111,8 @@ def _many(plans: Sequence[Plan], asked: argparse.Namespace) -> int:
 
 def _summary(plans: Sequence[Plan], run: Run) -> str:
     failed = [str(each.seed) for each in run.lived if each.faults]
-    lived = f"{len(run.lived)} worlds from seed {plans[0].seed}, {run.hours:.0f} simulated hours at {_commit()}"
+    alike = f" ({run.alike} as another one)" if run.alike else ""
+    lived = f"{len(run.lived)} worlds{alike} from seed {plans[0].seed}, {run.hours:.0f} simulated hours at {_commit()}"
     return f"{lived}, {run.cpu:.0f} s of CPU, {run.took:.0f} s; {len(failed)} failed: {' '.join(failed) or '-'}"
 
 

@@ -39,11 +39,14 @@ class Trace:
         self._keeps = keeps
         self._digest = sha256()
         self.lines: list[str] = []
+        self.told = 0
+        """Lines so far."""
 
     def tell(self, what: str) -> None:
         """Write a line."""
         line = f"{self._loop.time():13.6f} {present_strand().name:8} {what}"
         self._digest.update(line.encode() + b"\n")
+        self.told += 1
         if self._keeps:
             self.lines.append(line)
 

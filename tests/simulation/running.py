@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from tests.simulation.parting import Told, live_together, together
 from tests.simulation.plan import Plan
 from tests.simulation.world import Outcome, live
 
@@ -32,6 +33,8 @@ class Lived(msgspec.Struct, frozen=True, kw_only=True):
     cpu: float
     """Seconds of CPU that it took."""
     faults: int
+    is_alike: bool = False
+    """Nobody lived it: it is as another one (parting.py)."""
 
 
 class Kept:
@@ -55,6 +58,7 @@ class Kept:
             hours=hours,
             cpu=round(cpu, 2),
             faults=faults,
+            is_alike=outcome.is_alike,
         )
         if self._commit:
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,6 +101,11 @@ class Run:
         """Seconds."""
         return sum(each.cpu for each in self.lived)
 
+    @property
+    def alike(self) -> int:
+        """How many of them nobody had to live."""
+        return sum(each.is_alike for each in self.lived)
+
     def progress(self) -> str | None:
         """How far it is, when it is time to say so."""
         if time.monotonic() - self._told < EVERY:
@@ -104,7 +113,7 @@ class Run:
         self._told = time.monotonic()
         done = len(self.lived) - self._before
         left = (self.count - len(self.lived)) * self.took / max(done, 1)
-        each = self.cpu / max(len(self.lived), 1)
+        each = self.cpu / max(len(self.lived) - self.alike, 1)
         rate = f"{done / max(self.took, 0.001) * 60:.0f} a minute, {each:.2f} s of CPU each, {left / 60:.0f} min left"
         return f"{len(self.lived)} of {self.count} worlds, {self.hours:.0f} h; {rate}"
 
@@ -113,14 +122,16 @@ def _digest(plan: Plan) -> str:
     return sha256(msgspec.json.encode(plan)).hexdigest()[:16]
 
 
-def _lived(plans: Sequence[Plan], jobs: int) -> Iterator[tuple[Outcome, float]]:
+def _lived(plans: Sequence[Plan], jobs: int) -> Iterator[Told]:
     if jobs <= 1:
-        yield from map(_live, plans)
+        for group in together(plans):
+            yield from _live(group)
         return
     os.environ["PYTHONHASHSEED"] = "0"
     with ProcessPoolExecutor(jobs, initializer=_begin) as pool:
         try:
-            yield from pool.map(_live, plans)
+            for lived in pool.map(_live, together(plans)):
+                yield from lived
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -131,10 +142,13 @@ def _begin() -> None:
     gc.freeze()  # what worlds share is passed over by the collection after each of them
 
 
-def _live(plan: Plan) -> tuple[Outcome, float]:
+def _live(plans: Sequence[Plan]) -> list[Told]:
+    """Those that one world can live."""
+    if len(plans) > 1:
+        return live_together(plans)
     began = time.process_time()
-    outcome = live(plan)
-    return outcome, time.process_time() - began
+    outcome = live(plans[0])
+    return [(outcome, time.process_time() - began)]
 
 
 @contextmanager

@@ -50,6 +50,8 @@ class Database(MemoryStorage):
     def __init__(self, clock: Clock, kick: Kick) -> None:
         super().__init__(clock, kick)
         self.damage = Damage()
+        self.changes = 0
+        """Rows that were written so far."""
         self._reader = DamagedReader(self._rows_of, self.damage)
         self.spoils: set[tuple[str, str]] = set()
         """Tables, and accounts whose next row there cannot be read."""
@@ -66,6 +68,7 @@ class Database(MemoryStorage):
         def noted(record_id: str, row: Any) -> None:
             before = table.rows.get(record_id)
             put(record_id, row)
+            self.changes += 1
             self.damage.written(table.mapped.name, record_id)
             if table.mapped.name in ("events", "deliveries") and before is None:
                 self._spoil(table.mapped.name, record_id, row[table.mapped.codec.index["account_id"]])

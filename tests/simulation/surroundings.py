@@ -8,15 +8,29 @@ import random
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from cambist.frontends.worker import loop as worker_loop
 from cambist.ports.faults import Fault
 
-BUSY = {"SWEEP": 8.0, "WATCH": 3600.0, "STANDING_LOOK": 60.0}
-QUIET = {"SWEEP": 300.0, "WATCH": 3600.0, "STANDING_LOOK": 3600.0}
-"""How often an idle worker looks: seldom while nobody asks for anything, because virtual nights are long. What is due
-wakes it at its time, and a hint at once; what this slows down is finding what was hinted at in vain."""
+
+class Paces(NamedTuple):
+    """How often an idle worker looks, in seconds: seldom while nobody asks for anything, because virtual nights are
+    long. What is due wakes it at its time, and a hint at once; what this slows down is finding what was hinted at in
+    vain, and what a worker had in hand that died."""
+
+    busy: Mapping[str, float]
+    quiet: Mapping[str, float]
+
+
+OFTEN = Paces(
+    {"SWEEP": 8.0, "WATCH": 3600.0, "STANDING_LOOK": 60.0, "TAKE_UP": 600.0},
+    {"SWEEP": 300.0, "WATCH": 3600.0, "STANDING_LOOK": 3600.0, "TAKE_UP": 600.0},
+)
+SELDOM = Paces(
+    {"SWEEP": 20.0, "WATCH": 3600.0, "STANDING_LOOK": 600.0, "TAKE_UP": 3600.0},
+    {"SWEEP": 1800.0, "WATCH": 3600.0, "STANDING_LOOK": 36_000.0, "TAKE_UP": 36_000.0},
+)
 
 
 @contextmanager
@@ -40,7 +54,7 @@ def pace(paces: Mapping[str, float]) -> None:
 @contextmanager
 def own_pace() -> Iterator[None]:
     """Put a worker's pace back afterwards."""
-    before = {name: getattr(worker_loop, name) for name in BUSY}
+    before = {name: getattr(worker_loop, name) for name in OFTEN.busy}
     try:
         yield
     finally:

@@ -104,7 +104,7 @@ def _rehearsal() -> Rehearsal:
 
 
 def _plan(*orders: Order, merchants: int = 1, **more: object) -> Plan:
-    plan = Plan(seed=1, apis=1, workers=1, merchants=merchants, orders=orders)
+    plan = Plan(seed=1, apis=1, workers=1, seldom=True, merchants=merchants, orders=orders)
     return msgspec.structs.replace(plan, **more)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def strike(world: "World", blow: Blow) -> None:
     """Let it happen."""
-    world.trace.tell(f"{blow.kind.value} {blow.whom} {blow.seconds:+.3f} s, after {blow.steps} steps")
+    world.trace.tell(f"{blow.kind.value} {blow.whom} {blow.seconds:+.3f} s")
     process, network = world.processes.get(blow.whom), world.network
     is_victims = blow.kind is Trouble.ROW_DAMAGED and world.plan.victim is not None
     if blow.kind not in _OTHERS_GO_ON and not is_victims:
@@ -21,6 +21,8 @@ def strike(world: "World", blow: Blow) -> None:
         case Trouble.CRASH if process is not None and process.strand is not None:
             process.restarts_after = blow.seconds
             process.strand.fuse = blow.steps + 1
+            if world.parts is not None:
+                world.parts(world, process)
         case Trouble.STOP if process is not None and process.strand is not None:
             strand = process.strand
             world.loop.stop_strand(strand)

@@ -68,7 +68,7 @@ from tests.simulation.remittances import RemittingBank
 from tests.simulation.sameness import database_digest
 from tests.simulation.storage import Database
 from tests.simulation.strands import WORLD, Strand
-from tests.simulation.surroundings import BUSY, QUIET, Hearing, own_chance, own_pace, pace, unlisted_tasks
+from tests.simulation.surroundings import OFTEN, SELDOM, Hearing, own_chance, own_pace, pace, unlisted_tasks
 from tests.simulation.troubles import strike
 from tests.simulation.verifier import OwnVerifier
 from tests.simulation.vigil import Spins, Vigil
@@ -104,16 +104,23 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     hours: float
     counts: dict[str, int]
     lines: tuple[str, ...] = ()
+    is_alike: bool = False
+    """Nobody lived it: it is as that of the step before (parting.py)."""
     database: str = ""
     """A digest of the rows at the end, the same for the same plan."""
+
+
+Parts = Callable[["World", Process], None]
+"""Has worlds part where a process can be killed (parting.py)."""
 
 
 class World:
     """Everything of one plan."""
 
-    def __init__(self, plan: Plan, *, keeps: bool) -> None:
+    def __init__(self, plan: Plan, *, keeps: bool, parts: Parts | None = None) -> None:
         seed = f"world/{plan.seed}"
         self.plan = plan
+        self.parts = parts
         self.chance = Chance(seed)
         self.loop = SimLoop(seed, shuffled=plan.shuffled)
         self.loop.inline.add(_INLINE)
@@ -276,9 +283,10 @@ class World:
         office = self.loop.spawn(strand, keep_office(self, opened))
         self.office = await opened
         await make_merchants(self)
+        paces = SELDOM if self.plan.seldom else OFTEN
         for began, ended in (EVENING, MORNING):
-            self.network.soon(max(0.0, began - 600.0), lambda: pace(BUSY))
-            self.network.soon(ended + 900.0, lambda: pace(QUIET))
+            self.network.soon(max(0.0, began - 600.0), lambda: pace(paces.busy))
+            self.network.soon(ended + 900.0, lambda: pace(paces.quiet))
         for process in self.processes.values():
             process.start()
         await begin_wishes(self)
@@ -292,7 +300,7 @@ class World:
             self._calm(process)
         self.database_clock.skew = 0.0
         self.database.mend_spoilt()
-        pace(QUIET)
+        pace(paces.quiet)
         await self.network.sleep(ENDS - self.loop.time())
         self.trace.tell("the end")
         await checkers.judge(self, strand)
@@ -317,14 +325,14 @@ async def _until_wrong(world: World) -> None:
         living.result()
 
 
-def live(plan: Plan, *, keeps: bool = False, until_wrong: bool = False) -> Outcome:
+def live(plan: Plan, *, keeps: bool = False, until_wrong: bool = False, parts: Parts | None = None) -> Outcome:
     """Let a world live by its plan. `keeps`: its trace, line by line; `until_wrong`: no longer than until something is,
     where it matters only whether."""
     collecting = gc.isenabled()
     gc.disable()
     try:
         with own_chance(plan.seed), own_pace(), unlisted_tasks():
-            world = World(plan, keeps=keeps)
+            world = World(plan, keeps=keeps, parts=parts)
             heard = Hearing(world.fault)
             try:
                 with heard:

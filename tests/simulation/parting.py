@@ -1,0 +1,130 @@
+"""Worlds that are one until a process of the service is killed: what comes before is lived once.
+
+Plans that differ in nothing but the step of their one crash are lived by one world. At each of these steps the Python
+process forks; in the fork the process of the service is killed, and that world goes on alone to its end. It is the one
+that its plan describes, byte for byte: a world has no threads and no I/O. Where a step changed nothing that outlives
+the process, a crash after it is the same as one before, and is not lived again.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tests.simulation.plan import Plan, Trouble
+from tests.simulation.world import Outcome, live
+
+if TYPE_CHECKING:
+    from tests.simulation.processes import Process
+    from tests.simulation.world import World
+
+_AT_ONCE = 100
+"""Plans of one world, at most: what became of them is kept when all have ended."""
+
+Told = tuple[Outcome, float]
+"""What became of a world, and the seconds of CPU that it took."""
+
+
+def together(plans: Sequence[Plan]) -> Iterator[list[Plan]]:
+    """The plans in their order, those together that one world can live."""
+    for _, group in groupby(plans, _but_step):
+        alike = sorted(group, key=lambda plan: plan.blows[0].steps if plan.blows else 0)
+        for first in range(0, len(alike), _AT_ONCE):
+            yield alike[first : first + _AT_ONCE]
+
+
+def _but_step(plan: Plan) -> Plan:
+    if len(plan.blows) != 1 or plan.blows[0].kind is not Trouble.CRASH:
+        return plan
+    return msgspec.structs.replace(plan, blows=(msgspec.structs.replace(plan.blows[0], steps=0),))
+
+
+def live_together(plans: Sequence[Plan]) -> list[Told]:
+    """Let the plans of one world live, given by their steps."""
+    parting = _Parting(plans)
+    try:
+        outcome = live(plans[-1], parts=parting.begin)
+        lived = msgspec.structs.replace(outcome, plan=parting.plan), time.process_time() - parting.began
+        if parting.says is not None:
+            with os.fdopen(parting.says, "wb") as pipe:
+                pipe.write(msgspec.json.encode(lived))
+    finally:
+        if parting.says is not None:
+            os._exit(0)
+    # Of steps that the process never came to, the last one's world stands for all.
+    return [*parting.told, *(_alike(lived, plan) for plan in parting.left if plan != lived[0].plan), lived]
+
+
+def _alike(lived: Told, plan: Plan) -> Told:
+    return msgspec.structs.replace(lived[0], plan=plan, faults=(), hours=0.0, is_alike=True), 0.0
+
+
+def _silent(plan: Plan) -> Told:
+    faults = ("the process of this world ended without a word",)
+    return Outcome(plan=plan, faults=faults, digest="", steps=0, hours=0.0, counts={}), 0.0
+
+
+class _Parting:
+    """Where worlds part, in the process of one that lives by the last of their plans."""
+
+    def __init__(self, plans: Sequence[Plan]) -> None:
+        self.plan = plans[-1]
+        """By which this process lives."""
+        self.began = time.process_time()
+        self.left = [*plans]
+        """Those whose step is still to come."""
+        self.told: list[Told] = []
+        self.says: int | None = None
+        """In a fork, where it says what became of its world."""
+        self._step = 0
+        self._outside: Any = None
+
+    def begin(self, world: "World", process: "Process") -> None:
+        """From now on the process can be killed."""
+        assert process.strand is not None
+        process.strand.on_fuse = partial(self._stepped, world, process)
+        process.strand.fuse = 1
+
+    def _stepped(self, world: "World", process: "Process") -> None:
+        assert process.strand is not None
+        if self.left[0].blows[0].steps == self._step:
+            plan = self.left.pop(0)
+            before, self._outside = self._outside, _outside(world, process)
+            if not self.left or (self._outside != before and self._is_fork(world, plan)):
+                process.crash()
+                return
+            if self._outside == before:
+                self.told.append(_alike(self.told[-1], plan))
+        self._step += 1
+        process.strand.fuse = 1
+
+    def _is_fork(self, world: "World", plan: Plan) -> bool:
+        """Fork. Whether this is the fork, which lives by this plan; the other one has heard by then how it ended."""
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(reading)
+            asyncio._set_running_loop(world.loop)  # asyncio forgets it in another process
+            self.plan, self.says, self.began = plan, writing, 0.0
+            return True
+        os.close(writing)
+        with os.fdopen(reading, "rb") as pipe:
+            said = pipe.read()
+        os.waitpid(child, 0)
+        self.told.append(msgspec.json.decode(said, type=Told) if said else _silent(plan))
+        return False
+
+
+def _outside(world: "World", process: "Process") -> Any:
+    """What is to be equal for a crash before and after to be the same: all that outlives the process has stood still.
+    Reads of the database draw from chance how long they take, which is no difference."""
+    strand, loop = process.strand, world.loop
+    assert strand is not None
+    timers = sum(each is not strand and not timer.cancelled() for _, _, timer, each in loop._timers)
+    ready = sum(len(each.ready) for each in loop._live if each is not strand)
+    return loop.time(), loop.steps - strand.steps, timers, ready, world.trace.told, world.database.changes
