@@ -25,7 +25,7 @@ class Difference:
     def __str__(self) -> str:
         numbers = ",".join(map(str, self.history.numbers))
         lines = [f"history {self.history.seed}, steps {numbers}: step {self.history.numbers[self.step]} differs"]
-        lines += [f"  {name}: {shown(answer)}" for name, answer in self.answers.items()]
+        lines += [f"  {name}: {text}" for name, text in shown(self.answers).items()]
         lines += [
             f"  {number}. {step}"[:_SHOWN]
             for number, step in zip(self.history.numbers, self.history.steps, strict=True)

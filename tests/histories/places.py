@@ -3,7 +3,7 @@ entry point. Opened once for many histories; between two of them only rows go, a
 
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
@@ -129,6 +129,9 @@ def installed_plain(folder: Path) -> Iterator[None]:
         sys.path.remove(str(folder))
 
 
-def shown(answer: Answer) -> str:
-    """An answer, for people."""
-    return msgspec.json.encode(answer).decode()[:1500]
+def shown(answers: Mapping[str, Answer]) -> dict[str, str]:
+    """Answers of the same step, for people: from shortly before the first place at which they differ."""
+    texts = {name: msgspec.json.encode(answer).decode() for name, answer in answers.items()}
+    alike = next((at for at, signs in enumerate(zip(*texts.values(), strict=False)) if len(set(signs)) > 1), 0)
+    start = max(0, alike - 200)
+    return {name: text[start : start + 1500] for name, text in texts.items()}

@@ -16,6 +16,8 @@ from tests.histories.steps import Ask, Both, Claim, End, History, Keep, Pass, Se
 Answer = Any
 REFUSALS = (Conflict, Stale, ValueError, TypeError)
 """What the contract says of a call that may not be: whichever it is, it is an answer."""
+_NEVER = 1_000_000
+"""A version that no record reaches."""
 replaced: Any = msgspec.structs.replace
 
 
@@ -89,6 +91,9 @@ class Runner:
         stored = known.get(place) or await shelf.get(write.record.id)
         base = write.record if stored is None else stored
         base = replaced(base, version=base.version + write.offset)
+        if stored is None and write.verb == "change":
+            # Who changes names what is stored: where that is nothing he is stale, even if somebody adds it meanwhile.
+            base = replaced(base, version=_NEVER)
         match write.verb:
             case "add":
                 known[place] = shelf.add(write.record)
