@@ -69,19 +69,23 @@ class LentApp:
         self._ports = ports
         self._face: Face | None = None
         self._remembers = False
+        self._unanswered = 0
+        """Requests that never ended: in a house that was killed, or by raising."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if self._face is None:
             self._face = _taken(self._ports)
         self._remembers = self._remembers or _is_remembered(scope)
+        self._unanswered += 1
         await self._face.app(scope, receive, send)
+        self._unanswered -= 1
 
     def give_back(self) -> None:
         """The house is closed. A face that remembers something of it goes to nobody."""
         face, self._face = self._face, None
         if face is not None:
             face.lend(None)
-            if not self._remembers:
+            if not self._remembers and not self._unanswered:
                 _FREE.setdefault(self._ports.urls, []).append(face)
 
 
