@@ -2,8 +2,8 @@
 syntax tree, so that every line keeps its number.
 
 Left out, because no run could tell: docstrings, annotations, `if TYPE_CHECKING`, decorators and the options of classes
-(sizes of caches; how a struct is made), `__repr__`, f-strings and the log (texts for people), and what a programmer's
-mistake says.
+(sizes of caches; how a struct is made), the first `version` of a row, `__repr__`, f-strings and the log (texts for
+people), and what a programmer's mistake says.
 """
 
 import ast
@@ -146,8 +146,8 @@ class _Mutator(ast.NodeVisitor):
             self.visit(statement)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        """Nor the annotation."""
-        if node.value is not None:
+        """Nor the annotation, nor where a row's versions begin: they are compared with one another alone."""
+        if node.value is not None and not (isinstance(node.target, ast.Name) and node.target.id == "version"):
             self.visit(node.value)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:

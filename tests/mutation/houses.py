@@ -29,7 +29,7 @@ from .traces import OPTIONS, is_in_memory
 
 _MEMORY = 6 << 30
 UNFIT = "unfit"
-"""The mutant cannot live so: no function is to be found that its code would fit."""
+"""The mutant cannot live so: no function is to be found that its code would fit, or no test loads its module."""
 
 Word = str | None
 """What a fork says: the test that failed, or what ended it; None: all passed."""
@@ -95,9 +95,12 @@ class Plugin:
             signal.setitimer(signal.ITIMER_PROF, 1 + 10 * known)
             signal.alarm(int(60 + 60 * known))
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if self.say is not None and report.failed:
-            self.say(report.nodeid)
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+        """No text is made of a failure: that takes longer than most tests."""
+        skipped = call.excinfo is not None and isinstance(call.excinfo.value, pytest.skip.Exception)
+        if self.say is not None and call.excinfo is not None and not skipped:
+            self.say(item.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if self.say is not None and report.failed:
@@ -123,9 +126,9 @@ class House(Plugin):
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self._items = {each.nodeid: each for each in session.items if is_in_memory(each)}
-        first = [each for name, each in self._items.items() if name.startswith("tests/http/test_payments")][:1]
-        for item in first:  # what is made once is made
-            item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
+        known = sorted(self._items, key=lambda name: not name.startswith("tests/http/test_payments"))
+        for item in [self._items[each] for each in known[:1]]:  # what is made once is made, and lasts
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=session)
         gc.collect()
         for each in gc.get_objects():
             if isinstance(each, FunctionType) and "/core/" in each.__code__.co_filename:
@@ -216,7 +219,7 @@ class _Loading(Plugin):
 
 
 def lives_from_the_start(module: str, text: str, tests: Sequence[str], cpu: Mapping[str, float]) -> Word:
-    """What the tests say of a mutant of which all is loaded anew. Raises: RuntimeError where they do not load it."""
+    """What the tests say of a mutant of which all is loaded anew; UNFIT where they do not load it."""
     plugin = _Loading(cpu, module, text)
 
     def live(say: Callable[[str], None]) -> None:
@@ -228,7 +231,4 @@ def lives_from_the_start(module: str, text: str, tests: Sequence[str], cpu: Mapp
         if not plugin.is_loaded():
             say(UNFIT)
 
-    word = forked(live)
-    if word == UNFIT:
-        raise RuntimeError(f"{module} is loaded by none of {len(tests)} tests, or as it is")
-    return word
+    return forked(live) if tests else UNFIT

@@ -96,10 +96,14 @@ class Run:
             tests = self._tests(task)
             if task.module not in sound:
                 word = lives_from_the_start(task.module, source_of(task.module), tests, self._cpu)
+                if word == UNFIT:
+                    self._keep(task, None, [])
+                    continue
                 if word is not None:
                     raise RuntimeError(f"{task.module} is not mutated, and {word} fails")
                 sound.add(task.module)
-            self._keep(task, lives_from_the_start(task.module, task.edit.text, tests, self._cpu), tests)
+            word = lives_from_the_start(task.module, task.edit.text, tests, self._cpu)
+            self._keep(task, *((None, []) if word == UNFIT else (word, tests)))
 
     def _inside(self, house: House, tasks: list[Task], later: int) -> None:
         for number, task in enumerate(self._timely(tasks)):

@@ -47,6 +47,7 @@ def test_what_no_run_could_tell_is_left_alone() -> None:
             import this
         class Row(Struct, frozen=True):
             value: Annotated[int, 5] = made
+            version: int = 0
             @cache(maxsize=3)
             def __repr__(self) -> str:
                 return 1 + 2

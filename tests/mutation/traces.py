@@ -23,7 +23,7 @@ KEPT = ROOT / "build/mutation-traces.json"
 PLACES = ("tests/domain", "tests/usecases", "tests/http", "tests/contracts/test_movements.py")
 _LOADED = "ignore::pytest.PytestAssertRewriteWarning"
 """Hypothesis is there before pytest: loaded once for all."""
-OPTIONS = ("-q", "-x", "-s", "-n", "0", "-p", "no:cacheprovider", "-o", "timeout=0", "-W", _LOADED)
+OPTIONS = ("-q", "-x", "--assert=plain", "-s", "-n", "0", "-p", "no:cacheprovider", "-o", "timeout=0", "-W", _LOADED)
 _OUTSIDE = {"server", "migrated_database", "migrated_file"}
 """Fixtures that start or fill a database."""
 
