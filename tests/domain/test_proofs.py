@@ -14,7 +14,6 @@ from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.proof_checks import (
-    CHAIN_AWAY,
     LOOKS,
     SETTLEMENT_LOOK,
     Look,
@@ -192,6 +191,10 @@ class TestAmounts:
         assert (after.proof.status, after.proof.final_at, after.again_at) == (status, NOW, None)
         assert after.proof.claim == WISH.claim
 
+    def test_a_part_of_the_smallest_unit_more_than_one_percent_does_not_fit(self) -> None:
+        after = after_look(proof(), seen(Usdt(100)), payment(amount_usdt=Usdt(99)), NOW)
+        assert after.proof.status is S.CONFIRMED_AMOUNT_DIFFERS
+
     def test_one_transfer_of_several_must_fit_and_not_their_sum(self) -> None:
         halves = Look(Seen.FINAL, (Usdt(50_00000000), Usdt(50_00000000)))
         one = Look(Seen.FINAL, (Usdt(3), CREDIT, Usdt(70_00000000)))
@@ -203,7 +206,7 @@ class TestAmounts:
         unsettled = payment(PaymentStatus.PAID)
         after = after_look(proof(before), FITS, unsettled, NOW)
         assert (after.proof.status, after.proof.final_at) == (S.IN_REVIEW, NOW)
-        assert after.again_at == NOW + SETTLEMENT_LOOK
+        assert after.again_at == NOW + timedelta(hours=1) == NOW + SETTLEMENT_LOOK
         assert waits_for_settlement(after.proof, unsettled)
         assert not waits_for_settlement(after.proof, payment())
         assert not waits_for_settlement(proof(before), unsettled)
@@ -238,6 +241,10 @@ class TestLadder:
         )
         assert last.proof.status_at == NOW + sum(LOOKS, timedelta())
 
+    def test_the_looks_become_rare_within_an_hour_and_end_after_six(self) -> None:
+        minutes = [(step.again_at - NOW) / timedelta(minutes=1) for step in climbed(proof(), MISSING) if step.again_at]
+        assert minutes == [1 / 6, 1 / 2, 1, 2, 4, 9, 19, 39, 69, 129, 249, 369]
+
     def test_it_ends_within_the_day_after_which_merchants_may_ask_again(self) -> None:
         assert 2 * sum(LOOKS, timedelta()) < STUCK
 
@@ -259,7 +266,7 @@ class TestLadder:
     )
     def test_a_chain_that_is_away_counts_for_nothing(self, before: ProofStatus, after: ProofStatus) -> None:
         step = without_answer(proof(before, looks=len(LOOKS)), NOW)
-        assert (step.proof.status, step.proof.looks, step.again_at) == (after, len(LOOKS), NOW + CHAIN_AWAY)
+        assert (step.proof.status, step.proof.looks, step.again_at) == (after, len(LOOKS), NOW + timedelta(minutes=5))
 
     @pytest.mark.parametrize("reason", RejectionReason)
     def test_rejected_it_says_why_and_lets_the_transaction_go(self, reason: RejectionReason) -> None:

@@ -94,6 +94,16 @@ def test_ranges_of_ids_hold_the_tallies_of_their_days_and_no_others() -> None:
     assert not first <= made[days[0]][1].id.replace("test", "live") < last
 
 
+def test_the_sums_of_a_day_are_spread_over_four_rows_and_each_payment_has_one_of_them() -> None:
+    paid = [msgspec.structs.replace(payment(PaymentStatus.PAID), id=f"pay_{number}") for number in range(64)]
+    for ids in (
+        {tallies_of(each, 1)[0].id for each in paid},
+        {tallies_of(each, 1)[1].id for each in paid},
+        {turnover_of(each, 1).id for each in paid},
+    ):
+        assert len(ids) == 4
+
+
 def test_turnover_is_by_the_day_of_the_money_and_by_what_came() -> None:
     found = turnover_of(payment(PaymentStatus.PAID), -2)
     assert (found.day, found.payments, found.amount) == ("2026-03-02", -2, Rub(-120))

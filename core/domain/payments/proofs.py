@@ -191,7 +191,7 @@ def check_order(order: ProofOrder) -> ProofWish:
     if order.network not in tuple(ProofNetwork):
         raise shape_error("network", f"must be one of: {', '.join(ProofNetwork)}")
     tx_hash = order.tx_hash.strip()
-    if not 1 <= len(tx_hash) <= HASH_LENGTH or not _VISIBLE.match(tx_hash):
+    if len(tx_hash) > HASH_LENGTH or not _VISIBLE.match(tx_hash):
         raise shape_error("tx_hash", f"has 1 to {HASH_LENGTH} visible ASCII characters")
     return ProofWish(ProofNetwork(order.network), tx_hash.lower())
 

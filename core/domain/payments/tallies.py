@@ -36,7 +36,7 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     shop_id: str
     status: PaymentStatus
     payment_method: str
-    count: int = 0
+    count: int
     version: int = 0
 
 
@@ -52,8 +52,8 @@ class Turnover(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode
     day: str
     shop_id: str
-    payments: int = 0
-    amount: Rub = Rub(0)
+    payments: int
+    amount: Rub
     version: int = 0
 
 

@@ -58,10 +58,8 @@ def _own(payment: Payment, entry: JournalEntry) -> ShownTransfer | None:
         if payment.status is PaymentStatus.AMOUNT_MISMATCH:
             status = TransferStatus.UNDER_REVIEW
     amount = Rub(sum(posting.amount for posting in entry.postings if posting.amount > 0))
-    is_receipt = entry.kind is EntryKind.RECEIPT and payment.paid_at is not None
-    return ShownTransfer(
-        amount=amount, status=status, received_at=payment.paid_at or entry.at if is_receipt else entry.at
-    )
+    paid_at = payment.paid_at if entry.kind is EntryKind.RECEIPT else None
+    return ShownTransfer(amount=amount, status=status, received_at=paid_at or entry.at)
 
 
 def _stray(suspense: Suspense) -> ShownTransfer:

@@ -1,0 +1,162 @@
+"""What a payment says of itself: how long it waits, what is shown of its payer and of the money that came for it, and
+whether anybody knows how it went at its bank (docs/payments.md)."""
+
+from datetime import timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.ledger import EntryKind, JournalEntry, Posting, Purse, entry_id
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments.outcomes import Operation, is_outcome_unknown, unknown_outcome
+from cambist.core.domain.payments.payments import (
+    MINIMUM,
+    BindingCharge,
+    Opening,
+    PaymentStatus,
+    announced,
+    lifetime,
+    shown_metadata,
+    shows_payer_name,
+)
+from cambist.core.domain.payments.suspense import Suspense, suspended_transfer, suspense_id
+from cambist.core.domain.payments.transfers import ShownTransfer, TransferStatus, transfers_of
+from tests.domain.refund_kit import NOW, payment
+from tests.tables import table
+
+S = PaymentStatus
+T = TransferStatus
+LATER = NOW + timedelta(minutes=5)
+
+
+@table(
+    ("asked", "own", "minutes"),
+    [(None, True, 15), (None, False, 15), (40, True, 40), (40, False, 15), (1, True, 1)],
+)
+def test_a_payment_waits_15_minutes_where_nothing_else_is_asked_or_possible(
+    asked: int | None, own: bool, minutes: int
+) -> None:
+    assert lifetime(asked, own=own) == timedelta(minutes=minutes)
+
+
+def test_the_least_is_30_rub() -> None:
+    assert Rub(30_00) == MINIMUM
+
+
+def test_an_event_that_tells_of_no_move_has_the_next_number() -> None:
+    assert announced(payment(sequence=4)) == payment(sequence=5)
+
+
+class TestShown:
+    @table("status", S)
+    @table("name", [None, b"sealed"])
+    def test_the_payer_s_name_is_shown_from_paid_on_where_it_is_known(
+        self, status: PaymentStatus, name: bytes | None
+    ) -> None:
+        is_shown = name is not None and status in (S.PAID, S.SETTLED, S.REFUNDED)
+        assert shows_payer_name(payment(status, payer_name=name)) is is_shown
+
+    @table("status", S)
+    @table("method", ["sbp", "recurring"])
+    @table("contact", [None, "***4567"])
+    @table("metadata", [None, {"order": 5}])
+    def test_the_masked_phone_is_shown_from_settled_on(
+        self, status: PaymentStatus, method: str, contact: str | None, metadata: dict[str, Any] | None
+    ) -> None:
+        made = payment(status, payment_method=method, payer_contact=contact, metadata=metadata)
+        is_shown = contact is not None and method == "sbp" and status in (S.SETTLED, S.REFUNDED)
+        assert shown_metadata(made) == ({**(metadata or {}), "payerContactMasked": contact} if is_shown else metadata)
+
+
+class TestOutcomes:
+    @table(("opening", "reference", "status"), list(product(Opening, [None, "ref"], S)))
+    def test_an_outcome_is_unknown_while_the_payment_may_go_on_and_the_bank_named_nothing(
+        self, opening: Opening, reference: str | None, status: PaymentStatus
+    ) -> None:
+        expected = opening is Opening.UNKNOWN and reference is None and status in (S.PENDING, S.EXPIRED)
+        assert is_outcome_unknown(payment(status, opening=opening, bank_reference=reference)) is expected
+
+    @table(
+        ("more", "operation"),
+        [
+            ({}, Operation.CREATE_INVOICE),
+            ({"subscription_id": "sub_1"}, Operation.CHARGE),
+            ({"subscription_id": "sub_1", "binding": BindingCharge.FIRST}, Operation.BIND),
+        ],
+    )
+    def test_it_is_of_the_operation_that_the_bank_was_asked_for(
+        self, more: dict[str, Any], operation: Operation
+    ) -> None:
+        assert unknown_outcome(payment(S.PENDING, **more)).operation is operation
+
+
+def entry(kind: EntryKind, *amounts: int) -> JournalEntry:
+    postings = tuple(Posting(Purse.PENDING if amount > 0 else Purse.BANK, amount) for amount in amounts)
+    return JournalEntry(
+        id=entry_id(kind, "pay_1", 1),
+        kind=kind,
+        object_id="pay_1",
+        revision=1,
+        account_id="acc_1",
+        mode=Mode.LIVE,
+        at=LATER,
+        postings=postings,
+    )
+
+
+def stray(**more: Any) -> Suspense:
+    return Suspense(
+        account_id="acc_1",
+        mode=Mode.LIVE,
+        payment_id="pay_1",
+        amount=Rub(7),
+        **{"id": "sus_bank:t-1", "reason": "after_paid", "received_at": NOW, **more},
+    )
+
+
+class TestTransfers:
+    @table(
+        ("kind", "status", "paid_at", "shown"),
+        [
+            (EntryKind.RECEIPT, S.PAID, NOW, (T.CREDITED, NOW)),
+            (EntryKind.RECEIPT, S.SETTLED, None, (T.CREDITED, LATER)),
+            (EntryKind.REVIEW, S.AMOUNT_MISMATCH, None, (T.UNDER_REVIEW, LATER)),
+            (EntryKind.REVIEW, S.PAID, NOW, (T.CREDITED, LATER)),
+            (EntryKind.REVIEW, S.FAILED, None, None),
+        ],
+    )
+    def test_its_own_money_came_when_it_was_paid_or_booked(
+        self, kind: EntryKind, status: PaymentStatus, paid_at: Any, shown: tuple[TransferStatus, Any] | None
+    ) -> None:
+        found = transfers_of(payment(status, paid_at=paid_at), [entry(kind, 1, -1)], [])
+        expected = [] if shown is None else [ShownTransfer(amount=Rub(1), status=shown[0], received_at=shown[1])]
+        assert found == expected
+
+    @table(
+        ("more", "status"),
+        [
+            ({}, T.SUSPENDED),
+            ({"sending_since": NOW}, T.RETURNING),
+            ({"sending_since": NOW, "reason": "return_failed"}, T.SUSPENDED),
+            ({"sending_since": NOW, "reason": "return_reversed"}, T.SUSPENDED),
+            ({"sending_since": NOW, "resolved_at": LATER}, T.RETURNED),
+        ],
+    )
+    def test_money_in_suspense_says_whether_it_goes_back(self, more: dict[str, Any], status: TransferStatus) -> None:
+        (found,) = transfers_of(payment(), [], [stray(**more)])
+        assert (found.amount, found.status, found.received_at) == (Rub(7), status, NOW)
+        assert (found.reason, found.returned_at) == (more.get("reason", "after_paid"), more.get("resolved_at"))
+
+    def test_they_are_in_the_order_in_which_they_came(self) -> None:
+        early, late = stray(received_at=NOW - timedelta(days=1)), stray(received_at=LATER)
+        found = transfers_of(payment(paid_at=NOW), [entry(EntryKind.RECEIPT, 3, 2, -5)], [late, early])
+        assert [each.amount for each in found] == [Rub(7), Rub(5), Rub(7)]
+        assert [each.received_at for each in found] == [early.received_at, NOW, LATER]
+
+    @pytest.mark.parametrize("transfer", ["t-1", None])
+    def test_money_in_suspense_leads_back_to_its_transfer(self, transfer: str | None) -> None:
+        """Where the bank told of none and an operator did, there is none to name."""
+        of = payment(bank="bank")
+        assert suspended_transfer(stray(id=suspense_id(of, transfer)), of) == transfer
