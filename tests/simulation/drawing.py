@@ -16,6 +16,7 @@ from tests.simulation.plan import (
     MIDNIGHT,
     MORNING,
     ODD,
+    TIGHT,
     WINDOW_OPENS,
     Blow,
     Membership,
@@ -29,6 +30,9 @@ from tests.simulation.proof_plans import drawn_handovers
 from tests.simulation.rotation_plans import drawn_rotation
 from tests.simulation.swap_plans import drawn_swap
 from tests.simulation.weather import FINE, drawn_weather
+
+_AT_ONCE = 3000
+"""Orders that are refunded at once are numbered from it."""
 
 
 def drawn_plan(seed: int, *, orders: int = 20) -> Plan:
@@ -54,7 +58,29 @@ def drawn_plan(seed: int, *, orders: int = 20) -> Plan:
         memberships=tuple(_membership(number, plan, chance) for number in range(orders // 6)),
         blows=tuple(_blow(plan, chance) for _ in range(chance.choice((0, 4, 8, 14)))),
     )
-    return with_oddities(_with_one_victim(_with_clients(plan), random.Random(f"victim/{seed}")))
+    plan = _with_refunds_at_once(_with_clients(plan), random.Random(f"tight/{seed}"))
+    return with_oddities(_with_one_victim(plan, random.Random(f"victim/{seed}")))
+
+
+def _with_refunds_at_once(plan: Plan, chance: random.Random) -> Plan:
+    """In a quarter of worlds refunds of settled payments are asked for at one moment, when the merchant's money is paid
+    out and its overdraft is enough for one of them."""
+    if chance.random() >= 0.25:
+        return plan
+    at = round(MORNING[1] + chance.uniform(0.0, 1800.0), 3)
+    orders = tuple(
+        Order(
+            number=_AT_ONCE + number,
+            at=round(chance.uniform(*EVENING), 3),
+            merchant=TIGHT,
+            kopecks=100_00,
+            payer=Payer.PAYS,
+            pays_after=round(chance.uniform(1.0, 60.0), 3),
+            returns=(Return(0.0, 100, at=at),),
+        )
+        for number in range(4)
+    )
+    return msgspec.structs.replace(plan, orders=(*plan.orders, *orders), overdraft="1.5")
 
 
 def _with_clients(plan: Plan) -> Plan:

@@ -12,7 +12,7 @@ import msgspec
 from cambist.core.usecases.accounts.accounts import KeyPair, NewAccount
 from tests.simulation.movements import Statement
 from tests.simulation.network import BEGINNING, HttpAnswer, NoAnswer, key_of
-from tests.simulation.plan import ENDS, EVENING, FAULTS_END, HOUR, MIDNIGHT, MORNING, Order, Payer, Return
+from tests.simulation.plan import ENDS, EVENING, FAULTS_END, HOUR, MIDNIGHT, MORNING, TIGHT, Order, Payer, Return
 from tests.simulation.receivers import Receiver
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _BALANCE = ("available_usdt", "reserved_usdt", "pending_rub", "total_settled_usdt", "total_withdrawn_usdt")
 
-OVERDRAFT = 10_000_000
-"""USDT that refunds may take below zero, of all merchants but one."""
+OVERDRAFT = Decimal(10_000_000)
+"""USDT that refunds may take below zero, of all merchants but TIGHT."""
 
 _DOCUMENTED = {"KYC_PERSIST_FAILED"}
 """Codes of 500 that tell merchants what to do."""
@@ -96,7 +96,7 @@ class Merchant:
         self.account = account
         self.receiver = receiver
         self.wallet = wallet
-        self.overdraft = OVERDRAFT if number != 1 else 0
+        self.overdraft = OVERDRAFT if number != TIGHT else Decimal(world.plan.overdraft)
         self.payer_phone: str | None = None
         """Of a verified client, where payments need one."""
         self.sales: list[Sale] = []
@@ -187,7 +187,7 @@ class Merchant:
             pause = min(pause * 1.5, 4000.0)  # what is not paid soon is mostly paid never
             if self._world.loop.time() > FAULTS_END or (sale.statuses and sale.statuses[-1] in ("failed", "refunded")):
                 return
-        await self._sleep(wish.after)
+        await self._sleep(wish.after if wish.at is None else max(0.0, wish.at - self._world.loop.time()))
         kopecks = sale.order.kopecks * wish.percent // 100
         body: dict[str, Any] = {"payment_id": sale.payment_id}
         if wish.percent != 100:

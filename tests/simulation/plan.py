@@ -25,6 +25,8 @@ MIDNIGHT = (24 - BEGINS_HOUR) * HOUR
 """UTC: the day of a settlement ends."""
 CALENDAR = 1
 """The merchant whose subscriptions have the calendar scheme: a day begins at MIDNIGHT."""
+TIGHT = 1
+"""The merchant that may hardly be below zero."""
 FAULTS_END = 14 * HOUR
 """From then on nothing fails any more, and what must end has to."""
 LAST_SETTLEMENT = 37 * HOUR
@@ -59,6 +61,8 @@ class Return(msgspec.Struct, frozen=True):
     cancels_after: float | None = None
     cancels_late: bool = False
     """The merchant calls it off when it hears that it is under way, which is too late."""
+    at: float | None = None
+    """At this moment, whenever the merchant learned of it."""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,6 +190,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     handovers: tuple[Handover, ...] = ()
     rehearsals: tuple[Rehearsal, ...] = ()
     rotations: tuple[Rotation, ...] = ()
+    overdraft: str = "0"
+    """USDT that refunds may take below zero, of TIGHT."""
     endpoints: tuple[int, ...] = ()
     """The merchants that have a further webhook endpoint."""
     blows: tuple[Blow, ...] = ()
