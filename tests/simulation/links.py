@@ -84,7 +84,11 @@ class BankLink:
         return await self._ask("find_invoice", lambda: self._bank.find_invoice(operation))
 
     async def invoice_state(self, reference: str) -> InvoiceState:
-        return await self._ask("invoice_state", lambda: self._bank.invoice_state(reference))
+        state = await self._ask("invoice_state", lambda: self._bank.invoice_state(reference))
+        if reference in self._bank.late_answers:
+            self._bank.late_answers.discard(reference)
+            await sleep(1.0)
+        return state
 
     async def cancel_invoice(self, reference: str) -> None:
         await self._ask("cancel_invoice", lambda: self._bank.cancel_invoice(reference), writes=True)

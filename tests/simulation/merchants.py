@@ -176,9 +176,11 @@ class Merchant:
                 wait = order.pays_after
         await self._sleep(max(0.0, wait))
         kopecks = order.kopecks - 1 if order.payer is Payer.OTHER else order.kopecks
+        pause: float | None = 0.0
         for _ in range(2 if order.payer is Payer.TWICE else 1):
-            await self._world.pay(created["id"], kopecks)
-            await self._sleep(self._chance.choice((0.0, 1.0, 300.0)))
+            await self._world.pay(created["id"], kopecks, when_asked=pause is None)
+            pause = self._chance.choice((0.0, None, 300.0))
+            await self._sleep(pause or 0.0)
 
     async def _return(self, sale: Sale, wish: Return) -> None:
         pause = 300.0

@@ -94,6 +94,10 @@ class OwnBank:
         self.refuses_invoices = 0.0
         self.fails_refunds = 0.0
         self.reverses_refunds = 0.0
+        self.paying_again: dict[str, list[int]] = {}
+        """Kopecks that a payer sends once more at each moment at which somebody asks how his invoice stands."""
+        self.late_answers: set[str] = set()
+        """References of which the answer is old when it comes: he paid again meanwhile."""
 
     def asked_for(self, operation: str) -> Ask:
         """Somebody begins to ask for an invoice, whether it arrives here or not."""
@@ -122,6 +126,10 @@ class OwnBank:
         row = self._row(reference)
         if row.status is InvoiceStatus.OPEN and self._now() >= row.expires_at:
             row.status = InvoiceStatus.EXPIRED
+        if again := self.paying_again.get(row.operation):
+            kopecks = again.pop()
+            self.late_answers.add(reference)
+            self._soon(0.0, lambda: self.pay(row.operation, kopecks))
         return InvoiceState(reference=reference, status=row.status, transfers=tuple(row.transfers))
 
     def cancel_invoice(self, reference: str) -> None:

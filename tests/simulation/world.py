@@ -233,12 +233,16 @@ class World:
             except Unreadable:
                 await self.network.sleep(60.0)
 
-    async def pay(self, payment_id: str, kopecks: int) -> None:
-        """A payer pays what the window shows him, if anything."""
+    async def pay(self, payment_id: str, kopecks: int, *, when_asked: bool = False) -> None:
+        """A payer pays what the window shows him, if anything. `when_asked`: impatient, each of the
+        next three times that the bank is asked about it."""
         payment = await self.read(Payment, payment_id)
         if payment is None or payment.bank_reference is None:
             return
         bank, _, operation = payment.bank_reference.partition(":")
+        if when_asked:
+            self.banks[bank].paying_again[operation] = [kopecks] * 3
+            return
         self.trace.tell(f"{kopecks} for {operation} at {bank}: {self.banks[bank].pay(operation, kopecks)}")
 
     def begin(self, work: Coroutine[Any, Any, Any]) -> Any:
