@@ -122,6 +122,8 @@ class Network:
         """Those that are reached, and say nothing."""
         self.garbled: set[str] = set()
         """Processes whose next claim comes back as nothing that a program foresaw."""
+        self.signing_stops: list[float] = []
+        """For so many seconds each those stand still that have something signed next."""
 
     @property
     def weather(self) -> Weather:
@@ -139,6 +141,12 @@ class Network:
     def soon(self, seconds: float, call: Callable[[], object]) -> None:
         """In the world, after so long."""
         self.loop.outside(seconds, call)
+
+    def stop_here(self, seconds: float) -> None:
+        """The process that runs just now stands still, from its next step on."""
+        strand = present_strand()
+        self.loop.stop_strand(strand)
+        self.soon(seconds, lambda: self.loop.go_on(strand))
 
     def pause(self, mean: float = 0.01) -> float:
         """Seconds that something is on its way."""
@@ -220,6 +228,8 @@ class ProviderWay:
             answer = call()
         finally:
             pause = network.pause(0.03)
+        if what == "sign" and network.signing_stops:
+            network.stop_here(network.signing_stops.pop())
         await network.sleep(pause)
         if self._process in network.cut or network.strikes("provider_unanswered"):
             raise self._lost(whom, writes=writes)

@@ -55,12 +55,11 @@ def _with_bad_payday(plan: Plan, chance: random.Random) -> Plan:
         for kind in kinds
         for _ in range(chance.choice((0, 1, 2)))
     )
-    return msgspec.structs.replace(
-        plan,
-        blows=(*plan.blows, *blows),
-        wallet_finds=chance.random() < 0.5,
-        signs_for=chance.choice((0.0, 10.0)),
-    )
+    wallet_finds, signs_for = chance.random() < 0.5, chance.choice((0.0, 10.0))
+    if chance.random() < 0.5:
+        # Longer than a lease: another worker has it signed meanwhile.
+        blows += (_blow(Trouble.SIGNER_STOPS, SETTLES - 1.0, "", chance.uniform(9.0, 30.0)),)
+    return msgspec.structs.replace(plan, blows=(*plan.blows, *blows), wallet_finds=wallet_finds, signs_for=signs_for)
 
 
 def _with_crowd(plan: Plan, chance: random.Random) -> Plan:

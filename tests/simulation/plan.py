@@ -131,13 +131,18 @@ class Trouble(StrEnum):
     """Nobody looks up a transaction for `seconds`."""
     CLAIM_BREAKS = "claim breaks"
     """A worker's claim takes effect, and what came back is nothing that a program foresaw."""
+    SIGNER_STOPS = "signer stops"
+    """The process to which the wallet signs something next stands still for `seconds` before it hears of it."""
     EVENT_SPOILT = "event spoilt"
     """The next event of merchant `whom` cannot be read until faults stop, as of a newer program."""
     DELIVERY_SPOILT = "delivery spoilt"
     """The same of the row by which that event is delivered to the account's own receiver."""
 
 
-ODD = (Trouble.CHAIN_AWAY, Trouble.CLAIM_BREAKS, Trouble.EVENT_SPOILT, Trouble.DELIVERY_SPOILT)
+ODD = (
+    *(Trouble.CHAIN_AWAY, Trouble.CLAIM_BREAKS, Trouble.SIGNER_STOPS),
+    *(Trouble.EVENT_SPOILT, Trouble.DELIVERY_SPOILT),
+)
 """Troubles that are drawn with what they befall, some of them for worlds of their own (oddities.py)."""
 
 

@@ -35,6 +35,8 @@ def strike(world: "World", blow: Blow) -> None:
             _set(process, blow.seconds)
         case Trouble.CLAIM_BREAKS:
             network.garbled.add(blow.whom)
+        case Trouble.SIGNER_STOPS:
+            network.signing_stops.append(blow.seconds)
         case Trouble.EVENT_SPOILT | Trouble.DELIVERY_SPOILT:
             table = "events" if blow.kind is Trouble.EVENT_SPOILT else "deliveries"
             world.database.spoils.add((table, world.merchants[int(blow.whom)].account.account_id))
