@@ -63,8 +63,10 @@ def _with_bad_payday(plan: Plan, chance: random.Random) -> Plan:
 
 
 def _with_crowd(plan: Plan, chance: random.Random) -> Plan:
-    """Further merchants whose receivers hang, more than there are permits, and events for all of them at once."""
+    """Further merchants whose receivers hang, more than there are permits, and events for all of them and of those that
+    answer at once."""
     crowd = range(plan.merchants, plan.merchants + CROWD)
+    others = [number for number in range(plan.merchants) if number != plan.victim]
     orders = tuple(
         Order(
             number=1000 + number,
@@ -72,15 +74,16 @@ def _with_crowd(plan: Plan, chance: random.Random) -> Plan:
             merchant=merchant,
             kopecks=30_00,
             payer=Payer.PAYS,
-            pays_after=round(chance.uniform(1.0, 300.0), 3),
+            pays_after=round(chance.uniform(1.0, 30.0), 3),
         )
-        for number, merchant in enumerate([*crowd, *crowd])
+        for number, merchant in enumerate([*crowd, *crowd, *others, *others])
     )
     hang = tuple(_blow(Trouble.RECEIVER_HANGS, 30.0, str(merchant), 4000.0) for merchant in crowd)
     return msgspec.structs.replace(
         plan,
         merchants=plan.merchants + CROWD,
         crowd=CROWD,
+        workers=1,  # whose permits are all that there are
         permits=10,  # one of the two that are kept for those that answered is taken by one that hangs since
         orders=(*plan.orders, *orders),
         blows=(*plan.blows, *hang),

@@ -72,7 +72,9 @@ def _sendings(chance: random.Random) -> tuple[Sending, ...]:
         case "under":
             return (Sending(after=soon, percent=part),)
         case "excess":
-            return (Sending(after=soon, percent=100 + part), Sending(after=3 * later, percent=10))
+            # Some while what they brought first is on its way to them.
+            again = 3 * later if part % 2 else round(soon + later / 10, 3)
+            return (Sending(after=soon, percent=100 + part), Sending(after=again, percent=10))
         case "rest late":
             late = chance.uniform(1, 15_000)
             late = round(late / 100 if late < 5_000 else late, 3)  # some before anybody saw that it is over
