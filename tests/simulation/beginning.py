@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 async def keep_office(world: "World", opened: Any) -> None:
     """A house of the operators, which nothing befalls: it makes the merchants, and reads the books at the end."""
     fine = Network(world.loop, msgspec.structs.replace(world.plan, weather=FINE), Chance("fine"), world.trace)
-    way = ProviderWay(fine, "office", world.deliver, world.receiver_number)
+    way = ProviderWay(fine, "office", world.deliver, world.post_to)
     clock = ProcessClock(world.loop, 0.0)
     ids = ProcessIds(clock, world.chance.of("ids/office"))
 

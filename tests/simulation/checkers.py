@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from cambist.core.domain.webhooks.breaker import Breaker
+from cambist.core.domain.webhooks.events import Delivery
 from cambist.ports.bank import RefundStatus, Transfer
 from cambist.ports.jobs import Job
 from tests.invariants import check_books, everything
@@ -91,6 +92,11 @@ async def _judge_books(world: "World") -> None:
     for breaker in await everything(world.office, Breaker):
         if breaker.opened_at is not None and (breaker.last_success_at or breaker.opened_at) > breaker.opened_at:
             world.fault(f"the breaker of {breaker.id} is open since {breaker.opened_at}, and a webhook was taken since")
+    receivers = {merchant.account.account_id: merchant.receiver for merchant in world.merchants}
+    for each in await everything(world.office, Delivery):
+        known, posted = each.attempts + each.probes, receivers[each.account_id].posted[each.id]
+        if known > posted:
+            world.fault(f"event {each.id} was sent {posted} times, and {known} times are known")
     for job in await everything(world.office, Job):
         is_held = job.leased_until is not None and job.leased_until > now
         if job.due < now - _OVERDUE and not is_held:

@@ -61,7 +61,7 @@ class Process:
 
     async def _live(self, clock: ProcessClock) -> None:
         world, network = self._world, self._world.network
-        way = ProviderWay(network, self.name, world.deliver, world.receiver_number)
+        way = ProviderWay(network, self.name, world.deliver, world.post_to)
         ids = ProcessIds(clock, world.chance.of(f"ids/{self.name}/{self.lives}"))
         line = StorageLine(network, self.name)
         async with world.house(clock, ids, way, lambda kick: self._opened(kick, line)) as house:

@@ -1,6 +1,7 @@
 """Merchants' servers that take webhooks, and what of events is known beside them."""
 
 import hmac
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +12,9 @@ import msgspec
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
 from cambist.ports.bundle import Ports
 from cambist.ports.notifier import WebhookRequest
+
+_ATTEMPTS = 10
+"""Before which nothing is given up (docs/webhooks.md "When you do not answer")."""
 
 
 @dataclass
@@ -36,6 +40,8 @@ class Receiver:
         """Any of which has to sign: one, but around the end of a rotation, which clocks may see at another moment."""
         self.told: dict[str, Told] = {}
         """By X-Webhook-Id."""
+        self.posted: Counter[str] = Counter()
+        """How often each was sent here, whether it arrived or not."""
         self._wrong = wrong
         self._trace = trace
 
@@ -73,5 +79,5 @@ async def given_up(office: Ports, object_id: str, taken: Collection[int]) -> set
     async with office.storage.unit() as unit:
         events = await unit[Event].find(object_id=object_id)
         sent = [(event, await unit[Delivery].get(event.id)) for event in events]
-    failed = {event.sequence for event, each in sent if each is not None and each.status is DeliveryStatus.FAILED}
-    return failed - {*taken}
+    failed = ((event, each) for event, each in sent if each is not None and each.status is DeliveryStatus.FAILED)
+    return {event.sequence for event, each in failed if each.attempts >= _ATTEMPTS} - {*taken}

@@ -47,8 +47,11 @@ class Database(MemoryStorage):
     """The storage in memory, whose server may fail: what was committed without waiting for the disk, and after the last
     commit that did wait, is gone then (ports/storage.py: Unit.commit)."""
 
-    def __init__(self, clock: Clock, kick: Kick) -> None:
+    def __init__(self, clock: Clock, kick: Kick, wrong: Callable[[str], None]) -> None:
         super().__init__(clock, kick)
+        self._wrong = wrong
+        self._claimed: dict[str, tuple[datetime, int]] = {}
+        """How each job was when it was claimed last."""
         self.damage = Damage()
         self.changes = 0
         """Rows that were written so far."""
@@ -72,6 +75,8 @@ class Database(MemoryStorage):
             self.damage.written(table.mapped.name, record_id)
             if table.mapped.name in ("events", "deliveries") and before is None:
                 self._spoil(table.mapped.name, record_id, row[table.mapped.codec.index["account_id"]])
+            if table.mapped.name == "jobs" and row is None:
+                self._claimed.pop(record_id, None)
             self._not_on_disk.append((put, record_id, before))
 
         table.put = noted
@@ -173,6 +178,11 @@ class Database(MemoryStorage):
         self._set_jobs_aside()
         claimed = await super().claim(*given, **named)
         self._not_on_disk.clear()
+        for job in claimed:
+            mark = job.created_at, job.version
+            if self._claimed.get(job.id) == mark:
+                self._wrong(f"job {job.id} was claimed twice as the same: whoever had it before cannot tell")
+            self._claimed[job.id] = mark
         return claimed
 
     async def renew(self, jobs: Sequence[Job], lease: float) -> None:

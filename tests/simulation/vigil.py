@@ -79,7 +79,9 @@ class Vigil:
         held: dict[Any, str] = {}
         for process in self._world.processes.values():
             for job in [] if process.worker is None else process.worker._jobs():
-                held[job.id, job.created_at, job.version] = process.name
+                other = held.setdefault((job.id, job.created_at, job.version), process.name)
+                if other != process.name:
+                    self._tell(f"job {job.id} is in the hands of {other} and of {process.name}, alike")
         for (job_id, created_at, version), name in held.items():
             other = held.get((job_id, created_at, version - 1), name)
             if other != name:
@@ -106,18 +108,17 @@ class Vigil:
 
     async def _judge_letters(self) -> None:
         """What is to be told to a receiver that does well, is told, for the first time or again."""
-        world, weather = self._world, self._world.plan.weather
-        if weather.webhook_lost or weather.webhook_unanswered or weather.webhook_refused or weather.webhook_late:
-            return
+        world = self._world
         waiting: dict[str, float] = {}
         hang = {merchant.account.account_id for merchant in world.merchants if self._hangs(merchant.number)}
         async with world.office.storage.unit() as unit:
             for each in await unit[Delivery].find(status=DeliveryStatus.PENDING, limit=10_000, readable=True):
                 breaker = await unit[Breaker].get(endpoint_id(each.account_id, each.mode))
                 is_open = breaker is not None and breaker.is_open
-                if not (is_open or each.account_id in hang or each.event_id in world.database.spoilt):
-                    ladder = FAST_LADDER[min(each.attempts, len(FAST_LADDER)) - 1].total_seconds()
-                    waiting[f"event {each.id}, after {each.attempts} attempts,"] = ladder if each.attempts else 0.0
+                is_slow = each.attempts > len(FAST_LADDER)
+                if not (is_open or is_slow or each.account_id in hang or each.event_id in world.database.spoilt):
+                    ladder = FAST_LADDER[each.attempts - 1].total_seconds() if each.attempts else 0.0
+                    waiting[f"event {each.id}, after {each.attempts} attempts,"] = ladder
         for name, pause in waiting.items():
             self._late(name, pause)
         for name in [name for name in self._seen if name not in waiting]:

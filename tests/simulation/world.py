@@ -137,7 +137,7 @@ class World:
         self.now: Callable[[], datetime] = clock.now
         self.beginning = BEGINNING
         self.database_clock = ProcessClock(self.loop, 0.0)
-        self.database = Database(self.database_clock, self._kick)
+        self.database = Database(self.database_clock, self._kick, self.fault)
         soon = self.network.soon
         self.post = NoticePost(self)
         told = self.post.notify
@@ -269,9 +269,11 @@ class World:
             raise NoAnswer
         return await process.answer(method, path, headers, body)
 
-    def receiver_number(self, webhook: WebhookRequest) -> int:
-        """Whose receiver a webhook goes to."""
-        return self.receivers[webhook.url].number
+    def post_to(self, webhook: WebhookRequest) -> int:
+        """Whose receiver a webhook goes to, that is on its way now."""
+        receiver = self.receivers[webhook.url]
+        receiver.posted[webhook.headers["X-Webhook-Id"]] += 1
+        return receiver.number
 
     def deliver(self, webhook: WebhookRequest) -> tuple[int, str]:
         """Hand a webhook to its receiver."""
