@@ -39,10 +39,10 @@ EXCHANGES: dict[str, Slip] = {
         "    sent = [part for part in parts if part.status is _S.SENT]\n"
         "    if sent and all(part.status is not _S.PLANNED for part in parts):\n        return sent[0]\n",
     ),
-    "an exchange that failed gives nothing back": domain(
-        "exchanges/entries",
-        "    return held_units(exchange)\n\n\ndef exchange_failed(",
-        "    return held_units(exchange) // 2\n\n\ndef exchange_failed(",
+    "an exchange that failed gives nothing back": usecase(
+        "exchanges/steps",
+        '        await _release(unit, exchange, known, failed_release(exchange), "failed")\n',
+        "        known.clear()\n",
     ),
     "an exchange's end is told to nobody": usecase(
         "exchanges/steps",

@@ -64,8 +64,22 @@ def _soon_proven(plan: "Plan") -> bool:
     )
 
 
-def _payday(plan: "Plan") -> bool:
-    return not plan.wallet_finds
+def _too_much_at_once(plan: "Plan") -> bool:
+    """More comes while what came is paid out for."""
+    swaps = (swap for swap in plan.swaps if swap.takes_usdt and len(swap.sendings) == 2)
+    return any(swap.sendings[0].percent > 100 and swap.sendings[1].after < 400 for swap in swaps)
+
+
+def _seen_to_wait(plan: "Plan") -> bool:
+    """Webhooks fail, and the vigil looks at them."""
+    weather = plan.weather
+    fails = weather.webhook_lost or weather.webhook_refused or weather.webhook_unanswered
+    return bool(fails) and not (weather.storage_lost or weather.storage_unanswered or weather.storage_late)
+
+
+def _signed_twice(plan: "Plan") -> bool:
+    """A worker stands still while a payout is signed for it, and another takes the job."""
+    return plan.workers > 1 and _by_trouble("signer stops")(plan)
 
 
 def _reversed(plan: "Plan") -> bool:
@@ -98,17 +112,21 @@ _HOLDS: dict[str, Holds] = {
     "a refund that is under way can be cancelled": lambda plan: any(
         each.cancels_after is not None for order in plan.orders for each in order.returns
     ),
-    "a payout is broadcast before it is stored": _payday,
+    "a payout is broadcast before it is stored": _signed_twice,
     "what a failed payout took is not given back": lambda plan: plan.weather.dropped >= 0.1,
-    "another signature replaces the first": _payday,
+    "another signature replaces the first": _signed_twice,
+    "of two who take at once both may": lambda plan: plan.overdraft != "0",
+    "whoever lost a job ends it": _all(
+        _by_payer("twice"), lambda plan: max(plan.weather.kick_lost, plan.weather.kick_late) >= 0.1**plan.workers
+    ),
+    "who leaves a receiver does not hear who asked meanwhile": lambda plan: plan.machine or _seen_to_wait(plan),
+    "the timer forgets what is due later": _seen_to_wait,
     "what is in a block is final": _by_weather("reorganised"),
     "sums count twice where a unit lost": _by_weather("storage_unanswered", "storage_lost"),
     "a lost commit is done again": _by_weather("storage_unanswered"),
     "a charge whose answer was lost has failed": _by_weather("provider_unanswered", "provider_late"),
     "what came too late counts for an exchange": _too_late,
-    "each try of a remittance is another operation at the bank": _all(
-        lambda plan: any(swap.takes_usdt for swap in plan.swaps), _by_weather("provider_unanswered", "provider_late")
-    ),
+    "each try of a remittance is another operation at the bank": _too_much_at_once,
     "what is held is sent at once": lambda plan: any(not swap.takes_usdt for swap in plan.swaps),
     "what is not final counts for an exchange": lambda plan: any(swap.takes_usdt for swap in plan.swaps),
     "what is beyond what was asked is not suspended": _too_much,
@@ -127,7 +145,7 @@ _HOLDS: dict[str, Holds] = {
     "who repeats does not wait for who makes": lambda plan: any(order.doubled for order in plan.orders),
     "a webhook that failed is not tried again": _by_weather("webhook_lost", "webhook_refused", "webhook_unanswered"),
     "every answer of a receiver is good": _by_weather("webhook_refused"),
-    "a failure sets no timer": _by_weather("webhook_lost", "webhook_refused", "webhook_unanswered"),
+    "a failure sets no timer": _seen_to_wait,
     "a breaker that is open stays so": _by_trouble("receiver hangs", "receiver away"),
     "what nobody can read ends the process": _by_trouble("claim breaks"),
     "a bank that hangs holds all who ask it": lambda plan: plan.victim is not None,

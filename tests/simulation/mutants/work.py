@@ -109,8 +109,9 @@ WEBHOOKS: dict[str, Slip] = {
     ),
     "who leaves a receiver does not hear who asked meanwhile": usecase(
         "webhooks/results",
-        "return present is not None and is_ours(present, job) and present.asked == job.asked",
-        "return present is not None and is_ours(present, job)",
+        "        if left:\n            unit[Job].remove(job)\n",
+        "        if left and (present := await unit[Job].get(job.id)) is not None:\n"
+        "            unit[Job].remove(present)\n",
     ),
     "the timer forgets what is due later": usecase(
         "webhooks/results", "        if next_due:\n", "        if next_due and next_due[0].attempts > 1:\n"
