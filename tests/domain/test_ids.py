@@ -35,3 +35,5 @@ def test_what_belongs_to_something_earlier_comes_before_all_that_is_made_from_no
 def test_it_stays_what_it_is_over_versions() -> None:
     """A later version that derived it otherwise would send a second time what an earlier one sent."""
     assert ids.derived(ids.REFUND, "acc_1:live:key") == "ref_0667fa75-8890-8c35-b8e5-be1c8bfed455"
+    earlier = "sub_019b76da-a800-7c21-a29f-6fbed82c07cd"
+    assert ids.derived_after(ids.PAYMENT, earlier, bytes(range(16))) == "pay_019b76da-a800-7001-8203-040506070809"

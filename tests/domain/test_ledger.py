@@ -83,6 +83,13 @@ def test_an_entry_moves_balances_by_exactly_its_postings(amounts: dict[Purse, in
         assert row.id.startswith(f"{row.owner}:test:{row.purse}:")
 
 
+@table(("purse", "rows"), [(purse, {Purse.PENDING: 4, Purse.BANK: 16}.get(purse, 1)) for purse in Purse])
+def test_a_balance_that_every_payment_moves_is_spread_over_rows(purse: Purse, rows: int) -> None:
+    other = next(each for each in Purse if each is not purse and currency_of(each) is currency_of(purse))
+    moved = (entry({purse: 1, other: -1}, object_id=f"pay_{number}") for number in range(200))
+    assert len({row.id for made in moved for row in balances_moved(made) if row.purse is purse}) == rows
+
+
 def test_the_balances_of_an_owner_and_mode_are_one_range_of_ids() -> None:
     low, high = balance_ids("acc_1", Mode.TEST)
     for purse in Purse:

@@ -77,6 +77,15 @@ def test_a_return_tells_its_transfer_from_others(uuid: str, source: str, other: 
     assert source == other or former_return(theirs, operation) is None
 
 
+@table(
+    ("last", "number"), [(ids.tail("t", 1)[-1], 1), (ids.tail("t", 31)[-1], 31), ("0", None), ("", None), ("w", None)]
+)
+def test_a_tail_ends_with_the_number_of_an_attempt(last: str, number: int | None) -> None:
+    which = f"{ids.tail('t', 1)[:-1]}{last}"
+    assert ids.tail_number("t", which) == number
+    assert ids.tail_number("other", which) is None
+
+
 @given(st.text(), UUIDS)
 def test_reading_never_fails(text: str, uuid: str) -> None:
     for each in (
