@@ -132,13 +132,14 @@ class Run:
             yield each
 
     def _tests(self, task: Task) -> list[str]:
-        """Who is to see it: who noticed the module's last mutants, then the tests of the domain, then the quickest, for
-        as long as is given."""
+        """Who is to see it, for as long as is given: who noticed the module's last mutants and is quick, then the tests
+        of the domain, then the quickest."""
         if task.edit.names:
             found = {test for module, lines in _using(task) for test in self._chosen.executing(module, lines)}
         else:
             found = self._chosen.executing(task.module, task.lines)
-        first = sorted(found.intersection(self._noticing[task.module]), key=self._place)
+        quick = (each for each in self._noticing[task.module] if self._cpu[each] <= self._budget / 20)
+        first = sorted(found.intersection(quick), key=self._place)
         tests, left = list[str](), self._budget
         for test in [*first, *sorted(found.difference(first), key=self._place)]:
             if not self._sound.get(test, True):
