@@ -9,6 +9,7 @@ import msgspec
 from cambist.core.domain.accounts.accounts import Mode, Scheme
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import (
+    LATE_WINDOW,
     PAYMENT_MOVES,
     RECURRING,
     BindingCharge,
@@ -23,6 +24,7 @@ from cambist.core.domain.subscriptions.binding_reports import (
     decide_binding,
     follow_binding,
     is_stray_mandate,
+    symbolically_paid,
 )
 from cambist.core.domain.subscriptions.moves import Mandate
 from cambist.core.domain.subscriptions.periods import Interval
@@ -78,6 +80,8 @@ def payment(**changes: Any) -> Payment:
 
 
 SYMBOLIC = {"binding": BindingCharge.NONE, "amount": Rub(1_00)}
+LATE = {**SYMBOLIC, "status": P.EXPIRED, "expires_at": NOW - LATE_WINDOW}
+TICK = timedelta(microseconds=1)
 PAID = {"status": P.PAID, "transfer_id": "t1", "paid_at": NOW}
 
 
@@ -106,6 +110,13 @@ PAID = {"status": P.PAID, "transfer_id": "t1", "paid_at": NOW}
         (SYMBOLIC, {}, M.ACTIVE, MONEY, P.PAID, ["not_to_be_debited"]),
         ({**SYMBOLIC, "status": P.EXPIRED}, {}, M.ACTIVE, (), P.PAID, []),
         ({**SYMBOLIC, "status": P.EXPIRED}, {"status": S.CANCELLED}, M.ACTIVE, (), None, []),
+        ({**SYMBOLIC, "status": P.CANCELLED}, {}, M.ACTIVE, (), None, []),
+        ({**SYMBOLIC, "expires_at": NOW}, {}, M.OPEN, (), P.EXPIRED, []),
+        ({**SYMBOLIC, "expires_at": NOW + TICK}, {}, M.OPEN, (), None, []),
+        ({**LATE, "created_at": NOW - LATE_WINDOW}, {}, M.ACTIVE, (), P.PAID, []),
+        ({**LATE, "created_at": NOW - LATE_WINDOW - TICK}, {}, M.ACTIVE, (), None, []),
+        ({**LATE, "created_at": NOW - 2 * LATE_WINDOW, "expires_at": NOW}, {}, M.ACTIVE, (), P.PAID, []),
+        ({"status": P.FAILED}, {"status": S.ACTIVE}, M.ACTIVE, MONEY, None, ["after_failed"]),
     ],
 )
 def test_what_follows_for_the_payment(
@@ -197,3 +208,7 @@ def test_overdue_is_a_flag() -> None:
     before = subscription(**HELD, status=S.ACTIVE)
     after = follow_binding(before, payment(**PAID), BindingReport(standing=M.ACTIVE, overdue=True), MANDATE, None, NOW)
     assert (after.status, after.past_due) == (S.ACTIVE, True)
+
+
+def test_what_is_symbolic_brings_nothing() -> None:
+    assert symbolically_paid(payment(**SYMBOLIC)).actual_amount == Rub(0)

@@ -147,10 +147,11 @@ class TestShares:
             owed = Fraction(amount.units * (it.amount_rub - paid).kopecks, it.amount_rub.kopecks)
             assert 0 <= split.client.units - owed < 1, "in the client's favour"
 
-    def test_no_more_is_paid_out_than_was_quoted(self) -> None:
+    def test_no_more_is_paid_out_than_was_quoted_nor_less_than_nothing(self) -> None:
         it = sold(Usdt.parse("100"), BASE, "2")
-        with pytest.raises(ValueError, match="more was paid out"):
-            shares(it, it.amount_rub + Rub(1))
+        for paid in (it.amount_rub + Rub(1), Rub(-1)):
+            with pytest.raises(ValueError, match="more was paid out"):
+                shares(it, paid)
 
 
 class TestParts:

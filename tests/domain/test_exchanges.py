@@ -128,7 +128,16 @@ class TestStates:
 
     @table(
         ("operation", "found"),
-        [(ID, ID), (f"{ID}/1", ID), (f"{ID}/12", ID), (f"{ID}/x", None), ("pay_1", None), ("exch_1", None), ("", None)],
+        [
+            (ID, ID),
+            (f"{ID}/1", ID),
+            (f"{ID}/12", ID),
+            (f"{ID}/x", None),
+            (f"{ID}/{10**9}", None),
+            ("pay_1", None),
+            ("exch_1", None),
+            ("", None),
+        ],
     )
     def test_an_operation_tells_its_exchange(self, operation: str, found: str | None) -> None:
         assert operation_exchange(operation) == found

@@ -72,6 +72,23 @@ class TestWindow:
             assert window_number(terms, anchor, moment) == number
         assert window_number(terms, anchor, period.closes_at) == number + 1
 
+    @table(
+        ("terms", "now", "number"),
+        [
+            (terms(), moscow(2026, 2, 27), 0),
+            (terms(), moscow(2026, 2, 28), 1),
+            (terms(), moscow(2026, 3, 30), 1),
+            (terms(), moscow(2028, 2, 28), 24),
+            (terms(), moscow(2028, 2, 29), 25),
+            (terms(Interval.MONTH, 5), moscow(2027, 9, 29), 3),
+            (terms(Interval.MONTH, 5), moscow(2027, 9, 30), 4),
+            (terms(), moscow(2026, 1, 30), 0),
+            (terms(Interval.MONTH, 12), moscow(2025, 12, 31), 0),
+        ],
+    )
+    def test_months_are_counted_from_the_anchor(self, terms: Terms, now: datetime, number: int) -> None:
+        assert window_number(terms, moscow(2026, 1, 31, 9), now) == number
+
     @given(st.sampled_from(ALL_TERMS), ANCHORS, st.timedeltas(timedelta(0), timedelta(days=4000)))
     def test_before_the_anchor_it_is_the_paid_period(self, terms: Terms, anchor: datetime, before: timedelta) -> None:
         """A bank's clock may be ahead of ours."""

@@ -110,7 +110,7 @@ class TestOrder:
             ({"interval": "Month"}, "interval"),
             *(({"interval": i, "interval_count": 0}, "interval_count") for i in Interval),
             *(({"interval": i, "interval_count": COUNT_HIGHEST[i] + 1}, "interval_count") for i in Interval),
-            *(({"description": text}, "description") for text in ("", "  \n", "x" * 33)),
+            *(({"description": text}, "description") for text in ("", "  \n", "x" * 33, "a\0b")),
             ({"external_id": "x" * 257}, "external_id"),
             ({"client_ref": "x" * 257}, "client_ref"),
             ({"client_phone": "1" * 33}, "client_phone"),
@@ -134,6 +134,7 @@ class TestOrder:
         [
             *({"interval": i, "interval_count": n} for i in Interval for n in (1, COUNT_HIGHEST[i])),
             {"description": f"  {'x' * 32}  "},
+            {"description": "x"},
             {"external_id": "x" * 256, "client_ref": "x" * 256, "client_phone": "1" * 32},
             {"external_id": "", "client_ref": "", "client_phone": ""},
             {"success_url": "https://x/" + "x" * 2038},
@@ -191,6 +192,10 @@ class TestNew:
         assert (it.interval_count, it.binding_charge, it.description) == (1, BindingCharge.FIRST, "Tea")
         assert (it.cap_amount, it.cap_window) == (it.amount, None), "the cap always equals `amount_rub`"
         assert (it.binding_url_pending, it.current_period_start, it.anchor) == (False, None, None)
+
+    @table(("given", "method_id"), [(GOOD, METHOD_ID), (replace(GOOD, terminal=None), None)])
+    def test_it_names_its_terminal_where_it_has_one(self, given: SubscriptionCase, method_id: str | None) -> None:
+        assert self.new(given).method_id == method_id
 
     def test_without_a_link_it_waits_for_one(self) -> None:
         assert self.new(order_case()).binding_url_pending is True
@@ -265,6 +270,7 @@ class TestPatch:
                 {"amount_rub": "150", "cap_amount_rub": "150"},
                 Prices(amount=Rub(150_00), cap_amount=Rub(150_00), cap_window=Rub(300_00)),
             ),
+            ({"amount_rub": "0.01"}, Prices(amount=Rub(1), cap_amount=Rub(1), cap_window=Rub(300_00))),
             ({"amount_rub": "100.00"}, Prices(amount=Rub(100_00), cap_amount=Rub(100_00), cap_window=Rub(300_00))),
             ({"amount_rub": "150"}, AMOUNT),
             ({"cap_amount_rub": "99.99"}, AMOUNT),

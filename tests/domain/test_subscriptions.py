@@ -20,6 +20,7 @@ from cambist.core.domain.subscriptions.subscriptions import (
     Binding,
     Subscription,
     SubscriptionStatus,
+    awaits_binding,
     binding_ends_at,
     masked_phone,
     pause_ends_at,
@@ -142,6 +143,61 @@ class TestHappenings:
         cleared = subscription_moves.past_due(after, overdue=False, now=NOW)
         assert (cleared.past_due, cleared.sequence) == (False, 2 * after.sequence)
 
+    @table(
+        ("status", "change"),
+        [
+            (S.PENDING_BINDING, bind),
+            (S.PENDING_BINDING, plain("binding_closed")),
+            (S.PENDING_BINDING, plain("binding_timed_out")),
+            (S.ACTIVE, plain("consent_ended")),
+            (S.PAUSED, bind),
+            (S.PAUSED, plain("mandate_restored")),
+            (S.PAUSED, plain("binding_closed")),
+            (S.PAUSED, lambda it: subscription_moves.pause_timed_out(it, BOUND_AT + 91 * DAY)),
+        ],
+    )
+    def test_afterwards_no_link_is_waited_for_and_nothing_is_overdue(
+        self, status: SubscriptionStatus, change: Change
+    ) -> None:
+        flags = {"past_due": True} if status is S.ACTIVE else {"binding_url": None, "binding_url_pending": True}
+        after = change(subscription(status, **flags))
+        assert (after.past_due, after.binding_url_pending) == (False, False)
+
+    @table(("status", "more"), [(S.PAUSED, {}), (S.ACTIVE, {"binding_url_pending": True})])
+    def test_a_binding_that_is_closed_ends_nothing_where_no_link_was_to_come(
+        self, status: SubscriptionStatus, more: dict[str, Any]
+    ) -> None:
+        before = subscription(status, **more)
+        assert subscription_moves.binding_closed(before, NOW) is before
+
+    @table(
+        ("status", "first", "expected"),
+        [(S.PENDING_BINDING, None, "pay_2"), (S.PENDING_BINDING, "pay_1", "pay_1"), (S.ACTIVE, None, None)],
+    )
+    def test_the_first_payment_is_the_first_that_was_paid_before_the_binding(
+        self, status: SubscriptionStatus, first: str | None, expected: str | None
+    ) -> None:
+        before = subscription(status, first_payment_id=first)
+        assert subscription_moves.first_paid(before, "pay_2", NOW).first_payment_id == expected
+
+    @table(
+        ("status", "more", "awaits"),
+        [
+            (S.PENDING_BINDING, {}, True),
+            (S.ACTIVE, {"rebind_required": True}, False),
+            (S.PAUSED, {"rebind_required": False}, False),
+            (S.PAUSED, {}, True),
+            (S.PAUSED, {"binding": msgspec.structs.replace(OPEN, bank="bank", bank_reference="binding-1")}, False),
+            (S.PAUSED, {"binding": msgspec.structs.replace(OPEN, bank="bank", bank_reference="binding-2")}, True),
+            (S.PAUSED, {"binding": OPEN}, True),
+            (S.CANCELLED, {}, False),
+        ],
+    )
+    def test_a_payer_may_bind_for_the_first_time_and_by_a_binding_since_the_loss(
+        self, status: SubscriptionStatus, more: dict[str, Any], awaits: bool
+    ) -> None:
+        assert awaits_binding(subscription(status, **more)) is awaits
+
     def test_losing_the_mandate_asks_for_a_new_one(self) -> None:
         lost = subscription_moves.mandate_lost(subscription(past_due=True), NOW)
         assert (lost.rebind_required, lost.past_due, lost.paused_at, lost.can_be_charged) == (True, False, NOW, False)
@@ -224,7 +280,8 @@ class TestBinding:
         assert (active.current_period_start, active.current_period_end) == (period.opens_at, period.closes_at)
         if charge is not None:
             assert active.attempts is not None
-            assert (active.attempts.period, active.attempts.payment_id, active.attempts.paid) == (period, charge, True)
+            known = active.attempts
+            assert (known.period, known.payment_id, known.paid, known.used) == (period, charge, True, 1)
 
     def test_a_new_binding_without_charge_leaves_the_anchor(self) -> None:
         """Only successes move it: else a period would pass for paid."""

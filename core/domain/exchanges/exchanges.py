@@ -286,7 +286,7 @@ _INVOICE = "inv_"
 
 def invoice_operation(exchange_id: str) -> str:
     """The operation id of an exchange's invoice (docs/adapters.md "Operation ids")."""
-    return exchange_id.replace(ids.EXCHANGE, _INVOICE, 1)
+    return f"{_INVOICE}{exchange_id.removeprefix(ids.EXCHANGE)}"
 
 
 def operation_exchange(operation: str) -> str | None:
@@ -295,5 +295,6 @@ def operation_exchange(operation: str) -> str | None:
     part = read_part(operation)
     if part is not None:
         return part[0]
-    exchange_id = operation.replace(_INVOICE, ids.EXCHANGE, 1) if operation.startswith(_INVOICE) else operation
+    is_invoice = operation.startswith(_INVOICE)
+    exchange_id = f"{ids.EXCHANGE}{operation.removeprefix(_INVOICE)}" if is_invoice else operation
     return exchange_id if ids.is_prefixed(ids.EXCHANGE, exchange_id) else None

@@ -114,7 +114,7 @@ def window_number(terms: Terms, anchor: datetime, now: datetime) -> int:
     if terms.interval is Interval.MONTH:
         months = (day.year - origin.year) * 12 + day.month - origin.month
         number = months // terms.interval_count
-        if number > 0 and _opening(terms, anchor, number) > day:
+        if _opening(terms, anchor, number) > day:
             number -= 1
     else:
         number = (day - origin) // _length(terms)
