@@ -125,6 +125,6 @@ def _outside(world: "World", process: "Process") -> Any:
     Reads of the database draw from chance how long they take, which is no difference."""
     strand, loop = process.strand, world.loop
     assert strand is not None
-    timers = sum(each is not strand and not timer.cancelled() for _, _, timer, each in loop._timers)
+    timers = {number for _, number, timer, each in loop._timers if each is not strand and not timer.cancelled()}
     ready = sum(len(each.ready) for each in loop._live if each is not strand)
     return loop.time(), loop.steps - strand.steps, timers, ready, world.trace.told, world.database.changes

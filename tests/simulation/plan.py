@@ -179,7 +179,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     merchants: int = 3
     shuffled: bool = False
     seldom: bool = False
-    """Idle workers look seldom (surroundings.py): where only a worker that dies loses hints, that costs nothing."""
+    """Idle workers look seldom (surroundings.py: Pace), and so does the vigil."""
     weather: Weather = FINE
     refuses_invoices: float = 0.0
     fails_refunds: float = 0.0

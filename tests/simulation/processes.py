@@ -56,6 +56,7 @@ class Process:
         self.strand.on_fuse = self.crash
         self.clock = ProcessClock(world.loop, self.skew)
         world.trace.tell(f"{self.name} starts")
+        world.pace.started()
         task = world.loop.spawn(self.strand, self._live(self.clock))
         task.add_done_callback(lambda done: self._ended(done))
 

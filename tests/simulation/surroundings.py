@@ -8,29 +8,22 @@ import random
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from datetime import timedelta
+from typing import Any
 
+from cambist.adapters.queue import memory as memory_queue
 from cambist.frontends.worker import loop as worker_loop
 from cambist.ports.faults import Fault
+from tests.simulation.loop import SimLoop
+from tests.simulation.plan import EVENING, MORNING
 
-
-class Paces(NamedTuple):
-    """How often an idle worker looks, in seconds: seldom while nobody asks for anything, because virtual nights are
-    long. What is due wakes it at its time, and a hint at once; what this slows down is finding what was hinted at in
-    vain, and what a worker had in hand that died."""
-
-    busy: Mapping[str, float]
-    quiet: Mapping[str, float]
-
-
-OFTEN = Paces(
-    {"SWEEP": 8.0, "WATCH": 3600.0, "STANDING_LOOK": 60.0, "TAKE_UP": 600.0},
-    {"SWEEP": 300.0, "WATCH": 3600.0, "STANDING_LOOK": 3600.0, "TAKE_UP": 600.0},
-)
-SELDOM = Paces(
-    {"SWEEP": 20.0, "WATCH": 3600.0, "STANDING_LOOK": 600.0, "TAKE_UP": 3600.0},
-    {"SWEEP": 1800.0, "WATCH": 3600.0, "STANDING_LOOK": 36_000.0, "TAKE_UP": 36_000.0},
-)
+BUSY = {"SWEEP": 8.0, "WATCH": 3600.0, "STANDING_LOOK": 60.0, "TAKE_UP": 600.0}
+QUIET = {"SWEEP": 300.0, "WATCH": 3600.0, "STANDING_LOOK": 3600.0, "TAKE_UP": 600.0}
+"""How often an idle worker looks: seldom while nobody asks for anything, because virtual nights are long. What is due
+wakes it at its time, and a hint at once; what this slows down is finding what was hinted at in vain."""
+_SELDOM = {"SWEEP": 1800.0, "WATCH": 36_000.0, "STANDING_LOOK": 36_000.0, "TAKE_UP": 36_000.0}
+_OFTEN_FOR = 120.0
+"""Seconds after a process has started: what a dead worker had in hand is free again after 8."""
 
 
 @contextmanager
@@ -45,8 +38,41 @@ def own_chance(seed: int) -> Iterator[None]:
         os.urandom = before
 
 
-def pace(paces: Mapping[str, float]) -> None:
-    """Have workers look so often from now on."""
+class Pace:
+    """How often idle workers look, through a world's life. `seldom`: often only after a process has started, where
+    nothing but the end of one loses hints and leases; whatever is written wakes them when it is due, then."""
+
+    def __init__(self, loop: SimLoop, *, seldom: bool) -> None:
+        self._loop = loop
+        self._seldom = seldom
+        self._often_until = 0.0
+
+    def begin(self) -> None:
+        """The world begins."""
+        if self._seldom:
+            memory_queue._SOON = timedelta(days=2)
+        for began, ended in () if self._seldom else (EVENING, MORNING):
+            self._loop.outside(max(0.0, began - 600.0), lambda: _set(BUSY))
+            self._loop.outside(ended + 900.0, lambda: _set(QUIET))
+
+    def started(self) -> None:
+        """A process has."""
+        if self._seldom:
+            _set(BUSY)
+            self._often_until = self._loop.time() + _OFTEN_FOR
+            self._loop.outside(_OFTEN_FOR, self._slacken)
+
+    def _slacken(self) -> None:
+        if self._loop.time() >= self._often_until:
+            _set(_SELDOM)
+
+    def calm(self) -> None:
+        """Faults have ended."""
+        if not self._seldom:
+            _set(QUIET)
+
+
+def _set(paces: Mapping[str, float]) -> None:
     for name, value in paces.items():
         setattr(worker_loop, name, value)
 
@@ -54,11 +80,12 @@ def pace(paces: Mapping[str, float]) -> None:
 @contextmanager
 def own_pace() -> Iterator[None]:
     """Put a worker's pace back afterwards."""
-    before = {name: getattr(worker_loop, name) for name in OFTEN.busy}
+    before, soon = {name: getattr(worker_loop, name) for name in BUSY}, memory_queue._SOON
     try:
         yield
     finally:
-        pace(before)
+        memory_queue._SOON = soon
+        _set(before)
 
 
 @contextmanager

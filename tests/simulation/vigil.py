@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 EVERY = 10.0
-"""Seconds between two looks."""
+"""Seconds between two looks; so many times three where little happens (plan.py: seldom)."""
 PROMPT = 60.0
 """Seconds after which what is due is late. A worker that was told nothing looks every 8 s."""
 HEALS = 90.0
@@ -54,7 +54,7 @@ class Vigil:
         for began, ended in (EVENING, MORNING):
             await world.network.sleep(max(0.0, began - world.loop.time()))
             while world.loop.time() < ended:
-                await world.network.sleep(EVERY)
+                await world.network.sleep(3 * EVERY if world.plan.seldom else EVERY)
                 if self._is_calm:
                     await self._look()
                 else:

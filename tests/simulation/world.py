@@ -60,7 +60,7 @@ from tests.simulation.network import (
 from tests.simulation.notices import NoticePost
 from tests.simulation.operators import operate
 from tests.simulation.outside import OwnChain, OwnMarket
-from tests.simulation.plan import ENDS, EVENING, FAULTS_END, MORNING, Plan
+from tests.simulation.plan import ENDS, FAULTS_END, Plan
 from tests.simulation.processes import Process
 from tests.simulation.proofs import Till
 from tests.simulation.receivers import Receiver
@@ -68,7 +68,7 @@ from tests.simulation.remittances import RemittingBank
 from tests.simulation.sameness import database_digest
 from tests.simulation.storage import Database
 from tests.simulation.strands import WORLD, Strand
-from tests.simulation.surroundings import OFTEN, SELDOM, Hearing, own_chance, own_pace, pace, unlisted_tasks
+from tests.simulation.surroundings import Hearing, Pace, own_chance, own_pace, unlisted_tasks
 from tests.simulation.troubles import strike
 from tests.simulation.verifier import OwnVerifier
 from tests.simulation.vigil import Spins, Vigil
@@ -163,6 +163,7 @@ class World:
         self.endpoints: list[FurtherEndpoint] = []
         self.receivers: dict[str, Receiver] = {}
         self.vigil = Vigil(self)
+        self.pace = Pace(self.loop, seldom=plan.seldom)
         self.spins = Spins(self)
         self.office: Ports
 
@@ -289,10 +290,7 @@ class World:
         office = self.loop.spawn(strand, keep_office(self, opened))
         self.office = await opened
         await make_merchants(self)
-        paces = SELDOM if self.plan.seldom else OFTEN
-        for began, ended in (EVENING, MORNING):
-            self.network.soon(max(0.0, began - 600.0), lambda: pace(paces.busy))
-            self.network.soon(ended + 900.0, lambda: pace(paces.quiet))
+        self.pace.begin()
         for process in self.processes.values():
             process.start()
         await begin_wishes(self)
@@ -306,7 +304,7 @@ class World:
             self._calm(process)
         self.database_clock.skew = 0.0
         self.database.mend_spoilt()
-        pace(paces.quiet)
+        self.pace.calm()
         await self.network.sleep(ENDS - self.loop.time())
         self.trace.tell("the end")
         await checkers.judge(self, strand)
