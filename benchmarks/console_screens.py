@@ -1,45 +1,29 @@
 """What the operators' console costs at a million payments: CPU of its process for each screen, each key, each filter.
 
-    python -m benchmarks.console_screens --payments 1000000 [--folder FOLDER] [--reads]
+    python -m benchmarks.console_screens --payments 1000000 [--folder FOLDER] [--size 200x50] [--reads]
 
 makes a database in SQLite (about 2 GB; in FOLDER it is kept, and is not made again), sits down at the console on it,
-and prints a row for each step: the screen's first paint, its next pages, filters, a search. Each is done three times.
+and prints a row for each step: the screen's first paint, its next pages, filters, dialogs, a search. Each is done three
+times, on a terminal of `--size`.
 Time is CPU of the whole process, the database's part and the painting in it: a wall clock tells of whatever else runs.
 """
 
 import argparse
 import asyncio
-import random
 import tempfile
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from statistics import median
 from time import process_time
 from typing import Any
-from uuid import UUID
 
-import msgspec
 from textual.pilot import Pilot
 from textual.worker import WorkerCancelled
 
-from benchmarks.rows import rows_into
-from cambist.adapters.storage.migrate import migrate
-from cambist.adapters.storage.table.catalogue import CATALOGUE
-from cambist.adapters.storage.table.table_map import keep
-from cambist.core.domain.accounts.accounts import Account, Mode
-from cambist.core.domain.ledger import EntryKind, JournalEntry, Posting, Purse, entry_id
-from cambist.core.domain.money import Rub
-from cambist.core.domain.operators.audit import AuditEntry
-from cambist.core.domain.payments.payments import Opening, Payment, PaymentStatus
-from cambist.core.domain.payments.tallies import Tally, tallies_of
-from cambist.core.domain.refunds.refunds import Refund, RefundStatus
-from cambist.core.domain.webhooks.delivery import attempt_id
-from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
-from cambist.core.usecases.accounts.accounts import create_account
+from benchmarks.console_rows import fill
+from cambist.core.domain.accounts.accounts import Account
 from cambist.core.usecases.browse.search import search
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.frontends.compose import open_house
@@ -51,120 +35,11 @@ from cambist.frontends.console.listing import PAGE, ListScreen
 from cambist.frontends.gc_pause import keep_for_good
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
-from tests.console.seeds import everything_there_is
 from tests.invariants import everything
-from tests.refund_house import open_refund_house
 
-START = datetime(2025, 12, 1, tzinfo=UTC)
-SPREAD = timedelta(days=30)
-BATCH = 20_000
-MERCHANTS = 20
 LIMIT_MS = 100
 _TIMES = 3
 _PAGES = 30
-_S = PaymentStatus
-_STATUSES, _WEIGHTS = (_S.PAID, _S.FAILED, _S.EXPIRED, _S.CANCELLED), (9_400, 300, 290, 10)
-_RARE = 20_000
-"""Of so many one is of a rare kind: an event, a delivery, a payment in review."""
-
-
-class _World:
-    """Who the rows are of, and what numbers they go on from."""
-
-    def __init__(self, accounts: list[Account], count: int, chained: int) -> None:
-        self.chance = random.Random(1)
-        self.accounts = accounts
-        self.count = count
-        self.chained = chained
-        self.counts: Counter[Tally] = Counter()
-
-    def rows(self, number: int) -> Iterator[Any]:
-        """A payment, and what comes with it."""
-        moment, rare = START + SPREAD * (number / self.count), number % _RARE == 7
-        payment = self._payment(number, moment, rare=rare)
-        self.counts.update(tallies_of(payment, 1))
-        yield payment
-        kind = EventType.REFUND_FAILED if rare else EventType.PAYMENT_STATUS_CHANGED
-        ended = number % _RARE != 11
-        event = Event(
-            id=self._id("evt_", moment), account_id=payment.account_id, mode=payment.mode, type=kind,
-            object_id=payment.id, sequence=1, body=b'{"event":"payment.status_changed","data":{}}', created_at=moment,
-        )  # fmt: skip
-        yield event
-        delivery = Delivery(
-            id=event.id, account_id=payment.account_id, mode=payment.mode, type=kind, created_at=moment, attempts=1,
-            status=DeliveryStatus.DELIVERED if ended else DeliveryStatus.FAILED,
-        )  # fmt: skip
-        yield delivery
-        yield Attempt(
-            id=attempt_id(delivery, 1), event_id=event.id, number=1, probe=False, sent_at=moment, answer="responded",
-            status=200 if ended else 500, note="", took_ms=40,
-        )  # fmt: skip
-        yield self._entry(payment, moment)
-        if number % 20 == 0:
-            yield self._refund(payment, moment, number, rare=rare)
-            yield AuditEntry(
-                id=self._id("aud_", moment), at=moment, operator="ivan", act="refund.approve", object_id=payment.id,
-                account_id=payment.account_id, reason="as agreed", before="status=pending", after="status=processing",
-            )  # fmt: skip
-
-    def _payment(self, number: int, moment: datetime, *, rare: bool) -> Payment:
-        account = self.chance.choice(self.accounts)
-        status = _S.AMOUNT_MISMATCH if rare else self.chance.choices(_STATUSES, _WEIGHTS)[0]
-        amount, paid = Rub(self.chance.randrange(10_00, 99_999_99)), status is _S.PAID
-        return Payment(
-            id=self._id("pay_", moment), account_id=account.id, mode=Mode.TEST if number % 50 == 3 else Mode.LIVE,
-            shop_id=account.default_shop_id, status=status, amount=amount, opening=Opening.OPEN,
-            actual_amount=amount if paid else None, paid_at=moment if paid else None,
-            payment_method="recurring" if number % 20 == 5 else "sbp", created_at=moment,
-            expires_at=moment + timedelta(minutes=15), external_id=f"order-{number}", bank="simulator-live",
-            payer_contact=f"***{number % 10_000:04}",
-        )  # fmt: skip
-
-    def _entry(self, payment: Payment, moment: datetime) -> JournalEntry:
-        self.chained += 1
-        moved = payment.amount.kopecks
-        return JournalEntry(
-            id=entry_id(EntryKind.RECEIPT, payment.id, 1), kind=EntryKind.RECEIPT, object_id=payment.id, revision=1,
-            account_id=payment.account_id, mode=payment.mode, at=moment, number=self.chained, place=0, seal=b"x" * 64,
-            postings=(
-                Posting(purse=Purse.BANK, amount=-moved),
-                Posting(purse=Purse.PENDING, amount=moved),
-            ),
-        )  # fmt: skip
-
-    def _refund(self, payment: Payment, moment: datetime, number: int, *, rare: bool) -> Refund:
-        return Refund(
-            id=self._id("ref_", moment), payment_id=payment.id, account_id=payment.account_id, mode=payment.mode,
-            shop_id=payment.shop_id, status=RefundStatus.REJECTED if rare else RefundStatus.COMPLETED,
-            amount=payment.amount, reason="changed their mind", created_at=moment, external_id=f"back-{number}",
-        )  # fmt: skip
-
-    def _id(self, prefix: str, moment: datetime) -> str:
-        stamp = int(moment.timestamp() * 1000)
-        return f"{prefix}{UUID(int=stamp << 80 | 0x7 << 76 | 0b10 << 62 | self.chance.getrandbits(62))}"
-
-
-async def fill(url: str, folder: Path, count: int) -> None:
-    """One of everything there is, and so many payments of some merchants with what comes with them."""
-    await migrate(url)
-    async with open_refund_house(made_up=True, database_url=url, data_dir=folder) as refunds:
-        await everything_there_is(refunds)
-        made = [(await create_account(refunds.ports, f"Merchant {each}")).account_id for each in range(MERCHANTS)]
-        accounts = [each for each in await everything(refunds.ports, Account) if each.id in made]
-        entries = await everything(refunds.ports, JournalEntry)
-    world = _World(accounts, count, max(each.number or 0 for each in entries) + 1000)
-    maps, rows = keep(CATALOGUE), await rows_into(url)
-    for first in range(0, count, BATCH):
-        batch: dict[type[Any], list[Any]] = {}
-        for number in range(first, min(first + BATCH, count)):
-            for record in world.rows(number):
-                batch.setdefault(type(record), []).append(maps[type(record)].codec.encode(record))
-        for kind, made in batch.items():
-            await rows.write(maps[kind], made)
-    tallies = [msgspec.structs.replace(tally, count=number) for tally, number in world.counts.items()]
-    await rows.write(maps[Tally], [maps[Tally].codec.encode(each) for each in tallies])
-    await rows.close()
 
 
 class Desk:
@@ -217,6 +92,14 @@ async def sit(desk: Desk, ports: Ports, count: int) -> None:
             await desk.press("escape")
             await desk.press("0")
     await desk.step("home", "r")
+    for name, key in (("find", "slash"), ("go", "g"), ("help", "question_mark")):
+        await desk.step(f"dialog: {name}", key)
+        await desk.press("escape")
+    await desk.press("4")
+    for name, key in (("an act", "s"), ("filters", "f")):
+        await desk.step(f"dialog: {name}", key)
+        await desk.press("escape")
+    await desk.press("0")
     for name, text in (
         ("an order", f"order-{count // 2}"), ("the beginning of one", f"order-{count // 2}"[:-2]),
         ("nothing", "no such thing"), ("last digits of a phone", "1234"),
@@ -289,24 +172,24 @@ async def _open(ports: Ports, kind: Kind, object_id: str) -> None:
 
 
 @asynccontextmanager
-async def console(url: str, folder: Path) -> AsyncIterator[tuple[Desk, Ports]]:
+async def console(url: str, folder: Path, size: tuple[int, int]) -> AsyncIterator[tuple[Desk, Ports]]:
     """The console on the database, as `cambist console` opens it."""
     async with open_house(Settings(database_url=url, data_dir=folder)) as house:
         keep_for_good()
         app = Console(ConsoleContext(ports=house.ports, operator="olga"))
         app.animation_level = "none"
-        async with app.run_test(size=(80, 24)) as pilot:
+        async with app.run_test(size=size) as pilot:
             desk = Desk(app, pilot)
             await desk.press("0")
             yield desk, house.ports
 
 
-async def measured(folder: Path, count: int, *, reads_alone: bool) -> dict[str, list[float]]:
+async def measured(folder: Path, count: int, size: tuple[int, int], *, reads_alone: bool) -> dict[str, list[float]]:
     """All steps some times; the database is made where there is none."""
     url = f"sqlite:///{folder / 'console.db'}"
     if not (folder / "console.db").exists():
         await fill(url, folder, count)
-    async with console(url, folder) as (desk, ports):
+    async with console(url, folder, size) as (desk, ports):
         took = desk.took
         for _ in range(_TIMES):
             if reads_alone:
@@ -317,17 +200,23 @@ async def measured(folder: Path, count: int, *, reads_alone: bool) -> dict[str, 
         return took
 
 
+def _size(told: str) -> tuple[int, int]:
+    columns, lines = map(int, told.split("x"))
+    return columns, lines
+
+
 def main() -> None:
     """`python -m benchmarks.console_screens`."""
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("--payments", type=int, default=1_000_000)
     given.add_argument("--folder", type=Path)
+    given.add_argument("--size", type=_size, default=(80, 24), help="columns and lines of the terminal, as 200x50")
     given.add_argument("--reads", action="store_true", help="what is read, without the screens")
     told = given.parse_args()
     with tempfile.TemporaryDirectory() as passing:
         folder = told.folder or Path(passing)
         folder.mkdir(parents=True, exist_ok=True)
-        steps = asyncio.run(measured(folder, told.payments, reads_alone=told.reads))
+        steps = asyncio.run(measured(folder, told.payments, told.size, reads_alone=told.reads))
     for name, took in sorted(steps.items(), key=lambda each: -median(each[1])):
         late = "  over 100 ms" if median(took) > LIMIT_MS else ""
         print(f"{median(took):8.1f} ms  {max(took):8.1f} at most  {name}{late}")
