@@ -24,8 +24,11 @@ class Door:
 
     def __init__(self) -> None:
         self._held: deque[asyncio.Future[None]] = deque()
+        self._is_open = False
 
     async def __call__(self) -> None:
+        if self._is_open:
+            return
         waiting = asyncio.get_running_loop().create_future()
         self._held.append(waiting)
         await waiting
@@ -41,7 +44,8 @@ class Door:
         await shared.pilot.pause()
 
     def open(self) -> None:
-        """Give all answers that are still awaited."""
+        """Give all answers that are still awaited, and hold none any more: who was given one may ask for another."""
+        self._is_open = True
         for each in self._held:
             if not each.done():
                 each.set_result(None)
