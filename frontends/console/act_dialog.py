@@ -24,8 +24,9 @@ from ...core.usecases.acts.decisions import Waits
 from ...ports.faults import OutcomeUnknown
 from .asking import NO_ANSWER, AskingDialog, background, note_slip, words
 from .context import ConsoleContext
+from .facts import Facts
 from .kinds.kinds import Change, ConsoleAct, Doing, Entry, Once, Tells
-from .texts import amounts_grouped, brief, lines, plain
+from .texts import amounts_grouped, brief, plain
 
 _ID = 24
 """Characters of the id above the changes of one of several."""
@@ -61,7 +62,7 @@ class ActDialog(AskingDialog[bool]):
             if self._record is not None and count == 1:
                 yield Label(plain(self._record.id), id="subject", markup=False)
             if self._act.tells is not None:
-                yield Static("looking how much…", id="stakes", markup=False)
+                yield Facts("looking how much…", id="stakes")
             yield Static(_table(self._changes()), id="changes")
             for entry in self._entries:
                 with Horizontal(classes="entry"):
@@ -107,11 +108,10 @@ class ActDialog(AskingDialog[bool]):
             for record in self._records:
                 found += [("", plain(record.id))] if len(self._records) > 1 else []
                 found += await self.answer(tells(self._shared.ports, record, given))
-            told: Table | Text = lines(found)
         except NO_ANSWER as fault:
-            told = Text(f"how much could not be read: {words(fault)}")
+            found = [("", f"how much could not be read: {words(fault)}")]
         if not self._tried:
-            self.query_one("#stakes", Static).update(told)
+            self.query_one("#stakes", Facts).show(found)
 
     @on(Input.Changed)
     @on(Select.Changed)

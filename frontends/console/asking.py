@@ -126,7 +126,7 @@ class Asking(Screen[ScreenResultType]):
 
     def leave(self) -> None:
         """Close this screen, once, and no other: a second key may be on its way already."""
-        if self.is_current and len(self.app.screen_stack) > 1:
+        if self.is_active and len(self.app.screen_stack) > 1:
             self.app.pop_screen()
 
 
@@ -135,7 +135,7 @@ class AskingDialog(ModalScreen[ScreenResultType], Asking[ScreenResultType]):
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         """Answer and close, once; while another dialog lies over this one nothing is closed."""
-        if self.is_current and self.is_running:
+        if self.is_active and self.is_running:
             return super().dismiss(result)
         done: AwaitComplete = AwaitComplete.nothing()  # type: ignore[no-untyped-call]  # Textual gives it no types
         return done

@@ -1,27 +1,29 @@
 """What every screen works with, and how it asks the storage without ever standing still or falling over."""
 
 from collections.abc import Awaitable, Coroutine, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
-from textual.widgets import Button, Label
+from textual.containers import Horizontal
+from textual.widgets import Label
 from textual.worker import get_current_worker
 
 from ...core.usecases.browse.browse import account_names
 from ...ports.bundle import Ports
 from .asking import NO_ANSWER, Asking, words
+from .facts import tell
 from .keys_line import KeysLine
 from .kinds.kinds import ConsoleAct
+from .offers import Offer, Offers
 
 T = TypeVar("T")
 
-_AROUND = 4
-"""Cells around the words of a button."""
 _PATIENCE = 0.3
 """Seconds after which an answer that has not come is shown to be awaited."""
+_BLANK = 0.2
+"""Seconds after which a new screen is painted without what it has read, where that has not come."""
 
 
 class Names:
@@ -61,23 +63,6 @@ def row_at(rows: Sequence[T], place: int) -> T | None:
     return rows[place] if 0 <= place < len(rows) else None
 
 
-class Offer(NamedTuple):
-    """Something that can be done here, by its letter."""
-
-    title: str
-    key: str
-    ends: bool = False
-
-    @property
-    def label(self) -> str:
-        return f"{self.title} [{self.key}]"
-
-
-def offered(acts: Iterable[ConsoleAct]) -> list[Offer]:
-    """Acts as they are offered, those apart that end something."""
-    return sorted((Offer(each.title, each.key, each.ends) for each in acts), key=lambda each: each.ends)
-
-
 class ConsoleScreen(Asking[None]):
     """A screen with a bar at its top: title, what the storage does, the operator's name."""
 
@@ -87,21 +72,45 @@ class ConsoleScreen(Asking[None]):
         super().__init__()
         self.shared = shared
         self._heading = title
+        self._is_new = True
+        self._is_blank = True
         self._asking = 0
         self._away: dict[str, str] = {}
         """What went wrong in the last work of a group."""
         self._again: set[str] = set()
         """Groups in whose present work something went wrong."""
-        self._offered: dict[str, tuple[int, list[Offer]]] = {}
 
     def frame(self, body: ComposeResult) -> ComposeResult:
         """The bar, what is between, and the footer."""
+        fitting = [name for width, name in self.HORIZONTAL_BREAKPOINTS or () if width <= self.app.size.width][-1:]
+        self.add_class(*fitting, update=False)  # else it comes with the first size, and all is styled twice
+        self.set_timer(_BLANK, self._reveal)
         with Horizontal(id="bar"):
             yield Label(self._heading, id="heading", markup=False)
             yield Label("", id="state", markup=False)
             yield Label(f"{'demo · ' if self.shared.demo else ''}{self.shared.operator}", id="operator", markup=False)
         yield from body
         yield KeysLine()
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """A new screen was styled when it was made; any other is in front again."""
+        event.refresh_styles, self._is_new = not self._is_new, False
+        if event.refresh_styles:
+            self.came_back()
+
+    def came_back(self) -> None:
+        """Look at what may have changed while another screen was in front."""
+
+    def _compositor_refresh(self) -> None:
+        """Paint. A new screen is not painted empty, and then again with each part that it reads: where Textual calls
+        this by another name it is, and costs more."""
+        if not self._is_blank:
+            super()._compositor_refresh()
+
+    def _reveal(self) -> None:
+        if self._is_blank:
+            self._is_blank = False
+            self.refresh(repaint=False, layout=True)
 
     def acts(self) -> list[ConsoleAct]:
         """What can be done here now."""
@@ -117,30 +126,17 @@ class ConsoleScreen(Asking[None]):
         if self.begin(event.key):
             event.stop()
 
-    @on(Button.Pressed, ".offers Button")
-    def _pressed(self, event: Button.Pressed) -> None:
-        self.begin(event.button.name or "")
+    @on(Offers.Taken)
+    def _taken(self, message: Offers.Taken) -> None:
+        self.begin(message.key)
 
     def offer(self, bar_id: str, offers: list[Offer], room: int = 0) -> None:
-        """Show these titles with their letters in a bar of as many lines as they need; without any there is no bar.
-        `room`: cells of a line, where they are not the terminal's."""
-        room = room or self.app.size.width
-        if self._offered.get(bar_id) == (room, offers):
-            return
-        self._offered[bar_id] = room, offers
-        bar = self.query_one(bar_id, Vertical)
-        bar.remove_children()
-        rows: list[list[Offer]] = [[]]
-        for each in offers:
-            if rows[-1] and sum(len(one.label) + _AROUND for one in (*rows[-1], each)) > room:
-                rows.append([])
-            rows[-1].append(each)
-        bar.mount_all(Horizontal(*map(_button, row)) for row in rows if row)
-        bar.display = bool(offers)
+        """Show these titles with their letters in a bar. `room`: cells of a line, where they are not the terminal's."""
+        self.query_one(bar_id, Offers).show(offers, room or self.app.size.width)
 
     def letters(self) -> list[tuple[str, str]]:
         """The letters of what can be done here now, with what they do."""
-        return [(each.key, each.title) for _, offers in self._offered.values() for each in offers]
+        return [(each.key, each.title) for bar in self.query(Offers) for each in bar.shown]
 
     @property
     def heading(self) -> str:
@@ -150,7 +146,7 @@ class ConsoleScreen(Asking[None]):
     def head(self, title: str) -> None:
         """Show another title."""
         self._heading = title
-        self.query_one("#heading", Label).update(title)
+        tell(self.query_one("#heading", Label), title)
 
     async def ask(self, question: Awaitable[T]) -> T | None:
         """The answer; None where there was none, which the bar then says until this work is done well. Raises: Left."""
@@ -172,6 +168,7 @@ class ConsoleScreen(Asking[None]):
         before = self._away.get(group)
         self._again.discard(group)
         await super().keep(work)
+        self.later(self._reveal)
         if before is not None and group not in self._again:
             self._away.pop(group, None)
             self._show()
@@ -191,9 +188,4 @@ class ConsoleScreen(Asking[None]):
         away = next(iter(self._away.values()), "")
         for state in self.query("#state").results(Label):  # there is none when the screen was left
             state.set_class(bool(away), "away")
-            state.update(away or ("working…" if self._asking else ""))
-
-
-def _button(offer: Offer) -> Button:
-    button = Button(offer.label.replace("[", r"\["), name=offer.key, compact=True)
-    return button.add_class("ends") if offer.ends else button
+            tell(state, away or ("working…" if self._asking else ""))

@@ -22,6 +22,7 @@ Trail = Sequence[tuple[Kind, str]]
 class DetailScreen(ConsoleScreen):
     """The detail of any kind."""
 
+    AUTO_FOCUS = "#timeline"
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (140, "-across")]  # noqa: RUF012 - Textual's own way
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back"),
@@ -57,19 +58,17 @@ class DetailScreen(ConsoleScreen):
         yield from self.frame(iter([self.pane]))
 
     def on_mount(self) -> None:
-        self.pane.timeline.focus()
         self.action_reload()
         self.set_interval(_REFRESH, self._refresh)
 
     def _refresh(self) -> None:
         """Read what one looks at; what lies under another screen is read when it is in front again."""
-        if self.is_current and not self.is_asking("read"):
+        if self.is_active and not self.is_asking("read"):
             self.action_reload()
 
-    def on_screen_resume(self) -> None:
-        """Back from a dialog or another object."""
-        if self.is_mounted and self.record is not None:
-            self.action_reload()
+    def came_back(self) -> None:
+        """From a dialog, or another object."""
+        self.action_reload()
 
     @background("read", exclusive=True)
     async def action_reload(self) -> None:
@@ -104,7 +103,7 @@ class DetailScreen(ConsoleScreen):
 
     def action_step(self, by: int) -> None:
         """Open the next of those among which this one was opened, in its place."""
-        if self.is_current and self._place is not None:
+        if self.is_active and self._place is not None:
             kind, object_id = self._trail[self._place + by]
             self.app.switch_screen(DetailScreen(self.shared, kind, object_id, self._trail))
 

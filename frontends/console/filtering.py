@@ -6,6 +6,7 @@ from ...core.usecases.browse.browse import LOOKED_AT
 from .asking import background
 from .choose_dialog import AskDialog, ChooseDialog
 from .context import ConsoleContext
+from .facts import tell
 from .kinds.kinds import Filter, Kind, Offered, Wish
 from .marks import MarkingScreen
 from .texts import plain
@@ -30,7 +31,7 @@ class FilteringScreen(MarkingScreen):
             for name, value in self.wish.filters.items()
             if value
         ]
-        self.query_one("#wish", Label).update(" · ".join([f"order: {self.wish.order}", *told]))
+        tell(self.query_one("#wish", Label), " · ".join([f"order: {self.wish.order}", *told]))
 
     def ask_for(self, name: str, value: str) -> None:
         """Filter by one more thing, or, with an empty value, by one less."""
@@ -84,7 +85,7 @@ class FilteringScreen(MarkingScreen):
         values: Offered | None = [(each, each) for each in asked.choices]
         if asked.offered is not None:
             values = await self.ask(asked.offered(self.shared.ports, self.wish))
-        if values is None or not self.is_current:
+        if values is None or not self.is_active:
             return
         offered = ChooseDialog(asked.name, ["all", *(plain(shown) for _, shown in values)])
         taken = await self.answer(self.app.push_screen_wait(offered))

@@ -1,14 +1,14 @@
 """Home: what needs a person now, the next settlement, and how the service does. It refreshes by itself."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
-from textual.widgets import DataTable, Label, Sparkline, Static
+from textual.widgets import Label, Sparkline, Static
 
 from ...core.domain.accounts.accounts import Mode
 from ...core.usecases.operators.action_item import ActionItem
@@ -18,8 +18,11 @@ from .asking import background
 from .catalogue import KINDS, kind_of
 from .context import ConsoleContext, row_at
 from .detail import DetailScreen
+from .facts import tell
 from .kinds.kinds import Kind
 from .marks import MarkingScreen
+from .offers import Offers
+from .rows import Rows
 from .texts import age, left, plain, styled
 
 _ACTION_ITEMS = 5.0
@@ -74,8 +77,8 @@ class HomeScreen(MarkingScreen):
     def _body(self) -> ComposeResult:
         with Container(id="home"):
             with Vertical(id="action-items-box"):
-                yield Vertical(id="acts", classes="offers")
-                yield DataTable[Any](id="action-items", cursor_type="row", zebra_stripes=True)
+                yield Offers(id="acts")
+                yield Rows(id="action-items")
             with Container(id="side"):
                 yield Static("", id="settlement")
                 with Vertical(id="dashboard"):
@@ -90,7 +93,7 @@ class HomeScreen(MarkingScreen):
         self.query_one("#settlement").border_title = "Next settlement"
         self.query_one("#dashboard").border_title = "Today, both modes"
         self._rule()
-        self.query_one("#action-items", DataTable).focus()
+        self.query_one("#action-items", Rows).focus()
         self.action_reload()
         self.set_interval(_ACTION_ITEMS, lambda: self._unless_looking("action items", self.look_for_action_items))
         self.set_interval(_DASHBOARD, lambda: self._unless_looking("dashboard", self.refresh_dashboard))
@@ -104,15 +107,14 @@ class HomeScreen(MarkingScreen):
         self.look_for_action_items()
         self.refresh_dashboard()
 
-    def on_screen_resume(self) -> None:
-        """Back from a detail, where something may have been decided."""
-        if self.is_mounted:
-            self.look_for_action_items()
+    def came_back(self) -> None:
+        """Something may have been decided meanwhile."""
+        self.look_for_action_items()
 
     @background("action items", exclusive=True)
     async def look_for_action_items(self) -> None:
         """Read what waits; nothing is looked for while another screen is in front."""
-        if not self.is_current:
+        if not self.is_active:
             return
         found = await self.ask(read_action_items(self.shared.ports))
         if found is not None:
@@ -158,10 +160,7 @@ class HomeScreen(MarkingScreen):
     def _rule(self) -> None:
         self._widths = self._fitting()
         self._rows = []
-        table = self.query_one("#action-items", DataTable)
-        table.clear(columns=True)
-        for title, width in self._widths.items():
-            table.add_column(title, width=width)
+        self.query_one("#action-items", Rows).rule((Text(title), width) for title, width in self._widths.items())
 
     def show_marks(self) -> None:
         """Draw the items anew where they are others, waited longer, or were marked."""
@@ -169,11 +168,7 @@ class HomeScreen(MarkingScreen):
         if rows == self._rows:
             return
         self._rows = rows
-        table = self.query_one("#action-items", DataTable)
-        row = table.cursor_row
-        table.clear()
-        table.add_rows(rows)
-        table.move_cursor(row=row)
+        self.query_one("#action-items", Rows).show(rows)
 
     def _cells(self, item: ActionItem) -> list[Text]:
         now = self.shared.ports.clock.now()
@@ -191,13 +186,13 @@ class HomeScreen(MarkingScreen):
 
     def in_hand(self) -> tuple[Kind, str] | None:
         """The object at the cursor."""
-        item = row_at(self.items, self.query_one("#action-items", DataTable).cursor_row)
+        item = row_at(self.items, self.query_one("#action-items", Rows).cursor_row)
         kind = None if item is None else kind_of(item.of)
         return None if item is None or kind is None else (kind, item.object_id)
 
-    @on(DataTable.RowSelected, "#action-items")
+    @on(Rows.Selected, "#action-items")
     def _selected(self) -> None:
-        item = row_at(self.items, self.query_one("#action-items", DataTable).cursor_row)
+        item = row_at(self.items, self.query_one("#action-items", Rows).cursor_row)
         if item is None:
             return
         kind = kind_of(item.of)
@@ -211,7 +206,7 @@ class HomeScreen(MarkingScreen):
     @background("dashboard", exclusive=True)
     async def refresh_dashboard(self) -> None:
         """Look how the service does."""
-        if not self.is_current:
+        if not self.is_active:
             return
         dashboard = await self.ask(read_dashboard(self.shared.ports, self.dashboard))
         if dashboard is None:
@@ -220,8 +215,8 @@ class HomeScreen(MarkingScreen):
             self._payments = [*self._payments, float(dashboard.payments_since)][-_LIVE:]
             self._webhooks = [*self._webhooks, (dashboard.delivered_since, dashboard.refused_since)][-_LIVE:]
         self.dashboard = dashboard
-        self.query_one("#settlement", Static).update(_settlement(dashboard))
-        self.query_one("#today", Static).update(_today(dashboard))
+        tell(self.query_one("#settlement", Static), _settlement(dashboard))
+        tell(self.query_one("#today", Static), _today(dashboard))
         self._draw("payments", self._payments)
         refused = sum(failed for _, failed in self._webhooks)
         self._draw(
@@ -233,7 +228,7 @@ class HomeScreen(MarkingScreen):
     def _draw(self, name: str, values: Sequence[float], title: str = "") -> None:
         line = self.query_one(f"#{name}")
         line.query_one(Sparkline).data = [float(value) for value in values]
-        line.query_one(Label).update(title or _LINES[name])
+        tell(line.query_one(Label), title or _LINES[name])
 
 
 def _settlement(dashboard: Dashboard) -> Text:

@@ -8,15 +8,17 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.coordinate import Coordinate
-from textual.widgets import DataTable, Label
+from textual.widgets import Label
 
 from .asking import background
 from .columns import Column, chosen
 from .context import ConsoleContext, row_at
 from .detail import DetailScreen
+from .facts import tell
 from .kinds.kinds import ConsoleAct, Kind, Wish
 from .marks import MarkingScreen
+from .offers import Offers
+from .rows import Rows
 from .split import SplitScreen
 from .texts import plain, styled
 
@@ -29,6 +31,7 @@ _REFRESH = 3.0
 class ListScreen(SplitScreen):
     """A list with filters, an order, and a way into each record."""
 
+    AUTO_FOCUS = "#list"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "Back"),
         *MarkingScreen.MARKING,
@@ -54,20 +57,21 @@ class ListScreen(SplitScreen):
         yield from self.frame(self._body())
 
     def _body(self) -> ComposeResult:
-        with Horizontal(id="sides"), Vertical(id="list-side"):
-            yield Vertical(id="acts", classes="offers")
-            yield Label("", id="wish", markup=False)
-            if self.kind.headline is not None:
-                yield Label("", id="headline", markup=False)
-            yield Label("", id="empty", markup=False)
-            yield DataTable[Any](id="list", cursor_type="row", zebra_stripes=True)
+        with Horizontal(id="sides"):
+            with Vertical(id="list-side"):
+                yield Offers(id="acts")
+                yield Label("", id="wish", markup=False)
+                if self.kind.headline is not None:
+                    yield Label("", id="headline", markup=False)
+                yield Label("", id="empty", markup=False)
+                yield Rows(id="list")
+            yield from self.compose_beside()
 
     @property
-    def table(self) -> "DataTable[Any]":
-        return self.query_one("#list", DataTable)
+    def table(self) -> Rows:
+        return self.query_one("#list", Rows)
 
     def on_mount(self) -> None:
-        self.table.focus()
         self.tell_marks()
         self.watch(self.table, "scroll_y", self._look_ahead, init=False)
         self.set_interval(_REFRESH, self._refresh)
@@ -79,20 +83,11 @@ class ListScreen(SplitScreen):
         if columns == self._shown:
             return
         self._shown = columns
-        row = self.table.cursor_row
-        self.table.clear(columns=True)
-        for column, width in columns:
-            title = Text(column.title, justify="right" if column.right else "left")
-            self.table.add_column(title, width=width)
+        self.table.rule((Text(each.title, justify="right" if each.right else "left"), width) for each, width in columns)
         if self.records:
-            self._append(self.records)
-            self.table.move_cursor(row=row)
+            self.table.show(map(self._cells, self.records))
         else:
             self.action_reload()
-
-    def _append(self, records: list[Any]) -> None:
-        for record in records:
-            self.table.add_row(*self._cells(record))
 
     def _cells(self, record: Any) -> list[Text]:
         first, *others = (self._cell(each, record, width) for each, width in self._shown)
@@ -111,8 +106,9 @@ class ListScreen(SplitScreen):
             column, width = self._shown[0]
             for row, record in enumerate(self.records):
                 shown = self._marked(record, self._cell(column, record, width))
-                if self.table.get_cell_at(Coordinate(row, 0)) != shown:
-                    self.table.update_cell_at(Coordinate(row, 0), shown)
+                before, *others = self.table.line(row)
+                if before != shown:
+                    self.table.put(row, [shown, *others])
 
     def in_hand(self) -> tuple[Kind, str] | None:
         """The object at the cursor."""
@@ -153,30 +149,29 @@ class ListScreen(SplitScreen):
         self.tell_wish()
         if self.kind.headline is not None:
             headline = await self.ask(self.kind.headline(self.shared.ports))
-            self.query_one("#headline", Label).update(headline or "")
+            tell(self.query_one("#headline", Label), headline or "")
         found = await self._read(None)
         if found is not None:
             self._begin_with(found)
 
     def _begin_with(self, found: list[Any], chosen_id: str = "") -> None:
         """Show these, with the cursor where it was chosen to be, else at the top."""
-        self.table.clear()
         self.records, self.complete = found, len(found) < PAGE
         self.marks.keep((self.kind.name, each.id) for each in found)
-        self._append(found)
-        self.table.move_cursor(row=next((row for row, each in enumerate(found) if each.id == chosen_id), 0))
+        chosen = next((row for row, each in enumerate(found) if each.id == chosen_id), 0)
+        self.table.show(map(self._cells, found), chosen)
         self.tell_marks()
         self._count()
         empty = self.query_one("#empty", Label)
         empty.display = not found
         asked = any(self.wish.filters.values())
-        empty.update("Nothing fits these filters: f changes them." if asked else "There is nothing yet.")
+        tell(empty, "Nothing fits these filters: f changes them." if asked else "There is nothing yet.")
         self.follow()
 
     def _refresh(self) -> None:
         """New ones come in at the top while one looks there; who went down is left in peace."""
         self.refresh_beside()
-        if self.is_current and self._at_top() and not (self.is_asking("refresh") or self.is_asking("read")):
+        if self.is_active and self._at_top() and not (self.is_asking("refresh") or self.is_asking("read")):
             self._refresh_top()
 
     def _at_top(self) -> bool:
@@ -191,7 +186,7 @@ class ListScreen(SplitScreen):
         if found is not None and found != self.records and wish is self.wish and self._at_top():
             self._begin_with(found, "" if self.beside is None else self.beside.object_id)
 
-    @on(DataTable.RowHighlighted, "#list")
+    @on(Rows.Highlighted, "#list")
     def _moved(self) -> None:
         self._look_ahead()
         self.follow()
@@ -215,7 +210,7 @@ class ListScreen(SplitScreen):
             return
         self.records += found
         self.complete = len(found) < PAGE
-        self._append(found)
+        self.table.add(map(self._cells, found))
         self._count()
         self._look_ahead()
 
@@ -228,13 +223,12 @@ class ListScreen(SplitScreen):
         found = await self._read(after, 1)
         if found and wish is self.wish and found[0].id == object_id == getattr(row_at(self.records, row), "id", None):
             self.records[row] = found[0]
-            for place, cell in enumerate(self._cells(found[0])):
-                self.table.update_cell_at(Coordinate(row, place), cell)
+            self.table.put(row, self._cells(found[0]))
 
     def _count(self) -> None:
         self.head(f"{self.kind.title} · {len(self.records)}{'' if self.complete else '+'}")
 
-    @on(DataTable.RowSelected, "#list")
+    @on(Rows.Selected, "#list")
     def _selected(self) -> None:
         record = row_at(self.records, self.table.cursor_row)
         if record is not None:

@@ -4,12 +4,13 @@ from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.widgets import DataTable
 
 from .act_dialog import ActDialog
 from .asking import background
-from .context import ConsoleContext, ConsoleScreen, Offer, offered
+from .context import ConsoleContext, ConsoleScreen
 from .kinds.kinds import ConsoleAct, Kind
+from .offers import Offer, offered
+from .rows import Rows
 
 MOST = 50
 """Objects that one act may be done with: each is a commit of its own, and all stand in one dialog."""
@@ -99,7 +100,7 @@ class MarkingScreen(ConsoleScreen):
         found = self.in_hand()
         if found is not None:
             self._mark(*found)
-            self.query_one(DataTable).action_cursor_down()
+            self.query(Rows).first().action_move(1)
 
     @background("mark")
     async def _mark(self, kind: Kind, object_id: str) -> None:

@@ -7,16 +7,18 @@ from typing import Any
 from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Container, Vertical, VerticalScroll
+from textual.containers import Container, VerticalScroll
 from textual.message import Message
-from textual.widgets import DataTable, Label, Static
-from textual.widgets.data_table import ColumnKey
+from textual.widgets import Label, Static
 
 from ...core.usecases.browse.timeline import Moment
 from .act_dialog import ActDialog
-from .context import ConsoleScreen, Offer, offered, row_at
+from .context import ConsoleScreen, row_at
+from .facts import Facts, tell
 from .kinds.kinds import Change, ConsoleAct, Doing, Kind, Told
-from .texts import SOURCES, lines, plain, short, styled
+from .offers import Offer, Offers, offered
+from .rows import Rows
+from .texts import SOURCES, plain, short, styled
 
 _AT, _WHAT, _TEXT, _GAPS = 15, 12, 30, 7
 """Widths of a timeline's columns; the text has at least so much, and the gaps include the scrollbar."""
@@ -65,19 +67,19 @@ class ObjectPane(Container):
 
     def compose(self) -> ComposeResult:
         yield Label(self.object_id, id="object-id", markup=False)
-        yield Vertical(id="object-acts", classes="offers")
-        yield Vertical(id="parts", classes="offers")
+        yield Offers(id="object-acts")
+        yield Offers(id="parts")
         with Container(id="detail"):
             with VerticalScroll(id="facts"):
-                yield Static("", id="fact-lines")
+                yield Facts(id="fact-lines")
                 yield Static("", id="body", markup=False)
             with Container(id="story"):
-                yield DataTable[Any](id="timeline", cursor_type="row", zebra_stripes=True)
+                yield Rows(id="timeline")
                 yield Static("", id="told", markup=False)
 
     @property
-    def timeline(self) -> "DataTable[Any]":
-        return self.query_one("#timeline", DataTable)
+    def timeline(self) -> Rows:
+        return self.query_one("#timeline", Rows)
 
     @property
     def is_ready(self) -> bool:
@@ -87,9 +89,6 @@ class ObjectPane(Container):
     def on_mount(self) -> None:
         if not self.query("#timeline"):  # the screen was left before this was heard
             return
-        self.timeline.add_column("when (UTC)", width=_AT)
-        self.timeline.add_column("what", width=_WHAT)
-        self.timeline.add_column("", width=_TEXT, key="text")
         self._laid_out = True
         self.post_message(self.Ready())
 
@@ -116,10 +115,14 @@ class ObjectPane(Container):
         """Be of this object. What stands is dimmed until that is read; nothing can be done meanwhile."""
         self.object_id, self.record = object_id, None
         self._show_id()
-        self.add_class("-stale")
+        self._dim(True)
+
+    def _dim(self, isa_guess: bool) -> None:
+        """What stands is not of the object, or is again."""
+        self.query_one("#detail").styles.text_opacity = 0.5 if isa_guess else 1.0
 
     def _show_id(self) -> None:
-        self.query_one("#object-id", Label).update(plain(self.object_id) if self.object_id else "")
+        tell(self.query_one("#object-id", Label), plain(self.object_id) if self.object_id else "")
 
     async def read(self) -> None:
         """Read the object anew; what stands stays on the screen. Raises: Left."""
@@ -152,20 +155,20 @@ class ObjectPane(Container):
     def _show_facts(self) -> None:
         told = [*(self._figures or []), *self.kind.facts(self.record)]
         facts = [(name, self._shared.names.told(value)) for name, value in told]
-        self.query_one("#fact-lines", Static).update(lines(facts))
+        self.query_one("#fact-lines", Facts).show(facts)
         if self.kind.body is not None:
             self.query_one("#body", Static).display = True
-            self.query_one("#body", Static).update("\n".join(map(plain, self.kind.body(self.record).splitlines())))
+            tell(self.query_one("#body", Static), "\n".join(map(plain, self.kind.body(self.record).splitlines())))
 
     def _show_none(self, words: str) -> None:
         self.record, self.moments = None, []
-        self.query_one("#fact-lines", Static).update(words)
-        self.query_one("#body", Static).update("")
+        self.query_one("#fact-lines", Facts).say(words)
+        tell(self.query_one("#body", Static), "")
         self._tell()
         self._settled()
 
     def _settled(self) -> None:
-        self.remove_class("-stale")
+        self._dim(False)
         self._offer()
         self._above.refresh_bindings()
 
@@ -174,25 +177,21 @@ class ObjectPane(Container):
             return
         table = self.timeline
         width = max(_TEXT, table.size.width - _AT - _WHAT - _GAPS)
-        table.columns[ColumnKey("text")].width = width
-        row = 0 if from_top else table.cursor_row
-        table.clear()
-        for each in self.moments:
-            table.add_row(short(each.at), styled(each.source, styles=SOURCES), _words(each, width))
-        table.move_cursor(row=row)
+        table.rule([(Text("when (UTC)"), _AT), (Text("what"), _WHAT), (Text(""), width)])
+        table.show((_line(each, width) for each in self.moments), 0 if from_top else None)
         if not self.moments:
-            self.query_one("#told", Static).update("" if self.record is None else "Nothing is told of it.")
+            tell(self.query_one("#told", Static), "" if self.record is None else "Nothing is told of it.")
 
-    @on(DataTable.RowHighlighted, "#timeline")
-    def _highlighted(self, event: DataTable.RowHighlighted) -> None:
+    @on(Rows.Highlighted, "#timeline")
+    def _highlighted(self, event: Rows.Highlighted) -> None:
         """The whole of the line, which may be cut above."""
         moment = row_at(self.moments, event.cursor_row)
         if moment is not None:
             opens = f"  (enter opens the {moment.of})" if self._leads(moment) else ""
             text = " · ".join(plain(part) for part in (moment.text, moment.detail) if part)
-            self.query_one("#told", Static).update(f"{text}{opens}")
+            tell(self.query_one("#told", Static), f"{text}{opens}")
 
-    @on(DataTable.RowSelected, "#timeline")
+    @on(Rows.Selected, "#timeline")
     def _selected(self) -> None:
         """Open the other object that the line tells of."""
         moment = row_at(self.moments, self.timeline.cursor_row)
@@ -262,10 +261,10 @@ class ObjectPane(Container):
         self.app.push_screen(ActDialog(self._shared, act, self.record), done)
 
 
-def _words(moment: Moment, width: int) -> Text:
+def _line(moment: Moment, width: int) -> list[Text]:
     """What a line tells, and in what is left its detail."""
     text = styled(moment.text, width=width)
     if moment.detail and text.cell_len + 2 < width:
         text.append(f"  {plain(moment.detail)}", style="dim")
         text.truncate(width, overflow="ellipsis")
-    return text
+    return [Text(short(moment.at)), styled(moment.source, styles=SOURCES), text]

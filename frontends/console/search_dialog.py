@@ -47,7 +47,7 @@ class SearchDialog(AskingDialog[Hit | None]):
     async def _look(self, text: str) -> None:
         found = await self.answer(search(self._shared.ports, text))
         await self.answer(self._shared.names.learn(self._shared.ports, [each.account_id for each in found]))
-        if len(found) == 1 and not found[0].begins and self.is_current:
+        if len(found) == 1 and not found[0].begins and self.is_active:
             self.dismiss(found[0])
             return
         self.query_one("#outcome", Label).update(_outcome(found))

@@ -1,13 +1,14 @@
 """A list on a wide terminal: at its right stands the object at the cursor, with all that can be done with it."""
 
 from textual import on
+from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.widgets import DataTable
 
 from .asking import background
 from .filtering import FilteringScreen
 from .kinds.kinds import ConsoleAct
 from .object_pane import ObjectPane
+from .rows import Rows
 
 SPLIT = 160
 """From which width on."""
@@ -27,9 +28,19 @@ class SplitScreen(FilteringScreen):
         """Draw anew the row of an object that was changed."""
         raise NotImplementedError
 
+    def compose_beside(self) -> ComposeResult:
+        """What stands beside the list from the start."""
+        if self._beside(self.app.size.width):
+            self.beside = self._pane = ObjectPane(self, self.kind)
+            yield self._pane
+
+    def _beside(self, width: int) -> int:
+        """How many cells of so many what stands beside the list has."""
+        return min(BESIDE, width - LIST) if width >= SPLIT else 0
+
     def split(self, width: int) -> int:
         """Divide so many cells between the list and what stands beside it; how many the list has of them."""
-        beside = min(BESIDE, width - LIST) if width >= SPLIT else 0
+        beside = self._beside(width)
         if beside and self._pane is None:
             self._pane = ObjectPane(self, self.kind)
             self.query_one("#sides", Horizontal).mount(self._pane)
@@ -40,7 +51,7 @@ class SplitScreen(FilteringScreen):
             self.beside = self._pane if beside else None
             if self.beside is None and self._pane is not None:
                 self._pane.forget()
-                self.query_one("#list", DataTable).focus()
+                self.query_one("#list", Rows).focus()
             self.follow()
             self.refresh_bindings()
         return width - beside
@@ -61,7 +72,7 @@ class SplitScreen(FilteringScreen):
 
     def refresh_beside(self) -> None:
         """Read anew what stands beside the list, unless that is being done."""
-        if self.is_current and self.beside is not None and self.beside.object_id and not self.is_asking("beside"):
+        if self.is_active and self.beside is not None and self.beside.object_id and not self.is_asking("beside"):
             self._read_beside()
 
     @background("beside", exclusive=True)
@@ -75,8 +86,8 @@ class SplitScreen(FilteringScreen):
             if pane.object_id == object_id:
                 return
 
-    def on_screen_resume(self) -> None:
-        """Back from a dialog or another object."""
+    def came_back(self) -> None:
+        """From a dialog, or another object."""
         self.refresh_beside()
 
     def acts(self) -> list[ConsoleAct]:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, TypeGuard
 
-from rich.table import Table
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
@@ -116,18 +115,6 @@ def styled(
     if width is not None and len(text) > width:
         text = brief(text, width) if ends else f"{text[: width - 1]}…"
     return Text(text, style=style, justify="right" if right else "left", no_wrap=True)
-
-
-def lines(pairs: list[tuple[str, Any]]) -> Table:
-    """`name  value` under one another, as far as there is a value; a long one goes on below itself."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in pairs:
-        if value is not None:
-            shown = plain(value)
-            table.add_row(Text(name), Text(shown, style=STYLES.get(shown, "")))
-    return table
 
 
 def age(seconds: float) -> str:

@@ -1,9 +1,7 @@
 """Home's numbers: payments, deliveries, limits hit, as they are now, on the smallest terminal and on a wide one."""
 
-from typing import Any
-
 import pytest
-from textual.widgets import DataTable, Sparkline
+from textual.widgets import Sparkline
 
 from cambist.core.domain.accounts.quota import WINDOW, window
 from cambist.core.usecases.accounts.limit_hits import HOUR, HitCounter
@@ -11,6 +9,7 @@ from cambist.core.usecases.operators.dashboard import read_dashboard
 from cambist.frontends.console import home
 from cambist.frontends.console.demo import living
 from cambist.frontends.console.home import HomeScreen
+from cambist.frontends.console.rows import Rows
 from cambist.frontends.console.texts import brief
 from cambist.ports.bundle import Ports
 from tests.console.kit import SIZES, Sitting, sitting, waiting
@@ -71,8 +70,7 @@ async def test_all_of_home_fits(size: tuple[int, int]) -> None:
             "hour: 80235",
         ):
             assert words in shown, words
-        table: DataTable[Any] = screen.query_one("#action-items", DataTable)
-        assert table.max_scroll_x == 0
+        assert screen.query_one("#action-items", Rows).max_scroll_x == 0
         assert (brief(screen.items[0].object_id, 24) in shown) is (size == SIZES[1])
         lines = [each for each in screen.query(".line") if each.display]
         bottom = screen.query_one("#dashboard").content_region.bottom
@@ -93,3 +91,18 @@ async def test_another_size_of_the_terminal_brings_the_ids_and_takes_them_away()
 async def test_the_demonstration_has_limits_that_were_hit() -> None:
     async with living("olga") as shared:
         assert sum((await read_dashboard(shared.ports)).hits.hour) > 0
+
+
+async def test_home_looks_for_nothing_while_another_screen_is_in_front_and_looks_when_it_is_again() -> None:
+    async with sitting(SIZES[0]) as shared:
+        screen = shared.app.screen
+        assert isinstance(screen, HomeScreen)
+        await shared.press("1")
+        await waiting(shared.refunds)
+        dashboard = screen.dashboard
+        screen.look_for_action_items()
+        screen.refresh_dashboard()
+        await shared.settle()
+        assert (screen.items, screen.dashboard) == ([], dashboard)
+        await shared.press("escape")
+        assert screen.items

@@ -5,7 +5,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from textual.widgets import DataTable, Input
+from textual.widgets import Input
 
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.usecases.accounts.accounts import create_account
@@ -153,7 +153,7 @@ async def test_needs_search_and_timelines_open_what_they_tell_of(size: tuple[int
         assert front(shared).record.id == there.subscription
         # A line of a timeline opens the object that it tells of.
         [charge] = [place for place, each in enumerate(front(shared).moments) if each.of == "payment"]
-        front(shared).query_one("#timeline", DataTable).move_cursor(row=charge)
+        front(shared).pane.timeline.cursor_row = charge
         await shared.press("enter")
         assert front(shared).record.subscription_id == there.subscription
 
@@ -175,7 +175,7 @@ async def mouse_palette_and_clipboard(shared: Sitting, there: Seeded) -> None:
     assert front(shared).record.id == there.late_exchange
     await shared.press("y")
     assert shared.app.clipboard == there.late_exchange
-    await shared.pilot.click("#object-acts Button")
+    await shared.pilot.click("#object-acts", offset=(3, 0))
     await shared.settle()
     assert "Return suspended money ^s" in shared.shown()
     await shared.press("escape")

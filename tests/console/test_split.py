@@ -1,7 +1,6 @@
 """On a wide terminal the object at the cursor stands beside its list (docs/console.md "Side by side")."""
 
 from textual.binding import Binding
-from textual.widgets import DataTable
 
 from cambist.core.usecases.acts.audit import list_audit
 from cambist.core.usecases.refunds.refunds import approve_refund
@@ -77,7 +76,7 @@ async def test_the_object_at_the_cursor_is_read_and_all_that_can_be_done_with_it
         await shared.press("escape")
         pane(shared).timeline.focus()
         of = [moment.of for moment in pane(shared).moments]
-        pane(shared).timeline.move_cursor(row=of.index("payment"))
+        pane(shared).timeline.cursor_row = of.index("payment")
         await shared.press("enter")
         assert isinstance(shared.front(), DetailScreen), "a line of the timeline opens what it tells of"
         assert shared.front().record.id == front_of(shared).records[1].payment_id
@@ -162,7 +161,7 @@ async def test_a_list_of_nothing_has_nothing_beside_it() -> None:
         assert not front(shared).records
         assert pane(shared).object_id == ""
         assert "Approve" not in shared.shown()
-        assert shared.front().query_one("#timeline", DataTable).row_count == 0
+        assert pane(shared).timeline.row_count == 0
         await shared.press("a", "p", "w", "enter")
         assert isinstance(shared.front(), ListScreen)
 

@@ -1,0 +1,65 @@
+"""A new screen is painted with what it reads, and not before (docs/console.md "Keys")."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from textual._compositor import Compositor
+from textual.widgets import Label
+
+from cambist.frontends.console import context
+from cambist.frontends.console.detail import DetailScreen
+from cambist.frontends.console.listing import ListScreen
+from tests.console.kit import SIZES, Sitting, both, sitting
+from tests.console.test_left import Door
+
+
+@contextmanager
+def painting(shared: Sitting, patience: float = 3600) -> Iterator[list[str]]:
+    """What stood on the screen whenever a part of it was painted. `patience`: seconds that it is waited for, where the
+    machine is to be waited for and not the clock."""
+    found: list[str] = []
+
+    def paint(compositor: Compositor, **_: Any) -> None:
+        if compositor._dirty_regions:
+            compositor._dirty_regions.clear()
+            found.append(shared.shown())
+
+    with patch.object(Compositor, "render_update", paint), patch.object(context, "_BLANK", patience):
+        yield found
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_list_and_an_object_are_first_painted_with_what_they_read(size: tuple[int, int]) -> None:
+    async with sitting(size, both) as shared:
+        with painting(shared) as painted:
+            await shared.press("1")
+            assert isinstance(shared.front(), ListScreen)
+            lists = [each for each in painted if "external id" in each]
+            assert lists
+            assert all("100.00" in each for each in lists)
+            painted.clear()
+            await shared.press("enter")
+            assert isinstance(shared.front(), DetailScreen)
+            objects = [each for each in painted if "when (UTC)" in each and "Payments · pay_" in each]
+            assert objects
+            assert all("simulator-live told" in each for each in objects)
+
+
+async def test_a_screen_whose_answer_is_late_is_painted_without_it() -> None:
+    async with sitting(SIZES[0], both) as shared:
+        door = shared.storage.gate = Door()
+        with painting(shared, context._BLANK) as painted:
+            await shared.pilot.press("1")
+            while not any("external id" in each for each in painted):
+                await shared.pilot.pause(0.02)
+            assert "100.00" not in painted[-1]
+            while "working…" not in painted[-1]:
+                await shared.pilot.pause(0.02)
+            shared.storage.gate = None
+            door.open()
+            await shared.settle()
+            assert "100.00" in painted[-1]
+            assert shared.front().query_one("#state", Label).content == ""
