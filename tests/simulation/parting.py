@@ -7,6 +7,7 @@ the process, a crash after it is the same as one before, and is not lived again.
 """
 
 import asyncio
+import gc
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -47,6 +48,7 @@ def _but_step(plan: Plan) -> Plan:
 def live_together(plans: Sequence[Plan]) -> list[Told]:
     """Let the plans of one world live, given by their steps."""
     parting = _Parting(plans)
+    gc.disable()  # a fork that is about to end would copy all that it has to look at
     try:
         outcome = live(plans[-1], parts=parting.begin)
         lived = msgspec.structs.replace(outcome, plan=parting.plan), time.process_time() - parting.began
@@ -56,6 +58,8 @@ def live_together(plans: Sequence[Plan]) -> list[Told]:
     finally:
         if parting.says is not None:
             os._exit(0)
+        gc.enable()
+        gc.collect()
     # Of steps that the process never came to, the last one's world stands for all.
     return [*parting.told, *(_alike(lived, plan) for plan in parting.left if plan != lived[0].plan), lived]
 
