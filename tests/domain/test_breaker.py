@@ -51,7 +51,7 @@ COUNTING = [
     (None, "connection", True),
     (None, "tls", True),
     (None, "blocked", True),
-    *((status, "responded", True) for status in (100, 199, 300, 301, 302, 304, 308, 408, 429, 500, 502, 503, 599)),
+    *((status, "responded", True) for status in (100, 199, 300, 301, 302, 304, 308, 399, 408, 429, 500, 502, 503, 599)),
     *((status, "responded", False) for status in (200, 204, 299, 400, 401, 403, 404, 409, 410, 422, 451, 499)),
 ]
 

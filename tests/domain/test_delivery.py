@@ -21,6 +21,7 @@ from cambist.core.domain.webhooks.delivery import (
     is_money,
     is_too_old,
     last_attempt_id,
+    put_off,
     sent_anew,
 )
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType
@@ -56,6 +57,10 @@ def outcome(
 
 def tried(delivery: Delivery, status: int | None, answer: str = "responded", at: datetime = NOON) -> Delivery:
     return after_attempt(delivery, outcome(status, answer, at))
+
+
+def test_one_whose_event_cannot_be_read_waits_for_an_hour() -> None:
+    assert put_off(fresh(1), NOON) == msgspec.structs.replace(fresh(1), due=NOON + HOUR)
 
 
 def walked(delivery: Delivery, *statuses: int | None, took: float = 0) -> tuple[Delivery, list[datetime]]:
