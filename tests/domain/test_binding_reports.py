@@ -24,6 +24,7 @@ from cambist.core.domain.subscriptions.binding_reports import (
     decide_binding,
     follow_binding,
     is_stray_mandate,
+    may_bind,
     symbolically_paid,
 )
 from cambist.core.domain.subscriptions.moves import Mandate
@@ -212,3 +213,50 @@ def test_overdue_is_a_flag() -> None:
 
 def test_what_is_symbolic_brings_nothing() -> None:
     assert symbolically_paid(payment(**SYMBOLIC)).actual_amount == Rub(0)
+
+
+@table(
+    ("of_subscription", "link", "url"),
+    [
+        ({}, "https://bank.example/1", "https://bank.example/1"),
+        ({}, None, None),
+        ({"binding": NEWER}, "https://bank.example/1", None),
+        ({"binding": None}, "https://bank.example/1", None),
+    ],
+)
+def test_the_link_is_that_of_the_present_binding(
+    of_subscription: dict[str, Any], link: str | None, url: str | None
+) -> None:
+    before = subscription(**{"binding_url": None, "binding_url_pending": True, **of_subscription})
+    after = follow_binding(before, payment(), BindingReport(standing=M.OPEN, link=link), None, None, NOW)
+    assert (after.binding_url, after.binding_url_pending) == (url, url is None)
+    assert after.binding is None or after.binding.link_issued_at == (NOW if url else None)
+
+
+def test_nothing_is_bound_before_the_mandate_is_known() -> None:
+    before = subscription()
+    assert follow_binding(before, payment(**PAID), BindingReport(standing=M.ACTIVE), None, None, NOW) is before
+
+
+@table(("standing", "revoked"), [(M.ACTIVE, True), (M.LOST, False), (M.ENDED, False)])
+def test_of_what_is_over_a_mandate_that_stands_is_kept_to_be_revoked(standing: MandateStanding, revoked: bool) -> None:
+    before = subscription(status=S.CANCELLED)
+    after = follow_binding(before, payment(**PAID), BindingReport(standing=standing), MANDATE, None, NOW)
+    assert (after.revoke_pending, after.mandate_reference) == (revoked, "b:1" if revoked else None)
+
+
+@table(
+    ("more", "may"),
+    [
+        ({"status": S.ACTIVE}, True),
+        ({"status": S.ACTIVE, "binding": NEWER}, False),
+        ({"status": S.ACTIVE, "binding": None}, False),
+        (PAUSED, True),
+        ({**PAUSED, "paused_at": NOW + TICK}, False),
+        ({**PAUSED, "rebind_required": False}, False),
+        ({}, True),
+        ({"status": S.EXPIRED}, False),
+    ],
+)
+def test_whose_mandate_a_subscription_takes(more: dict[str, Any], may: bool) -> None:
+    assert may_bind(subscription(**more), payment()) is may

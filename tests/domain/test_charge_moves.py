@@ -48,7 +48,25 @@ class TestCharges:
         assert (paid.status, paid.anchor, paid.past_due, paid.sequence) == (status, IN_FIRST, False, overdue)
         assert (paid.current_period_start, paid.current_period_end) == (FIRST.opens_at, moscow(2026, 3, 28))
         assert charge_moves.charge_succeeded(paid, "pay_1", FIRST.ref, at=IN_FIRST, now=NOW) == paid
+        assert charge_moves.charge_succeeded(paid, "pay_1", FIRST.ref, at=IN_FIRST + HOUR, now=NOW) is paid
         assert charge_moves.charge_failed(paid, "pay_1", NOW) == paid
+
+    @table(
+        ("paid", "pending", "known", "last"),
+        [
+            (False, False, "pay_1", "pay_1"),
+            (False, True, "pay_1", "pay_1"),
+            (True, True, "pay_1", "pay_1"),
+            (True, False, "pay_2", "pay_1"),
+            (False, True, "pay_2", "pay_2"),
+        ],
+    )
+    def test_what_is_news_of_a_success_moves_the_anchor(self, paid: bool, pending: bool, known: str, last: str) -> None:
+        before = subscription(attempts=attempts(paid=paid, pending=pending, payment_id=known))
+        after = charge_moves.charge_succeeded(before, "pay_1", FIRST.ref, at=IN_FIRST, now=NOW)
+        assert after.attempts is not None
+        assert (after.anchor, after.attempts.paid, after.attempts.payment_id) == (IN_FIRST, True, last)
+        assert after.attempts.pending is (known == "pay_2" and pending)
 
     def test_a_bank_whose_clock_is_behind_does_not_open_the_period_again(self) -> None:
         at = FIRST.opens_at - timedelta(minutes=1)
@@ -66,6 +84,7 @@ class TestCharges:
         late = known.period.closes_at + DAY
         paid = charge_moves.charge_succeeded(before, "pay_1", known.period.ref, at=late, now=late)
         assert (paid.current_period_start, paid.current_period_end) == (known.period.opens_at, known.period.closes_at)
+        assert paid.anchor == known.period.closes_at - timedelta(microseconds=1)
 
     def test_late_news_of_an_earlier_attempt_close_the_period_under_a_pending_one(self) -> None:
         failed = charge_moves.charge_failed(start(subscription()), "pay_1", IN_FIRST)

@@ -24,13 +24,27 @@ from cambist.core.domain.exchanges.payouts import (
     all_delivered,
     next_part,
     paid_out,
+    part_asked,
     part_moved,
     part_operation,
     payout_parts,
 )
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.money import Rub, Usdt
-from tests.domain.exchange_kit import BASE, ID, R2U, U2R, bases, bought, markups, rub_amounts, sold, usdt_amounts
+from tests.domain.exchange_kit import (
+    BASE,
+    END,
+    ID,
+    NOW,
+    R2U,
+    U2R,
+    bases,
+    bought,
+    markups,
+    rub_amounts,
+    sold,
+    usdt_amounts,
+)
 from tests.tables import table
 
 
@@ -187,6 +201,15 @@ class TestParts:
             (part_operation(ID, n), status) for n in (1, 2, 3) for status in (PartStatus.PLANNED, PartStatus.SENT)
         ]
         assert (all_delivered(parts), paid_out(parts)) == (True, Rub(250))
+
+    def test_the_bank_may_have_a_part_since_it_was_first_asked_for_it(self) -> None:
+        parts = part_asked(payout_parts(ID, Rub(250), Rub(100)), part_operation(ID, 2), NOW)
+        assert [(part.status, part.sent_at) for part in parts] == [
+            (PartStatus.PLANNED, None),
+            (PartStatus.SENT, NOW),
+            (PartStatus.PLANNED, None),
+        ]
+        assert part_asked(parts, part_operation(ID, 2), END) == parts
 
     def test_after_a_refusal_nothing_is_sent(self) -> None:
         parts = payout_parts(ID, Rub(250), Rub(100))

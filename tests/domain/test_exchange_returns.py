@@ -16,6 +16,7 @@ from cambist.core.domain.exchanges.funds import (
     SUSPENDED_FOR,
     ExchangeTransfer,
     Incoming,
+    is_return_of,
     judge_deposits,
     judge_payments,
     returnable,
@@ -168,8 +169,10 @@ ASKED = 10_000_00
         ([ASKED, 500_00], "0", 500_00, [(0, 0), (500_00, 0)]),
         ([ASKED, 500_00], "1", ASKED, [(ASKED, 0), (0, 0)]),
         ([ASKED, 15_000_00], "0", ASKED, [(0, 0), (ASKED, 5_000_00)]),
+        ([ASKED, 7_000_00, 8_000_00], "0", ASKED, [(0, 0), (7_000_00, 0), (3_000_00, 5_000_00)]),
+        ([ASKED, ASKED], "0", ASKED, [(0, 0), (ASKED, 0)]),
     ],
-    ids=["all of it", "a part", "the surplus steps in", "the surplus itself", "the surplus is enough"],
+    ids=["all of it", "a part", "surplus steps in", "surplus itself", "surplus is enough", "two fill it", "all again"],
 )
 def test_rub_that_the_payers_bank_takes_back(
     amounts: list[int], lost: str, held: int, after: list[tuple[int, int]]
@@ -180,6 +183,7 @@ def test_rub_that_the_payers_bank_takes_back(
     assert found is not None
     changed = {each.id: each for each in came.transfers} | {each.id: each for each in found.changed}
     assert [(each.counted, each.suspended) for each in changed.values()] == after
+    assert [each.reason for each in changed.values()] == ["excess" if suspended else None for _, suspended in after]
     assert (found.held, found.received) == (held, sum(amounts) - amounts[int(lost)])
     sums: Counter[Purse] = Counter()
     for entry in (*(money_received(it, each, NOW) for each in came.transfers), money_taken_back(it, found, NOW)):
@@ -219,7 +223,7 @@ def test_what_is_taken_back_at_the_end_is_lost_but_for_what_still_waits(
     taken = judge_taken_back(it, [gone("a:0")], [came])
     assert taken is not None
     waits = 0 if came.resolved_at else suspended
-    assert (taken.loss, taken.suspended, taken.counted) == (ASKED - waits, waits, 0)
+    assert (taken.loss, taken.suspended, taken.counted, taken.held) == (ASKED - waits, waits, 0, 0)
     [after] = taken.changed
     assert (after.taken_back, after.counted, after.suspended) == (ASKED, 0, 0)
     assert (after.reason == LOST) is (taken.loss > 0)
@@ -227,6 +231,22 @@ def test_what_is_taken_back_at_the_end_is_lost_but_for_what_still_waits(
     assert postings.get(Purse.BANK) == ASKED
     assert (postings.get(Purse.LOSSES_RUB, 0), postings.get(Purse.SUSPENSE, 0)) == (-taken.loss, -waits)
     assert judge_taken_back(it, [gone("a:0")], [after]) is None, "it is told again at every look"
+
+
+@table(("status", "is_lost"), [(status, status not in (R.PLANNED, R.SENDING)) for status in R])
+def test_what_is_being_sent_back_ends_before_it_is_lost(status: ReturnStatus, is_lost: bool) -> None:
+    [came] = judge_payments(rub_exchange(), [incoming(ASKED)], NOW).transfers
+    came = msgspec.structs.replace(came, counted=0, suspended=ASKED, sent_back=standing(status).sent_back)
+    assert (judge_taken_back(rub_exchange(S.FAILED), [gone("a:0")], [came]) is not None) is is_lost
+
+
+def test_an_operation_is_of_the_present_attempt_or_of_none() -> None:
+    transfer = planned()
+    assert transfer.sent_back is not None
+    operation = transfer.sent_back.operation
+    assert is_return_of(transfer, operation)
+    assert not is_return_of(transfer, f"{operation[:-1]}2")
+    assert not is_return_of(msgspec.structs.replace(transfer, sent_back=None), operation)
 
 
 def test_money_that_is_gone_before_it_was_booked_is_nothing() -> None:

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -10,7 +11,6 @@ import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Scheme
-from cambist.core.domain.errors import Refusal
 from cambist.core.domain.machine import IllegalMove
 from cambist.core.domain.subscriptions import moves as subscription_moves
 from cambist.core.domain.subscriptions.moves import Mandate, bound
@@ -250,10 +250,11 @@ class TestLink:
     @table("status", S)
     def test_binding_anew_is_for_those_that_lost_their_mandate(self, status: SubscriptionStatus) -> None:
         before = subscription(status)
+        standing = msgspec.structs.replace(before, rebind_required=False)
+        for wrong in (standing, *([] if status is S.PAUSED else [before])):
+            asking = partial(subscription_moves.rebound, wrong, None, None, NOW)
+            assert refusal(asking) == (409, "INVALID_STATE")
         if status is not S.PAUSED:
-            with pytest.raises(Refusal) as refused:
-                subscription_moves.rebound(before, None, None, NOW)
-            assert (refused.value.status, refused.value.code) == (409, "INVALID_STATE")
             return
         asked = subscription_moves.rebound(before, None, OPEN, NOW)
         assert (asked.status, asked.binding_url, asked.binding_url_pending, asked.sequence) == (status, None, True, 0)
