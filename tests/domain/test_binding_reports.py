@@ -149,6 +149,7 @@ NEWER = Binding(operation="sub_1:2", requested_at=NOW, payment_id="pay_2", bank=
         ({}, PAID, {"standing": M.REFUSED}, S.PENDING_BINDING, False),
         ({}, PAID, {"standing": M.ACTIVE}, S.ACTIVE, False),
         ({"binding": NEWER}, PAID, {"standing": M.ACTIVE}, S.ACTIVE, False),
+        ({}, {**SYMBOLIC, "status": P.PAID}, {"standing": M.ACTIVE}, S.ACTIVE, False),
         ({}, {"status": P.EXPIRED}, {"standing": M.CLOSED}, S.CANCELLED, False),
         ({"binding": NEWER}, {"status": P.EXPIRED}, {"standing": M.CLOSED}, S.PENDING_BINDING, False),
         ({}, {"expires_at": NOW}, {"standing": M.CLOSED}, S.PENDING_BINDING, False),

@@ -116,6 +116,9 @@ class TestRules:
         assert answer(case()) is None
         assert answer(row.spoil(case())) == row.answer
 
+    def test_a_charge_may_take_all_that_a_period_may(self) -> None:
+        assert answer(with_subscription(case(), cap_amount=Rub(100_00), cap_window=Rub(100_00))) is None
+
     @table(("first", "second"), PAIRS, ids=lambda row: row.rule)
     def test_who_breaks_two_is_refused_by_the_first(self, first: Row, second: Row) -> None:
         assert answer(first.spoil(second.spoil(case()))) == first.answer

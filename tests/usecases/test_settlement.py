@@ -76,7 +76,10 @@ async def test_a_day_ends_with_one_settlement_at_nine_of_what_was_paid_before_mi
     assert (last["status"], last["previous_status"], last["amount_usdt"]) == ("settled", "paid", "1.04864864")
     batches = {batch.id: batch for batch in await everything(house.ports, SettlementBatch)}
     assert set(batches) == {"live:2026-01-02", "test:2026-01-02"}
-    assert batches["test:2026-01-02"].payments == 1
+    (statement,) = await everything(house.ports, Settlement)
+    came = (1, settled.actual_amount, statement.fee, settled.amount_usdt)
+    for sums in (statement, batches["test:2026-01-02"]):
+        assert (sums.payments, sums.amount, sums.fee, sums.credit) == came
     assert all(batch.completed_at == NINE for batch in batches.values())
     await to(house, NINE + timedelta(days=1))
     assert (await payment(house, late)).status == "settled"
