@@ -11,7 +11,7 @@ from .kinds.kinds import Filter, Kind, Offered, Wish
 from .marks import MarkingScreen
 from .texts import plain
 
-_WALKED = f" (in the next {LOOKED_AT:,})"
+_WALKED = f" (in about the next {LOOKED_AT:,})"
 """Said of a filter that has no index: of how many records it shows what fits."""
 
 

@@ -41,6 +41,7 @@ from cambist.core.domain.kyc.clients import IN_PROGRESS, Client, KycStatus
 from cambist.core.domain.kyc.kyc import Upload
 from cambist.core.domain.ledger import JournalEntry, LedgerAccount, Purse
 from cambist.core.domain.list_counts import ListCount
+from cambist.core.domain.money import Rub
 from cambist.core.domain.movements import Movement
 from cambist.core.domain.operators.audit import AuditEntry
 from cambist.core.domain.operators.pending_acts import ActStatus, PendingAct
@@ -362,6 +363,8 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Payment, "-created_at", {**OWNER, "status": PaymentStatus.PAID, "created_at": Below(START)}),
     (Payment, "-created_at", {"status": PaymentStatus.PAID, "mode": Mode.TEST, "created_at": Below(START)}),
     (Payment, "-id", {"status": PaymentStatus.PAID, "created_at": START, "id": Below("pay_1")}),
+    (Payment, "-created_at", {"status": PaymentStatus.PAID, "created_at": Between(START, START), "amount": Rub(1)}),
+    (Payment, "-id", {"id": Between("pay_1"), "payer_contact": "***1234"}),
     (Subscription, "-created_at", {"status": SubscriptionStatus.ACTIVE, "created_at": Below(START)}),
     (Subscription, "id", {"external_id": "x"}),
     (Exchange, "-created_at", {"status": ExchangeStatus.PARTIAL, "created_at": Below(START)}),

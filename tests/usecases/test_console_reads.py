@@ -26,6 +26,7 @@ from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalSta
 from cambist.core.domain.webhooks.breaker import Breaker, new_breaker
 from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.browse import browse as browse_room
+from cambist.core.usecases.browse import search as search_room
 from cambist.core.usecases.browse.browse import Wanted, browse
 from cambist.core.usecases.browse.search import search
 from cambist.core.usecases.browse.timeline import read_timeline
@@ -205,7 +206,7 @@ async def spread() -> AsyncIterator[RefundHouse]:
 async def test_dates_and_orders_are_asked_for_over_one_account_and_all(
     spread: RefundHouse, newest_first: bool, status: str | None, external_id: str | None
 ) -> None:
-    """From is included and to is not; pages join at the ends, too; what is looked at one by one joins as well."""
+    """From is included and to is not; pages join at the ends, too; so does what no index has."""
     async with spread.ports.storage.unit() as unit:
         everything = await unit[Payment].find(order="created_at")
     moments = sorted({each.created_at for each in everything})
@@ -258,6 +259,31 @@ async def test_what_no_index_finds_is_looked_for_among_so_many_and_no_more(
         assert found == []
         found = await looked(unit, ways, None, 9, lambda each: each.id == newest[1])
         assert [each.id for each in found] == [newest[1]]
+
+
+@pytest.mark.parametrize("order", PAYMENTS.orders)
+@pytest.mark.parametrize("status", ["", "paid"])
+async def test_amounts_are_looked_for_among_about_so_many_of_all_that_the_other_filters_let_through(
+    spread: RefundHouse, monkeypatch: pytest.MonkeyPatch, order: str, status: str
+) -> None:
+    """However many statuses there are, and however unevenly the payments are spread over them."""
+    most = 2
+    monkeypatch.setattr(browse_room, "LOOKED_AT", most)
+    async with spread.ports.storage.unit() as unit:
+        sign = "-" if order == "newest" else ""
+        everything = [
+            each for each in await unit[Payment].find(order=f"{sign}created_at") if status in ("", each.status)
+        ]
+    amounts = {each.amount for each in everything}
+    assert len(amounts) > 1
+    for amount in amounts:
+        found = await PAYMENTS.read(
+            spread.ports, Wish(filters={"amount": str(amount), "status": status}, order=order), None, 100
+        )
+        expected = [
+            [each.id for each in everything[:seen] if each.amount == amount] for seen in range(most // 2, 2 * most + 1)
+        ]
+        assert [each.id for each in found] in expected, amount
 
 
 @pytest.mark.parametrize(
@@ -349,6 +375,18 @@ async def test_a_timeline_tells_everything_in_order(refunds: RefundHouse) -> Non
     told = await read_timeline(refunds.ports, await refunds.refund(refund_id))
     assert [moment.text for moment in told if moment.source == "operator"] == ["olga: refund.reject"]
     assert "fraud" in next(moment.detail for moment in told if moment.source == "operator")
+
+
+async def test_last_digits_are_looked_for_in_the_newest_payments(
+    refunds: RefundHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = await refunds.paid(mode="live", client_phone="+79005551234")
+    await refunds.house.clock.advance(1)
+    await refunds.house.create()
+    for newest, found in ((1, []), (2, [called]), (3, [called])):
+        monkeypatch.setattr(search_room, "LOOKED_AT", newest)
+        for text in ("1234", "+79005551234"):
+            assert [each.object_id for each in await search(refunds.ports, text)] == found, newest
 
 
 async def test_search_finds_by_whatever_is_known(refunds: RefundHouse) -> None:

@@ -15,6 +15,7 @@ from ..accounts.accounts import storable
 
 _NEXT = timedelta(microseconds=1)
 _WALK = 1000
+_TRIES = 3
 _OWNERS = 500
 """Accounts whose orders are merged for one page: of more, each page would cost a read of every one."""
 LOOKED_AT = 20_000
@@ -73,22 +74,26 @@ async def browse(
     after: D | None,
     limit: int,
     *,
-    keep: Callable[[D], bool] | None = None,
+    walked: Sequence[dict[str, Any]] = (),
     statuses: type[Enum] | None = None,
     **criteria: Any,
 ) -> list[D]:
     """The records that follow `after`, of a kind with the indexes (account_id, mode, created_at, id) and, for each
-    of `criteria` that is asked for over all accounts, such as a status, (status, created_at, id). Of what `keep` lets
-    through a page holds what LOOKED_AT records had of it; so of a merchant's own id, where more than that is asked for.
+    of `criteria` that is asked for over all accounts, such as a status, (status, created_at, id). Of a merchant's own
+    id with criteria a page holds what LOOKED_AT records had of it.
+
+    `walked`: criteria that no index has, of which one is to be fulfilled. The storage looks for them among about
+    LOOKED_AT records, and the page ends there. For a kind with `statuses`.
 
     `statuses`: all that there are. By the index of each, records of all accounts come in the order of time; ids of live
     mode need not have it (`causes.py`). Without, they come in that of ids.
     """
+    keep: Callable[[Any], bool] | None = None
     if wanted.external_id is not None:
         if not storable(wanted.external_id):
             return []
         # Few have one: by whatever else is asked for a database might prefer the index that nearly all have.
-        keep, criteria = _fitting(keep, criteria), {"external_id": wanted.external_id}
+        keep, criteria = _fitting(criteria), {"external_id": wanted.external_id}
     async with ports.storage.unit() as unit:
         owners = await _owners(unit, wanted, criteria)
         if statuses is not None and not owners and not criteria:
@@ -101,16 +106,46 @@ async def browse(
             asked = [{**each, "mode": wanted.mode} for each in asked]
         by = "id" if not owners and wanted.span is None and not criteria else "created_at"
         ways = [Way(kind, each, wanted.span) for each in asked]
-        return await sifted(unit, ways, after, limit, keep, by=by, newest_first=wanted.newest_first)
+        if not walked:
+            return await sifted(unit, ways, after, limit, keep, by=by, newest_first=wanted.newest_first)
+        reach = await _reach(unit, ways, after, newest_first=wanted.newest_first)
+        ways = [Way(kind, {**way.criteria, **each}, reach) for way in ways for each in walked]
+        found = await sifted(unit, ways, after, limit * len(walked), keep, by=by, newest_first=wanted.newest_first)
+        return list({each.id: each for each in found}.values())[:limit]
 
 
-def _fitting(keep: Callable[[D], bool] | None, criteria: dict[str, Any]) -> Callable[[D], bool] | None:
-    """What lets those through that fulfil the criteria, too."""
-    if not criteria:
-        return keep
-    return lambda each: (
-        all(getattr(each, name) == value for name, value in criteria.items()) and (keep is None or keep(each))
-    )
+async def _reach(unit: Unit, ways: Sequence[Way], after: Any, *, newest_first: bool) -> Between:
+    """The time from `after` on in which about LOOKED_AT records of all the ways together lie. Some ways have a million
+    of them and others none, so how far each goes is tried, and put right by how many that were."""
+    rest = _beyond(ways[0].span or Between(), after, newest_first=newest_first)
+    sign, share, reach = "-" if newest_first else "", max(1, LOOKED_AT // len(ways)), rest
+    for _ in range(_TRIES):
+        ends: list[datetime] = []
+        for way in ways:
+            asked = {**way.criteria, "created_at": rest}
+            found = await unit[way.kind].find(order=f"{sign}created_at", offset=share, limit=1, readable=True, **asked)
+            ends += [each.created_at for each in found]
+        if not ends:
+            return rest
+        reach = Between(max(ends), rest.high) if newest_first else Between(rest.low, min(ends) + _NEXT)
+        counts = [await unit[way.kind].total(**way.criteria, created_at=reach) for way in ways]
+        if 2 * sum(counts) >= LOOKED_AT:
+            break
+        share = share * LOOKED_AT // sum(counts)
+    return reach
+
+
+def _beyond(span: Between, after: Any, *, newest_first: bool) -> Between:
+    """What of a span is left from a record on, others of its moment included."""
+    if after is None:
+        return span
+    at = after.created_at
+    return Between(span.low, at + _NEXT) if newest_first else Between(at, span.high)
+
+
+def _fitting(criteria: dict[str, Any]) -> Callable[[Any], bool] | None:
+    """What lets those through that fulfil the criteria."""
+    return (lambda each: all(getattr(each, name) == value for name, value in criteria.items())) if criteria else None
 
 
 async def _owners(unit: Unit, wanted: Wanted, criteria: dict[str, Any]) -> list[str]:

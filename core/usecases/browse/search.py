@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.storage import Between, R, Unit
+from ....ports.storage import Between, Unit
 from ....ports.vault import VaultError
 from ...domain import ids
 from ...domain.accounts.accounts import Account, ApiKey, Mode
@@ -42,15 +42,15 @@ from ..accounts.accounts import storable
 from ..kyc.gate import find_client
 from ..notice_intake import object_of
 from ..sealed import open_client_phone
-from .browse import browse_accounts
+from .browse import LOOKED_AT, browse_accounts
 from .gateways import known_gateways
 from .ledger import get_purse
 from .payout_lines import get_payout_line
 
 MOST = 50
 _ACCOUNTS = 1000
-_NEWEST = 2000
-"""Clients, and payments, that are looked through for the last digits of a phone."""
+_CLIENTS = 2000
+"""The newest, whose phones are opened to look for last digits; of payments, which show them, LOOKED_AT are."""
 _TAIL = re.compile(r"\*{0,3}([0-9]{4})\Z")
 _WHOLE = re.compile(r"\+[0-9]{7,11}([0-9]{4})\Z")
 _HASH = re.compile(r"(?:0x)?[0-9a-f]{64}\Z")
@@ -226,10 +226,6 @@ async def _proven(unit: Unit, proof: DeliveryProof) -> Hit:
     return Hit(kind="payment", object_id=proof.id, text=told) if payment is None else hit("payment", payment, told)
 
 
-async def _newest(unit: Unit, kind: type[R]) -> list[R]:
-    return await unit[kind].find(order="-id", limit=_NEWEST, readable=True)
-
-
 async def _by_phone(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
     phone = "+" + re.sub(r"[^0-9]", "", wanted)
     if not (wanted.startswith("+") and 11 <= len(phone) <= 16):
@@ -249,15 +245,14 @@ async def _by_tail(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
     if match is None:
         return []
     tail = match[1]
-    clients = [
-        hit("client", client, f"phone ***{tail}")
-        for client in ([] if wanted.startswith("+") else await _newest(unit, Client))
-        if _ends(ports, client, tail)
-    ]
-    payments = await _newest(unit, Payment)
+    limit = 0 if wanted.startswith("+") else _CLIENTS
+    clients = await unit[Client].find(order="-id", limit=limit, readable=True)
+    oldest = await unit[Payment].find(order="-id", offset=LOOKED_AT - 1, limit=1, readable=True)
+    newest = Between(oldest[0].id if oldest else None)
+    payments = await unit[Payment].find(payer_contact=f"***{tail}", id=newest, order="-id", limit=MOST, readable=True)
     return [
-        *clients,
-        *(hit("payment", each, f"phone ***{tail}") for each in payments if each.payer_contact == f"***{tail}"),
+        *(hit("client", each, f"phone ***{tail}") for each in clients if _ends(ports, each, tail)),
+        *(hit("payment", each, f"phone ***{tail}") for each in payments),
     ]
 
 

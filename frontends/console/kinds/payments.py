@@ -1,6 +1,6 @@
 """Payments: their list, detail and acts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -35,7 +35,7 @@ async def _read(ports: Ports, wish: Wish, after: Payment | None, limit: int) -> 
             return []
         asked = msgspec.structs.replace(asked, account_id=shop.account_id)
         named = {"shop_id": shop_id} if asked.status is None else {**named, "shop_id": shop_id}
-    return await browse(ports, Payment, asked, after, limit, keep=_fitting(wish), statuses=PaymentStatus, **named)
+    return await browse(ports, Payment, asked, after, limit, walked=_walked(wish), statuses=PaymentStatus, **named)
 
 
 async def _shops(ports: Ports, wish: Wish) -> Offered:
@@ -51,21 +51,17 @@ async def _shops(ports: Ports, wish: Wish) -> Offered:
 _SHOPS = 2000
 
 
-def _fitting(wish: Wish) -> Callable[[Payment], bool] | None:
-    """What no index has is looked at one by one. Raises: Refusal VALIDATION_ERROR."""
+def _walked(wish: Wish) -> list[dict[str, Any]]:
+    """What no index has. Raises: Refusal VALIDATION_ERROR."""
     method, text = wish.of("method"), wish.of("amount")
+    asked: dict[str, Any] = {} if method is None else {"payment_method": method}
+    if text is None:
+        return [asked] if asked else []
     try:
-        amount = None if text is None else Rub.parse(text.replace(",", ""))
+        amount = Rub.parse(text.replace(",", ""))
     except ValueError as fault:
         raise shape_error("amount", str(fault)) from None
-    if method is None and amount is None:
-        return None
-
-    def fits(payment: Payment) -> bool:
-        amounts = (payment.amount, payment.actual_amount)
-        return (method is None or payment.payment_method == method) and (amount is None or amount in amounts)
-
-    return fits
+    return [{**asked, field: amount} for field in ("amount", "actual_amount")]
 
 
 _get = by_id(Payment)
