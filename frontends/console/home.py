@@ -237,8 +237,8 @@ def _settlement(dashboard: Dashboard) -> Text:
     for due in dashboard.due:
         text.append(f"{due.mode.value:5}", style="dim")
         text.append(plain(f"{due.expected} RUB"))
-        about = "no rate yet" if due.about_usdt is None else plain(f"≈ {due.about_usdt} USDT")
-        text.append(f"  {about}\n", style="dim")
+        about = "rate: asked then" if due.about_usdt is None else plain(f"≈ {due.about_usdt} USDT")
+        text.append(f"  {about}\n" if due.expected.kopecks else "\n", style="dim")
     text.rstrip()
     return text
 

@@ -11,7 +11,7 @@ from cambist.frontends.console.catalogue import KINDS
 from cambist.frontends.console.columns import Column
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.home import HomeScreen
-from cambist.frontends.console.kinds.kinds import Kind
+from cambist.frontends.console.kinds.kinds import ConsoleAct, Kind, Part
 from cambist.frontends.console.listing import PAGE, ListScreen
 from tests.console.kit import SIZES, both, sitting, waiting
 from tests.refund_house import RefundHouse
@@ -47,7 +47,7 @@ async def test_of_two_operators_at_one_refund_one_wins_and_the_other_is_told(siz
         await shared.press("enter")
         screen = shared.app.screen
         assert isinstance(screen, DetailScreen)
-        await shared.pilot.press("b", *"fraud")
+        await shared.pilot.press("j", *"fraud")
         await approve_refund(shared.ports, screen.record.id)
         await shared.press("ctrl+s")
         assert "Not done. INVALID_STATE: It was changed meanwhile" in shared.shown()
@@ -146,3 +146,14 @@ def test_every_kind_and_act_has_a_key_of_its_own() -> None:
         for keys in (of_one, [act.key for act in kind.list_acts]):
             assert len(set(keys)) == len(keys)
             assert not set(keys) & {*"fmoyprgqw0", *listed}
+
+
+def test_a_letter_is_one_of_its_title_and_the_same_everywhere() -> None:
+    """`n` is "the next" of an object, so what makes a new one has it on lists alone."""
+    letters: dict[str, str] = {}
+    for kind in KINDS:
+        of_one: list[ConsoleAct | Part] = [*kind.acts, *kind.parts]
+        for each in (*of_one, *kind.list_acts):
+            assert each.key in each.title.lower(), (kind.name, each.title)
+            assert letters.setdefault(each.title, each.key) == each.key, (kind.name, each.title)
+        assert "n" not in {each.key for each in of_one}, kind.name

@@ -3,9 +3,11 @@
 import pytest
 from textual.widgets import Sparkline
 
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.accounts.quota import WINDOW, window
 from cambist.core.usecases.accounts.limit_hits import HOUR, HitCounter
 from cambist.core.usecases.operators.dashboard import read_dashboard
+from cambist.core.usecases.settlement.rates import market_rate
 from cambist.frontends.console import home
 from cambist.frontends.console.demo import living
 from cambist.frontends.console.home import HomeScreen
@@ -106,3 +108,15 @@ async def test_home_looks_for_nothing_while_another_screen_is_in_front_and_looks
         assert (screen.items, screen.dashboard) == ([], dashboard)
         await shared.press("escape")
         assert screen.items
+
+
+async def test_a_settlement_whose_rate_nobody_asked_for_yet_says_when_it_is_asked() -> None:
+    async with sitting(SIZES[0], lambda refunds: refunds.paid("300.00")) as shared:
+        assert "rate: asked then" not in shared.shown(), "it was paid today, after the last cutoff"
+        await shared.refunds.house.clock.advance(86_400)
+        await shared.press("r")
+        assert "300.00 RUB  rate: asked then" in shared.shown()
+        await market_rate(shared.ports, Mode.TEST)
+        await shared.press("r")
+        assert "rate: asked then" not in shared.shown()
+        assert "300.00 RUB  ≈ " in shared.shown()

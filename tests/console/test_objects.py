@@ -7,10 +7,13 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
+from cambist.core.domain.accounts.shops import Shop
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.browse.search import kind_of_id, search
 from cambist.frontends.console.catalogue import KINDS, kind_of
+from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.kinds.kinds import Kind, Wish
 from cambist.frontends.console.listing import ListScreen
 from cambist.ports.bundle import Ports
@@ -225,3 +228,21 @@ async def test_of_many_merchants_one_is_chosen_by_a_part_of_its_name() -> None:
         await shared.press("enter")
         assert front(shared).wish.filters["account"] == made["Cafe 17"]
         assert "account Cafe 17" in shared.shown()
+
+
+async def test_a_default_shop_says_that_it_stays_enabled_and_no_other_does() -> None:
+    async with sitting(SIZES[0]) as shared:
+        account_id = shared.refunds.house.account.account_id
+        corner = (await create_shop(shared.ports, account_id, "Corner", "0.02")).id
+        [default] = [each.id for each in await everything(shared.ports, Shop) if each.id != corner]
+        await shared.open("shop", default)
+        assert "for good: it is the account's default shop" in shared.shown()
+        assert "Disable" not in shared.shown()
+        await shared.press("d")
+        assert isinstance(shared.front(), DetailScreen), "nothing is begun that would be refused"
+        await shared.open("shop", corner)
+        assert "Disable [d]" in shared.shown()
+        assert "default" not in shared.shown()
+        await shared.open("account", account_id)
+        await shared.press("s")
+        assert {each.id for each in front(shared).records if each.is_default} == {default}

@@ -140,8 +140,8 @@ _SETTINGS = tuple(name for name in ACCOUNT_SETTINGS if name != WEBHOOK_SECRET)
 _ACTS = (
     ConsoleAct(
         name="account.set",
-        title="Set",
-        key="s",
+        title="Adjust a setting",
+        key="j",
         entries=(
             Entry(name="name", label="Setting", choices=_SETTINGS, default=_SETTINGS[0]),
             Entry(name="value", label="Value (empty clears)"),
@@ -154,7 +154,7 @@ _ACTS = (
     ConsoleAct(
         name="account.set",
         title="Webhook secret",
-        key="x",
+        key="c",
         entries=(
             Entry(name="how", label="Secret", choices=(_MAKE, _TYPED, _NONE), default=_MAKE),
             Entry(name="secret", label="Typed", is_secret=True),
@@ -166,7 +166,7 @@ _ACTS = (
     ConsoleAct(
         name="shop.create",
         title="New shop",
-        key="i",
+        key="h",
         entries=(
             Entry(name="name", label="Name", needed=True),
             Entry(name="markup", label="Markup, such as 0.03"),
@@ -178,7 +178,7 @@ _ACTS = (
     ConsoleAct(
         name="terminal.add",
         title="Add terminal",
-        key="t",
+        key="i",
         entries=(
             Entry(name="label", label="Label", needed=True),
             Entry(name="method", label="Method", choices=PAYMENT_METHODS, default=PAYMENT_METHODS[0]),
@@ -196,7 +196,7 @@ _ACTS = (
     ConsoleAct(
         name="payout.now",
         title="Pay out",
-        key="v",
+        key="u",
         entries=(Entry(name="mode", label="Mode", choices=tuple(Mode), default=Mode.TEST),),
         changes=lambda each: [
             Change("available USDT", "all of it", "0"),
@@ -229,13 +229,13 @@ ACCOUNTS = Kind(
     parts=(
         Part(title="Payments", key="a", of="payment", by="account"),
         Part(title="Refunds", key="d", of="refund", by="account"),
-        Part(title="Webhooks", key="h", of="event", by="account"),
-        Part(title="Shops", key="b", of="shop", by="account"),
+        Part(title="Webhooks", key="b", of="event", by="account"),
+        Part(title="Shops", key="s", of="shop", by="account"),
         Part(title="Keys", key="k", of="key", by="account"),
-        Part(title="Terminals", key="e", of="terminal", by="account"),
-        Part(title="Statements", key="c", of="settlement", by="account"),
-        Part(title="Purses", key="l", of="ledger", by="account"),
-        Part(title="Movements", key="u", of="movement", by="account"),
+        Part(title="Terminals", key="l", of="terminal", by="account"),
+        Part(title="Statements", key="t", of="settlement", by="account"),
+        Part(title="Purses", key="e", of="ledger", by="account"),
+        Part(title="Movements", key="v", of="movement", by="account"),
     ),
     list_acts=(
         ConsoleAct(

@@ -120,7 +120,7 @@ ACTS = Kind(
         ConsoleAct(
             name="act.confirm",
             title="Confirm",
-            key="a",
+            key="c",
             allowed=_waits,
             changes=lambda each: [
                 Change("asked by", each.operator, each.act),
@@ -134,7 +134,7 @@ ACTS = Kind(
         ConsoleAct(
             name="act.reject",
             title="Reject",
-            key="b",
+            key="j",
             ends=True,
             allowed=_waits,
             changes=lambda each: [Change("status", each.status, "rejected; by who asked: withdrawn"), *_left(each)],

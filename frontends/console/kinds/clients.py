@@ -109,7 +109,7 @@ CLIENTS = Kind(
         ConsoleAct(
             name="client.forget",
             title="Forget, for good",
-            key="x",
+            key="d",
             ends=True,
             allowed=lambda each: not each.blocked,
             changes=lambda each: [

@@ -28,7 +28,7 @@ def ending(operation_of: Callable[[Any], str | None], tells: Tells) -> ConsoleAc
     return ConsoleAct(
         name="operation.end",
         title="End as the bank's records show",
-        key="d",
+        key="e",
         allowed=lambda record: operation_of(record) is not None,
         entries=(Entry(name="outcome", label="The bank's records say", choices=OUTCOMES, default=OUTCOMES[0]),),
         changes=changes,

@@ -191,7 +191,7 @@ EVENTS = Kind(
         ConsoleAct(
             name="event.resend",
             title="Send again",
-            key="a",
+            key="s",
             changes=lambda each: [
                 Change("delivery", each.status, "pending, at once"),
                 Change("attempts", str(each.tracked.delivery.attempts), "numbered on, a new ladder"),

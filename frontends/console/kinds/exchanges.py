@@ -208,7 +208,7 @@ EXCHANGES = Kind(
         ConsoleAct(
             name="exchange.cancel",
             title="Call off",
-            key="x",
+            key="c",
             ends=True,
             allowed=lambda each: each.exchange.status in CANCELLABLE,
             changes=lambda each: [
@@ -220,7 +220,7 @@ EXCHANGES = Kind(
         ConsoleAct(
             name="exchange.return",
             title="Return suspended money",
-            key="b",
+            key="t",
             allowed=lambda each: each.waiting > 0,
             entries=(
                 Entry(name="address", label="TRON address", needed=True, wanted=lambda each: each.exchange.takes_usdt),
@@ -238,7 +238,7 @@ EXCHANGES = Kind(
         ConsoleAct(
             name="exchange.create-rub-usdt",
             title="New RUB→USDT exchange",
-            key="c",
+            key="n",
             entries=(
                 Entry(name="account", label="Account", accounts=True, needed=True),
                 Entry(name="mode", label="Mode", choices=("live", "test"), default="live"),

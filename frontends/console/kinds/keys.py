@@ -124,7 +124,7 @@ KEYS = Kind(
         ConsoleAct(
             name="key.set",
             title="Rights",
-            key="l",
+            key="i",
             allowed=lambda each: each.ends_at is None,
             entries=(
                 Entry(name="rights", label=f"{_ALL}, or some of: {' '.join(Right)}; empty: as they are"),

@@ -124,7 +124,7 @@ REFUNDS = Kind(
         ConsoleAct(
             name="refund.reject",
             title="Reject",
-            key="b",
+            key="j",
             ends=True,
             allowed=_is(RefundStatus.PENDING),
             changes=lambda each: [

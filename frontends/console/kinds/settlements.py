@@ -108,7 +108,7 @@ SETTLEMENTS = Kind(
     facts=_facts,
     filters=(MODE,),
     timeline=_timeline,
-    parts=(Part(title="Statements", key="b", of="settlement", by="batch"),),
+    parts=(Part(title="Statements", key="t", of="settlement", by="batch"),),
     list_acts=(
         ConsoleAct(
             name="settle",

@@ -1,32 +1,56 @@
 """Shops of an account."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
+from ....core.domain.accounts.accounts import Account
 from ....core.domain.accounts.shops import Shop
 from ....core.usecases.accounts.shops import disable_shop, enable_shop, rename_shop, set_shop
 from ....core.usecases.browse.browse import Way, merged
 from ....ports.bundle import Ports
+from ....ports.storage import OneOf, Unit
 from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, Change, ConsoleAct, Doing, Entry, Kind, Part, Wish, by_id, switches
 
 
-async def _read(ports: Ports, wish: Wish, after: Shop | None, limit: int) -> list[Shop]:
+class ListedShop(Shop, frozen=True, kw_only=True):
+    """A shop, and whether it is its account's default one, which cannot be disabled."""
+
+    is_default: bool
+
+
+async def _listed(unit: Unit, shops: Sequence[Shop]) -> list[ListedShop]:
+    owners = tuple({each.account_id for each in shops})
+    found = await unit[Account].find(id=OneOf(owners), limit=len(owners), readable=True)
+    default = {each.default_shop_id for each in found}
+    return [ListedShop(**msgspec.structs.asdict(each), is_default=each.id in default) for each in shops]
+
+
+async def _read(ports: Ports, wish: Wish, after: Shop | None, limit: int) -> list[ListedShop]:
     account = wish.of("account")
     criteria = {} if account is None else {"account_id": account}
     async with ports.storage.unit() as unit:
         newest_first = wish.order == "newest"
-        return await merged(unit, [Way(Shop, criteria)], after, limit, by="id", newest_first=newest_first)
+        found = await merged(unit, [Way(Shop, criteria)], after, limit, by="id", newest_first=newest_first)
+        return await _listed(unit, found)
 
 
-_get = by_id(Shop)
+async def _get(ports: Ports, shop_id: str) -> ListedShop | None:
+    found = await by_id(Shop)(ports, shop_id)
+    if found is None:
+        return None
+    async with ports.storage.unit() as unit:
+        return next(iter(await _listed(unit, [found])))
 
 
-def _facts(shop: Shop) -> list[tuple[str, Any]]:
+def _facts(shop: ListedShop) -> list[tuple[str, Any]]:
     return [
         ("name", shop.name),
         ("shop_id", shop.id),
         ("account", shop.account_id),
-        ("enabled", shop.enabled),
+        ("enabled", "yes, for good: it is the account's default shop" if shop.is_default else shop.enabled),
         ("markup", shop.markup or "none: it takes no payments"),
         ("return address", shop.return_url or "the account's"),
         ("created", shop.created_at),
@@ -48,6 +72,8 @@ async def _return_url(doing: Doing) -> str:
     return f"Payers return to {done.return_url or 'the address of the account'}."
 
 
+_DISABLE, _ENABLE = switches("shop", disable_shop, enable_shop, ends="no new payments and subscriptions")
+
 SHOPS = Kind(
     name="shop",
     title="Shops",
@@ -65,12 +91,12 @@ SHOPS = Kind(
     facts=_facts,
     filters=(ACCOUNT,),
     orders=("oldest", "newest"),
-    parts=(Part(title="Payments", key="b", of="payment", by="shop"),),
+    parts=(Part(title="Payments", key="a", of="payment", by="shop"),),
     acts=(
         ConsoleAct(
             name="shop.rename",
-            title="Rename",
-            key="a",
+            title="Change name",
+            key="c",
             entries=(Entry(name="name", label="Name", needed=True),),
             changes=lambda each: [Change("name", each.name, "what you type")],
             follows=lambda each, given: [Change("name", each.name, given.get("name") or "what you type")],
@@ -94,6 +120,7 @@ SHOPS = Kind(
             follows=lambda each, given: [Change("return_url", each.return_url or "-", given.get("url") or "-")],
             run=_return_url,
         ),
-        *switches("shop", disable_shop, enable_shop, ends="no new payments and subscriptions"),
+        msgspec.structs.replace(_DISABLE, allowed=lambda each: each.enabled and not each.is_default),
+        _ENABLE,
     ),
 )

@@ -139,7 +139,7 @@ SUSPENSE = Kind(
         ConsoleAct(
             name="suspense.return",
             title="Return to the payer",
-            key="b",
+            key="t",
             ends=True,
             allowed=_may_return,
             entries=(Entry(name="address", label="TRON address", needed=True, wanted=_takes_address),),

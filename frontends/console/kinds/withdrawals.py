@@ -117,7 +117,7 @@ WITHDRAWALS = Kind(
         ConsoleAct(
             name="payout.cancel",
             title="Call off",
-            key="x",
+            key="c",
             ends=True,
             allowed=lambda each: each.status is WithdrawalStatus.PENDING,
             changes=lambda each: [
@@ -143,7 +143,7 @@ WITHDRAWALS = Kind(
         ConsoleAct(
             name="payout.now",
             title="Pay again",
-            key="v",
+            key="a",
             allowed=lambda each: each.status in (WithdrawalStatus.FAILED, WithdrawalStatus.CANCELLED),
             changes=lambda each: [
                 Change("this payout", each.status, f"stays {each.status}"),
