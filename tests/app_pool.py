@@ -1,5 +1,5 @@
-"""HTTP faces lent to houses: to put one up takes twenty times as long as all the rest of a house, so the next house
-gets the face of one that is closed.
+"""HTTP faces lent to houses: to make what answers the pages of one takes twenty times as long as all the rest of a
+house, so the next house gets the face of one that is closed.
 
 A face is made by `create_app`, as in production, but of ports that hand everything on to the ports of the house that
 has the face now. It is lent to one house at a time, and between two houses it reaches none.

@@ -5,18 +5,21 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from litestar import Request, Router, route
+from litestar import Litestar, Request, Router, route
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.types import ASGIApp, Guard, HTTPScope
 
-from cambist.frontends.http.api import Api
-from cambist.frontends.http.app import create_app
+from cambist.core.usecases.accounts.admission import NOTICES_PER_MINUTE, PAGES_PER_MINUTE
 from cambist.frontends.http.door.access import enter
 from cambist.frontends.http.door.edge import Edge
 from cambist.frontends.http.door.headers import headers_of
 from cambist.frontends.http.door.operation import ApiRequest, AppContext, Operation
+from cambist.frontends.http.door.streams import WindowStreams
+from cambist.frontends.http.framework import framework
+from cambist.frontends.http.health import Doctor
 from cambist.frontends.http.operations import OPERATIONS
+from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.bundle import Ports
 
 Row = Operation[Any]
@@ -25,13 +28,24 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 
 def framework_way(ports: Ports, operations: Iterable[Row] = OPERATIONS) -> Edge:
     """The HTTP face of a house, with these operations as routes of the framework, and nothing in front of them."""
-    face: Any = create_app(ports)
-    assert isinstance(face, Edge)
-    assert isinstance(face._app, Api)
-    framework: Any = face._app._app
-    for each in _routers(ports, face._app._context, operations):
-        framework.register(each)
-    return Edge(framework, ports, ())
+    app = framework_of(ports)
+    context = AppContext(WindowStreams(), (), Doctor(ports).degraded)
+    for each in _routers(ports, context, operations):
+        app.register(each)
+    return Edge(app, ports, ())
+
+
+def framework_of(ports: Ports) -> Litestar:
+    """What the framework answers in the HTTP face of a house."""
+    return framework(
+        ports,
+        trusted_proxies=(),
+        streams=WindowStreams(),
+        watch=RequestWatch(ports.clock),
+        pages_per_minute=PAGES_PER_MINUTE,
+        notices_per_minute=NOTICES_PER_MINUTE,
+        has_front=True,
+    )
 
 
 def in_order(name: bytes, value: bytes) -> bytes:

@@ -13,11 +13,11 @@ import msgspec
 import cambist
 from cambist.adapters.clock import VirtualClock
 from cambist.core.domain.notices import NoticeAddress
+from cambist.core.usecases.accounts.admission import NOTICES_PER_MINUTE
 from cambist.core.usecases.notice_addresses import list_addresses
 from cambist.core.usecases.notice_intake import HEAR
 from cambist.frontends.compose import open_house
 from cambist.frontends.http.app import create_app
-from cambist.frontends.http.notices import PER_MINUTE
 from cambist.frontends.notices import begin_hearing
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.frontends.telemetry.telemetry import Telemetry
@@ -122,7 +122,9 @@ class Watched:
 
 
 @asynccontextmanager
-async def watched(kind: type[Hearing] = Hearing, notices_per_minute: int = PER_MINUTE) -> AsyncIterator[Watched]:
+async def watched(
+    kind: type[Hearing] = Hearing, notices_per_minute: int = NOTICES_PER_MINUTE
+) -> AsyncIterator[Watched]:
     """A house in memory whose live bank is the example's, of this kind."""
     clock = VirtualClock(START)
     telemetry = Telemetry(clock)

@@ -1,29 +1,22 @@
-"""The HTTP application: operations and pages behind the edge."""
+"""The HTTP application: operations, and behind them what the framework answers, at the edge."""
 
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from functools import partial
 
-from litestar.types import ASGIApp
+from litestar.types import ASGIApp, Receive, Scope, Send
 
 from ...core.domain.accounts.quota import Network
+from ...core.usecases.accounts.admission import NOTICES_PER_MINUTE, PAGES_PER_MINUTE
 from ...ports.bundle import Ports
 from ..telemetry.requests import RequestWatch
 from .api import Api
 from .door.edge import Edge
-from .door.errors import on_error
+from .door.kept import Kept
 from .door.operation import AppContext
-from .door.routing import Application
 from .door.streams import WindowStreams
-from .front import front_router
-from .health import Doctor, probe_handlers
-from .notices import PER_MINUTE as NOTICES_PER_MINUTE
-from .notices import NoticeDoor, notices_router
-from .openapi.documentation import docs_router, openapi_handler
+from .health import Doctor, probes
 from .operations import OPERATIONS
-from .payer.binding_window import binding_router
-from .payer.kyc_page import kyc_page_router
-from .payer.page_limit import PER_MINUTE, PageLimit
-from .payer.window import window_router
-from .uploads import uploads_router
 
 
 def create_app(
@@ -33,7 +26,7 @@ def create_app(
     streams: WindowStreams | None = None,
     watch: RequestWatch | None = None,
     is_leaving: Callable[[], bool] = lambda: False,
-    pages_per_minute: int = PER_MINUTE,
+    pages_per_minute: int = PAGES_PER_MINUTE,
     notices_per_minute: int = NOTICES_PER_MINUTE,
     has_front: bool = True,
 ) -> ASGIApp:
@@ -46,24 +39,35 @@ def create_app(
     """
     streams = streams or WindowStreams()
     watch = watch or RequestWatch(ports.clock)
-    limit = PageLimit(ports, trusted_proxies, pages_per_minute, watch.hits)
     doctor = Doctor(ports)
     context = AppContext(streams, trusted_proxies, doctor.degraded)
-    app = Application(
-        route_handlers=[
-            window_router(ports, streams, trusted_proxies, limit),
-            binding_router(ports, streams, trusted_proxies, limit),
-            notices_router(NoticeDoor(ports, watch, trusted_proxies, notices_per_minute)),
-            uploads_router(ports, trusted_proxies),
-            kyc_page_router(ports, limit),
-            *probe_handlers(doctor, is_leaving),
-            openapi_handler(ports),
-            docs_router(ports),
-            *([front_router(ports, limit)] if has_front else []),
-        ],
-        exception_handlers={Exception: on_error},
-        openapi_config=None,
-        logging_config=None,
-        request_max_body_size=None,
-    )
-    return Edge(Api(app, ports, context, OPERATIONS), ports, trusted_proxies, watch)
+
+    def make_framework() -> ASGIApp:
+        # Here: with what it imports it is two megabytes, and a process that is asked for operations alone does without.
+        from .framework import framework
+
+        return framework(
+            ports,
+            trusted_proxies=trusted_proxies,
+            streams=streams,
+            watch=watch,
+            pages_per_minute=pages_per_minute,
+            notices_per_minute=notices_per_minute,
+            has_front=has_front,
+        )
+
+    operations = (*OPERATIONS, *probes(doctor, is_leaving))
+    return Edge(Api(_Late(make_framework), ports, context, operations), ports, trusted_proxies, watch)
+
+
+class _Late:
+    """An ASGI application that is made for its first request, in the context in which this one was: what is made for
+    all requests shall not know of the first."""
+
+    def __init__(self, make: Callable[[], ASGIApp]) -> None:
+        self._app = Kept(partial(copy_context().run, make))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        app = await self._app.value()
+        await app(scope, receive, send)

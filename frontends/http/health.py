@@ -5,8 +5,6 @@ import logging
 from collections.abc import Callable
 
 import msgspec
-from litestar import Response, get
-from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
 from ...core.domain.days import iso
@@ -119,19 +117,21 @@ HEALTH = (
 )
 
 
-def probe_handlers(doctor: Doctor, is_leaving: Callable[[], bool] = lambda: False) -> list[HTTPRouteHandler]:
-    """GET /livez and /readyz; neither needs a key. One that `is_leaving` is not ready."""
+def probes(doctor: Doctor, is_leaving: Callable[[], bool]) -> tuple[Operation[None], ...]:
+    """GET /livez and /readyz; neither needs a key. One that `is_leaving` is not ready. They are for whoever runs the
+    service, and no part of its description."""
 
-    @get("/livez")
-    async def livez() -> Response[bytes]:
-        return answer({"status": "ok"}).of_framework()
+    async def livez(_: Ports, __: None, ___: ApiRequest[None]) -> ASGIApp:
+        return answer({"status": "ok"})
 
-    @get("/readyz")
-    async def readyz() -> Response[bytes]:
+    async def readyz(_: Ports, __: None, ___: ApiRequest[None]) -> ASGIApp:
         if is_leaving():
-            return answer({"status": "leaving"}, status=503).of_framework()
+            return answer({"status": "leaving"}, status=503)
         # The storage alone: a balancer that goes by this must not take every process out while Redis is away.
         ready = await doctor.storage_works()
-        return answer({"status": "ok" if ready else "degraded"}, status=200 if ready else 503).of_framework()
+        return answer({"status": "ok" if ready else "degraded"}, status=200 if ready else 503)
 
-    return [livez, readyz]
+    return (
+        Operation("live", "get", "/livez", "Health", "Whether the process answers", livez, keyed=False),
+        Operation("ready", "get", "/readyz", "Health", "Whether it takes requests", readyz, keyed=False),
+    )

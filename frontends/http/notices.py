@@ -17,7 +17,7 @@ from litestar.params import FromPath
 from litestar.types import ASGIApp
 
 from ...core.domain.accounts.quota import Network, client_address, is_among
-from ...core.usecases.accounts.admission import NOTICES, admit_stranger
+from ...core.usecases.accounts.admission import NOTICES, NOTICES_PER_MINUTE, admit_stranger
 from ...core.usecases.notice_addresses import is_address
 from ...core.usecases.notice_intake import Taken, take_notice
 from ...ports.bundle import Ports
@@ -32,8 +32,6 @@ from .door.headers import headers_of
 from .door.origin import origin
 from .door.routing import Router
 
-PER_MINUTE = 3000
-"""From one address, unless the settings say otherwise: a provider has few."""
 LIMIT = 65_536
 """Bytes of a body."""
 WITHIN = 8.0
@@ -54,7 +52,7 @@ class NoticeDoor:
         ports: Ports,
         watch: RequestWatch,
         trusted_proxies: Sequence[Network] = (),
-        per_minute: int = PER_MINUTE,
+        per_minute: int = NOTICES_PER_MINUTE,
     ) -> None:
         self._ports = ports
         self._watch = watch

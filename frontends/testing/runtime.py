@@ -1,7 +1,7 @@
 """What sandboxes share, because it is slow to make: an event loop in a thread, and one HTTP application.
 
-Making the application takes twenty times as long as making a house. So there is one, over ports that say at each call
-which house is meant: a context variable, set for every request.
+Making what answers its pages takes twenty times as long as making a house. So there is one, over ports that say at each
+call which house is meant: a context variable, set for every request.
 """
 
 from collections.abc import Awaitable, Callable

@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from litestar import Litestar
 from openapi_spec_validator import validate
 
 from cambist.core.domain.errors import CATALOGUE
@@ -16,12 +15,12 @@ from cambist.core.domain.payloads import EVENT_PAYLOADS
 from cambist.core.domain.webhooks.events import EventType
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.frontends.http.app import create_app
-from cambist.frontends.http.door.edge import Edge
 from cambist.frontends.http.door.errors import ErrorDetails
 from cambist.frontends.http.openapi import openapi
 from cambist.frontends.http.openapi.openapi import openapi_document
 from tests.docs.test_blocks import ROOT
 from tests.domain.test_payloads import EVENTS, FIELDS, full, names
+from tests.framework_way import framework_of
 from tests.houses import TestHouse
 from tests.http.documents import Document
 from tests.tables import table
@@ -117,14 +116,9 @@ NOT_MERCHANTS = {("/api/v1/notices/{}/{}", "POST")}
 
 
 async def test_it_has_every_route_and_no_other(house: TestHouse, document: Document) -> None:
-    edge = create_app(house.ports)
-    assert isinstance(edge, Edge)
-    framework: Any = edge
-    while not isinstance(framework, Litestar):
-        framework = framework._app
     routed = {
         (FOREIGN.sub("{}", route.path), method)
-        for route in framework.routes
+        for route in framework_of(house.ports).routes
         if route.path.startswith("/api/v1") or route.path == "/health"
         for method in getattr(route, "methods", ())
         if method != "OPTIONS"

@@ -1,8 +1,21 @@
-"""What is left out of the framework so that the application is made fast (frontends/http/door/routing.py)."""
+"""How little of the framework is made, and how late, so that the application is made fast (frontends/http/app.py,
+frontends/http/door/routing.py)."""
 
+import asyncio
+import threading
+from contextvars import Context, ContextVar
+from typing import Any
+
+import httpx
+import pytest
 from litestar import get
 
+from cambist.frontends.http import framework
+from cambist.frontends.http.app import create_app
 from cambist.frontends.http.door.routing import Application, Router
+from tests.houses import TestHouse
+
+_meant: ContextVar[str] = ContextVar("meant")
 
 
 @get("/here", sync_to_thread=False)
@@ -23,3 +36,25 @@ def test_a_router_is_registered_as_it_is_and_not_as_a_copy() -> None:
     app = Application(route_handlers=[outer], openapi_config=None, logging_config=None)
     assert [route.path for route in app.routes] == ["/outer/inner/here"]
     assert (inner.owner, outer.owner) == (outer, app)
+
+
+async def test_what_answers_pages_is_made_once_at_the_first_of_them_off_the_loop_and_knows_of_no_request(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[bool, str]] = []
+    make = framework.framework
+
+    def watched(*given: Any, **named: Any) -> Application:
+        made.append((threading.current_thread() is threading.main_thread(), _meant.get("nobody")))
+        return make(*given, **named)
+
+    monkeypatch.setattr(framework, "framework", watched)
+    app: Any = Context().run(create_app, house.ports)
+    _meant.set("this request")
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://pay.example") as http:
+        assert (await http.get("/readyz")).status_code == 200
+        assert (await http.get("/api/v1/balance", headers=house.headers())).status_code == 200
+        assert made == []
+        answers = await asyncio.gather(http.get("/docs"), http.get("/p/pay_1"), http.get("/nothing"))
+    assert [answer.status_code for answer in answers] == [200, 404, 404]
+    assert made == [(False, "nobody")]

@@ -8,8 +8,12 @@ from ...domain.accounts.quota import WINDOW, Verdict, bucket, limits, verdict, w
 
 PAGES = "pages:ip"
 """The counter of pages by client address."""
+PAGES_PER_MINUTE = 600
+"""Unless the settings say otherwise: an open page asks a minute for some 20 where no stream is left for it."""
 NOTICES = "notices:ip"
 """The counter of providers' notices by address."""
+NOTICES_PER_MINUTE = 3000
+"""From one address, unless the settings say otherwise: a provider has few."""
 
 
 async def admit(ports: Ports, method: str, path: str, ip: str, api_key: str | None) -> Verdict:

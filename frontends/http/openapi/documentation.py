@@ -4,10 +4,9 @@ They need no key and are not counted, like the health check. Most processes are 
 is imported when they are: that and the making take some hundred milliseconds, once, in a thread.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Generic, Literal, TypeVar
+from typing import Literal
 
 from litestar import Response, route
 from litestar.exceptions import NotFoundException
@@ -15,6 +14,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from ....ports.bundle import Ports
+from ..door.kept import Kept
 from ..door.routing import Router
 from ..packed import Asked, Packed, asset, pack, sent
 from ..payer.pages import HEADERS, HTML
@@ -111,7 +111,7 @@ class _Shelf:
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
-        self._listed = _Kept(self._list)
+        self._listed = Kept(self._list)
 
     async def has(self, name: str) -> bool:
         """Whether there is something of this name."""
@@ -124,7 +124,7 @@ class _Shelf:
             raise NotFoundException
         return sent(request, await wanted.value(), _HEADERS)
 
-    def _list(self) -> dict[str, "_Kept[Packed]"]:
+    def _list(self) -> dict[str, Kept[Packed]]:
         from .docs_page import Docs
         from .guides import GUIDES, NAMES
 
@@ -139,26 +139,6 @@ class _Shelf:
         return listed
 
 
-T = TypeVar("T")
-
-
-class _Kept(Generic[T]):
-    """A value that is made in a thread when it is first asked for, and kept."""
-
-    def __init__(self, make: Callable[[], T]) -> None:
-        self._make = make
-        self._made: T | None = None
-        self._making = asyncio.Lock()
-
-    async def value(self) -> T:
-        """Those who ask while it is being made wait for the same."""
-        if self._made is None:
-            async with self._making:
-                if self._made is None:
-                    self._made = await asyncio.to_thread(self._make)
-        return self._made
-
-
-def _once(make: Callable[[], bytes], media_type: str = HTML) -> _Kept[Packed]:
+def _once(make: Callable[[], bytes], media_type: str = HTML) -> Kept[Packed]:
     """Bytes that are made when they are first asked for, and kept."""
-    return _Kept(lambda: pack(make(), media_type))
+    return Kept(lambda: pack(make(), media_type))

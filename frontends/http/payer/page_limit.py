@@ -7,15 +7,12 @@ from litestar import Response
 
 from ....core.domain.accounts.quota import Network
 from ....core.domain.errors import Refusal
-from ....core.usecases.accounts.admission import PAGES, Counted, admit_stranger
+from ....core.usecases.accounts.admission import PAGES, PAGES_PER_MINUTE, Counted, admit_stranger
 from ....core.usecases.accounts.limit_hits import HitCounter
 from ....ports.bundle import Ports
 from ..door.errors import refused
 from ..door.origin import origin
 from .pages import HEADERS, Asked
-
-PER_MINUTE = 600
-"""Unless the settings say otherwise: an open page asks a minute for some 20 where no stream is left for it."""
 
 BeforeRequest = Callable[[Asked], Awaitable[Response[str] | Response[bytes] | None]]
 
@@ -27,7 +24,7 @@ class PageLimit:
         self,
         ports: Ports,
         trusted_proxies: Sequence[Network],
-        per_minute: int = PER_MINUTE,
+        per_minute: int = PAGES_PER_MINUTE,
         hits: HitCounter | None = None,
     ) -> None:
         self._ports = ports

@@ -1,0 +1,48 @@
+"""What the framework answers: pages and their files, uploads, notices of providers, and unknown paths."""
+
+from collections.abc import Sequence
+
+from ...core.domain.accounts.quota import Network
+from ...ports.bundle import Ports
+from ..telemetry.requests import RequestWatch
+from .door.errors import on_error
+from .door.routing import Application
+from .door.streams import WindowStreams
+from .front import front_router
+from .notices import NoticeDoor, notices_router
+from .openapi.documentation import docs_router, openapi_handler
+from .payer.binding_window import binding_router
+from .payer.kyc_page import kyc_page_router
+from .payer.page_limit import PageLimit
+from .payer.window import window_router
+from .uploads import uploads_router
+
+
+def framework(
+    ports: Ports,
+    *,
+    trusted_proxies: Sequence[Network],
+    streams: WindowStreams,
+    watch: RequestWatch,
+    pages_per_minute: int,
+    notices_per_minute: int,
+    has_front: bool,
+) -> Application:
+    """The framework's application, of what `create_app` is given."""
+    limit = PageLimit(ports, trusted_proxies, pages_per_minute, watch.hits)
+    return Application(
+        route_handlers=[
+            window_router(ports, streams, trusted_proxies, limit),
+            binding_router(ports, streams, trusted_proxies, limit),
+            notices_router(NoticeDoor(ports, watch, trusted_proxies, notices_per_minute)),
+            uploads_router(ports, trusted_proxies),
+            kyc_page_router(ports, limit),
+            openapi_handler(ports),
+            docs_router(ports),
+            *([front_router(ports, limit)] if has_front else []),
+        ],
+        exception_handlers={Exception: on_error},
+        openapi_config=None,
+        logging_config=None,
+        request_max_body_size=None,
+    )
