@@ -52,7 +52,7 @@ class Prepared:
 class TableStatements:
     """What is done to one table by id. A write other than an insert changes no row when the record is stale."""
 
-    def __init__(self, mapped: TableMap[Any], table: sa.Table, dialect: Dialect) -> None:
+    def __init__(self, mapped: TableMap[Any], table: sa.TableClause, dialect: Dialect) -> None:
         self._table_map = mapped
         self._table = table
         self._dialect = dialect
@@ -188,7 +188,9 @@ def ids_of_kind(kind: str) -> tuple[str, str]:
 class JobStatements:
     """Claiming jobs. `now` comes from the storage's clock, or, when that is the database, from `now_in_database`."""
 
-    def __init__(self, jobs: sa.Table, dialect: Dialect, now_in_database: sa.ColumnElement[int] | None = None) -> None:
+    def __init__(
+        self, jobs: sa.TableClause, dialect: Dialect, now_in_database: sa.ColumnElement[int] | None = None
+    ) -> None:
         now: sa.ColumnElement[Any] = sa.bindparam("now", type_=sa.BigInteger())
         if now_in_database is not None:
             now = sa.func.coalesce(now, now_in_database, type_=sa.BigInteger())

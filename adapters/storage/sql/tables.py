@@ -24,7 +24,7 @@ class Tables:
 
     _shared: ClassVar[dict[tuple[tuple[Table, ...], str], "Tables"]] = {}
 
-    def __init__(self, of: Mapping[str, sa.Table], dialect: Dialect) -> None:
+    def __init__(self, of: Mapping[str, sa.TableClause], dialect: Dialect) -> None:
         self.of = of
         self.dialect = dialect
         self._statements: dict[str, TableStatements] = {}
@@ -148,7 +148,7 @@ class Tables:
         return found.where(*clauses).order_by(*order).limit(asked.limit)
 
 
-def _nulls_before(table: sa.Table, declared: Table, asked: Query) -> list[sa.ColumnElement[Any]]:
+def _nulls_before(table: sa.TableClause, declared: Table, asked: Query) -> list[sa.ColumnElement[Any]]:
     """What is null in all that is asked for, where an index has it before the order.
 
     It orders nothing. But Postgres knows only of values that are equal to something that they order nothing: it would
@@ -164,7 +164,7 @@ def _nulls_before(table: sa.Table, declared: Table, asked: Query) -> list[sa.Col
     return []
 
 
-def _order(table: sa.Table, asked: Query) -> list[sa.ColumnElement[Any]]:
+def _order(table: sa.TableClause, asked: Query) -> list[sa.ColumnElement[Any]]:
     column = table.c[asked.order]
     order: sa.ColumnElement[Any] = column.desc() if asked.descending else column.asc()
     if asked.nulls:
@@ -203,7 +203,7 @@ def _padded_one(condition: Condition) -> Condition:
     return Condition(condition.field, condition.relation, values)
 
 
-def _clause(table: sa.Table, condition: Condition) -> sa.ColumnElement[bool]:
+def _clause(table: sa.TableClause, condition: Condition) -> sa.ColumnElement[bool]:
     column, value = table.c[condition.field], condition.value
     match condition.relation:
         case Relation.EQUAL:
