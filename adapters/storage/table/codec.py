@@ -228,14 +228,18 @@ class Codec(Generic[R]):
     """Rows of one record type, there and back."""
 
     def __init__(self, kind: type[R]) -> None:
-        hints = get_type_hints(kind)
         names = tuple(kind.__struct_fields__)  # type: ignore[attr-defined]  # Record is a Protocol; all are structs
         if "id" not in names or "version" not in names:
             raise TypeError(f"{kind.__name__} has no id or no version")
         self.kind = kind
         self.names: tuple[str, ...] = names
-        self.columns = tuple(_column(kind, name, hints[name]) for name in names)
         self.index = {name: number for number, name in enumerate(names)}
+
+    @cached_property
+    def columns(self) -> Sequence[Column]:
+        """One for each field, made when they are first asked for: a process uses few of all kinds of records."""
+        hints = get_type_hints(self.kind)
+        return tuple(_column(self.kind, name, hints[name]) for name in self.names)
 
     @cached_property
     def encode(self) -> Callable[[R], list[Any]]:
