@@ -10,6 +10,10 @@ import pytest
 
 from cambist.adapters.storage.sqlite import pool as sqlite_pool
 from cambist.adapters.storage.sqlite.pool import ReadingPool, ask_on
+from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.jobs import run_due
+from cambist.frontends.compose import migrate, open_house
+from cambist.frontends.settings import Settings
 from cambist.ports.faults import Unavailable
 
 LONG = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1000000000) SELECT max(x) FROM n"
@@ -79,3 +83,17 @@ async def test_closing_waits_for_who_reads(pool: ReadingPool) -> None:
         assert await ask_on(connection, "SELECT 1", ()) == [(1,)]
         assert not closing.done()
     await closing
+
+
+async def test_a_merchants_address_that_is_set_takes_none(tmp_path: Path) -> None:
+    """What is held for thousands of merchants may be released at one start: each look is quick, and on the loop."""
+    settings = Settings(data_dir=tmp_path)
+    await migrate(settings)
+    async with open_house(settings) as house:
+        made = await create_account(house.ports, "Merchant")
+        address = {"webhook_url": "https://shop.example/hook", "webhook_secret": "a-secret-of-this-merchant"}
+        await set_settings(house.ports, made.account_id, address)
+    before = set(threading.enumerate())
+    async with open_house(settings) as house:
+        assert await run_due(house.ports) == 1
+        assert begun_since(before) == []

@@ -55,7 +55,7 @@ from cambist.core.domain.settlement.settlement import Correction, Settlement, Se
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
 from cambist.core.domain.webhooks.breaker import Breaker
-from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
+from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event, EventType
 from cambist.core.domain.webhooks.feed import FeedEntry
 from cambist.ports.faults import NotConfigured
 from cambist.ports.jobs import Job
@@ -287,6 +287,7 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (Terminal, "created_at", {"account_id": "a"}),
     (Terminal, "created_at", {"account_id": "a", "payment_method": "sbp", "enabled": True}),
     (Delivery, "id", {"account_id": "a", "mode": Mode.TEST, "status": DeliveryStatus.HELD, "due": None}),
+    (EndpointDelivery, "id", {"endpoint_id": "e", "status": DeliveryStatus.HELD, "due": None}),
     (Delivery, "due", {"account_id": "a", "mode": Mode.TEST, "status": DeliveryStatus.PENDING, "due": AtMost(START)}),
     (Delivery, "due", {"account_id": "a", "mode": Mode.TEST, "status": DeliveryStatus.PENDING, "due": AtLeast(START)}),
     (Delivery, "-id", {"account_id": "a", "mode": Mode.TEST, "status": DeliveryStatus.FAILED, "due": None}),

@@ -163,7 +163,7 @@ async def _release(ports: Ports, job: Job, endpoints: Iterable[EndpointKey]) -> 
             return 0
         deliveries = unit[endpoint.deliveries]
         waiting = endpoint.of_status(DeliveryStatus.HELD, due=None)
-        held = await deliveries.find(**waiting, limit=_RELEASE_BATCH, readable=True)
+        held = await deliveries.find(**waiting, limit=_RELEASE_BATCH, quick=True, readable=True)
         for delivery in held:
             deliveries.save(sent_anew(delivery, receives=True, now=ports.clock.now()))
         if held:
