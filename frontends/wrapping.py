@@ -5,6 +5,7 @@ The composition root puts them there; neither the core nor an adapter knows of t
 
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from enum import Enum
+from functools import cache
 from operator import attrgetter
 from typing import Any, TypeVar, cast
 
@@ -129,8 +130,9 @@ def wrapped(
     return cast("P", made(adapter))
 
 
+@cache
 def _passed(name: str) -> property:
-    """What is set is set at the adapter."""
+    """What is set is set at the adapter. One for all classes."""
     # Ten of a payment's creation: `attrgetter` is read without a frame of Python.
     return property(attrgetter(f"_adapter.{name}"), lambda self, value: setattr(self._adapter, name, value))
 

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 from ...ports.bundle import Ports
@@ -63,11 +64,10 @@ class Guard:
         Permits are counted apart for reads and writes, and for jobs and requests: neither holds the other up.
         """
         provider = f"{port} {getattr(adapter, 'name', port)}"
-        bulkheads = {
-            (does, of_jobs): Bulkhead(self._clock, f"{provider}: {does.value}s of {'jobs' if of_jobs else 'requests'}")
-            for does in Does
-            for of_jobs in (True, False)
-        }
+
+        @cache
+        def bulkhead(does: Does, of_jobs: bool) -> Bulkhead:
+            return Bulkhead(self._clock, f"{provider}: {does.value}s of {'jobs' if of_jobs else 'requests'}")
 
         faults = FaultLog(self._clock)
 
@@ -76,7 +76,7 @@ class Guard:
 
             async def ask(*given: Any, **named: Any) -> Any:
                 asker = present_asker()
-                mine = bulkheads[asked.does, asker is not None and asker.is_job]
+                mine = bulkhead(asked.does, asker is not None and asker.is_job)
                 ticket = object()
                 await mine.take(ticket)
                 try:

@@ -37,8 +37,6 @@ class Limit(msgspec.Struct, frozen=True, gc=False):
     message: str
     """What a merchant reads who is over it, word for word as the interface promises it."""
     fixed: tuple[Header, Header, Header]
-    remaining: tuple[tuple[Header, Header], ...]
-    """By the number of requests left."""
 
 
 def _limit(name: str, number: int, message: str) -> Limit:
@@ -51,10 +49,6 @@ def _limit(name: str, number: int, message: str) -> Limit:
             (b"x-ratelimit-limit", text),
             (b"ratelimit-policy", b"%d;w=%d" % (number, WINDOW)),
             (b"ratelimit-limit", text),
-        ),
-        remaining=tuple(
-            ((b"x-ratelimit-remaining", b"%d" % left), (b"ratelimit-remaining", b"%d" % left))
-            for left in range(number + 1)
         ),
     )
 
@@ -84,6 +78,11 @@ GENERAL = Bucket(
     per_key=_limit("general:key:", 60, "Too many requests. Limit: 60 per minute."),
 )
 
+_MOST = max(limit.number for each in (MONEY, GENERAL) for limit in (each.per_ip, each.per_key))
+_REMAINING = tuple(
+    ((b"x-ratelimit-remaining", b"%d" % left), (b"ratelimit-remaining", b"%d" % left)) for left in range(_MOST + 1)
+)
+"""By the number of requests left."""
 _MONEY_PATHS = frozenset({"/payments", "/exchanges", "/subscriptions"})
 _RESET = tuple(((b"ratelimit-reset", b"%d" % left), (b"retry-after", b"%d" % left)) for left in range(WINDOW + 1))
 """By the seconds until the window ends."""
@@ -178,7 +177,7 @@ def headers(of: Verdict) -> list[Header]:
     (docs/limits.md "Requests")."""
     limit = of.limit
     x_limit, policy, plain_limit = limit.fixed
-    x_remaining, remaining = limit.remaining[of.remaining]
+    x_remaining, remaining = _REMAINING[of.remaining]
     reset, retry_after = _RESET[of.wait]
     x_reset = (b"x-ratelimit-reset", b"%d" % of.reset)
     if of.over:
