@@ -10,7 +10,6 @@ from ...ports.bundle import Ports
 from ...ports.clock import Clock
 from ..settings import SettingFault, Settings, SettingsError
 from ..stopping import closed_soon
-from .signs import Reader, reading
 from .telemetry import Telemetry
 from .tracing import Tracing, start_tracing
 
@@ -59,6 +58,8 @@ async def scraped(settings: Settings, telemetry: Telemetry | None, ports: Ports)
         from .exposition import exposed
     except ImportError:
         raise _wrong_port("needs the extra `metrics`: pip install 'cambist[metrics]'") from None
+    from .signs import Reader, reading  # here: nobody asks for them without metrics
+
     reader = Reader(ports)
     async with AsyncExitStack() as stack:
         try:

@@ -34,6 +34,7 @@ NOT_IN_A_SERVICE_ON_SQLITE = (
     *("alembic", "asyncpg", "sqlalchemy.dialects.postgresql", "rich", "pygments", "httpx", "redis", "dramatiq"),
     *("prometheus_client", "textual", "cambist.frontends.client", "cambist.adapters.storage.memory.memory"),
     *("cambist.core.usecases.reconciliation.reconciliation", "cambist.core.usecases.reconciliation.counted"),
+    *("cambist.frontends.telemetry.signs", "cambist.core.usecases.reconciliation.signs"),
 )
 
 _SANDBOX = """
@@ -90,6 +91,20 @@ async def test_a_service_on_sqlite_loads_nothing_of_other_configurations(tmp_pat
     *statuses, loaded = said_by(_SERVICE, str(tmp_path), unwanted=NOT_IN_A_SERVICE_ON_SQLITE)
     assert statuses == ["200", "200", "503", "401"]  # /health: nothing works on jobs there
     assert loaded == ""
+
+
+def test_what_only_imports_needed_is_let_go_and_later_imports_find_their_modules() -> None:
+    """Not those of the standard library alone: the folder of the package is read anew, too."""
+    script = """
+import linecache, sys
+import cambist.frontends.http.server
+from cambist.frontends.gc_pause import keep_for_good
+keep_for_good()
+print(len(sys.path_importer_cache), len(linecache.cache))
+import colorsys, cambist.frontends.http.framework
+print(colorsys.__name__, cambist.frontends.http.framework.__name__)
+"""
+    assert said_by(script) == ["0 0", "colorsys cambist.frontends.http.framework"]
 
 
 class TestCollector:
