@@ -1,7 +1,7 @@
 """The HTTP application: operations, and behind them what the framework answers, at the edge."""
 
 from collections.abc import Callable, Sequence
-from contextvars import copy_context
+from contextvars import Context
 from functools import partial
 
 from litestar.types import ASGIApp, Receive, Scope, Send
@@ -61,11 +61,11 @@ def create_app(
 
 
 class _Late:
-    """An ASGI application that is made for its first request, in the context in which this one was: what is made for
-    all requests shall not know of the first."""
+    """An ASGI application that is made for its first request, in an empty context: what is made for all requests shall
+    not know of the first."""
 
     def __init__(self, make: Callable[[], ASGIApp]) -> None:
-        self._app = Kept(partial(copy_context().run, make))
+        self._app = Kept(partial(Context().run, make))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Any
 
 from cambist.adapters.queue import memory as memory_queue
+from cambist.frontends.http.door import kept
 from cambist.frontends.worker import loop as worker_loop
 from cambist.ports.faults import Fault
 from tests.simulation.loop import SimLoop
@@ -86,6 +87,21 @@ def own_pace() -> Iterator[None]:
     finally:
         memory_queue._SOON = soon
         _set(before)
+
+
+@contextmanager
+def no_threads() -> Iterator[None]:
+    """A world has none: what is made in one at the first page is made at once."""
+
+    async def at_once(make: Callable[[], Any]) -> Any:
+        return make()
+
+    before = kept.to_thread
+    kept.to_thread = at_once  # type: ignore[assignment]  # for what is made here, the same
+    try:
+        yield
+    finally:
+        kept.to_thread = before
 
 
 @contextmanager

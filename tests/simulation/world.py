@@ -68,7 +68,7 @@ from tests.simulation.remittances import RemittingBank
 from tests.simulation.sameness import database_digest
 from tests.simulation.storage import Database
 from tests.simulation.strands import WORLD, Strand
-from tests.simulation.surroundings import Hearing, Pace, own_chance, own_pace, unlisted_tasks
+from tests.simulation.surroundings import Hearing, Pace, no_threads, own_chance, own_pace, unlisted_tasks
 from tests.simulation.troubles import strike
 from tests.simulation.verifier import OwnVerifier
 from tests.simulation.vigil import Spins, Vigil
@@ -335,7 +335,7 @@ def live(plan: Plan, *, keeps: bool = False, until_wrong: bool = False, parts: P
     collecting = gc.isenabled()
     gc.disable()
     try:
-        with own_chance(plan.seed), own_pace(), unlisted_tasks():
+        with own_chance(plan.seed), own_pace(), no_threads(), unlisted_tasks():
             world = World(plan, keeps=keeps, parts=parts)
             heard = Hearing(world.fault)
             try:
