@@ -96,7 +96,7 @@ def no_threads() -> Iterator[None]:
     async def at_once(make: Callable[[], Any]) -> Any:
         return make()
 
-    names = vars(kept)
+    names = kept.__dict__
     before = names["to_thread"]
     names["to_thread"] = at_once
     try:
