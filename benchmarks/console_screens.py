@@ -55,10 +55,14 @@ class Desk:
         await self._pilot.press(*keys)
         await self._settle()
 
-    async def step(self, name: str, *keys: str) -> None:
-        """The same, and what it cost."""
+    async def step(self, name: str, *keys: str, asks: bool = False) -> None:
+        """The same, and what it cost. `asks`: the answer is awaited from whoever pressed."""
         began = process_time()
-        await self.press(*keys)
+        if asks:
+            await self._pilot.press(*keys)
+            await self._pilot.pause()
+        else:
+            await self.press(*keys)
         self.took.setdefault(name, []).append((process_time() - began) * 1000)
 
     async def ask(self, name: str, kind: Kind, wish: Wish) -> None:
@@ -97,7 +101,7 @@ async def sit(desk: Desk, ports: Ports, count: int) -> None:
         await desk.press("escape")
     await desk.press("4")
     for name, key in (("an act", "s"), ("filters", "f")):
-        await desk.step(f"dialog: {name}", key)
+        await desk.step(f"dialog: {name}", key, asks=True)
         await desk.press("escape")
     await desk.press("0")
     for name, text in (
