@@ -36,6 +36,8 @@ _SCROLLS = {"up": -1, "down": 1, "pageup": -10, "pagedown": 10}
 class ActDialog(AskingDialog[bool]):
     """Answers whether the act was tried: then what is behind it is to be read anew."""
 
+    AUTO_FOCUS = "Input, Select"
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Close"),
         Binding("ctrl+s", "confirm", "Confirm", priority=True),
@@ -56,7 +58,7 @@ class ActDialog(AskingDialog[bool]):
         self._secrets: tuple[tuple[str, str], ...] = ()
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(id="dialog"):
+        with VerticalScroll(id="dialog", can_focus=False):
             count = len(self._records)
             yield Label(self._act.title if count == 1 else f"{self._act.title} · {count}", id="title", markup=False)
             if self._record is not None and count == 1:
@@ -80,8 +82,6 @@ class ActDialog(AskingDialog[bool]):
                 yield Button("Close esc", id="leave", compact=True)
 
     def on_mount(self) -> None:
-        self.query_one("#dialog").can_focus = False
-        self.query("Input, Select").first().focus()
         if any(entry.accounts for entry in self._entries):
             self._offer_accounts()
         self._tell_stakes()

@@ -12,6 +12,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from textual import events
 from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.worker import WorkType
@@ -29,6 +30,8 @@ log = logging.getLogger("cambist.console")
 NO_ANSWER = (Refusal, Fault, VaultError, OSError)
 """What a use case may raise that is no slip of ours."""
 
+_BLANK = 0.2
+"""Seconds after which a new screen is painted without what it has read, where that has not come."""
 _FRAMES = 8
 _HOUSE = Path(__file__).resolve().parents[2]
 
@@ -85,7 +88,35 @@ def background(
 
 
 class Asking(Screen[ScreenResultType]):
-    """A screen or dialog that may be left at any moment."""
+    """A screen or dialog that may be left at any moment, and is first painted with all that there is to see."""
+
+    _is_new = True
+    _is_blank = True
+
+    def on_mount(self) -> None:
+        """Be painted in time, whatever is still awaited."""
+        self.set_timer(_BLANK, self.reveal)
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """A new screen was styled when it was made; any other is in front again."""
+        event.refresh_styles, self._is_new = not self._is_new, False
+        if event.refresh_styles:
+            self.came_back()
+
+    def came_back(self) -> None:
+        """Look at what may have changed while another screen was in front."""
+
+    def _compositor_refresh(self) -> None:
+        """Paint. A new screen is not painted empty, and then again with each part that it reads: where Textual calls
+        this by another name it is, and costs more."""
+        if not self._is_blank:
+            super()._compositor_refresh()
+
+    def reveal(self) -> None:
+        """Be painted from now on."""
+        if self._is_blank:
+            self._is_blank = False
+            self.refresh(repaint=False, layout=True)
 
     async def answer(self, question: Awaitable[T]) -> T:
         """What was asked for. Raises: what the question raises; Left, when nobody is there to see it."""
@@ -132,6 +163,10 @@ class Asking(Screen[ScreenResultType]):
 
 class AskingDialog(ModalScreen[ScreenResultType], Asking[ScreenResultType]):
     """A dialog, which answers whoever opened it."""
+
+    def on_resize(self) -> None:
+        """Its first size is the last that it waits for, to be painted."""
+        self.reveal()
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         """Answer and close, once; while another dialog lies over this one nothing is closed."""

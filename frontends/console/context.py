@@ -22,8 +22,6 @@ T = TypeVar("T")
 
 _PATIENCE = 0.3
 """Seconds after which an answer that has not come is shown to be awaited."""
-_BLANK = 0.2
-"""Seconds after which a new screen is painted without what it has read, where that has not come."""
 
 
 class Names:
@@ -72,8 +70,6 @@ class ConsoleScreen(Asking[None]):
         super().__init__()
         self.shared = shared
         self._heading = title
-        self._is_new = True
-        self._is_blank = True
         self._asking = 0
         self._away: dict[str, str] = {}
         """What went wrong in the last work of a group."""
@@ -84,33 +80,12 @@ class ConsoleScreen(Asking[None]):
         """The bar, what is between, and the footer."""
         fitting = [name for width, name in self.HORIZONTAL_BREAKPOINTS or () if width <= self.app.size.width][-1:]
         self.add_class(*fitting, update=False)  # else it comes with the first size, and all is styled twice
-        self.set_timer(_BLANK, self._reveal)
         with Horizontal(id="bar"):
             yield Label(self._heading, id="heading", markup=False)
             yield Label("", id="state", markup=False)
             yield Label(f"{'demo · ' if self.shared.demo else ''}{self.shared.operator}", id="operator", markup=False)
         yield from body
         yield KeysLine()
-
-    def on_screen_resume(self, event: events.ScreenResume) -> None:
-        """A new screen was styled when it was made; any other is in front again."""
-        event.refresh_styles, self._is_new = not self._is_new, False
-        if event.refresh_styles:
-            self.came_back()
-
-    def came_back(self) -> None:
-        """Look at what may have changed while another screen was in front."""
-
-    def _compositor_refresh(self) -> None:
-        """Paint. A new screen is not painted empty, and then again with each part that it reads: where Textual calls
-        this by another name it is, and costs more."""
-        if not self._is_blank:
-            super()._compositor_refresh()
-
-    def _reveal(self) -> None:
-        if self._is_blank:
-            self._is_blank = False
-            self.refresh(repaint=False, layout=True)
 
     def acts(self) -> list[ConsoleAct]:
         """What can be done here now."""
@@ -168,7 +143,7 @@ class ConsoleScreen(Asking[None]):
         before = self._away.get(group)
         self._again.discard(group)
         await super().keep(work)
-        self.later(self._reveal)
+        self.later(self.reveal)
         if before is not None and group not in self._again:
             self._away.pop(group, None)
             self._show()

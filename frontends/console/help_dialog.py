@@ -1,9 +1,9 @@
 """`?`: the keys of the screen in front, of all lists, and of everywhere (docs/console.md "Keys")."""
 
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import ClassVar
 
-from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,6 +14,8 @@ from .asking import AskingDialog
 
 _KEYS = 7
 """Cells of the widest key that is no chord."""
+_WIDEST, _FRAME, _GAP = 76, 5, 2
+"""Cells of a dialog (console.tcss), of its frame with the scrollbar, and between two columns."""
 
 Row = tuple[str, str]
 """A key and what it does."""
@@ -62,21 +64,36 @@ class HelpDialog(AskingDialog[None]):
             (("Lists", self._lists[:half]), ("To move", MOVING)),
             (("", self._lists[half:]), ("In a dialog", IN_A_DIALOG)),
         )
-        table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_row(*(_column(groups) for groups in columns))
         with VerticalScroll(id="dialog"):
             yield Label(f"Keys · {self._title}", id="title", markup=False)
-            yield Static(table)
-            yield Label(_MOUSE, classes="label", markup=False)
+            yield Static(_beside([_column(groups) for groups in columns], min(_WIDEST, self.app.size.width) - _FRAME))
+            yield Static(_MOUSE, classes="label", markup=False)
 
 
-def _column(groups: Iterable[tuple[str, Sequence[Row]]]) -> Table:
-    table = Table.grid(padding=(0, 1, 0, 0))
-    table.add_column(style="bold", no_wrap=True, min_width=1, max_width=_KEYS)
-    table.add_column(overflow="ellipsis", no_wrap=True)
-    for title, rows in groups:
-        table.add_row(Text(), Text(title, style="bold underline"))
-        for key, does in rows:
-            table.add_row(Text(key), Text(does))
-        table.add_row()
-    return table
+def _column(groups: Iterable[tuple[str, Sequence[Row]]]) -> list[Text]:
+    """The groups under one another, with what keys do set below each other."""
+    told = list(groups)
+    keys = max((Text(key).cell_len for _, rows in told for key, _ in rows if len(key) <= _KEYS), default=0) + 1
+    lines: list[Text] = []
+    for title, rows in told:
+        lines.append(Text.assemble(" " * keys, (title, "bold underline")))
+        lines += [Text.assemble((f"{key} ".ljust(keys), "bold"), does) for key, does in rows]
+        lines.append(Text())
+    return lines
+
+
+def _beside(columns: Sequence[list[Text]], room: int) -> Text:
+    """Columns beside one another; where they do not fit, the broadest is cut. As text and not as a table of Rich, which
+    is laid out and drawn at each look at how high it is."""
+    widths = [max(line.cell_len for line in lines) for lines in columns]
+    while sum(widths) + _GAP * (len(widths) - 1) > max(room, len(widths) * _KEYS):
+        widths[widths.index(max(widths))] -= 1
+    rows: list[Text] = []
+    for cells in zip_longest(*columns, fillvalue=Text()):
+        row = Text()
+        for cell, width in zip(cells, widths, strict=True):
+            shown = cell.copy()
+            shown.truncate(width, overflow="ellipsis", pad=True)
+            row.append_text(shown).append(" " * _GAP)
+        rows.append(row)
+    return Text("\n", no_wrap=True).join(rows)

@@ -25,6 +25,9 @@ async def helped(shared: Sitting) -> dict[str, str]:
 async def test_each_screen_tells_its_own_keys_and_no_others(size: tuple[int, int]) -> None:
     async with sitting(size, both) as shared:
         at_home = await helped(shared)
+        await shared.press("question_mark", "end")
+        assert "works with shift held." in shared.shown(), "no line is cut"
+        await shared.press("question_mark")
         assert at_home["space"] == "Mark"
         for kind in KINDS:
             if kind.key:

@@ -9,7 +9,7 @@ import pytest
 from textual._compositor import Compositor
 from textual.widgets import Label
 
-from cambist.frontends.console import context
+from cambist.frontends.console import asking
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.listing import ListScreen
 from tests.console.kit import SIZES, Sitting, both, sitting
@@ -27,12 +27,12 @@ def painting(shared: Sitting, patience: float = 3600) -> Iterator[list[str]]:
             compositor._dirty_regions.clear()
             found.append(shared.shown())
 
-    with patch.object(Compositor, "render_update", paint), patch.object(context, "_BLANK", patience):
+    with patch.object(Compositor, "render_update", paint), patch.object(asking, "_BLANK", patience):
         yield found
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_a_list_and_an_object_are_first_painted_with_what_they_read(size: tuple[int, int]) -> None:
+async def test_lists_objects_and_dialogs_are_first_painted_with_what_they_show(size: tuple[int, int]) -> None:
     async with sitting(size, both) as shared:
         with painting(shared) as painted:
             await shared.press("1")
@@ -46,12 +46,19 @@ async def test_a_list_and_an_object_are_first_painted_with_what_they_read(size: 
             objects = [each for each in painted if "when (UTC)" in each and "Payments · pay_" in each]
             assert objects
             assert all("simulator-live told" in each for each in objects)
+            await shared.press("0", "2", "enter")
+            for key, told in (("a", "Approve ^s"), ("question_mark", "To move"), ("slash", "Find")):
+                painted.clear()
+                await shared.press(key)
+                assert painted
+                assert all(told in each for each in painted), key
+                await shared.press("escape")
 
 
 async def test_a_screen_whose_answer_is_late_is_painted_without_it() -> None:
     async with sitting(SIZES[0], both) as shared:
         door = shared.storage.gate = Door()
-        with painting(shared, context._BLANK) as painted:
+        with painting(shared, asking._BLANK) as painted:
             await shared.pilot.press("1")
             while not any("external id" in each for each in painted):
                 await shared.pilot.pause(0.02)
