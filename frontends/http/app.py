@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from contextvars import Context
-from functools import partial
 
 from litestar.types import ASGIApp, Receive, Scope, Send
 
@@ -65,7 +64,8 @@ class _Late:
     not know of the first."""
 
     def __init__(self, make: Callable[[], ASGIApp]) -> None:
-        self._app = Kept(partial(Context().run, make))
+        # A context each time: where the first request was given up, another may begin while its thread still makes one.
+        self._app = Kept(lambda: Context().run(make))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""

@@ -58,3 +58,30 @@ async def test_what_answers_pages_is_made_once_at_the_first_of_them_off_the_loop
         answers = await asyncio.gather(http.get("/docs"), http.get("/p/pay_1"), http.get("/nothing"))
     assert [answer.status_code for answer in answers] == [200, 404, 404]
     assert made == [(False, "nobody")]
+
+
+async def test_who_gives_up_the_first_page_while_it_is_made_leaves_the_next_one_whole(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, began, may_end = framework.framework, threading.Event(), threading.Event()
+
+    def slow(*given: Any, **named: Any) -> Application:
+        began.set()
+        may_end.wait(30)
+        return make(*given, **named)
+
+    monkeypatch.setattr(framework, "framework", slow)
+    app: Any = create_app(house.ports)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://pay.example") as http:
+        first = asyncio.create_task(http.get("/docs"))
+        await asyncio.to_thread(began.wait, 30)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        began.clear()
+        second = asyncio.create_task(http.get("/docs"))
+        await asyncio.wait(
+            [second, asyncio.create_task(asyncio.to_thread(began.wait, 30))], return_when="FIRST_COMPLETED"
+        )
+        may_end.set()
+        assert (await second).status_code == 200
