@@ -247,6 +247,22 @@ async def leafed(spread: RefundHouse, wish: Wish) -> list[str]:
     return [each.id for each in seen]
 
 
+async def test_a_page_of_what_no_index_has_is_there_though_all_move_while_it_is_read(
+    spread: RefundHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two reads of a page payments may go from one status to another, and none of those counted be left."""
+    monkeypatch.setattr(browse_room, "LOOKED_AT", 8)
+
+    async def none_left(_: Any, **__: Any) -> int:
+        return 0
+
+    async with spread.ports.storage.unit() as unit:
+        monkeypatch.setattr(type(unit[Payment]), "total", none_left)
+        ways = [browse_room.Way(Payment, {"status": each}) for each in PaymentStatus]
+        reach = await browse_room._reach(unit, ways, None, newest_first=True)
+        assert await unit[Payment].find(created_at=reach)
+
+
 async def test_what_no_index_finds_is_looked_for_among_so_many_and_no_more(
     spread: RefundHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -128,10 +128,11 @@ async def _reach(unit: Unit, ways: Sequence[Way], after: Any, *, newest_first: b
         if not ends:
             return rest
         reach = Between(max(ends), rest.high) if newest_first else Between(rest.low, min(ends) + _NEXT)
-        counts = [await unit[way.kind].total(**way.criteria, created_at=reach) for way in ways]
-        if 2 * sum(counts) >= LOOKED_AT:
+        counted = sum([await unit[way.kind].total(**way.criteria, created_at=reach) for way in ways])
+        if 2 * counted >= LOOKED_AT:
             break
-        share = share * LOOKED_AT // sum(counts)
+        # There were more than a share of them just now, unless some moved from one way to another meanwhile.
+        share = share * LOOKED_AT // max(share, counted)
     return reach
 
 
