@@ -106,9 +106,11 @@ class Spoilable:
 
 
 @asynccontextmanager
-async def open_spoilable(url: str, folder: Path, *names: str) -> AsyncIterator[Spoilable]:
-    """A house on this database, with merchants of these names."""
-    clock, street = VirtualClock(settle=at_rest), Street()
+async def open_spoilable(
+    url: str, folder: Path, *names: str, clock: VirtualClock | None = None
+) -> AsyncIterator[Spoilable]:
+    """A house on this database, with merchants of these names; one beside another has its `clock`."""
+    clock, street = clock or VirtualClock(settle=at_rest), Street()
     settings = Settings(database_url=url, base_url="https://pay.example", data_dir=folder, allow_live_simulators=True)
     async with open_house(settings, clock=clock, ids=SeededIds(), notifier=street) as house:
         with lent_app(house.ports) as face:

@@ -1,15 +1,17 @@
 """A row that cannot be read stops nobody but whom it is about (docs/operations.md "Rows that cannot be read")."""
 
+import asyncio
 import sqlite3
 from contextlib import closing
 
 import msgspec
 import pytest
 
+from cambist.core.domain.accounts.shops import Shop
 from cambist.ports.jobs import Job
-from cambist.ports.storage import Storage
-from cambist.ports.unreadable import UnreadableRow
-from tests.contracts.storage_kit import StoragePlace, job, put, read
+from cambist.ports.storage import Storage, Unit
+from cambist.ports.unreadable import SettingAside, UnreadableRow
+from tests.contracts.storage_kit import StoragePlace, job, put, read, shop
 from tests.servers import _execute
 
 LEASE = 8.0
@@ -128,3 +130,31 @@ async def test_whatever_sqlite_holds_in_a_job_stops_no_other(file_place: Storage
     assert {"watch:1", "watch:3", "watch:4"} <= set(await claimed(storage))
     if "attempts" not in spoilt:  # which counting makes a number of
         assert len(await notes(storage)) == 1
+
+
+async def test_a_row_that_is_met_after_a_newer_program_took_it_up_is_noted_again(
+    shared_place: StoragePlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else nobody would have done what this program passed by."""
+    monkeypatch.setattr("cambist.adapters.storage.sql.notes.AGAIN", 0.0)
+    storage, newer = await shared_place.open(), await shared_place.open()
+    await put(storage, shop("shop_1", "One"))
+    unreadable, readable = (f"UPDATE shops SET created_at = created_at {sign} {BEYOND}" for sign in "+-")
+
+    async def met() -> None:
+        """The older program passes it by, and its note stands a moment later."""
+        await spoil(shared_place, unreadable)
+        async with storage.unit() as unit:
+            assert await unit[Shop].find(readable=True) == []
+        async with asyncio.timeout(60):
+            while not await notes(newer):
+                await asyncio.sleep(0)
+        await spoil(shared_place, readable)
+
+    async def nothing(_unit: Unit, _record: object) -> None:
+        """There is nothing to resume."""
+
+    assert isinstance(newer, SettingAside)
+    for _ in range(3):
+        await met()
+        assert await newer.take_up(nothing) == 1

@@ -145,6 +145,30 @@ async def test_a_delivery_that_was_to_be_tried_later_is_tried_at_its_time(street
     assert street.street.told("ours") == [event, event]
 
 
+@pytest.mark.parametrize("ends", [False, True], ids=["goes on", "ends"])
+async def test_a_delivery_that_an_older_worker_passes_by_again_is_sent_all_the_same(
+    street: Spoilable, tmp_path: Path, ends: bool
+) -> None:
+    """In a rolling upgrade the newer program takes it up, and the older one claims the receiver's job once more."""
+    [event] = await waiting(street, 1)
+    unreadable, readable = (f"UPDATE deliveries SET give_up_at = give_up_at {sign} {BEYOND}" for sign in "+-")
+    await street.spoil(unreadable)
+    await street.work()
+    async with open_spoilable(street.url, tmp_path, clock=street.clock) as newer:
+        await street.spoil(readable)
+        assert await take_up(newer.ports) == 1
+        await street.spoil(unreadable)
+        await street.work()
+        if ends:
+            await street.ports.storage.close()
+        else:
+            assert await take_up(street.ports) == 0
+        await street.spoil(readable)
+        assert await take_up(newer.ports) == 1
+        await newer.work()
+        assert newer.street.told("ours") == [event]
+
+
 async def test_a_held_delivery_that_can_be_read_again_is_released(street: Spoilable) -> None:
     """The receiver was set meanwhile, and what was held was released without it."""
     account_id = street.merchants["ours"].account_id

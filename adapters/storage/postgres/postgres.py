@@ -7,7 +7,7 @@ read-only, so that a slow list never keeps a payment from being written.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from functools import partial
 from typing import Any, Self
@@ -230,6 +230,8 @@ class PostgresStorage(SqlStorage):
         """Let running units end, then disconnect."""
         if self._closed:
             return
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._notes.again(), _COMMAND_SECONDS)
         self._closed = True
         await self._stall.end()
         try:

@@ -30,7 +30,7 @@ def note_of(mapped: TableMap[Any], row: Row, fault: Unreadable, now: datetime, *
 
     row_id = _shown(row[mapped.codec.index["id"]])
     return UnreadableRow(
-        id=f"{mapped.name}:{row_id}",
+        id=note_id(mapped, row),
         source=mapped.name,
         row_id=row_id,
         why=fault.why,
@@ -38,6 +38,11 @@ def note_of(mapped: TableMap[Any], row: Row, fault: Unreadable, now: datetime, *
         found_by=f"{_version()}, schema {head()}",
         held=packed(row) if held else None,
     )
+
+
+def note_id(mapped: TableMap[Any], row: Row) -> str:
+    """The id of a row's note."""
+    return f"{mapped.name}:{_shown(row[mapped.codec.index['id']])}"
 
 
 def taken_out_of_postgres(mapped: TableMap[Any], row: Row, note: UnreadableRow) -> Statement:

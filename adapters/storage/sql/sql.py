@@ -27,13 +27,11 @@ from ..table.table_map import TableMap, keep, table_map_of
 from ..table.unit import Kick, Reader, WorkUnit, kick_safely, lone_read, snapshot_over
 from ..table.writes import Pending
 from .asides import note_of, unpacked
+from .notes import Notes
 from .recent import Recent
 from .tables import Tables
 
 _log = logging.getLogger("cambist.storage")
-
-_TOLD = 1000
-"""Rows that a process tells of: where more cannot be read, that is told."""
 
 Met = Callable[[TableMap[Any], Row, Unreadable], None]
 Ask = Callable[[str, Sequence[Any]], Awaitable[Sequence[Row]]]
@@ -103,8 +101,7 @@ class SqlStorage(ABC):
         self._kick = kick
         self._recent = Recent()
         self._kicking: set[asyncio.Task[None]] = set()
-        self._told: set[tuple[str, str]] = set()
-        """Rows that cannot be read, by table and id, of which this process has told."""
+        self._notes = Notes(self.unit, self.now, self._begin)
         self._closed = False
 
     @property
@@ -142,7 +139,7 @@ class SqlStorage(ABC):
             await self._take_out(row, note_of(self._jobs, row, fault, await self.now(), held=True))
         except Exception:  # noqa: BLE001 - whatever keeps it here, the others are claimed and must be done
             _log.exception("it could not be set aside")
-        self._told.discard((self._jobs.name, fault.record_id))
+        self._notes.forget(self._jobs.name, fault.record_id)
 
     @abstractmethod
     async def now(self) -> datetime:
@@ -192,12 +189,14 @@ class SqlStorage(ABC):
     async def count_noted(self) -> int:
         """As the port SettingAside has it."""
         await self._kicked_late()
+        await self._notes.again()
         async with self.unit() as unit:
             return await unit[UnreadableRow].total()
 
     async def take_up(self, resume: Resume, /) -> int:
         """As the port SettingAside has it."""
         taken = 0
+        await self._notes.again()
         async for batch in self.scan(UnreadableRow, readable=True):
             for note in batch:
                 taken += await self._taken_up(note, resume)
@@ -218,7 +217,7 @@ class SqlStorage(ABC):
             if note.held is None:
                 return False
             await self._put_back(note, None)
-        self._told.discard((note.source, note.row_id))
+        self._notes.forget(note.source, note.row_id)
         _log.info("%s %s can be read again", note.source, note.row_id)
         return True
 
@@ -238,28 +237,17 @@ class SqlStorage(ABC):
             await unit.commit()
 
     def _met(self, mapped: TableMap[Any], row: Row, fault: Unreadable) -> None:
-        """Tell of a row that cannot be read, once: in the log, and in a row beside its table."""
-        told = mapped.name, fault.record_id
-        if told in self._told or len(self._told) >= _TOLD or mapped.kind is UnreadableRow:
-            return
-        self._told.add(told)
-        _log.error("%s", fault)
-        telling = self._set_aside(row, fault) if mapped.of_jobs else self._note(mapped, row, fault)
-        # In a context of its own: it is not one request's.
-        task = asyncio.get_running_loop().create_task(telling, context=Context())
+        """Tell of a row that cannot be read: in the log, and in a row beside its table."""
+        if not mapped.of_jobs:
+            self._notes.met(mapped, row, fault)
+        elif self._notes.is_new(mapped, fault):
+            self._begin(self._set_aside(row, fault))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Have it done beside, in a context of its own: it is not one request's."""
+        task = asyncio.get_running_loop().create_task(work, context=Context())
         self._kicking.add(task)
         task.add_done_callback(self._kicking.discard)
-
-    async def _note(self, mapped: TableMap[Any], row: Row, fault: Unreadable) -> None:
-        try:
-            async with self.unit() as unit:
-                unit[UnreadableRow].add(note_of(mapped, row, fault, await self.now(), held=False))
-                await unit.commit()
-        except Conflict:
-            return  # it is known already
-        except Exception as other:  # noqa: BLE001 - who asked for the row has heard; whoever meets it next notes it
-            _log.warning("it could not be noted: %s", other)
-            self._told.discard((mapped.name, fault.record_id))
 
     def _wrote_late(self, pending: Pending) -> None:
         """Tell of what was written after who committed it was cancelled."""

@@ -247,6 +247,7 @@ class SqliteStorage(SqlStorage):
         """Write what waits, then let go of the file."""
         if self._closed:
             return
+        await self._notes.again()
         self._closed = True
         await self._committer.close()
         await self._kicked_late()
