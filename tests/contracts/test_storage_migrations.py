@@ -402,6 +402,7 @@ FINDS: tuple[tuple[type[Any], str, dict[str, Any]], ...] = (
     (AuditEntry, "-id", {"act": "refund.approve", "id": Between("aud_1", "aud_2")}),
     (Refund, "contradicted_at", {"contradicted_at": AtLeast(START), "contradiction_seen": False}),
     (JournalEntry, "id", {"number": None}),
+    (JournalEntry, "number", {"number": None}),
     (JournalEntry, "id", {"number": None, "id": AtLeast("receipt:")}),
     (JournalEntry, "number", {"number": AtLeast(-(2**63))}),
     (JournalEntry, "at", {"place": None, **OWNER}),

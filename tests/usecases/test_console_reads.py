@@ -28,6 +28,7 @@ from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.browse import browse as browse_room
 from cambist.core.usecases.browse import search as search_room
 from cambist.core.usecases.browse.browse import Wanted, browse
+from cambist.core.usecases.browse.leaves import Way
 from cambist.core.usecases.browse.search import search
 from cambist.core.usecases.browse.timeline import read_timeline
 from cambist.core.usecases.gateways.gateways import set_gateway
@@ -258,8 +259,8 @@ async def test_a_page_of_what_no_index_has_is_there_though_all_move_while_it_is_
 
     async with spread.ports.storage.unit() as unit:
         monkeypatch.setattr(type(unit[Payment]), "total", none_left)
-        ways = [browse_room.Way(Payment, {"status": each}) for each in PaymentStatus]
-        reach = await browse_room._reach(unit, ways, None, newest_first=True)
+        ways = [Way(Payment, {"status": each}) for each in PaymentStatus]
+        reach, _ = await browse_room._reach(unit, ways, None, newest_first=True)
         assert await unit[Payment].find(created_at=reach)
 
 
@@ -269,10 +270,12 @@ async def test_what_no_index_finds_is_looked_for_among_so_many_and_no_more(
     monkeypatch.setattr(browse_room, "_WALK", 2)
     looked = partial(browse_room.sifted, most=2, by="id", newest_first=True)
     async with spread.ports.storage.unit() as unit:
-        ways = [browse_room.Way(Payment, {})]
+        ways = [Way(Payment, {})]
         newest = [each.id for each in await unit[Payment].find(order="-id")]
         found = await looked(unit, ways, None, 9, lambda each: each.id == newest[2])
-        assert found == []
+        assert (found, found.looked_at) == ([], 2)
+        found = await looked(unit, ways, found.onward, 9, lambda each: each.id == newest[2])
+        assert [each.id for each in found] == [newest[2]]
         found = await looked(unit, ways, None, 9, lambda each: each.id == newest[1])
         assert [each.id for each in found] == [newest[1]]
 

@@ -5,12 +5,13 @@ from typing import Any
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast
 from ...domain.operators.pending_acts import ActStatus, PendingAct
-from .browse import Way, merged
+from .browse import merged
+from .leaves import Leaf, Way
 
 
 async def browse_acts(
     ports: Ports, status: ActStatus | None, after: PendingAct | None, limit: int, *, newest_first: bool = True
-) -> list[PendingAct]:
+) -> Leaf[PendingAct]:
     """Those that follow `after`, of this status only; what waits and has expired does not wait."""
     criteria: dict[str, Any] = {} if status is None else {"status": status}
     if status is ActStatus.WAITING:

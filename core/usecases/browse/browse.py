@@ -1,5 +1,5 @@
 """How operators leaf through what there is, over all accounts and both modes: from one record to those after it, so
-that the thousandth page costs what the first does. Nothing is counted, and nothing is skipped."""
+that the thousandth page costs what the first does. For a page nothing is counted, and nothing is skipped."""
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
@@ -12,10 +12,13 @@ from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, Below, Between, OneOf, Record, Unit
 from ...domain.accounts.accounts import Account, Mode
 from ..accounts.accounts import storable
+from .leaves import Leaf, Place, Way
 
 _NEXT = timedelta(microseconds=1)
 _WALK = 1000
 _TRIES = 3
+_LAST = "~"
+"""Behind every id."""
 _OWNERS = 500
 """Accounts whose orders are merged for one page: of more, each page would cost a read of every one."""
 LOOKED_AT = 20_000
@@ -58,15 +61,6 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.since is None and self.until is None else Between(self.since, self.until)
 
 
-class Way(msgspec.Struct, frozen=True):
-    """Records that one index gives in order: those of a kind that fulfil the criteria."""
-
-    kind: type[Any]
-    criteria: dict[str, Any]
-    span: Between | None = None
-    """Those only whose place in the order is in it."""
-
-
 async def browse(
     ports: Ports,
     kind: type[D],
@@ -77,13 +71,13 @@ async def browse(
     walked: Sequence[dict[str, Any]] = (),
     statuses: type[Enum] | None = None,
     **criteria: Any,
-) -> list[D]:
+) -> Leaf[D]:
     """The records that follow `after`, of a kind with the indexes (account_id, mode, created_at, id) and, for each
     of `criteria` that is asked for over all accounts, such as a status, (status, created_at, id). Of a merchant's own
     id with criteria a page holds what LOOKED_AT records had of it.
 
     `walked`: criteria that no index has, of which one is to be fulfilled. The storage looks for them among about
-    LOOKED_AT records, and the page ends there. For a kind with `statuses`.
+    LOOKED_AT records, and the page ends there: it says so, and from where the next goes on. For a kind with `statuses`.
 
     `statuses`: all that there are. By the index of each, records of all accounts come in the order of time; ids of live
     mode need not have it (`causes.py`). Without, they come in that of ids.
@@ -91,7 +85,7 @@ async def browse(
     keep: Callable[[Any], bool] | None = None
     if wanted.external_id is not None:
         if not storable(wanted.external_id):
-            return []
+            return Leaf()
         # Few have one: by whatever else is asked for a database might prefer the index that nearly all have.
         keep, criteria = _fitting(criteria), {"external_id": wanted.external_id}
     async with ports.storage.unit() as unit:
@@ -107,18 +101,26 @@ async def browse(
         by = "id" if not owners and wanted.span is None and not criteria else "created_at"
         ways = [Way(kind, each, wanted.span) for each in asked]
         if not walked:
-            return await sifted(unit, ways, after, limit, keep, by=by, newest_first=wanted.newest_first)
-        reach = await _reach(unit, ways, after, newest_first=wanted.newest_first)
+            found = await sifted(unit, ways, after, limit, keep, by=by, newest_first=wanted.newest_first)
+            if wanted.mode is not None and not owners:
+                found.ways = ()  # no index has modes over all accounts
+            return found
+        reach, looked_at = await _reach(unit, ways, after, newest_first=wanted.newest_first)
         ways = [Way(kind, {**way.criteria, **each}, reach) for way in ways for each in walked]
         found = await sifted(unit, ways, after, limit * len(walked), keep, by=by, newest_first=wanted.newest_first)
-        return list({each.id: each for each in found}.values())[:limit]
+        page = list({each.id: each for each in found}.values())
+        if len(page) >= limit or looked_at is None:
+            return Leaf(page[:limit])
+        onward = Place(reach.low, "") if wanted.newest_first else Place(reach.high - _NEXT, _LAST)
+        return Leaf(page, looked_at=looked_at, onward=onward)
 
 
-async def _reach(unit: Unit, ways: Sequence[Way], after: Any, *, newest_first: bool) -> Between:
-    """The time from `after` on in which about LOOKED_AT records of all the ways together lie. Some ways have a million
-    of them and others none, so how far each goes is tried, and put right by how many that were."""
+async def _reach(unit: Unit, ways: Sequence[Way], after: Any, *, newest_first: bool) -> tuple[Between, int | None]:
+    """The time from `after` on in which about LOOKED_AT records of all the ways together lie, and how many these are;
+    None: all that are left. Some ways have a million of them and others none, so how far each goes is tried, and put
+    right by how many that were."""
     rest = _beyond(ways[0].span or Between(), after, newest_first=newest_first)
-    sign, share, reach = "-" if newest_first else "", max(1, LOOKED_AT // len(ways)), rest
+    sign, share, reach, counted = "-" if newest_first else "", max(1, LOOKED_AT // len(ways)), rest, 0
     for _ in range(_TRIES):
         ends: list[datetime] = []
         for way in ways:
@@ -126,22 +128,24 @@ async def _reach(unit: Unit, ways: Sequence[Way], after: Any, *, newest_first: b
             found = await unit[way.kind].find(order=f"{sign}created_at", offset=share, limit=1, readable=True, **asked)
             ends += [each.created_at for each in found]
         if not ends:
-            return rest
+            return rest, None
         reach = Between(max(ends), rest.high) if newest_first else Between(rest.low, min(ends) + _NEXT)
         counted = sum([await unit[way.kind].total(**way.criteria, created_at=reach) for way in ways])
         if 2 * counted >= LOOKED_AT:
             break
         # There were more than a share of them just now, unless some moved from one way to another meanwhile.
         share = share * LOOKED_AT // max(share, counted)
-    return reach
+    return reach, counted
 
 
 def _beyond(span: Between, after: Any, *, newest_first: bool) -> Between:
-    """What of a span is left from a record on, others of its moment included."""
+    """What of a span is left from a record on, others of its moment included, or from a place on."""
     if after is None:
         return span
-    at = after.created_at
-    return Between(span.low, at + _NEXT) if newest_first else Between(at, span.high)
+    at, is_over = after.created_at, isinstance(after, Place)
+    if newest_first:
+        return Between(span.low, at if is_over else at + _NEXT)
+    return Between(at + _NEXT if is_over else at, span.high)
 
 
 def _fitting(criteria: dict[str, Any]) -> Callable[[Any], bool] | None:
@@ -175,7 +179,7 @@ async def sifted(
     most: int | None = LOOKED_AT,
     by: str,
     newest_first: bool,
-) -> list[Any]:
+) -> Leaf[Any]:
     """A page of what `keep` lets through, among the next `most` records (None: among all)."""
     if keep is None:
         return await merged(unit, ways, after, limit, by=by, newest_first=newest_first)
@@ -186,9 +190,9 @@ async def sifted(
         page += filter(keep, found)
         seen += len(found)
         if len(found) < _WALK:
-            break
+            return Leaf(page[:limit])
         after = found[-1]
-    return page[:limit]
+    return Leaf(page[:limit]) if len(page) >= limit else Leaf(page, looked_at=seen, onward=after)
 
 
 async def account_names(ports: Ports, account_ids: Collection[str]) -> dict[str, str]:
@@ -201,7 +205,7 @@ async def account_names(ports: Ports, account_ids: Collection[str]) -> dict[str,
 
 async def browse_accounts(
     ports: Ports, part: str | None, after: Account | None, limit: int, *, newest_first: bool = True
-) -> list[Account]:
+) -> Leaf[Account]:
     """Accounts that follow `after`, those only whose name has `part` in it, in capitals or not. No index holds parts of
     names, so all accounts are walked until a page is full; there are as many as merchants."""
     wanted = None if part is None else part.casefold()
@@ -222,7 +226,7 @@ def _spread(criteria: dict[str, Any]) -> list[dict[str, Any]]:
 
 async def merged(
     unit: Unit, ways: Sequence[Way], after: Any, limit: int, *, by: str = "created_at", newest_first: bool = True
-) -> list[Any]:
+) -> Leaf[Any]:
     """What follows `after` of all the ways together, in the order of (`by`, id). Of each way about its share is read,
     and more only where that turns out to be needed: a page costs its own records, and not a page of each way."""
     opened = [_Line(unit, way, after, by, newest_first) for way in ways]
@@ -235,7 +239,7 @@ async def merged(
         page = sorted(found, key=lambda record: (getattr(record, by), record.id), reverse=newest_first)[:limit]
         short = [line for line in opened if not line.is_over and (len(page) < limit or line.ends_before(page[-1]))]
         share = min(2 * share, limit)
-    return page
+    return Leaf(page, ways=ways, by=by)
 
 
 class _Line:

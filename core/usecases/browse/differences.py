@@ -6,12 +6,13 @@ from ....ports.bundle import Ports
 from ....ports.storage import AtLeast
 from ...domain.days import LONG_AGO
 from ...domain.reconciliation.reconciliation import Discrepancy
-from .browse import Wanted, Way, merged
+from .browse import Wanted, merged
+from .leaves import Leaf, Way
 
 
 async def browse_differences(
     ports: Ports, wanted: Wanted, after: Discrepancy | None, limit: int, *, closed: bool = False
-) -> list[Discrepancy]:
+) -> Leaf[Discrepancy]:
     """What is open and follows `after`, by when it was found; or, `closed`, what is not, by when that was."""
     criteria: dict[str, Any] = {"closed_at": AtLeast(LONG_AGO) if closed else None}
     if wanted.account_id is not None:

@@ -23,7 +23,8 @@ from ...domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Endpoin
 from ..webhooks.events import EventQuery, deliveries_of
 from ..webhooks.receivers import further_deliveries
 from ..webhooks.resends import resend_range
-from .browse import LOOKED_AT, Wanted, Way, browse, merged, sifted
+from .browse import LOOKED_AT, Wanted, browse, merged, sifted
+from .leaves import Leaf, Way
 
 _S = DeliveryStatus
 _MANY = frozenset([_S.DELIVERED, _S.SKIPPED, _S.HELD])
@@ -56,40 +57,46 @@ class TrackedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def browse_events(
-    ports: Ports, wanted: Wanted, after: TrackedEvent | None, limit: int, *, kind: EventType | None = None
-) -> list[TrackedEvent]:
+    ports: Ports,
+    wanted: Wanted,
+    after: TrackedEvent | Event | Delivery | None,
+    limit: int,
+    *,
+    kind: EventType | None = None,
+) -> Leaf[TrackedEvent]:
     """The events that follow `after`. By a delivery's status (`wanted.status`) they come as their receivers have them:
     what is pending by when it is due, the soonest first."""
     status = None if wanted.status is None else _S(wanted.status)
+    event, delivery = (after.event, after.delivery) if isinstance(after, TrackedEvent) else (after, after)
     if status is None:
-        events = await _events(ports, wanted, None if after is None else after.event, limit, kind)
+        events = await _events(ports, wanted, event, limit, kind)
         async with ports.storage.unit() as unit:
-            by_id = {delivery.id: delivery for delivery in await deliveries_of(unit, events)}
-            return await _tracked(unit, events, [by_id[event.id] for event in events if event.id in by_id])
+            by_id = {each.id: each for each in await deliveries_of(unit, events)}
+            return events.of(await _tracked(unit, events, [by_id[each.id] for each in events if each.id in by_id]))
     async with ports.storage.unit() as unit:
         ended: dict[str, Any] = {} if status is _S.PENDING else {"due": None}
         receivers = await _receivers(unit, wanted, failing=status is _S.FAILED)
         ways = [Way(each.deliveries, {**each.of_status(status), **ended}) for each in receivers]
         if kind is not None and status in _MANY and await _are_many(unit, ways):
-            return await _of_type(unit, wanted, kind, status, None if after is None else after.event, limit)
+            return await _of_type(unit, wanted, kind, status, event, limit)
         deliveries = await sifted(
             unit,
             ways,
-            None if after is None else after.delivery,
+            delivery,
             limit,
             None if kind is None else lambda each: bool(each.type == kind),
             by="due" if status is _S.PENDING else "id",
             newest_first=wanted.newest_first and status is not _S.PENDING,
         )
         if not deliveries:
-            return []
+            return deliveries
         found = await unit[Event].find(
             id=OneOf(tuple({each.event_id for each in deliveries})), limit=len(deliveries), readable=True
         )
-        return await _tracked(unit, found, deliveries)
+        return deliveries.of(await _tracked(unit, found, deliveries))
 
 
-async def _events(ports: Ports, wanted: Wanted, after: Event | None, limit: int, kind: EventType | None) -> list[Event]:
+async def _events(ports: Ports, wanted: Wanted, after: Any, limit: int, kind: EventType | None) -> Leaf[Event]:
     if kind is None:
         return await browse(ports, Event, wanted, after, limit)
     async with ports.storage.unit() as unit:
@@ -116,8 +123,8 @@ async def _are_many(unit: Unit, ways: Sequence[Way]) -> bool:
 
 
 async def _of_type(
-    unit: Unit, wanted: Wanted, kind: EventType, status: DeliveryStatus, after: Event | None, limit: int
-) -> list[TrackedEvent]:
+    unit: Unit, wanted: Wanted, kind: EventType, status: DeliveryStatus, after: Any, limit: int
+) -> Leaf[TrackedEvent]:
     """By the events of a type, of which the next LOOKED_AT are looked at, those with a delivery of this status. All of
     an event are on one page, which may hold some more for it."""
     ways, page, seen = await _ways_of_type(unit, wanted, kind), list[TrackedEvent](), 0
@@ -136,9 +143,9 @@ async def _of_type(
         page += await _tracked(unit, events, chosen)
         seen += len(events)
         if len(events) < limit:
-            break
+            return Leaf(page)
         after = events[-1]
-    return page
+    return Leaf(page) if len(page) >= limit else Leaf(page, looked_at=seen, onward=after)
 
 
 async def _receivers(unit: Unit, wanted: Wanted, *, failing: bool = False) -> list[EndpointKey]:
@@ -186,7 +193,7 @@ async def track_event(ports: Ports, delivery_id: str) -> tuple[TrackedEvent, Bre
 
 async def browse_receivers(
     ports: Ports, wanted: Wanted, after: Breaker | None, limit: int, *, is_open: bool = False
-) -> list[Breaker]:
+) -> Leaf[Breaker]:
     """Receivers that ever answered badly, the last to do so first; or those whose breaker is open, the next to be
     asked first."""
     by = "next_probe_at" if is_open else "last_failure_at"

@@ -28,7 +28,8 @@ from ..accounts.accounts import storable
 from ..ledger.listing import last_movement, list_fresh
 from ..ledger.movements import MOST, Span
 from ..ledger.watch import ledger_faults
-from .browse import Wanted, Way, all_owners, merged
+from .browse import Wanted, all_owners, merged
+from .leaves import Leaf, Way
 
 _NEXT = timedelta(microseconds=1)
 _ROWS = 1000
@@ -121,7 +122,7 @@ async def ledger_state(ports: Ports) -> LedgerState:
 
 async def list_entries(
     ports: Ports, kind: EntryKind | None, object_id: str | None, after: JournalEntry | None, limit: int
-) -> list[JournalEntry]:
+) -> Leaf[JournalEntry]:
     """Journal entries, the newest of the chain first, before them those that it does not hold yet; of a kind by their
     objects, the newest first; of an object in the order of their ids."""
     async with ports.storage.unit() as unit:
@@ -129,20 +130,22 @@ async def list_entries(
         if object_id is not None:
             kinds = EntryKind if kind is None else (kind,)
             found = await shelf.find(id=OneOf(_ids(object_id, kinds)), order="id", readable=True)
-            return [] if after is not None else found[:limit]
+            return Leaf([] if after is not None else found[:limit])
         if kind is not None:
-            high = f"{kind}:{_LAST}" if after is None else after.id
-            return await shelf.find(id=Between(f"{kind}:", high), order="-id", limit=limit, readable=True)
+            low, high = f"{kind}:", f"{kind}:{_LAST}"
+            onward = Between(low, high if after is None else after.id)
+            found = await shelf.find(id=onward, order="-id", limit=limit, readable=True)
+            return Leaf(found, ways=[Way(JournalEntry, {}, Between(low, high))])
         found = []
         if after is None or after.number is None:
-            onward: dict[str, Any] = {} if after is None else {"id": Below(after.id)}
-            found = await shelf.find(number=None, order="-id", limit=limit, readable=True, **onward)
+            fresh: dict[str, Any] = {} if after is None else {"id": Below(after.id)}
+            found = await shelf.find(number=None, order="-id", limit=limit, readable=True, **fresh)
         if len(found) < limit:
             # The chain's numbers begin with 1.
             last = None if after is None else after.number
             numbers = Between(1, last)
             found += await shelf.find(number=numbers, order="-number", limit=limit - len(found), readable=True)
-        return found
+        return Leaf(found, ways=[Way(JournalEntry, {"number": each}) for each in (None, Between(1))], by="number")
 
 
 def _ids(object_id: str, kinds: Iterable[EntryKind]) -> tuple[str, ...]:
@@ -173,7 +176,7 @@ async def list_movements(ports: Ports, wanted: Wanted, after: Movement | None, l
 
 async def list_statements(
     ports: Ports, wanted: Wanted, batch_id: str | None, after: Settlement | None, limit: int
-) -> list[Settlement]:
+) -> Leaf[Settlement]:
     """Merchants' statements, by when they were begun. Their ids do not rise with time in live mode (`causes.py`)."""
     asked: dict[str, Any] = {} if batch_id is None else {"batch_id": batch_id}
     async with ports.storage.unit() as unit:
@@ -191,15 +194,16 @@ async def list_statements(
 
 async def list_statement_items(
     ports: Ports, statement_id: str, after: SettlementItem | None, limit: int
-) -> list[SettlementItem]:
+) -> Leaf[SettlementItem]:
     """The lines of a statement, in the order of its payments."""
     low, high = item_ids(statement_id)
     async with ports.storage.unit() as unit:
         span = Between(low if after is None else f"{after.id}!", high)
-        return await unit[SettlementItem].find(id=span, order="id", limit=limit, readable=True)
+        found = await unit[SettlementItem].find(id=span, order="id", limit=limit, readable=True)
+        return Leaf(found, ways=[Way(SettlementItem, {}, Between(low, high))])
 
 
-async def list_corrections(ports: Ports, wanted: Wanted, after: Correction | None, limit: int) -> list[Correction]:
+async def list_corrections(ports: Ports, wanted: Wanted, after: Correction | None, limit: int) -> Leaf[Correction]:
     """What refunds gave back after the settlement of their payments. There are few."""
     wishes: dict[str, Any] = {"account_id": wanted.account_id, "mode": wanted.mode}
     way = Way(Correction, {name: value for name, value in wishes.items() if value is not None})
@@ -220,7 +224,7 @@ class AuditWish(msgspec.Struct, frozen=True, kw_only=True):
     newest_first: bool = True
 
 
-async def browse_audit(ports: Ports, wish: AuditWish, after: AuditEntry | None, limit: int) -> list[AuditEntry]:
+async def browse_audit(ports: Ports, wish: AuditWish, after: AuditEntry | None, limit: int) -> Leaf[AuditEntry]:
     """Operators' acts, in the order of time."""
     named: dict[str, Any] = {"operator": wish.operator, "act": wish.act, "object_id": wish.object_id}
     criteria = {name: value for name, value in named.items() if value is not None}
@@ -230,16 +234,16 @@ async def browse_audit(ports: Ports, wish: AuditWish, after: AuditEntry | None, 
     if after is not None:
         # `!` is the character that nothing in an id precedes.
         onward["id"] = Below(after.id) if newest else AtLeast(f"{after.id}!")
+    span = None if wish.since is None and wish.until is None else Between(wish.since, wish.until)
     async with ports.storage.unit() as unit:
         shelf = unit[AuditEntry]
-        if wish.since is None and wish.until is None:
-            return await shelf.find(order=f"{sign}id", limit=limit, readable=True, **criteria, **onward)
-        if after is None:
-            return await shelf.find(
-                at=Between(wish.since, wish.until), order=f"{sign}at", limit=limit, readable=True, **criteria
-            )
-        found = await shelf.find(at=after.at, order=f"{sign}id", limit=limit, readable=True, **criteria, **onward)
-        if len(found) < limit:
-            rest = Between(wish.since, after.at) if newest else Between(after.at + _NEXT, wish.until)
-            found += await shelf.find(at=rest, order=f"{sign}at", limit=limit - len(found), readable=True, **criteria)
-        return found
+        if span is None:
+            found = await shelf.find(order=f"{sign}id", limit=limit, readable=True, **criteria, **onward)
+        elif after is None:
+            found = await shelf.find(at=span, order=f"{sign}at", limit=limit, readable=True, **criteria)
+        else:
+            found = await shelf.find(at=after.at, order=f"{sign}id", limit=limit, readable=True, **criteria, **onward)
+            if left := limit - len(found):
+                rest = Between(span.low, after.at) if newest else Between(after.at + _NEXT, span.high)
+                found += await shelf.find(at=rest, order=f"{sign}at", limit=left, readable=True, **criteria)
+    return Leaf(found, ways=[Way(AuditEntry, criteria, span)], by="id" if span is None else "at")

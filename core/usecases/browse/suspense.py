@@ -7,14 +7,15 @@ from ....ports.storage import AtLeast
 from ...domain.days import LONG_AGO
 from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer
 from ...domain.payments.suspense import SUSPENSE, Suspense
-from .browse import Wanted, Way, merged
+from .browse import Wanted, merged
+from .leaves import Leaf, Way
 
 Suspended = Suspense | ExchangeTransfer
 
 
 async def browse_suspense(
     ports: Ports, wanted: Wanted, after: Suspended | None, limit: int, *, returned: bool = False
-) -> list[Suspended]:
+) -> Leaf[Suspended]:
     """What waits and follows `after`, by when it came; or, `returned`, what was sent back, by when that was."""
     criteria: dict[str, Any] = {"resolved_at": AtLeast(LONG_AGO) if returned else None}
     if wanted.account_id is not None:

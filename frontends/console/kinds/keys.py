@@ -9,7 +9,8 @@ from msgspec import UNSET
 from ....core.domain.accounts.accounts import ApiKey, KeyUse
 from ....core.domain.accounts.key_terms import Right
 from ....core.usecases.accounts.keys import LONGEST_KEY_OVERLAP, end_key, rotate_key, set_key
-from ....core.usecases.browse.browse import Way, merged
+from ....core.usecases.browse.browse import merged
+from ....core.usecases.browse.leaves import Way
 from ....core.usecases.browse.timeline import Moment, read_timeline
 from ....ports.bundle import Ports
 from ..columns import Column, merchant

@@ -7,7 +7,8 @@ from typing import Any
 from ....core.domain.accounts.accounts import Mode
 from ....core.domain.errors import Refusal
 from ....core.domain.settlement.settlement import Settlement, SettlementBatch
-from ....core.usecases.browse.browse import Way, merged
+from ....core.usecases.browse.browse import merged
+from ....core.usecases.browse.leaves import Way
 from ....core.usecases.browse.timeline import Moment, read_timeline
 from ....core.usecases.operators.settlement import Pace, settle_asked
 from ....ports.bundle import Ports

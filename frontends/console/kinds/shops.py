@@ -8,7 +8,8 @@ import msgspec
 from ....core.domain.accounts.accounts import Account
 from ....core.domain.accounts.shops import Shop
 from ....core.usecases.accounts.shops import disable_shop, enable_shop, rename_shop, set_shop
-from ....core.usecases.browse.browse import Way, merged
+from ....core.usecases.browse.browse import merged
+from ....core.usecases.browse.leaves import Way
 from ....ports.bundle import Ports
 from ....ports.storage import OneOf, Unit
 from ..columns import Column, merchant, when
@@ -34,7 +35,7 @@ async def _read(ports: Ports, wish: Wish, after: Shop | None, limit: int) -> lis
     async with ports.storage.unit() as unit:
         newest_first = wish.order == "newest"
         found = await merged(unit, [Way(Shop, criteria)], after, limit, by="id", newest_first=newest_first)
-        return await _listed(unit, found)
+        return found.of(await _listed(unit, found))
 
 
 async def _get(ports: Ports, shop_id: str) -> ListedShop | None:

@@ -4,7 +4,8 @@ from typing import Any
 
 from ....core.domain.accounts.terminals import Terminal
 from ....core.usecases.accounts.terminals import disable_terminal, enable_terminal
-from ....core.usecases.browse.browse import Way, merged
+from ....core.usecases.browse.browse import merged
+from ....core.usecases.browse.leaves import Way
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
 from .kinds import ACCOUNT, Kind, Wish, by_id, switches
