@@ -10,6 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Label
 
+from ...core.usecases.browse.leaves import COUNTED, Leaf, counted
 from .asking import background
 from .columns import Column, chosen
 from .context import ConsoleContext, row_at
@@ -17,7 +18,7 @@ from .detail import DetailScreen
 from .facts import tell
 from .kinds.kinds import ConsoleAct, Kind, Wish
 from .marks import MarkingScreen
-from .offers import Offers
+from .offers import Offer, Offers
 from .rows import Rows
 from .split import SplitScreen
 from .texts import plain, styled
@@ -26,6 +27,8 @@ PAGE = 100
 _AHEAD = 40
 """Rows below the cursor, or below what is seen, that are there already."""
 _REFRESH = 3.0
+_FURTHER = "x"
+"""The letter that looks further; no act has it."""
 
 
 class ListScreen(SplitScreen):
@@ -48,7 +51,13 @@ class ListScreen(SplitScreen):
         super().__init__(shared, kind, wish)
         self.records: list[Any] = []
         self.complete = False
-        """The last record is there."""
+        """The last record is there, or the last that was looked for."""
+        self.looked_at = 0
+        """Records that were looked at for what is there, where that were not all."""
+        self._onward: Any = None
+        """After what one may look further then."""
+        self._counted = 0
+        """How many there are, as far as they were counted."""
         self._shown: list[tuple[Column, int]] = []
         """The columns that there is room for, with their widths."""
         self._reading = False
@@ -139,6 +148,7 @@ class ListScreen(SplitScreen):
 
     def action_reload(self) -> None:
         """From the top."""
+        self._counted, self._onward = 0, None
         self.tell_wish()
         self._read_first()
         self.refresh_beside()
@@ -156,17 +166,30 @@ class ListScreen(SplitScreen):
 
     def _begin_with(self, found: list[Any], chosen_id: str = "") -> None:
         """Show these, with the cursor where it was chosen to be, else at the top."""
-        self.records, self.complete = found, len(found) < PAGE
+        self.records, self.looked_at = list(found), 0
+        self._end_with(found)
         self.marks.keep((self.kind.name, each.id) for each in found)
         chosen = next((row for row, each in enumerate(found) if each.id == chosen_id), 0)
         self.table.show(map(self._cells, found), chosen)
         self.tell_marks()
-        self._count()
-        empty = self.query_one("#empty", Label)
-        empty.display = not found
-        asked = any(self.wish.filters.values())
-        tell(empty, "Nothing fits these filters: f changes them." if asked else "There is nothing yet.")
         self.follow()
+        if isinstance(found, Leaf) and found.ways and not self.complete and self._counted <= COUNTED:
+            self._count(found)
+
+    def _end_with(self, found: list[Any]) -> None:
+        """Tell how the list goes on after a page that was added."""
+        self.complete, self._onward = len(found) < PAGE, None
+        if isinstance(found, Leaf):
+            self._onward = found.onward
+            self.looked_at += found.looked_at
+        self._tell_count()
+        empty = self.query_one("#empty", Label)
+        empty.display = not self.records
+        asked = any(self.wish.filters.values())
+        words = "Nothing fits these filters: f changes them." if asked else "There is nothing yet."
+        if self._onward is not None:
+            words = f"Nothing fits of what was looked at so far: {_FURTHER} goes on."
+        tell(empty, words)
 
     def _refresh(self) -> None:
         """New ones come in at the top while one looks there; who went down is left in peace."""
@@ -177,7 +200,7 @@ class ListScreen(SplitScreen):
     def _at_top(self) -> bool:
         """Whether one looks there. What stands beside the list stays at the cursor, on whichever line that is."""
         isa_top = self.table.cursor_row <= 0 or self.beside is not None
-        return isa_top and self.table.scroll_y <= 0 and len(self.records) <= PAGE
+        return isa_top and self.table.scroll_y <= 0 and len(self.records) <= PAGE and not self.looked_at
 
     @background("refresh", exclusive=True)
     async def _refresh_top(self) -> None:
@@ -198,20 +221,33 @@ class ListScreen(SplitScreen):
 
     @background("read")
     async def _read_more(self) -> None:
-        if self.complete or self._reading:
+        if not self.complete:
+            await self._go_on(self.records[-1])
+
+    @background("read")
+    async def _look_further(self) -> None:
+        if self._onward is not None:
+            await self._go_on(self._onward)
+
+    async def _go_on(self, after: Any) -> None:
+        """Add the page that follows."""
+        if self._reading:
             return
-        self._reading = True
-        last, wish = self.records[-1], self.wish
+        self._reading, wish, records, count = True, self.wish, self.records, len(self.records)
         try:
-            found = await self._read(last)
+            found = await self._read(after)
         finally:
             self._reading = False
-        if found is None or wish is not self.wish or not self.records or self.records[-1] is not last:
+        if found is None or wish is not self.wish or records is not self.records or count != len(records):
             return
-        self.records += found
-        self.complete = len(found) < PAGE
-        self.table.add(map(self._cells, found))
-        self._count()
+        records += found
+        if count:
+            self.table.add(map(self._cells, found))
+        else:  # the cursor comes to the first
+            self.table.show(map(self._cells, found))
+        self._end_with(found)
+        if self.looked_at:
+            self.tell_marks()
         self._look_ahead()
 
     async def renew(self, object_id: str) -> None:
@@ -225,8 +261,36 @@ class ListScreen(SplitScreen):
             self.records[row] = found[0]
             self.table.put(row, self._cells(found[0]))
 
-    def _count(self) -> None:
-        self.head(f"{self.kind.title} · {len(self.records)}{'' if self.complete else '+'}")
+    @background("count", exclusive=True)
+    async def _count(self, leaf: Leaf[Any]) -> None:
+        """Tell how many there are. It is begun when the first of them are there, and ended with the screen."""
+        wish = self.wish
+        count = await self.ask(counted(self.shared.ports, leaf))
+        if count is not None and wish is self.wish:
+            self._counted = count
+            self._tell_count()
+
+    def _tell_count(self) -> None:
+        """As many as there are; where that is not known, how many there are at least."""
+        there, count = len(self.records), self._counted
+        if self.complete and self._onward is None:
+            told = f"{there:,}"
+        else:
+            told = f"{count:,}" if count and there <= count <= COUNTED else f"{max(there, min(count, COUNTED)):,}+"
+        self.head(f"{self.kind.title} · {told}")
+
+    def own_offers(self) -> list[Offer]:
+        """To look further, where what fits was looked for among some and not among all."""
+        if self._onward is None:
+            return []
+        return [Offer(f"{self.looked_at:,} looked at, as far as {plain(self._onward.created_at)}: the next", _FURTHER)]
+
+    def begin(self, key: str) -> bool:
+        """Do what this letter is for."""
+        if key == _FURTHER and self._onward is not None:
+            self._look_further()
+            return True
+        return super().begin(key)
 
     @on(Rows.Selected, "#list")
     def _selected(self) -> None:

@@ -91,6 +91,10 @@ class MarkingScreen(ConsoleScreen):
         """The acts while nothing is marked."""
         return []
 
+    def own_offers(self) -> list[Offer]:
+        """What else is offered in the bar of the acts."""
+        return []
+
     def acts(self) -> list[ConsoleAct]:
         """What can be done with all that is marked; where nothing is, on no object."""
         return self.marks.acts() if self.marks else self.own_acts()
@@ -124,7 +128,7 @@ class MarkingScreen(ConsoleScreen):
         if self.marks:
             lacking = "" if offers else ", nothing can be done with all of them"
             offers.insert(0, Offer(f"{len(self.marks)} marked{lacking}: unmark", "u"))
-        self.offer("#acts", offers)
+        self.offer("#acts", [*offers, *self.own_offers()])
 
     def begin(self, key: str) -> bool:
         """Open the confirmation of the act of this key, if there is one."""

@@ -150,9 +150,9 @@ def unpainted(compositor: Compositor, **_: Any) -> None:
 
 @asynccontextmanager
 async def sitting(
-    size: tuple[int, int], seed: Callable[[RefundHouse], Awaitable[Any]] | None = None
+    size: tuple[int, int], seed: Callable[[RefundHouse], Awaitable[Any]] | None = None, **house: Any
 ) -> AsyncIterator[Sitting]:
-    async with open_refund_house() as refunds:
+    async with open_refund_house(**house) as refunds:
         if seed is not None:
             await seed(refunds)
         storage = Fragile(refunds.ports.storage)
