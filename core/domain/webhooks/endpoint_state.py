@@ -112,7 +112,7 @@ class EndpointState:
         self._take_breaker(breaker)
         if at is None:
             return
-        self._begins = self._in_vain = self.due.complete = False
+        self._begins = self._in_vain = False
         probe_at = self.breaker.next_probe_at
         self._found_open = probe_at is not None
         self._probe_due = probe_at is not None and at >= probe_at

@@ -43,8 +43,8 @@ class Pool:
 
     @property
     def empty(self) -> bool:
-        """Whether nobody has a permit or waits for one."""
-        return not any(self._taken) and not any(self._waiting)
+        """Whether nobody has a permit: then nobody waits for one."""
+        return not any(self._taken)
 
     def share(self, trust: Trust, mine: int) -> int:
         """The most permits that a receiver with `mine` of them may have. Once others have a quarter of all it is one,
@@ -56,14 +56,13 @@ class Pool:
         return self._per_receiver if 4 * (taken - mine) < permits else 1
 
     def take(self, customer: Customer, trust: Trust) -> bool:
-        """Take a permit. Returns False when there is none for this trust, and queues the customer for one."""
+        """Take a permit. Returns False when there is none for this trust, and queues the customer for one. Who asked as
+        another one before, and turned out slow or well again, has declined that."""
         if customer in self._waiting[trust]:
             return False
         if self._granted.get(customer) is trust:
             del self._granted[customer]
             return True
-        # What it asked for before it turned out to be slow, or well again, is another queue's.
-        self.decline(customer)
         if self._has_room(trust, self._taken):
             self._taken[trust] += 1
             return True
