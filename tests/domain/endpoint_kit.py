@@ -105,7 +105,7 @@ class PlayedEndpoint:
             if isinstance(step, Wait):
                 self.stirred = False
                 return
-            self._perform(step)
+            self.perform(step)
 
     def answer(self, name: str, status: int | None) -> None:
         """The receiver's answer to a webhook under way; whoever has its place goes on with the next one."""
@@ -156,7 +156,8 @@ class PlayedEndpoint:
             case Send():
                 pass  # told with the webhook
 
-    def _perform(self, step: Step) -> None:
+    def perform(self, step: Step) -> None:
+        """What the planner says."""
         match step:
             case Send():
                 self._goes_on(*self.state.begun())
@@ -171,7 +172,7 @@ class PlayedEndpoint:
             case Commit():
                 self._commit(step)
             case Leave():
-                self.over = True
+                self._ends()
             case Wait():
                 pass
 
@@ -202,14 +203,24 @@ class PlayedEndpoint:
             self._enter(sent)
         self.deliveries.update({each.id: each for each in step.unsent})
         left = step.leaves and self.is_ours and not self.asked
-        self.over = self.over or left
         self.state.committed(step, self.breaker, asked=step.leaves and not left)
+        if left:
+            self._ends()
+
+    def _ends(self) -> None:
+        self.over = True
+        self.state.close()
 
     def _enter(self, sent: Sent) -> None:
         breaker = self.breaker or new_breaker("acc_1", Mode.TEST)
         self.breaker, self.deliveries[sent.delivery.id] = after_delivery(
             breaker, self.deliveries[sent.delivery.id], sent.outcome
         )
+
+
+def is_idle(limiter: SendLimiter) -> bool:
+    """Whether nobody has a permit, or waits for one."""
+    return limiter._all.empty and not limiter._hosts and not limiter._asked
 
 
 def event(delivery: Delivery) -> Event:

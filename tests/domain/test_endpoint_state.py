@@ -8,14 +8,16 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.webhooks import limiter as limiter_rules
-from cambist.core.domain.webhooks.breaker import FROM_EVENTS, OPENS_AFTER, after_outcome, new_breaker
+from cambist.core.domain.webhooks.breaker import FROM_EVENTS, OPENS_AFTER, Breaker, after_outcome, new_breaker
 from cambist.core.domain.webhooks.delivery import LIFETIME, TIMEOUT, Outcome
-from cambist.core.domain.webhooks.endpoint_state import ENOUGH
+from cambist.core.domain.webhooks.due_queue import BATCH
+from cambist.core.domain.webhooks.endpoint_state import ENOUGH, LOW
 from cambist.core.domain.webhooks.events import DeliveryStatus
 from cambist.core.domain.webhooks.limiter import SendLimiter
-from cambist.core.domain.webhooks.steps import Commit
+from cambist.core.domain.webhooks.limiter_pool import Trust
+from cambist.core.domain.webhooks.steps import Commit, Send
 from cambist.ports.notifier import Answer
-from tests.domain.endpoint_kit import NOW, PlayedEndpoint, Time, play
+from tests.domain.endpoint_kit import NOW, PlayedEndpoint, Time, is_idle, play
 from tests.tables import table
 
 
@@ -136,6 +138,20 @@ ROWS = [
         "due a b / open 0 / serve / after 1.25 / after 1.25 / answer a silent",
         BEGIN + "probe a / wait / look / wait / look / wait / commit a silent / commit wait for breaker, leave",
     ),
+    Row(
+        "while a probe is under way nothing more is read, whoever asks: the rest goes once it was answered",
+        "due a / open 0 / serve / due b / after 1.25 / answer a 200 / answer b 200",
+        BEGIN + "probe a / wait / look / wait / commit a 200 / due? / send b / wait / commit b 200, leave",
+    ),
+    Row(
+        "a breaker that a probe closes and that opens again: who opened it has set all aside that waits",
+        "due a b c d e f g h i j k l / open 0 / serve / answer a 200 / answer b c d e f g h i 503 / answer j k 503",
+        BEGIN
+        + "probe a / wait / commit a 200 / due? / "
+        + " / ".join(f"send {name}" for name in "bcdefghi")
+        + " / wait / send j / send k / job? / commit b 503, c 503, d 503, e 503, f 503, g 503, h 503, i 503 / wait"
+        + " / commit j 503, k 503 / commit leave",
+    ),
     # the end of a process
     Row(
         "a stop with answers under way: they are committed, and the job is the next worker's at once",
@@ -190,7 +206,9 @@ ROWS = [
 
 @table("row", ROWS, ids=lambda row: row.rule)
 def test_a_race_is_a_row(row: Row) -> None:
-    assert " / ".join(play(PlayedEndpoint(), row.happens)) == row.done
+    endpoint = PlayedEndpoint()
+    assert " / ".join(play(endpoint, row.happens)) == row.done
+    assert is_idle(endpoint.limiter) or not endpoint.over, "a run that is over holds nothing"
 
 
 def test_results_are_committed_by_many_and_pages_read_as_the_queue_runs_low() -> None:
@@ -208,6 +226,56 @@ def test_results_are_committed_by_many_and_pages_read_as_the_queue_runs_low() ->
     assert steps.count("due?") <= 5, "nothing is read for each webhook"
     assert [step for step in endpoint.told if step.startswith("send")] == [f"send {number:03}" for number in range(300)]
     assert {each.status for each in endpoint.deliveries.values()} == {DeliveryStatus.DELIVERED}
+
+
+def test_whoever_serves_is_woken_when_there_are_results_enough_and_when_the_queue_runs_low() -> None:
+    endpoint = PlayedEndpoint()
+    endpoint.add(*(f"{number:03}" for number in range(BATCH + 1)))
+    play(endpoint, "serve")
+    woken = []
+    for answer in range(1, BATCH - LOW):
+        endpoint.answer(next(iter(endpoint.under_way)), 200)
+        if endpoint.stirred:
+            woken.append(answer)
+            endpoint.serve()
+    low = BATCH - 8 - LOW + 2  # eight left at once; the queue is looked at before the next one leaves
+    assert woken == [ENOUGH, low]
+    assert endpoint.told.count("due?") == 3, "the first, the next, and what timers brought behind them"
+
+
+def test_while_as_many_wait_as_are_enough_nobody_asks_for_more() -> None:
+    endpoint = PlayedEndpoint()
+    endpoint.add(*(f"{number:03}" for number in range(8 + LOW)))
+    play(endpoint, "serve / due 999 / after 0.25")
+    assert endpoint.told[-2:] == ["wait", "wait"]
+    play(endpoint, "serve / answer 000 200 / after 0.25")
+    assert endpoint.told[:3] == ["wait", f"send {8:03}", "job?"]
+
+
+STORED = msgspec.structs.replace(new_breaker("acc_1", Mode.TEST), last_success_at=NOW)
+TIMED_OUT = msgspec.structs.replace(STORED, failures=1, last_answer=TIMEOUT)
+
+
+@table(
+    ("stored", "trust"),
+    [
+        pytest.param(None, Trust.NEW, id="it was never posted to"),
+        pytest.param(new_breaker("acc_1", Mode.TEST), Trust.NEW, id="it never answered well"),
+        pytest.param(STORED, Trust.PROVEN, id="it answered well"),
+        pytest.param(
+            msgspec.structs.replace(STORED, reset_at=NOW + timedelta(seconds=1)), Trust.NEW, id="another one did"
+        ),
+        pytest.param(msgspec.structs.replace(STORED, reset_at=NOW), Trust.PROVEN, id="at the moment it came"),
+        pytest.param(TIMED_OUT, Trust.SLOW, id="another process saw a timeout"),
+        pytest.param(msgspec.structs.replace(TIMED_OUT, failures=0), Trust.PROVEN, id="and a good answer after that"),
+        pytest.param(msgspec.structs.replace(TIMED_OUT, last_answer="responded"), Trust.PROVEN, id="it fails at once"),
+    ],
+)
+def test_a_receiver_is_trusted_by_what_is_stored(stored: Breaker | None, trust: Trust) -> None:
+    endpoint = PlayedEndpoint()
+    endpoint.breaker = stored
+    play(endpoint, "serve")
+    assert endpoint.state.trust is trust
 
 
 def test_the_secret_that_signs_is_the_account_as_it_was_read_last() -> None:
@@ -387,6 +455,66 @@ class TestFairness:
         assert told == [(at, "send a") for at in attempts] + [(at, "probe a") for at in probes]
         assert endpoint.breaker is not None
         assert not endpoint.breaker.is_open
+
+    def test_who_may_begin_no_more_gives_its_turn_to_the_next(self) -> None:
+        """One that was stopped while it waited, and has answers under way."""
+        time = Time()
+        limiter = SendLimiter(2, 8, 40, time.monotonic)
+        first, second = PlayedEndpoint(time, limiter, name="first"), PlayedEndpoint(time, limiter, name="second")
+        first.add("a", "b", "c")
+        second.add("x")
+        for each in (first, second):
+            play(each, "serve")
+        play(first, "serve / stop / answer a 200")
+        assert second.stirred
+        assert play(second, "serve")[0] == "send x"
+
+    def test_who_has_its_share_waits_for_no_more(self) -> None:
+        """Where others have a quarter of all it is one, also for a receiver that had asked for more."""
+        time = Time()
+        limiter = SendLimiter(5, 8, 40, time.monotonic)
+        first, *others = (PlayedEndpoint(time, limiter, name=name) for name in ("first", "second", "third", "fourth"))
+        for each in others:
+            each.add("x")
+        first.add(*"abcdefgh")
+        play(first, "serve")
+        for each in others[:2]:
+            play(each, "serve")
+        play(first, "serve / answer a 200")
+        play(others[2], "serve")
+        for each, name in zip(others, "bcd", strict=True):
+            play(first, f"serve / answer {name} 200")
+            assert play(each, "serve")[0] == "send x"
+
+    def test_a_run_that_breaks_off_gives_back_what_it_had_and_waits_for_nothing(self) -> None:
+        """Between two steps, also between a permit and its first webhook."""
+        time = Time()
+        limiter = SendLimiter(1, 8, 40, time.monotonic)
+        begins, waits = PlayedEndpoint(time, limiter, name="first"), PlayedEndpoint(time, limiter, name="second")
+        for each in (begins, waits):
+            each.add("a")
+        while not isinstance(step := begins.state.next(0.0), Send):
+            begins.perform(step)
+        play(waits, "serve")
+        for each in (waits, begins):
+            each.state.close()
+        assert not waits.stirred
+        assert is_idle(limiter)
+
+    def test_a_slow_endpoint_that_may_not_wait_comes_back_later_and_reads_nothing(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(limiter_rules, "MOST_WAIT", 1)
+        time = Time()
+        market = Market(SendLimiter(5, 8, 40, time.monotonic), time)
+        told = []
+        for number in range(5):
+            endpoint = market.add(f"hangs{number}", proven=False)
+            endpoint.breaker = TIMED_OUT
+            told.append(play(endpoint, f"{'address none / ' if number == 4 else ''}due a / serve"))
+        served = ["look", "due?", "send a", "wait"]
+        assert told[:3] == [served, served, ["look", "due?", "wait"]]
+        assert told[3:] == [["look", "release 10 s"], ["look", "commit wait for receiver, unsure, leave"]]
 
     def test_more_slow_endpoints_than_may_wait_give_their_jobs_back(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(limiter_rules, "MOST_WAIT", 1)

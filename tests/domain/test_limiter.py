@@ -193,6 +193,34 @@ def test_each_letter_on_a_place_has_a_second_of_its_own() -> None:
     assert hall.limiter.is_slow(receiver.name)
 
 
+def test_a_receiver_that_hangs_is_noticed_behind_one_that_goes_on_answering() -> None:
+    hall = Hall(5)
+    answers, hangs = many(2)
+    for each in (answers, hangs):
+        assert hall.take(each, Trust.PROVEN)
+    hall.time = LATE / 2
+    assert hall.limiter.goes_on(answers.permits[0])
+    hall.time = LATE
+    hall.limiter.look()
+    assert (hall.limiter.is_slow(answers.name), hall.limiter.is_slow(hangs.name)) == (False, True)
+
+
+def test_a_place_is_kept_where_those_who_wait_could_not_have_it_were_it_given_back() -> None:
+    """One new receiver beside four that hang: without its place they would still have all that is not for proven
+    ones."""
+    hall = Hall(5)
+    *hanging, new, waits = many(6)
+    assert all(hall.take(each, Trust.PROVEN) for each in hanging)
+    hall.time = LATE / 2
+    assert hall.take(new, Trust.NEW)
+    assert not hall.take(waits, Trust.NEW)
+    hall.time = LATE
+    hall.limiter.look()
+    assert hall.limiter.goes_on(new.permits[0])
+    hall.give(hanging[0])
+    assert not hall.limiter.goes_on(new.permits[0])
+
+
 def test_no_host_is_sent_more_letters_than_its_bound_however_many_merchants_name_it() -> None:
     hall = Hall(1000, per_host=64)
     theirs = many(500, host=HOST)
@@ -223,6 +251,9 @@ def test_who_waits_for_a_place_in_all_keeps_its_place_at_the_host_and_gives_it_b
     assert second.told == 1
     hall.give(elsewhere)
     assert hall.take(second, Trust.PROVEN)
+    assert not hall.take(elsewhere, Trust.PROVEN)
+    hall.limiter.decline(elsewhere)
+    assert elsewhere.host not in hall.limiter._hosts, "nothing is kept of a host that nobody sends to"
 
 
 def test_who_turns_out_slow_while_it_waits_waits_among_the_slow_ones() -> None:
@@ -249,6 +280,43 @@ def test_slow_receivers_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyP
         hall.limiter.goes_on(each.permits[0])
         hall.give(each)
     assert [hall.limiter.is_slow(f"r{number}") for number in range(5)] == [False, False, True, True, True]
+
+
+def test_of_slow_receivers_those_are_forgotten_that_were_slow_the_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "_REMEMBERED", 2)
+    hall = Hall(100)
+    first, second, third = many(3)
+    for each in (first, second, first, third):
+        hall.take(each, Trust.SLOW)
+        hall.time += 10.0
+        hall.limiter.goes_on(each.permits[0])
+        hall.give(each)
+    assert [hall.limiter.is_slow(each.name) for each in (first, second, third)] == [True, False, True]
+
+
+@table(
+    ("total", "per_host", "trust", "away"),
+    [
+        pytest.param(50, 1000, Trust.SLOW, [10.0, 10.5, 11.0], id="two of twenty that hang end in a second"),
+        pytest.param(3, 1000, Trust.SLOW, [10.0, 20.0, 30.0], id="the one that slow ones have"),
+        pytest.param(1, 1000, Trust.NEW, [10.0, 20.0, 30.0], id="the only one"),
+        pytest.param(50, 2, Trust.PROVEN, [1.0, 1.5, 2.0], id="two at its host, each of a second at most"),
+        pytest.param(1, 1000, Trust.PROVEN, [None] * 3, id="proven ones wait for a place in all, however many"),
+    ],
+)
+def test_who_finds_no_room_to_wait_comes_back_when_a_permit_is_free(
+    total: int, per_host: int, trust: Trust, away: list[float | None]
+) -> None:
+    hall = Hall(total, per_host=per_host)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(rules, "MOST_WAIT", 1)
+        holder = Receiver("holder")
+        while hall.take(holder, trust):
+            pass
+        waiting = many(4, host=HOST)
+        for each in waiting:
+            assert not hall.take(each, trust)
+        assert [hall.limiter.sent_off(each) for each in waiting[:3]] == away
 
 
 def test_more_than_may_wait_are_sent_off_and_come_back_as_fast_as_permits_get_free(
