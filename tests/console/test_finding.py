@@ -2,12 +2,12 @@
 
 import pytest
 
-from cambist.core.usecases.accounts.accounts import list_accounts
+from cambist.core.usecases.accounts.accounts import create_account, list_accounts
 from cambist.core.usecases.browse.search import search
 from cambist.frontends.console.search_dialog import SearchDialog
 from cambist.frontends.console.texts import moment
 from tests.console.kit import SIZES, sitting
-from tests.refund_house import RefundHouse
+from tests.refund_house import RefundHouse, open_refund_house
 
 
 async def twice(refunds: RefundHouse) -> None:
@@ -49,6 +49,14 @@ async def test_where_no_order_is_named_so_those_that_begin_with_it_are_offered()
         await shared.press("slash", *"order-431"[:-1], "backspace", "backspace", "enter")
         assert "No order is named so; 4 that begin with it" in shared.shown()
         assert "order order-44" in shared.shown()
+
+
+async def test_of_merchants_the_one_that_is_named_just_so_comes_first() -> None:
+    async with open_refund_house() as refunds:
+        for name in ("Corner", "The Corner", "Corner House"):
+            await create_account(refunds.ports, name)
+        found = await search(refunds.ports, "corner")
+        assert [each.text for each in found] == ["Corner", "The Corner", "Corner House"]
 
 
 async def test_one_that_only_begins_so_is_not_opened_by_itself() -> None:

@@ -272,8 +272,9 @@ async def _by_external_id(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
 
 
 async def _by_part(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
-    """By any part of a merchant's name, or the beginning of what merchants name."""
-    hits = [hit("account", each) for each in await browse_accounts(ports, wanted, None, MOST)]
+    """By any part of a merchant's name, the shortest first, or the beginning of what merchants name."""
+    named = await browse_accounts(ports, wanted, None, MOST)
+    hits = [hit("account", each) for each in sorted(named, key=lambda each: len(each.name))]
     span = Between(wanted, f"{wanted}{_LAST}")
     for kind, record_type in _NAMED_BY_MERCHANTS:
         found = await unit[record_type].find(external_id=span, order="external_id", limit=MOST, readable=True)
