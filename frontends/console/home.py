@@ -34,7 +34,7 @@ _FRAME, _GAP = 3, 2
 _NAME, _NAME_LONG = 12, 18
 """Cells of a merchant's name, and where the reasons have theirs."""
 _WHY, _ID, _ID_WHOLE = 40, 14, 40
-"""Cells that a reason takes at most beside an id, an id at least, and a whole one."""
+"""Cells that a reason takes at least beside an id, an id at least, and a whole one."""
 _LIVE = 60
 """Looks in a live sparkline: two minutes."""
 _LINES = {
@@ -154,7 +154,8 @@ class HomeScreen(MarkingScreen):
         room -= longer
         beside = room - _WHY - 2 * _GAP
         if beside >= _ID:
-            return {**widths, "why": _WHY, "object": min(_ID_WHOLE, beside)}
+            whole = min(_ID_WHOLE, beside)
+            return {**widths, "why": _WHY + beside - whole, "object": whole}
         return {**widths, "why": room - _GAP}
 
     def _rule(self) -> None:

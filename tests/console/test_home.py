@@ -87,6 +87,8 @@ async def test_another_size_of_the_terminal_brings_the_ids_and_takes_them_away()
             await shared.pilot.resize_terminal(*size)
             await shared.settle()
             assert (screen.items[0].object_id in shared.shown()) is there
+            free = size[0] - 40 if there else size[0]
+            assert screen.query_one("#action-items", Rows).virtual_size.width > free - 8, "no room is left empty"
             assert "awaits approval" in shared.shown()
 
 

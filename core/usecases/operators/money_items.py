@@ -55,7 +55,7 @@ async def mismatches(_ports: Ports, unit: Unit) -> list[ActionItem]:
 
 
 def _came(payment: Payment) -> str:
-    return "unknown" if payment.actual_amount is None else f"{payment.actual_amount} RUB"
+    return "not known what" if payment.actual_amount is None else f"{payment.actual_amount} RUB"
 
 
 async def unknown(ports: Ports, unit: Unit) -> list[ActionItem]:
