@@ -42,18 +42,18 @@ def merchant(width: int, broad: int) -> Column:
 
 
 def chosen(columns: Sequence[Column], room: int) -> list[tuple[Column, int]]:
-    """The columns that `room` characters hold, with their widths: those that are always there, on wide terminals as
-    broad as they may be, and of the others as many as fit."""
-    if room < _WIDE:
-        return [(each, each.width) for each in columns if not each.wide]
+    """The columns that `room` characters hold, with their widths: those that are always there, as broad as they may be
+    and there is room for, and on wide terminals as many of the others as fit."""
     left = room - _SCROLLBAR - sum(each.width + _GAP for each in columns if not each.wide)
     widths: dict[int, int] = {}
     for place, each in sorted(enumerate(columns), key=lambda pair: pair[1].wide):
         width = each.broad or each.width
         more = width + _GAP if each.wide else width - each.width
-        if more <= left:
+        if more <= left and (room >= _WIDE or not each.wide):
             left -= more
             widths[place] = width
         elif not each.wide:
-            widths[place] = each.width
+            grown = max(0, left) if room < _WIDE else 0
+            left -= grown
+            widths[place] = each.width + grown
     return [(columns[place], widths[place]) for place in sorted(widths)]

@@ -7,12 +7,12 @@ from textual.binding import Binding
 from textual.screen import Screen
 from textual.widget import Widget
 
-_PALETTE = "Palette"
+_HELP, _PALETTE = "question_mark", "Palette"
 _GAP = 2
 
 
 class KeysLine(Widget, can_focus=False):
-    """As many keys as there is room for, and the palette, which has all of them, at the right end."""
+    """As many keys as there is room for, and at the right end help and the palette, which have all of them."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES = {"keys-line--key", "keys-line--words"}  # noqa: RUF012 - Textual's own way
@@ -53,17 +53,19 @@ class KeysLine(Widget, can_focus=False):
             self._places.append((range(start, line.cell_len), key))
             line.append(" " * _GAP)
 
-        palette = self.app.COMMAND_PALETTE_BINDING
-        last = ("^p", _PALETTE) if self.app.ENABLE_COMMAND_PALETTE else ("", "")
-        room = self.size.width - len(" ".join(last)) - 1
+        palette = [(self.app.COMMAND_PALETTE_BINDING, "^p", _PALETTE)] if self.app.ENABLE_COMMAND_PALETTE else []
+        last = [each for each in self._offered if each[0] == _HELP] + palette
+        room = self.size.width - sum(len(shown) + 1 + len(words) + _GAP for _, shown, words in last) + _GAP - 1
         line.append(" ")
         for key, shown, words in self._offered:
+            if key == _HELP:
+                continue
             if line.cell_len + len(shown) + 1 + len(words) + _GAP > room:
                 break
             put(key, shown, words)
-        if last[0]:
-            line.append(" " * max(0, room - line.cell_len))
-            put(palette, *last)
+        line.append(" " * max(0, room - line.cell_len))
+        for each in last:
+            put(*each)
         return line
 
     def on_click(self, event: events.Click) -> None:

@@ -12,7 +12,7 @@ from .rows import Rows
 
 SPLIT = 160
 """From which width on."""
-LIST, BESIDE = 80, 120
+LIST, BESIDE = 80, 104
 """Cells that the list takes at least, and what stands beside it at most."""
 
 

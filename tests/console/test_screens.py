@@ -1,6 +1,7 @@
 """Every screen on the smallest terminal and on a wide one: its list, on the smallest with filters and order, its detail
 with a timeline, the lists that belong to it, and the box that finds it."""
 
+import msgspec
 import pytest
 from textual.widgets import Input
 
@@ -11,8 +12,10 @@ from cambist.frontends.console.catalogue import KINDS
 from cambist.frontends.console.columns import chosen
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.kinds.kinds import Filter, Kind, Wish
+from cambist.frontends.console.kinds.ledger import LEDGER
 from cambist.frontends.console.kinds.payments import PAYMENTS
 from cambist.frontends.console.listing import ListScreen
+from cambist.ports.bundle import Ports
 from tests.console.kit import SIZES, Sitting, sitting
 from tests.console.seeds import everything_there_is
 from tests.refund_house import RefundHouse
@@ -62,6 +65,7 @@ async def opened(shared: Sitting, kind: Kind, there: dict[str, str]) -> None:
     shown = shared.shown()
     assert f"{kind.title} · {len(front(shared).records)}" in shown
     assert front(shared).records
+    assert "? Help  ^p Palette" in shown.splitlines()[-1]
     titles = [column.title for column, _ in front(shared)._shown]
     assert any(all(title in line for title in titles) for line in shown.splitlines()), "a title is cut"
     assert not any(column.names for column, _ in front(shared)._shown) or "Merchant" in shown
@@ -166,10 +170,24 @@ async def test_what_is_asked_for_is_not_cut_however_much_it_is() -> None:
         assert "corner-1" in shared.shown()
 
 
+async def test_what_stands_above_a_list_is_not_cut() -> None:
+    """Such as what is wrong with the books."""
+    words = " ".join(f"word-{number}" for number in range(20))
+
+    async def headline(_ports: Ports) -> str:
+        return words
+
+    async with sitting(SIZES[0], shops) as shared:
+        kind = msgspec.structs.replace(LEDGER, headline=headline)
+        shared.app.push_screen(ListScreen(shared.app.shared, kind))
+        await shared.settle()
+        assert words in " ".join(shared.shown().split())
+
+
 def test_no_column_is_cut_at_the_sizes_they_are_made_for() -> None:
     """Two characters between columns, and one for the scrollbar."""
     for kind in KINDS:
-        for room in (80, 120, 160):
+        for room in (80, 96, 120, 160):
             columns = chosen(kind.columns, room)
             assert [each for each, _ in columns if not each.wide] == [each for each in kind.columns if not each.wide]
             assert sum(width + 2 for _, width in columns) < room, (kind.name, room)

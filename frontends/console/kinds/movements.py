@@ -53,7 +53,7 @@ MOVEMENTS = Kind(
     key="",
     columns=(
         when("at", lambda each: each.at),
-        Column(title="kind", cell=lambda each: each.kind, width=14, broad=18),
+        Column(title="kind", cell=lambda each: each.kind, width=18),
         Column(title="available", cell=lambda each: each.available, width=16, right=True),
         Column(title="reserved", cell=lambda each: each.reserved, width=15, wide=True, right=True),
         Column(title="pending", cell=lambda each: each.pending, width=13, right=True),
