@@ -34,15 +34,16 @@ class DetailScreen(ConsoleScreen):
         Binding("r", "reload", "Reload", show=False),
     ]
 
-    def __init__(self, shared: ConsoleContext, kind: Kind, object_id: str, trail: Trail = ()) -> None:
-        """`trail`: what it was opened from, itself included."""
+    def __init__(self, shared: ConsoleContext, kind: Kind, object_id: str, trail: Trail = (), of: str = "") -> None:
+        """`trail`: what it was opened from, itself included; `of`: how many there are in all, where these are not."""
         place = next((place for place, each in enumerate(trail) if each[0] is kind and each[1] == object_id), None)
-        told = "" if place is None or len(trail) == 1 else f" · {place + 1} of {len(trail)}"
+        told = "" if place is None or len(trail) == 1 else f" · {place + 1} of {of or len(trail)}"
         super().__init__(shared, f"{kind.title} · {object_id}{told}")
         self.kind = kind
         self.pane = ObjectPane(self, kind, object_id)
         self._object_id = object_id
         self._trail = trail
+        self._of = of
         self._place = place
 
     @property
@@ -105,7 +106,7 @@ class DetailScreen(ConsoleScreen):
         """Open the next of those among which this one was opened, in its place."""
         if self.is_active and self._place is not None:
             kind, object_id = self._trail[self._place + by]
-            self.app.switch_screen(DetailScreen(self.shared, kind, object_id, self._trail))
+            self.app.switch_screen(DetailScreen(self.shared, kind, object_id, self._trail, self._of))
 
     def action_copy_id(self) -> None:
         """To the clipboard, as far as the terminal has one."""

@@ -41,7 +41,7 @@ class ListScreen(SplitScreen):
         Binding("f", "filter", "Filter"),
         Binding("m", "mode", "Mode"),
         Binding("o", "order", "Order"),
-        Binding("y", "copy_id", "Copy"),
+        Binding("y", "copy_id", "Copy", show=False),
         Binding("w", "whose", "Whose"),
         Binding("p", "private", "Personal data"),
         Binding("r", "reload", "Reload", show=False),
@@ -58,6 +58,8 @@ class ListScreen(SplitScreen):
         """After what one may look further then."""
         self._counted = 0
         """How many there are, as far as they were counted."""
+        self._told = ""
+        """How many there are, as the bar says it."""
         self._shown: list[tuple[Column, int]] = []
         """The columns that there is room for, with their widths."""
         self._reading = False
@@ -277,6 +279,7 @@ class ListScreen(SplitScreen):
             told = f"{there:,}"
         else:
             told = f"{count:,}" if count and there <= count <= COUNTED else f"{max(there, min(count, COUNTED)):,}+"
+        self._told = told
         self.head(f"{self.kind.title} · {told}")
 
     def own_offers(self) -> list[Offer]:
@@ -297,7 +300,7 @@ class ListScreen(SplitScreen):
         record = row_at(self.records, self.table.cursor_row)
         if record is not None:
             trail = [(self.kind, each.id) for each in self.records]
-            self.app.push_screen(DetailScreen(self.shared, self.kind, record.id, trail))
+            self.app.push_screen(DetailScreen(self.shared, self.kind, record.id, trail, self._told))
 
     def own_acts(self) -> list[ConsoleAct]:
         """The acts on no object."""

@@ -113,6 +113,11 @@ async def test_a_list_says_how_many_there_are_or_how_many_at_least(
         live = len(await whole(shared.refunds, PAYMENTS, screen.wish))
         assert PAGE < live < MANY
         assert heading(shared) == f"Payments · {live}"
+        await shared.press("enter")
+        assert heading(shared).endswith(f" · 1 of {live}")
+        await shared.press("n")
+        assert heading(shared).endswith(f" · 2 of {live}")
+        await shared.press("escape")
         for room in (leaves, listing):
             monkeypatch.setattr(room, "COUNTED", 150)
         await shared.press("m", "m")
