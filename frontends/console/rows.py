@@ -106,8 +106,8 @@ class Rows(ScrollView, can_focus=True):
         """As near as there is a line."""
         return min(max(0, row), len(self._lines) - 1)
 
-    def watch_cursor_row(self, before: int) -> None:
-        """Draw both lines, and see to it that the cursor is seen."""
+    def watch_cursor_row(self, before: int, _now: int) -> None:
+        """Draw both lines, and see to it that the cursor is seen. With one argument it were told the new row alone."""
         self.refresh_line(before + 1)
         self._highlight()
 

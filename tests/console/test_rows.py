@@ -86,6 +86,18 @@ async def test_the_cursor_goes_by_lines_and_pages_and_is_always_seen() -> None:
         assert app.told == ["at 18", "open 18"]
 
 
+async def test_of_what_is_painted_one_line_alone_is_the_cursors() -> None:
+    """The line that the cursor left is painted anew, too."""
+    async with shown(20) as (app, pilot):
+        ground = app.rows.get_component_rich_style("rows--cursor").bgcolor
+        for keys in ([], ["down"], ["down"], ["up"], ["pagedown"], ["ctrl+end"], ["ctrl+home"], ["down"]):
+            await pilot.press(*keys)
+            await pilot.pause()
+            painted = [next(iter(strip)).style for strip in app.screen._compositor.render_strips()]
+            marked = [y for y, style in enumerate(painted) if style is not None and style.bgcolor == ground]
+            assert marked == [app.rows.cursor_row - app.rows.scroll_offset.y + 1], keys
+
+
 async def test_a_click_goes_to_a_line_and_another_opens_it() -> None:
     async with shown(3) as (app, pilot):
         for y, told in ((0, []), (5, []), (2, ["at 1"]), (2, ["open 1"]), (1, ["at 0"])):
