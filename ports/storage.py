@@ -93,10 +93,10 @@ class Shelf(Protocol[R]):
         ...
 
     async def page(
-        self, number: int, size: int, /, *, order: str = "-id", readable: bool = False, **criteria: Any
+        self, number: int, size: int, /, *, order: str = "-id", skip: int = 0, readable: bool = False, **criteria: Any
     ) -> list[R]:
-        """Page `number` (from 1) of `size` records; empty past the end. `readable`: what cannot be read is left out,
-        and its place stays empty."""
+        """Page `number` (from 1) of `size` records, after the first `skip`; empty past the end. `readable`: what cannot
+        be read is left out, and its place stays empty."""
         ...
 
     async def total(self, **criteria: Any) -> int:

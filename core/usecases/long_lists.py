@@ -85,15 +85,15 @@ async def page_within(
     if offset < _NEAR:
         found = await shelf.page(number, size, order=order, readable=True, **wanted.within(wanted.made))
         return Page(found, number, size, total)
-    found, skipped = [], offset
+    found, skipped, left = [], offset, size
     for part in parts:
         if skipped >= part.count:
             skipped -= part.count
             continue
-        taken = min(size - len(found), part.count - skipped)
-        found += await shelf.find(order=order, offset=skipped, limit=taken, readable=True, **wanted.within(part.span))
-        skipped = 0
-        if len(found) >= size:
+        taken = min(left, part.count - skipped)
+        found += await shelf.page(1, taken, order=order, skip=skipped, readable=True, **wanted.within(part.span))
+        skipped, left = 0, left - taken
+        if not left:
             break
     return Page(found, number, size, total)
 

@@ -232,9 +232,9 @@ class _Shelf:
         found: list[Payment] = await self._shelf.find(**asked)
         return found
 
-    async def page(self, number: int, size: int, **asked: Any) -> list[Payment]:
-        self._counting.finds.append({"offset": (number - 1) * size, "limit": size, **asked})
-        found: list[Payment] = await self._shelf.page(number, size, **asked)
+    async def page(self, number: int, size: int, *, skip: int = 0, **asked: Any) -> list[Payment]:
+        self._counting.finds.append({"offset": skip + (number - 1) * size, "limit": size, **asked})
+        found: list[Payment] = await self._shelf.page(number, size, skip=skip, **asked)
         return found
 
     async def total(self, **asked: Any) -> int:

@@ -5,11 +5,14 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.settlement.settlement import SettlementBatch
+from cambist.core.usecases import long_lists
+from cambist.core.usecases.long_lists import LongList, long_page
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.doctor import check_rows
 from cambist.core.usecases.operators.findings import Level
@@ -20,6 +23,8 @@ from cambist.core.usecases.settlement.settlement import daily_id
 from cambist.core.usecases.standing import STANDING, start_standing
 from cambist.ports.faults import Unreadable
 from cambist.ports.jobs import Job
+from cambist.ports.storage import Between
+from tests.planting import beneath
 from tests.servers import house_url
 from tests.spoiling import Spoilable, open_spoilable
 
@@ -98,6 +103,8 @@ async def test_a_job_that_was_written_anew_meanwhile_stays_as_it_is(street: Spoi
 async def test_a_record_is_told_of_until_it_can_be_read_again(street: Spoilable) -> None:
     """By the health word, the doctor and the list of what needs a person."""
     payment_id = await street.pay("ours")
+    await street.clock.advance(1)
+    other = await street.pay("ours")
     assert await SIGNS["unreadable"](street.ports)
     assert (await check_rows(street.ports)).level is Level.OK
     await street.spoil(f"UPDATE payments SET paid_at = paid_at + {BEYOND} WHERE id = '{payment_id}'")
@@ -109,13 +116,36 @@ async def test_a_record_is_told_of_until_it_can_be_read_again(street: Spoilable)
     [need] = [each for each in (await read_action_items(street.ports)).found if each.kind == "unreadable"]
     assert need.object_id == f"payments:{payment_id}"
     assert need.text == "cannot be read: paid_at (OverflowError)"
-    listed = await street.call("ours", "GET", "/payments")
-    assert listed.json()["data"] == []
-    assert listed.json()["pagination"]["total"] == 1
-    await street.spoil(f"UPDATE payments SET paid_at = paid_at - {BEYOND}")
+    # By index, by days from the nearer end, and from the other.
+    by_days = "created_from=2000-01-01T00:00:00Z"
+    for query, shown in (("", [other]), (by_days, [other]), (f"{by_days}&per_page=1&page=2", [])):
+        listed = (await street.call("ours", "GET", f"/payments?{query}")).json()
+        assert [each["id"] for each in listed["data"]] == shown
+        assert listed["pagination"]["total"] == 2
+    await street.spoil(f"UPDATE payments SET paid_at = paid_at - {BEYOND} WHERE id = '{payment_id}'")
     assert await take_up(street.ports) == 1
     assert await SIGNS["unreadable"](street.ports)
-    assert len((await street.call("ours", "GET", "/payments")).json()["data"]) == 1
+    assert len((await street.call("ours", "GET", "/payments")).json()["data"]) == 2
+
+
+async def test_its_place_in_a_long_list_stays_empty(street: Spoilable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a page would show what the next one shows, too."""
+    monkeypatch.setattr(long_lists, "LONG", 1)
+    monkeypatch.setattr(long_lists, "_NEAR", 0)
+    paid = await street.ports.storage.get(Payment, await street.pay("ours"))
+    assert paid is not None
+    async with beneath(street.ports).unit() as unit:
+        for day in range(4):
+            at = paid.created_at - timedelta(days=day)
+            unit[Payment].add(msgspec.structs.replace(paid, id=f"pay_{day}", mode=Mode.LIVE, created_at=at))
+        await unit.commit()
+    await street.spoil(f"UPDATE payments SET paid_at = {BEYOND} WHERE id = 'pay_1'")
+    account = await street.ports.storage.get(Account, paid.account_id)
+    assert account is not None
+    caller = Caller(account=account, mode=Mode.LIVE, key_id="k")
+    wanted = LongList(kind=Payment, caller=caller, name="payments", made=Between())
+    pages = [await long_page(street.ports, wanted, number, 2) for number in (1, 2)]
+    assert [[each.id for each in page.records] for page in pages] == [["pay_0"], ["pay_2", "pay_3"]]
 
 
 async def test_what_an_operator_saw_to_is_told_of_no_more(street: Spoilable) -> None:

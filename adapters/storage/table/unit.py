@@ -78,11 +78,11 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
         return await self._reader.find(self._table_map, asked)
 
     async def page(
-        self, number: int, size: int, /, *, order: str = "-id", readable: bool = False, **criteria: Any
+        self, number: int, size: int, /, *, order: str = "-id", skip: int = 0, readable: bool = False, **criteria: Any
     ) -> list[R]:
-        """Page `number` (from 1) of `size` records."""
-        unread = Unread.LEAVE_OUT if readable else Unread.RAISE
-        asked = query(self._table_map.codec, criteria, order, size, offset=(number - 1) * size, unread=unread)
+        """Page `number` (from 1) of `size` records, after the first `skip`."""
+        unread, offset = Unread.LEAVE_OUT if readable else Unread.RAISE, skip + (number - 1) * size
+        asked = query(self._table_map.codec, criteria, order, size, offset, unread=unread)
         return await self._reader.find(self._table_map, asked)
 
     async def total(self, **criteria: Any) -> int:

@@ -67,8 +67,6 @@ async def list_payments(ports: Ports, caller: Caller, asked: PaymentFilter, numb
         if shop is None or shop.account_id != caller.account_id:
             raise Refusal("SHOP_NOT_FOUND", "The account has no shop of this shop_id")
     offset = (number - 1) * size
-    if wanted.low is not None and wanted.high is not None and wanted.low >= wanted.high:
-        return Page([], number, size, 0)
     look = _by_index if wanted.named else _by_tallies
     async with ports.storage.snapshot() as seen:
         total, payments = await look(seen, wanted, offset, size)
@@ -119,10 +117,9 @@ async def _by_days(seen: Snapshot, wanted: _Wanted, days: dict[str, int], offset
     criteria = wanted.criteria(max(start, wanted.low or start), min(end, wanted.high or end))
     shelf = seen[Payment]
     if place.skipped <= place.left:
-        return await shelf.find(order=_NEWEST_FIRST, offset=place.skipped, limit=place.taken, readable=True, **criteria)
-    found = await shelf.find(
-        order=_NEWEST_FIRST.removeprefix("-"), offset=place.left, limit=place.taken, readable=True, **criteria
-    )
+        return await shelf.page(1, place.taken, order=_NEWEST_FIRST, skip=place.skipped, readable=True, **criteria)
+    oldest_first = _NEWEST_FIRST.removeprefix("-")
+    found = await shelf.page(1, place.taken, order=oldest_first, skip=place.left, readable=True, **criteria)
     return found[::-1]
 
 

@@ -167,6 +167,7 @@ async def test_pages_count_from_1_and_are_empty_past_the_end(storage: Storage) -
         assert [found.id for found in await shelf.page(2, 2, mode=Mode.TEST)] == ["pay_2", "pay_1"]
         assert [found.id for found in await shelf.page(3, 2, mode=Mode.TEST)] == ["pay_0"]
         assert await shelf.page(4, 2, mode=Mode.TEST) == []
+        assert [found.id for found in await shelf.page(2, 2, skip=1, mode=Mode.TEST)] == ["pay_1", "pay_0"]
         assert await shelf.page(250_000, 100, mode=Mode.TEST) == []
         with pytest.raises(ValueError, match="page"):
             await shelf.page(0, 2)
