@@ -12,6 +12,7 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.payments.progress import look
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus, Notice
 from cambist.ports.bank_simulator import Pretence
@@ -238,6 +239,9 @@ async def test_later_than_6_hours_the_money_goes_to_suspense_once(house: TestHou
     await house.work(6 * 3600 + 1)
     for _ in range(3):
         assert (await house.simulate(payment["id"], outcome="paid")).json()["status"] == "expired"
+        before = await stored(house, payment["id"])
+        await look(house.ports, before)
+        assert await stored(house, payment["id"]) == before, "what is heard again writes nothing"
     [money] = await suspense(house)
     assert (money.payment_id, str(money.amount), money.reason) == (payment["id"], "100.00", "too_late")
 
@@ -346,6 +350,22 @@ async def test_an_unknown_outcome_is_asked_for_on_the_ladder_and_then_left_to_th
     assert looked[-1] >= 7 * 60
     payment = await only_payment(house)
     assert (payment["status"], [job for job in await jobs(house) if job.kind == "payment.watch"]) == ("expired", [])
+
+
+async def test_an_unknown_outcome_that_a_notice_ends_expires_in_time(house: TestHouse) -> None:
+    """The ladder would have asked an hour later."""
+    house.script.create.append(LOST_DONE)
+    house.script.find = deque([AWAY] * 5)
+    await house.create()
+    await house.work(800)
+    payment_id = (await only_payment(house))["id"]
+    assert not house.script.find
+    await on_notice(house.ports, Notice(operation=payment_id))
+    assert (await stored(house, payment_id)).bank_reference is not None
+    await house.work(15 * 60 - 800 - 1)
+    assert await status_of(house, payment_id) == "pending"
+    await house.work(1)
+    assert await status_of(house, payment_id) == "expired"
 
 
 async def test_a_refusal_of_every_route_leaves_nothing_and_frees_the_key(house: TestHouse) -> None:

@@ -232,12 +232,13 @@ async def test_a_request_overtaken_by_its_watch_answers_with_what_the_watch_open
 
 
 async def test_a_request_whose_watch_met_an_unknown_outcome_does_not_go_on(two: TwoBanks) -> None:
-    two.first.create.extend([Twist(ending=Ending.UNAVAILABLE, silence=12), LOST_DONE])
+    two.first.create.extend([Twist(ending=Ending.UNAVAILABLE, silence=12), LOST_DONE, NO])
     asking = asyncio.create_task(two.house.create())
     await two.house.work(15)
     answer = await asking
     stored = await two.only_payment()
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "PROVIDER_ERROR")
+    assert list(two.first.create) == [NO], "nor is the same bank asked once more"
     assert (stored.bank, SECOND in await two.banks_with(stored.id)) == (FIRST, False)
 
 
