@@ -55,6 +55,7 @@ class SearchDialog(AskingDialog[Hit | None]):
         hits.clear_options()
         hits.add_options([_Found(hit, plain(self._shared.names.of(hit.account_id))) for hit in found])
         if found:
+            hits.highlighted = 0
             hits.focus()
 
     def fail(self, fault: Exception) -> None:

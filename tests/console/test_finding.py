@@ -49,6 +49,8 @@ async def test_where_no_order_is_named_so_those_that_begin_with_it_are_offered()
         await shared.press("slash", *"order-431"[:-1], "backspace", "backspace", "enter")
         assert "No order is named so; 4 that begin with it" in shared.shown()
         assert "order order-44" in shared.shown()
+        await shared.press("enter")
+        assert shared.front().record.external_id == "order-43", "the first is at the cursor"
 
 
 async def test_of_merchants_the_one_that_is_named_just_so_comes_first() -> None:
