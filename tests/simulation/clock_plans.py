@@ -8,6 +8,8 @@ import msgspec
 
 _HOUR = 3600
 _DAY = 24 * _HOUR
+_RUSH = 12
+"""Payments that are made just when a clock leaps over days, so that it passes over calls."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +45,11 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     subscribes: bool = False
     """There is a subscription of a day's interval, too, which is charged after each leap."""
 
+    @property
+    def rushes(self) -> bool:
+        """Many payments are made just when the clock leaps (`rushed`)."""
+        return len(self.trials) >= _RUSH
+
 
 def drawn_rehearsals(
     merchants: int, moment: Callable[[random.Random], float], chance: random.Random
@@ -51,6 +58,23 @@ def drawn_rehearsals(
     count = chance.choice((0, 0, 1, 1, 2))
     chosen = chance.sample(range(merchants), min(count, merchants))
     return tuple(_drawn(number, merchant, moment, chance) for number, merchant in enumerate(chosen))
+
+
+def rushed(rehearsal: Rehearsal, after: float, chance: random.Random) -> Rehearsal:
+    """The same, with a first leap over days, and many payments that begin `after` so many seconds, all at once."""
+    first, *others = rehearsal.leaps
+    first = msgspec.structs.replace(first, seconds=chance.randint(_DAY, 20 * _DAY))
+    rush = tuple(
+        Trial(
+            after=round(after + chance.uniform(0.0, 0.02), 3),
+            kopecks=30_00,
+            outcome=chance.choice(("paid", "paid", None)),
+        )
+        for _ in range(_RUSH)
+    )
+    # A subscription would be made first, and the leap come later.
+    trials = (*rehearsal.trials, *rush)
+    return msgspec.structs.replace(rehearsal, leaps=(first, *others), trials=trials, subscribes=False)
 
 
 def _drawn(number: int, merchant: int, moment: Callable[[random.Random], float], chance: random.Random) -> Rehearsal:

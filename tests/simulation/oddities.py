@@ -1,11 +1,12 @@
 """Worlds in which one thing is odd and all else is well, so that whoever waits for it is seen: rows that cannot be
-read, few slots while a bank hangs, few permits while most receivers do, a machine whose clock is set. Each draws from a
-source of its own."""
+read, few slots while a bank hangs, few permits while most receivers do, a machine whose clock is set; and what befalls
+processes just when payouts are signed, or a test clock leaps. Each draws from a source of its own."""
 
 import random
 
 import msgspec
 
+from tests.simulation.clock_plans import rushed
 from tests.simulation.plan import EVENING, SETTLES, Blow, Order, Payer, Plan, Trouble
 from tests.simulation.weather import FINE
 
@@ -25,6 +26,7 @@ def with_oddities(plan: Plan) -> Plan:
         return _with_crowd(plan, chance) if chance.random() < 0.5 else plan
     if chance.random() < 0.125:
         return _on_one_machine(plan, chance)
+    plan = _with_rushes(plan, random.Random(f"rushes/{plan.seed}"))
     plan = _with_bad_payday(plan, random.Random(f"payday/{plan.seed}"))
     if chance.random() < 0.25:
         breaks = _blow(Trouble.CLAIM_BREAKS, chance.uniform(*EVENING), "worker0")
@@ -60,6 +62,25 @@ def _with_bad_payday(plan: Plan, chance: random.Random) -> Plan:
         # Longer than a lease: another worker has it signed meanwhile.
         blows += (_blow(Trouble.SIGNER_STOPS, SETTLES - 1.0, "", chance.uniform(9.0, 30.0)),)
     return msgspec.structs.replace(plan, blows=(*plan.blows, *blows), wallet_finds=wallet_finds, signs_for=signs_for)
+
+
+def _with_rushes(plan: Plan, chance: random.Random) -> Plan:
+    """Where one process can advance a test clock while another one stands still, half of the first leaps pass over
+    calls that the latter has in hand. Workers may stand still just when it goes on, so that merchants are quicker."""
+    rehearsals, blows = list(plan.rehearsals), list(plan.blows)
+    workers = [name for name in plan.processes if name.startswith("worker")]
+    for number, rehearsal in enumerate(plan.rehearsals):
+        if plan.apis == 1 or not rehearsal.leaps or chance.random() < 0.5:
+            continue
+        after, seconds = rehearsal.leaps[0].after - 0.3, chance.uniform(8.0, 25.0)
+        rehearsals[number] = rushed(rehearsal, after, chance)
+        # A world begins with wishes, and sets its blows up to 0.27 s later, from when on their moments count.
+        at, steps = rehearsal.at + after, chance.randint(5, 80)
+        blows.append(msgspec.structs.replace(_blow(Trouble.STOP, at - 0.27, "api0", seconds), steps=steps))
+        blows.append(_blow(Trouble.APART, at, "api0", seconds))
+        if chance.random() < 0.5:
+            blows += [_blow(Trouble.STOP, at + seconds - 0.1, each, 0.5) for each in workers]
+    return msgspec.structs.replace(plan, rehearsals=tuple(rehearsals), blows=tuple(blows))
 
 
 def _with_crowd(plan: Plan, chance: random.Random) -> Plan:

@@ -105,7 +105,7 @@ class Trouble(StrEnum):
     CRASH = "crash"
     """It is killed `steps` steps of its own later, and started again after `seconds`."""
     STOP = "stop"
-    """It stands still for `seconds`, and goes on as if nothing had been."""
+    """It stands still for `seconds`, from `steps` steps of its own later on, and goes on as if nothing had been."""
     SET_CLOCK = "set clock"
     """Its clock is set by `seconds`."""
     CUT = "cut"

@@ -7,6 +7,7 @@ from tests.simulation.plan import Blow, Trouble
 
 if TYPE_CHECKING:
     from tests.simulation.processes import Process
+    from tests.simulation.strands import Strand
     from tests.simulation.world import World
 
 
@@ -20,13 +21,11 @@ def strike(world: "World", blow: Blow) -> None:
     match blow.kind:
         case Trouble.CRASH if process is not None and process.strand is not None:
             process.restarts_after = blow.seconds
-            process.strand.fuse = blow.steps + 1
+            process.strand.fuse, process.strand.on_fuse = blow.steps + 1, process.crash
             if world.parts is not None:
                 world.parts(world, process)
         case Trouble.STOP if process is not None and process.strand is not None:
-            strand = process.strand
-            world.loop.stop_strand(strand)
-            network.soon(blow.seconds, lambda: world.loop.go_on(strand))
+            _stop(world, process, process.strand, blow)
         case Trouble.SET_CLOCK if world.plan.machine:
             world.database_clock.skew += blow.seconds
             for each in world.processes.values():
@@ -66,6 +65,19 @@ def strike(world: "World", blow: Blow) -> None:
 
 _OTHERS_GO_ON = (Trouble.BANK_HANGS, Trouble.RECEIVER_HANGS, Trouble.EVENT_SPOILT, Trouble.DELIVERY_SPOILT)
 """Troubles for which nobody else waits."""
+
+
+def _stop(world: "World", process: "Process", strand: "Strand", blow: Blow) -> None:
+    def stand_still() -> None:
+        strand.on_fuse = process.crash
+        world.vigil.troubled(blow.seconds)
+        world.loop.stop_strand(strand)
+        world.network.soon(blow.seconds, lambda: world.loop.go_on(strand))
+
+    if blow.steps and strand.fuse is None:
+        strand.fuse, strand.on_fuse = blow.steps, stand_still
+    else:
+        stand_still()
 
 
 def _set(process: "Process", seconds: float) -> None:

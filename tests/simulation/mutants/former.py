@@ -2,7 +2,7 @@
 a world stands on, so they are tried on the tree as it is."""
 
 from tests.mutants import Mutant
-from tests.simulation.mutants.slips import Slip, at, slip, usecase
+from tests.simulation.mutants.slips import Slip, at, domain, slip, usecase
 
 FORMER: dict[str, Slip] = {
     "what nobody can read ends the process": at(
@@ -44,5 +44,20 @@ FORMER: dict[str, Slip] = {
         "frontends/worker/clock.py",
         "        if self._clocked is None or not self._clocked.by_own_clock:\n",
         "        if self._clocked is None or self._clocked.by_own_clock:\n",
+    ),
+    "a webhook that was passed by unread is sent by nobody": usecase(
+        "operators/unreadable",
+        "            await resume_delivery(ports, unit, record)\n",
+        "            return\n",
+    ),
+    "one whose money came too late before anybody looked stays pending": domain(
+        "payments/reports",
+        "                trigger=_T.LAPSED if _has_lapsed(payment, now) else None, strays=",
+        "                strays=",
+    ),
+    "an event is of when its call began": usecase(
+        "test_clock",
+        "    return there if here and there and there.offset > here.offset + TOGETHER else here\n",
+        "    return here\n",
     ),
 }

@@ -90,6 +90,11 @@ def _few_notices(plan: "Plan") -> bool:
     return plan.weather.notice_lost >= 0.1
 
 
+def _leapt_over(plan: "Plan") -> bool:
+    """Calls are under way while a test clock leaps over days."""
+    return any(rehearsal.rushes for rehearsal in plan.rehearsals)
+
+
 def _refunds_paid_out(plan: "Plan") -> bool:
     """Of the merchant that has no overdraft."""
     return any(order.merchant == 1 and any(each.after > 36_000 for each in order.returns) for order in plan.orders)
@@ -152,6 +157,9 @@ _HOLDS: dict[str, Holds] = {
     "receivers that hang hold all who are told": lambda plan: plan.crowd > 0,
     "one event that cannot be read delays its merchant's others": _by_trouble("event spoilt"),
     "a clock that is set back leaves work in its future": lambda plan: plan.machine,
+    "a webhook that was passed by unread is sent by nobody": _by_trouble("delivery spoilt"),
+    "one whose money came too late before anybody looked stays pending": _leapt_over,
+    "an event is of when its call began": _leapt_over,
 }
 
 
