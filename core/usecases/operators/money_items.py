@@ -46,7 +46,7 @@ async def mismatches(_ports: Ports, unit: Unit) -> list[ActionItem]:
             "mismatch",
             "payment",
             payment,
-            f"{payment.amount} RUB asked, {_came(payment)} came",
+            f"{_came(payment)} came for {payment.amount} RUB",
             payment.created_at,
             brief="another amount came than was asked for",
         )
@@ -55,7 +55,7 @@ async def mismatches(_ports: Ports, unit: Unit) -> list[ActionItem]:
 
 
 def _came(payment: Payment) -> str:
-    return "not known what" if payment.actual_amount is None else f"{payment.actual_amount} RUB"
+    return "an unknown amount" if payment.actual_amount is None else f"{payment.actual_amount} RUB"
 
 
 async def unknown(ports: Ports, unit: Unit) -> list[ActionItem]:
