@@ -21,7 +21,7 @@ WALKS: dict[str, tuple[str, ...]] = {
     "console-home": ("0",),
     "console-payments": ("0", "1", "m", "down", "down"),
     "console-timeline": ("0", "1", "m", "f", "down", "enter", *("down",) * 4, "enter", "enter"),
-    "console-settlement": ("0", "4", "s"),
+    "console-settlement": ("0", "4", "s", "enter", "down", "enter", "tab", "enter", "down", "enter"),
 }
 """The keys that lead to each picture."""
 
