@@ -82,6 +82,12 @@ ROWS = [
         "due a b / serve / answer a 200 / due a / answer b 200",
         BEGIN + "send a / send b / wait / job? / wait / commit a 200, b 200, leave / due? / commit unsure, leave",
     ),
+    Row(
+        "an event that is resent after its commit is sent again by the same run",
+        "due a b / serve / answer a 500 / due a / after 0.25 / answer a b 200",
+        BEGIN + "send a / send b / wait / job? / commit a 500 / wait / job? / due? / send a / wait"
+        " / commit a 200, b 200, leave",
+    ),
     # secret, address
     Row(
         "a new secret signs what leaves a second later, and stops nothing",

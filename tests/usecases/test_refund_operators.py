@@ -8,7 +8,9 @@ import pytest
 
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
+from cambist.core.domain.refunds.orders import REASON_LONGEST
 from cambist.core.domain.refunds.refunds import RefundStatus
+from cambist.core.usecases.refunds.contradictions import settle_contradiction
 from cambist.core.usecases.refunds.list import list_all_refunds
 from cambist.core.usecases.refunds.refunds import approve_refund, create_refund_for, reject_refund
 from tests.refund_house import RefundHouse, open_refund_house
@@ -98,6 +100,18 @@ async def test_a_rejection_has_a_reason(refunds: RefundHouse, reason: str) -> No
     refund_id = await refunds.apply(await refunds.paid())
     assert await code(reject_refund(refunds.ports, refund_id, reason)) == "VALIDATION_ERROR"
     assert await code(reject_refund(refunds.ports, "ref_x", "reason")) == "REFUND_NOT_FOUND"
+
+
+async def test_a_reason_is_taken_from_one_character_to_the_longest(refunds: RefundHouse) -> None:
+    for reason in ("x", "x" * REASON_LONGEST):
+        refund_id = await refunds.apply(await refunds.paid())
+        assert (await reject_refund(refunds.ports, refund_id, reason)).failure_reason == reason
+
+
+async def test_only_a_refund_that_there_is_is_settled(refunds: RefundHouse) -> None:
+    """The operator's word on what the bank contradicts."""
+    for unknown in ("ref_00000000-0000-4000-8000-000000000000", "ref_x", ""):
+        assert await code(settle_contradiction(refunds.ports, unknown)) == "REFUND_NOT_FOUND"
 
 
 @pytest.mark.parametrize("end", ["cancel", "reject", "fail"])

@@ -251,6 +251,17 @@ async def test_a_bank_that_sends_nothing_back_rejects_by_rule_before_money_is_ta
         assert await jobs(refunds) == []
 
 
+async def test_money_whose_name_at_the_bank_nobody_knows_cannot_go_back(refunds: RefundHouse) -> None:
+    """Its payment has no reference there: rejected by rule, as at a bank that sends nothing back."""
+    payment_id = await refunds.paid()
+    await refunds.change(payment_id, bank_reference=None)
+    refund_id = await refunds.apply(payment_id)
+    await refunds.house.work(2)
+    refund = await refunds.refund(refund_id)
+    assert (refund.status, refund.failure_reason) == ("rejected", "not_supported")
+    assert (await refunds.balance()).pending == Rub(100_00)
+
+
 async def test_a_bank_that_is_not_wired_any_more_leaves_it_pending_until_it_is(refunds: RefundHouse) -> None:
     payment_id = await refunds.paid()
     await refunds.change(payment_id, bank="gone")
@@ -303,6 +314,7 @@ async def test_what_the_bank_failed_and_sent_after_all_waits_for_an_operator(ref
     assert (need.kind, need.object_id, need.since) == ("refund", refund_id, found.contradicted_at)
     assert need.text == "100.00 RUB failed, but was sent"
     await settle_contradiction(refunds.ports, refund_id)
+    await refunds.house.clock.advance(1)
     await refunds.tell(refund_id, S.DONE)
     assert (await read_action_items(refunds.ports)).found == []
     with pytest.raises(Refusal, match="settled already"):
@@ -321,6 +333,7 @@ async def test_a_completed_one_that_the_bank_calls_failed_is_an_operators(refund
     assert await refunds.balance() == before
     assert await refunds.said(refund_id) == ["completed"]
     await settle_contradiction(refunds.ports, refund_id)
+    await refunds.house.clock.advance(1)
     await conclude(refunds.ports, refund_id, RefundState(status=S.FAILED))
     assert (await read_action_items(refunds.ports)).found == []
     await conclude(refunds.ports, refund_id, RefundState(status=S.REVERSED))
