@@ -56,8 +56,9 @@ def test_a_long_row_of_what_is_due_at_once_is_read_on_from_where_a_page_ended() 
     assert (queue.complete, queue.empty) == (True, True)
 
 
-def test_what_is_in_hand_hides_nothing_that_is_due_by_a_timer_behind_it() -> None:
-    queue, stored = DueQueue(), [later(number) for number in range(BATCH + 1)]
+@table("at_once", [0, BATCH - 1])
+def test_what_is_in_hand_hides_nothing_that_is_due_by_a_timer_behind_it(at_once: int) -> None:
+    queue, stored = DueQueue(), [(pending if number < at_once else later)(number) for number in range(BATCH + 1)]
     assert [take(queue, stored) for _ in range(2)] == [ReadDue(BATCH, None), ReadDue(2 * BATCH, None)]
     assert [each.delivery for each in queue.ready] == stored
     assert queue.complete

@@ -283,15 +283,15 @@ def test_slow_receivers_are_remembered_up_to_a_bound(monkeypatch: pytest.MonkeyP
 
 
 def test_of_slow_receivers_those_are_forgotten_that_were_slow_the_longest_ago(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "_REMEMBERED", 2)
+    monkeypatch.setattr(rules, "_REMEMBERED", 3)
     hall = Hall(100)
-    first, second, third = many(3)
-    for each in (first, second, first, third):
+    first, second, third, fourth = receivers = many(4)
+    for each in (first, second, first, third, fourth):
         hall.take(each, Trust.SLOW)
         hall.time += 10.0
         hall.limiter.goes_on(each.permits[0])
         hall.give(each)
-    assert [hall.limiter.is_slow(each.name) for each in (first, second, third)] == [True, False, True]
+    assert [hall.limiter.is_slow(each.name) for each in receivers] == [True, False, True, True]
 
 
 @table(

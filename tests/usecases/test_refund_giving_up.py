@@ -220,15 +220,16 @@ class TestTheReserve:
         assert (await refunds.balance()).available < Usdt(100)
         assert len(await every_withdrawal(refunds.ports, account_id=account_id)) == 2
 
-    @pytest.mark.parametrize("overdraft", ["0", "0.5", "1.08"])
+    @pytest.mark.parametrize("overdraft", ["0", "0.5", "1.08", "2"])
     async def test_what_the_overdraft_covers_is_not_kept(self, refunds: RefundHouse, overdraft: str) -> None:
-        refund_id = await self.poor(refunds, refund_reserve="true", refund_overdraft_usdt=overdraft)
+        refund_id = await self.poor(refunds, refund_reserve="true")
+        await refunds.set(refund_overdraft_usdt=overdraft)
         refund = await refunds.refund(refund_id)
         account = await refunds.ports.storage.get(Account, refund.account_id)
         assert account is not None
         async with refunds.ports.storage.unit() as unit:
             kept = await kept_for_refunds(unit, account, Mode.TEST)
-        assert kept == Usdt(MARKET_100) - Usdt.parse(overdraft)
+        assert kept == max(Usdt(MARKET_100) - Usdt.parse(overdraft), Usdt(0))
 
     async def test_once_it_is_given_up_nothing_is_kept(self, refunds: RefundHouse) -> None:
         refund_id = await self.poor(refunds, refund_reserve="true")

@@ -10,10 +10,13 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.usecases.refunds.waiting import retry_waiting
+from cambist.core.usecases.settlement.withdrawals import pay_out_now
 from cambist.ports.bank import RefundStatus
+from cambist.ports.faults import Stale, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.rates import RatePretence, RateSimulator
 from tests.invariants import everything
+from tests.payout_kit import WALLET
 from tests.refund_house import MARKET_100, SETTLED_100, RefundHouse, open_refund_house
 
 
@@ -119,6 +122,34 @@ async def test_those_that_wait_are_tried_the_oldest_first(
     await retry_waiting(refunds.ports, refunds.house.account.account_id, Mode.TEST)
     found = [await refunds.status(refund_id) for refund_id in waiting]
     assert found == ["processing" if each else "pending" for each in goes]
+
+
+@pytest.mark.parametrize(
+    ("fault", "tries"), [(Unavailable("the storage is away"), 1), (Stale("others were quicker"), 1), (ValueError(), 2)]
+)
+async def test_a_storage_that_is_away_ends_the_trying_and_what_is_wrong_with_one_does_not(
+    refunds: RefundHouse, monkeypatch: pytest.MonkeyPatch, fault: Exception, tries: int
+) -> None:
+    """Their payout would take what they wait for."""
+    settled = [await refunds.settled() for _ in range(2)]
+    await refunds.set(payout_wallet=WALLET)
+    await pay_out_now(refunds.ports, refunds.house.account.account_id, Mode.TEST)
+    for payment_id in settled:
+        await refunds.apply(payment_id)
+    await refunds.house.work(7)
+    tried = []
+
+    async def begin(_operations: object, _ports: object, refund_id: str) -> None:
+        tried.append(refund_id)
+        raise fault
+
+    monkeypatch.setattr("cambist.core.usecases.refunds.waiting.begin", begin)
+    told: list[Exception] = []
+    try:
+        await retry_waiting(refunds.ports, refunds.house.account.account_id, Mode.TEST)
+    except (Unavailable, Stale) as ended:
+        told.append(ended)
+    assert (len(tried), told) == (tries, [fault] * (tries == 1))
 
 
 async def test_reversed_after_settlement_the_payment_is_settled_again(refunds: RefundHouse) -> None:

@@ -113,6 +113,7 @@ async def suspense(stack: AsyncExitStack, window: timedelta | None) -> Story:
     refunds = await stack.enter_async_context(open_refund_house(receiver=False))
     story = Story(refunds.house, Forgetful(refunds.bank(), refunds.house.clock, window))
     _, money = await second_transfer(refunds)
+    await refunds.house.clock.advance(2 * WINDOW.total_seconds())  # what counts is when it was sent
     await return_suspense(refunds.ports, money.id)
     return story
 

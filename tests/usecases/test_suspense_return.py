@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 
 from cambist.adapters.script import Ending, Twist
@@ -14,6 +15,7 @@ from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.refunds.suspense_returns import return_operation, returned_money
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
 from cambist.core.usecases.payments.moves import apply
+from cambist.core.usecases.refunds import suspense_progress
 from cambist.core.usecases.refunds.bank_refunds import REVERSAL_LOOKS
 from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.schedule import ASK_AGAIN
@@ -115,6 +117,23 @@ async def test_it_is_sent_once(refunds: RefundHouse) -> None:
         await refunds.notice(return_operation(money, 1))
     kinds = [entry.kind for entry in await everything(refunds.ports, JournalEntry) if entry.object_id == money.id]
     assert sorted(kinds) == [EntryKind.SUSPENSE, EntryKind.SUSPENSE_RETURNED]
+
+
+async def test_of_much_money_for_one_payment_each_is_found_by_what_sends_it_back(
+    refunds: RefundHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anybody may pay a QR as often as the bank lets him: more than are read at once."""
+    monkeypatch.setattr(suspense_progress, "_BATCH", 2)
+    payment_id, _ = await second_transfer(refunds)
+    for _ in range(4):
+        await refunds.house.told(payment_id, Pretence(status=InvoiceStatus.PAID, amount_kopecks=30_00, again=True))
+    found = await list_suspense(refunds.ports)
+    assert len(found) == 5
+    async with refunds.ports.storage.unit() as unit:
+        for money in found:
+            assert await suspense_progress.suspense_of(unit, return_operation(money, 1)) == (money, 1)
+        other = msgspec.structs.replace(found[0], id="sus_other")
+        assert await suspense_progress.suspense_of(unit, return_operation(other, 1)) is None
 
 
 @pytest.mark.parametrize("unknown", ["sus_x", "", "sus_\0", "pay_x"])
@@ -262,10 +281,11 @@ async def test_late_words_of_an_earlier_attempt_move_nothing(
     await refunds.tell(return_operation(money, 1), S.FAILED)
     await return_suspense(refunds.ports, money.id)
     for status in S:
+        caplog.clear()
         await conclude_return(refunds.ports, return_operation(money, 1), RefundState(status=status))
+        assert ("settle it with the bank" in caplog.text) == (status is S.DONE)
     assert ((await only(refunds)).resolved_at, (await only(refunds)).reason) == (None, "returned_anew")
     assert await in_suspense(refunds) == 60_00
-    assert "settle it with the bank" in caplog.text
     # The job that waited for the first attempt is for the second one now, although the first is over.
     await refunds.house.work(6)
     assert await in_suspense(refunds) == 0

@@ -1,0 +1,124 @@
+"""The units of a settlement, and what comes between two of them (docs/settlement.md "Reconciling")."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import msgspec
+import pytest
+
+from cambist.core.domain.money import Rub
+from cambist.core.domain.settlement.settlement import Correction, Settlement, SettlementItem
+from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.settlement import chunks, settlement
+from cambist.core.usecases.settlement.run import HELD, Run
+from cambist.core.usecases.settlement.settlement import settle_own
+from cambist.ports.bank import RefundStatus
+from cambist.ports.bundle import Ports
+from cambist.ports.faults import Stale
+from cambist.ports.jobs import Job
+from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse, open_test_house
+from tests.invariants import check_books, everything
+from tests.refund_house import RefundHouse, open_refund_house
+from tests.usecases.test_settlement import caller, paid, payment
+
+Between = Callable[[Callable[[], Awaitable[object]]], None]
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cambist.core.usecases.settlement.run.CHUNK", 1)
+
+
+@pytest.fixture
+def between(monkeypatch: pytest.MonkeyPatch) -> Between:
+    """Have something happen after the first unit."""
+
+    def have(happens: Callable[[], Awaitable[object]]) -> None:
+        left = [happens]
+
+        async def settle_chunk(ports: Ports, run: Run) -> bool:
+            more = await chunks.settle_chunk(ports, run)
+            if left:
+                await left.pop()()
+            return more
+
+        monkeypatch.setattr(settlement, "settle_chunk", settle_chunk)
+
+    return have
+
+
+@pytest.fixture
+async def refunds() -> AsyncIterator[RefundHouse]:
+    async with open_refund_house() as opened:
+        yield opened
+
+
+async def test_money_of_an_older_payment_that_is_told_on_the_way_is_settled_too(
+    house: TestHouse, between: Between
+) -> None:
+    """The bank may tell late; what became due before the cutoff is of this settlement."""
+    older = (await house.created())["id"]
+    for _ in range(2):
+        await house.clock.advance(1)
+        await paid(house)
+    between(lambda: house.simulate(older, outcome="paid"))
+    statement = await settle_own(house.ports, await caller(house))
+    assert (statement.payments, (await payment(house, older)).status) == (3, "settled")
+    await check_books(house.ports)
+
+
+async def test_an_address_that_is_set_on_the_way_gets_the_events_from_then_on(between: Between) -> None:
+    """Those of before were held, and are released as it is set; none is held after that."""
+    async with open_test_house(receiver=False) as house:
+        first, second = await paid(house), await paid(house)
+        wish = {"webhook_url": WEBHOOK_URL, "webhook_secret": WEBHOOK_SECRET}
+        between(lambda: set_settings(house.ports, house.account.account_id, wish))
+        await settle_own(house.ports, await caller(house))
+        await house.work()
+        told = [(body["payment_id"], body["status"]) for body in house.postman.bodies]
+        assert sorted(told) == sorted((each, status) for each in (first, second) for status in ("paid", "settled"))
+
+
+async def test_whoever_has_lost_the_batch_writes_nothing_more(house: TestHouse, between: Between) -> None:
+    """Another runner has it: the next unit finds that out, and goes no further."""
+    payments = [await paid(house) for _ in range(3)]
+
+    async def taken_over() -> None:
+        [job] = [each for each in await everything(house.ports, Job) if each.kind == settlement.SETTLE]
+        async with house.ports.storage.unit() as unit:
+            unit[Job].save(msgspec.structs.replace(job, attempts=job.attempts + 1))
+            await unit.commit()
+
+    between(taken_over)
+    with pytest.raises(Stale):
+        await settle_own(house.ports, await caller(house))
+    assert sorted([(await payment(house, each)).status for each in payments]) == ["paid", "paid", "settled"]
+    await house.work(HELD.total_seconds() + 60)
+    assert {(await payment(house, each)).status for each in payments} == {"settled"}
+    await check_books(house.ports)
+
+
+async def test_all_corrections_that_are_due_are_settled_however_many(refunds: RefundHouse) -> None:
+    """Also where no payment is: refunds that failed after their payments were settled."""
+    failed = [(await refunds.processing("40.00"))[1] for _ in range(3)]
+    await refunds.settle()
+    for refund_id in failed:
+        await refunds.tell(refund_id, RefundStatus.FAILED)
+    assert (await refunds.balance()).pending == Rub(120_00)
+    await refunds.house.clock.advance(1)
+    await refunds.settle()
+    assert (await refunds.balance()).pending == Rub(0)
+    corrected = await everything(refunds.ports, Correction)
+    [statement] = [each for each in await everything(refunds.ports, Settlement) if not each.payments]
+    assert {each.settlement_id for each in corrected} == {statement.id}
+    assert (statement.items, statement.amount) == (3, Rub(120_00))
+
+
+async def test_a_refund_of_a_kopeck_has_its_line(refunds: RefundHouse) -> None:
+    _, refund_id = await refunds.completed("0.01")
+    await refunds.settle()
+    lines = {each.kind: each for each in await everything(refunds.ports, SettlementItem)}
+    assert (lines["payment"].amount, lines["refund"].amount) == (Rub(100_00), Rub(-1))
+    assert refund_id in lines["refund"].id
+    [statement] = await everything(refunds.ports, Settlement)
+    assert (statement.items, statement.amount) == (2, Rub(99_99))
+    assert statement.credit == lines["payment"].credit + lines["refund"].credit
