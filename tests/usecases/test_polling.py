@@ -3,16 +3,19 @@
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.gateways.gateways import GatewayStatus
-from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.usecases.gateways.gateways import set_gateway
+from cambist.core.usecases.gateways.polling import Looked
 from cambist.core.usecases.payer import window
+from cambist.core.usecases.payments.progress import next_look
 from cambist.core.usecases.payments.recurring import binding_operation
 from cambist.frontends.compose import Adapters, FurtherBank
 from cambist.ports.bank import (
@@ -166,6 +169,21 @@ async def test_a_bank_that_never_answers_is_left_alone_after_a_day(house: TestHo
     assert bank.asked == []
 
 
+@pytest.mark.parametrize(
+    ("sends_notices", "now", "due"),
+    [(True, 0, 900), (True, 899, 900), (True, 900, 930), (False, 899, 900), (False, 900, 1050)],
+)
+async def test_what_is_under_way_is_looked_at_at_its_deadline_and_then_for_as_long_as_it_takes(
+    sends_notices: bool, now: float, due: float
+) -> None:
+    """In seconds since its creation."""
+    bank = TellsNothing(sends_notices=sends_notices)
+    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
+        payment = msgspec.structs.replace(await made(house), status=PaymentStatus.PROCESSING)
+        await house.clock.advance(now)
+        assert next_look(house.ports, payment, 1, Looked()) == payment.created_at + timedelta(seconds=due)
+
+
 class TestBindings:
     """A payer who binds waits at a page, too."""
 
@@ -286,6 +304,17 @@ class TestTheBudget:
         assert max(in_minutes.values()) <= self.LIMIT
         statuses = Counter([(await house.payment(each.id)).status.value for each in payments])
         assert statuses == {"paid": 1, "expired": 119}
+
+    async def test_the_last_look_of_one_that_is_turned_away_comes_later(self) -> None:
+        bank = TellsNothing(looks_per_minute=1)
+        async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
+            bank.clock = house.ports.clock
+            payments = [await made(house) for _ in range(3)]
+            await house.work(6 * 3600 - 60)
+            for payment in payments:
+                bank.pay(payment.id)
+            await house.work(600)
+            assert {(await house.payment(each.id)).status.value for each in payments} == {"paid"}
 
     async def test_old_ones_take_nothing_of_what_is_kept_for_a_payer_who_waits(
         self, house: TestHouse, bank: TellsNothing

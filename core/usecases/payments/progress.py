@@ -37,6 +37,7 @@ _REPORTED: dict[InvoiceStatus, PaymentStatus] = {
 }
 
 _BANK_AWAY = timedelta(seconds=30)
+"""Past its deadline only a payment is looked at that is under way, or could not expire."""
 
 MAY_BE_PAID = (_S.PENDING, _S.PROCESSING, _S.EXPIRED)
 """What the bank may still have news of by itself."""
@@ -133,6 +134,6 @@ def next_look(ports: Ports, payment: Payment, looks: int, looked: Looked) -> dat
     if payment.status is _S.EXPIRED:
         return next_late_poll(ports, payment, looked)
     poll = next_poll(ports, payment, looked)
-    if poll is None:
-        return max(payment.expires_at, now + _BANK_AWAY)
-    return min(poll, payment.expires_at) if now < payment.expires_at else poll
+    if now < payment.expires_at:
+        return payment.expires_at if poll is None else min(poll, payment.expires_at)
+    return poll or now + _BANK_AWAY

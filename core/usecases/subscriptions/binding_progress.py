@@ -252,10 +252,10 @@ def next_look(
     payer_looks = ADVANCED_LOOKS if is_advanced_over(ports, payment.bank) else PAYER_LOOKS
     step = ASK_AGAIN[min(max(looks, 1), len(ASK_AGAIN)) - 1]
     if payment.bank_reference is None and payment.status in WAITING:
-        return min(now + step, max(payment.expires_at, now + ASK_AGAIN[0]))
+        return min(now + step, _deadline(payment, now, ASK_AGAIN[0]))
     if payment.status in WAITING:
         wait = step if payment.bank_link is None and payment.qr_payload is None else payer_looks
-        return min(poll or now + wait, max(payment.expires_at, now + ASK_AGAIN[1]))
+        return min(poll or now + wait, _deadline(payment, now, ASK_AGAIN[1]))
     if payment.status in _OVER:
         return next_late_poll(ports, payment, looked)
     waits = subscription.status is SubscriptionStatus.PENDING_BINDING
@@ -263,3 +263,8 @@ def next_look(
         # Paid and not bound, or under review: the mandate, or the review's end, may still come.
         return poll or now + payer_looks
     return None
+
+
+def _deadline(payment: Payment, now: datetime, later: timedelta) -> datetime:
+    """By when it is looked at, at the latest: its own deadline, and some time `later` where that has passed."""
+    return payment.expires_at if now < payment.expires_at else now + later
