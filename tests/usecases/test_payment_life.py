@@ -6,18 +6,21 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
+import msgspec
 import pytest
 
 from cambist.adapters.script import Ending, Twist
-from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.payments import Opening, Payment, PaymentStatus
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.payments.opening import WATCH, take_back
 from cambist.core.usecases.payments.progress import look
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
 from cambist.ports.bank import InvoiceStatus, Notice
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.jobs import Job
 from tests.houses import TestHouse
+from tests.planting import beneath
 
 NO = Twist(ending=Ending.REFUSED)
 AWAY = Twist(ending=Ending.UNAVAILABLE)
@@ -215,6 +218,8 @@ async def test_it_expires_also_while_the_bank_is_away(house: TestHouse) -> None:
     house.script.state.extend([AWAY, NO, AWAY])
     await house.work(15 * 60)
     assert await status_of(house, payment["id"]) == "expired"
+    [watch] = [job for job in await jobs(house) if job.kind == "payment.watch"]
+    assert watch.due == house.clock.now() + timedelta(minutes=15), "for late money"
 
 
 async def test_a_late_payment_lifts_expired_within_6_hours_of_creation(house: TestHouse) -> None:
@@ -366,6 +371,24 @@ async def test_an_unknown_outcome_that_a_notice_ends_expires_in_time(house: Test
     assert await status_of(house, payment_id) == "pending"
     await house.work(1)
     assert await status_of(house, payment_id) == "expired"
+
+
+@pytest.mark.parametrize("left", [0, 1])
+async def test_a_creation_that_nobody_ended_is_taken_back_at_its_deadline(house: TestHouse, left: int) -> None:
+    """Until then the bank is asked again. It was drawn up: so no bank knows of it."""
+    payment = await stored(house, (await house.created())["id"])
+    async with beneath(house.ports).unit() as unit:
+        unit[Payment].save(msgspec.structs.replace(payment, opening=Opening.ASKING, bank_reference=None))
+        await WATCH.hurry(unit, payment.id, payment.expires_at - timedelta(seconds=left))
+        await unit.commit()
+    await house.work(15 * 60 - left)
+    assert (await house.get("/payments")).json()["pagination"]["total"] == left
+
+
+async def test_what_was_opened_meanwhile_is_not_taken_back(house: TestHouse) -> None:
+    payment = await stored(house, (await house.created())["id"])
+    await take_back(house.ports, payment)
+    assert await stored(house, payment.id) == payment
 
 
 async def test_a_refusal_of_every_route_leaves_nothing_and_frees_the_key(house: TestHouse) -> None:

@@ -57,6 +57,14 @@ class TestTheGateway:
         assert await state(house) == (S.DOWN, R.PROVIDER_ERRORS)
         assert (await house.payment(made["id"])).status == "expired"
 
+    async def test_a_question_about_an_unknown_creation_takes_it_down(self, house: TestHouse) -> None:
+        house.script.create.append(Twist(ending=Ending.UNKNOWN_DONE))
+        await pay(house, None)
+        house.script.find.append(Twist(ending=REFUSED))
+        await house.work(10)
+        assert not house.script.find
+        assert await state(house) == (S.DOWN, R.PROVIDER_ERRORS)
+
     async def test_what_an_operator_said_stands(self, house: TestHouse) -> None:
         await set_gateway(house.ports, LIVE, S.DEGRADED, R.MAINTENANCE)
         await pay(house, REFUSED)

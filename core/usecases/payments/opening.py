@@ -261,7 +261,7 @@ async def _remove(unit: Unit, payment: Payment) -> None:
     remove_payment(unit, payment)
     await WATCH.drop(unit, payment.id)
     key = None if payment.key_id is None else await unit[IdempotencyKey].get(payment.key_id)
-    if key is not None and key.resource_id == payment.id:
+    if key is not None:
         unit[IdempotencyKey].remove(key)
 
 
