@@ -21,6 +21,8 @@ class ForwardingStorage:
         # Asked once: to look whether a storage over storages has a property reads it of each of them, twice a layer.
         self._clocked = inner if isinstance(inner, Clocked) else None
         self._setting_aside = inner if isinstance(inner, SettingAside) else None
+        # Every request reads five records so, and each layer would cost a hundredth of a creation.
+        self.recent = inner.recent
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         return self.inner.unit()
@@ -30,9 +32,6 @@ class ForwardingStorage:
 
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         return self.inner.snapshot()
-
-    def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> Coroutine[Any, Any, R | None]:
-        return self.inner.recent(kind, record_id, within=within)
 
     async def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None

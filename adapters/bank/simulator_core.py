@@ -33,17 +33,11 @@ class SimulatorCore:
         self._ids = ids
         self._link_base = link_base
         self._script = script or Script()
-        self._capabilities = capabilities
-
-    @property
-    def name(self) -> str:
+        # No properties: a creation reads them ten times.
+        self.name = name
         """As given; part of every note's id."""
-        return self._pages.provider
-
-    @property
-    def capabilities(self) -> BankCapabilities:
+        self.capabilities = capabilities
         """It can do everything, unless told otherwise."""
-        return self._capabilities
 
     async def _page(self, operation: str) -> InvoiceEntry | None:
         """The page of this operation by the clock of now, or None."""
@@ -80,7 +74,7 @@ class SimulatorCore:
 
     def _check_receipt(self, receipt: Receipt | None, kopecks: int | None) -> None:
         """Raises: Refused, as banks do with a receipt that is not of this amount, or without the one they require."""
-        need = self._capabilities.receipts
+        need = self.capabilities.receipts
         if receipt is None and need is ReceiptNeed.REQUIRED:
             raise Refused("there is no receipt", reason="receipt")
         if receipt is not None and (need is ReceiptNeed.NONE or receipt.total_kopecks != kopecks):

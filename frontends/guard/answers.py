@@ -90,7 +90,8 @@ def check_answer(port: str, operation: str, answer: Any, question: Question) -> 
 def check_drawn(invoice: Any) -> None:
     """Check an invoice that was drawn without asking the bank (`DrawingBank`), or None. Raises: Nonsense."""
     try:
-        _of_drawing()(invoice)
+        if invoice is not None:
+            _of_type(Invoice)(invoice)
     except Nonsense as wrong:
         wrong.within("invoice")
         raise
@@ -106,19 +107,13 @@ def _of_operation(port: str, operation: str) -> Checks:
 
 
 @cache
-def _of_drawing() -> Checks:
-    return _of_type(Invoice | None)
-
-
-@cache
 def _of_type(hint: Any) -> Checks:
     """Compile the check of an annotation. Raises: KeyError for a type that no port uses yet: `PLAIN` says how it is
     checked."""
     origin, within = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        checks = [_of_type(each) for each in within if each is not NoneType]
-        check = checks[0] if len(checks) == 1 else _one_of(checks)
-        return _or_null(check) if NoneType in within else check
+        is_nullable, check = _null_or(hint)
+        return _or_null(check) if is_nullable else check
     if origin in (tuple, Sequence):
         return _each(_of_type(within[0]))
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
@@ -126,6 +121,15 @@ def _of_type(hint: Any) -> Checks:
     if isinstance(hint, type) and issubclass(hint, Enum):
         return instance(hint)
     return PLAIN[hint]
+
+
+def _null_or(hint: Any) -> tuple[bool, Checks]:
+    """Whether an annotation allows null, and the check of all else that it allows."""
+    if get_origin(hint) not in (Union, UnionType):
+        return hint is NoneType, _of_type(hint)
+    within = get_args(hint)
+    checks = [_of_type(each) for each in within if each is not NoneType]
+    return NoneType in within, checks[0] if len(checks) == 1 else _one_of(checks)
 
 
 def _or_null(check: Checks) -> Checks:
@@ -169,7 +173,7 @@ def _each(check: Checks) -> Checks:
 
 def _struct(kind: type[msgspec.Struct]) -> Checks:
     hints = get_type_hints(kind)
-    fields = [(name, _field(name, hints[name])) for name in kind.__struct_fields__]
+    fields = [(name, *_field(name, hints[name])) for name in kind.__struct_fields__]
     rule = _RULES.get(kind)
 
     def check(value: Any) -> None:
@@ -177,8 +181,10 @@ def _struct(kind: type[msgspec.Struct]) -> Checks:
             raise wrong_type(value)
         name = ""
         try:
-            for name, check_field in fields:
-                check_field(getattr(value, name))
+            for name, is_nullable, check_field in fields:
+                found = getattr(value, name)
+                if found is not None or not is_nullable:
+                    check_field(found)
         except Nonsense as wrong:
             wrong.within(f".{name}")
             raise
@@ -188,18 +194,18 @@ def _struct(kind: type[msgspec.Struct]) -> Checks:
     return check
 
 
-def _field(name: str, hint: Any) -> Checks:
-    """The check of one field: by its type, then, unless it is null, by its name."""
-    by_type, by_name = _of_type(hint), None if hint == DocumentState | None else NAMED.get(name)
+def _field(name: str, hint: Any) -> tuple[bool, Checks]:
+    """Whether a field may be null, and the check of one that is not: by its type, then by its name."""
+    is_nullable, by_type = _null_or(hint)
+    by_name = None if hint == DocumentState | None else NAMED.get(name)
     if by_name is None:
-        return by_type
+        return is_nullable, by_type
 
     def check(value: Any) -> None:
         by_type(value)
-        if value is not None:
-            by_name(value)
+        by_name(value)
 
-    return check
+    return is_nullable, check
 
 
 def _same(value: Any, asked: Any, place: str) -> None:

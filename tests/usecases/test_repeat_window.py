@@ -61,7 +61,7 @@ class Forgetful:
         """What it says of any operation that it is asked for."""
         while hasattr(bank, "_adapter"):
             bank = bank._adapter
-        bank._capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=window)
+        bank.capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=window)
         for name in ("refund", "remit", "charge", "bind"):
             setattr(bank, name, self._send)
         if draws:

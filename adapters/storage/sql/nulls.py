@@ -58,6 +58,8 @@ class Nulls:
 
     def of_row(self, mapped: TableMap[Any], row: Row) -> tuple[tuple[str, ...], Row]:
         """The same of one row: the names of the fields to write, and their values."""
+        if row.count(None) < _FEWEST:
+            return mapped.codec.names, row
         for mask in self._masks.get(mapped.name, ()):
             if mask.left_out(row).count(None) == len(mask.null):
                 return mask.names, mask.values(row)

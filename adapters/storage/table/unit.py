@@ -141,7 +141,8 @@ class BoundShelf(msgspec.Struct, Generic[R], eq=False):
             raise TypeError(f"{self._table_map.name} is not declared a table of sums in the catalogue")
         for record in records:
             self._pending.accrue(Accrue(self._table_map, record.id, self._table_map.codec.encode(record)))
-            self._written(record)
+            if self._table_map.of_jobs:
+                self._written(record)
 
     def _refuse_to_change(self) -> None:
         if self._table_map.table.append_only:

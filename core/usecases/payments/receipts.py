@@ -25,9 +25,10 @@ _NAME_LONGEST = 128
 def receipt_terms(settings: Settings, routes: Sequence[Bank], *, has_contact: bool) -> ReceiptTerms | None:
     """What the receipts of a new payment say that may go by these banks; None where none of them writes any, or where
     something is missing for it."""
-    if all(bank.capabilities.receipts is _WRITES_NONE for bank in routes):
-        return None
-    return settings.receipt_terms(has_contact=has_contact)
+    for bank in routes:  # no generator: every new payment passes, most by one bank
+        if bank.capabilities.receipts is not _WRITES_NONE:
+            return settings.receipt_terms(has_contact=has_contact)
+    return None
 
 
 def takes_without(bank: Bank, terms: ReceiptTerms | None) -> bool:
