@@ -41,6 +41,20 @@ def _drawn() -> Iterator[int]:
     return chain.from_iterable(memoryview(os.urandom(_POOL)).cast("Q") for _ in repeat(None))
 
 
+class _Forks:
+    """How many forks this process is behind its first ancestor: to ask the system who one is takes longer than the
+    rest of an identifier."""
+
+    count = 0
+
+    @classmethod
+    def note(cls) -> None:
+        cls.count += 1
+
+
+os.register_at_fork(after_in_child=_Forks.note)
+
+
 class SystemIds:
     """Identifiers and secrets from the operating system. Safe to share between threads."""
 
@@ -50,7 +64,7 @@ class SystemIds:
         self._head = ""
         self._tail = 0
         self._chance = _drawn()
-        self._process = os.getpid()
+        self._forks = _Forks.count
 
     def uuid(self) -> str:
         """A version 7 UUID, greater than every one before it in this process (RFC 9562, 6.2, method 2).
@@ -60,8 +74,8 @@ class SystemIds:
         """
         now = time.time_ns() // 1_000_000
         with self._lock:
-            if self._process != os.getpid():  # one that was forked goes on with nothing of its parent's chance
-                self._chance, self._process = _drawn(), os.getpid()
+            if self._forks != _Forks.count:  # one that was forked goes on with nothing of its parent's chance
+                self._chance, self._forks = _drawn(), _Forks.count
             if now > self._milliseconds:
                 self._begin(now)
             else:

@@ -5,6 +5,7 @@
 import asyncio
 from collections.abc import Callable
 from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 import httptools
@@ -15,6 +16,7 @@ from .edge import request_id_of
 from .errors import envelope, help_header
 from .headers import headers_of
 from .intake import RETRY_AFTER, Intake
+from .whole_answers import answer_whole
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -91,7 +93,7 @@ class GatedProtocol(BoundedProtocol):
         It runs in the context of the connection: `begin` may be called at the end of another request, whose context
         this one must neither see nor keep alive.
         """
-        task = self.loop.create_task(cycle.run_asgi(app), context=self._context.copy())
+        task = self.loop.create_task(cycle.run_asgi(partial(answer_whole, app, cycle)), context=self._context.copy())
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
         return task

@@ -1,0 +1,82 @@
+"""An answer that is whole is one write: the server makes two of it, head and body, each a packet that wakes the client,
+and looks at each header by itself, of which an answer has a dozen. All others, streams above all, are the server's."""
+
+from typing import Any
+
+from litestar.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+_NAMES = frozenset(
+    (
+        b"cache-control",
+        b"content-length",
+        b"content-type",
+        b"date",
+        b"idempotent-replayed",
+        b"link",
+        b"ratelimit-limit",
+        b"ratelimit-policy",
+        b"ratelimit-remaining",
+        b"ratelimit-reset",
+        b"retry-after",
+        b"x-ratelimit-limit",
+        b"x-ratelimit-remaining",
+        b"x-ratelimit-reset",
+        b"x-request-id",
+    )
+)
+"""Headers that say nothing to the server but what `content-length` says."""
+_CONTROL = bytes({*range(32), 127} - {9})
+"""What no value of a header has."""
+_WITHOUT_BODY = frozenset((204, 304))
+
+
+async def answer_whole(app: ASGIApp, cycle: Any, scope: Scope, receive: Receive, send: Send) -> None:
+    """Have the application answer the request of this cycle of the server, whose `send` this is."""
+    begun: Any = None
+    head = b""
+
+    async def send_whole(message: Any) -> None:
+        nonlocal begun, head
+        if begun is None and message["type"] == "http.response.start":
+            head = _head_of(cycle, message)
+            if head:
+                begun = message
+                return
+        elif head:
+            body, whole, head = message.get("body", b""), head, b""
+            if not message.get("more_body", False) and len(body) == _length(begun):
+                _write(cycle, whole + body)
+                return
+            await send(begun)
+        await send(message)
+
+    await app(scope, receive, send_whole)
+
+
+def _head_of(cycle: Any, message: Any) -> bytes:
+    """The head as it is written; nothing where it is the server's to write."""
+    status, headers = message["status"], [*cycle.default_headers, *message.get("headers", ())]
+    if status in _WITHOUT_BODY or not (cycle.keep_alive and headers) or cycle.scope["method"] == "HEAD":
+        return b""
+    names, values = zip(*headers, strict=True)
+    said = b"".join(values)
+    if b"content-length" not in names or not _NAMES.issuperset(names) or said.translate(None, _CONTROL) != said:
+        return b""
+    return b"".join([STATUS_LINE[status], *[b"%b: %b\r\n" % header for header in headers], b"\r\n"])
+
+
+def _length(begun: Any) -> int:
+    return next(int(value) for name, value in begun["headers"] if name == b"content-length")
+
+
+def _write(cycle: Any, answer: bytes) -> None:
+    """Write the answer and end the request, as the server does. A connection that is full takes it all the same: its
+    next request is read when this is gone."""
+    if cycle.disconnected:
+        return
+    cycle.response_started = cycle.response_complete = True
+    cycle.waiting_for_100_continue = False
+    cycle.transport.write(answer)
+    cycle.message_event.set()
+    cycle.on_response()

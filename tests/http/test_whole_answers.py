@@ -1,0 +1,133 @@
+"""An answer that is whole is one write, of the very bytes that the server would write in two; all others are the
+server's (frontends/http/door/whole_answers.py)."""
+
+import asyncio
+import logging
+from functools import partial
+from typing import Any
+
+import pytest
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from cambist.frontends.http.door.whole_answers import answer_whole
+
+LOG = logging.getLogger("test")
+LENGTH = (b"content-length", b"2")
+JSON = (b"content-type", b"application/json")
+
+
+class Transport(asyncio.Transport):
+    """Notes what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: Any) -> None:
+        self.written.append(bytes(data))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Ended(list[int]):
+    """Counts the ends of requests."""
+
+    def __call__(self) -> None:
+        self.append(1)
+
+
+async def answered(
+    messages: list[dict[str, Any]], whole: bool, *, method: str = "POST", keep_alive: bool = True, gone: bool = False
+) -> tuple[Transport, RequestResponseCycle, Ended]:
+    """What a connection is sent of an application that says these messages."""
+    transport, ended = Transport(), Ended()
+    scope: Any = {"type": "http", "method": method, "path": "/"}
+    cycle = RequestResponseCycle(
+        scope=scope, transport=transport, flow=FlowControl(transport), logger=LOG, access_logger=LOG, access_log=False,
+        default_headers=[(b"date", b"Tue, 24 Nov 2026 23:00:00 GMT")], message_event=asyncio.Event(),
+        expect_100_continue=False, keep_alive=keep_alive, on_response=ended,
+    )  # fmt: skip
+    cycle.disconnected = gone
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        for message in messages:
+            await send(message)
+
+    answering: Any = partial(answer_whole, app, cycle) if whole else app
+    await cycle.run_asgi(answering)
+    return transport, cycle, ended
+
+
+def start(*headers: tuple[bytes, bytes], status: int = 200) -> dict[str, Any]:
+    return {"type": "http.response.start", "status": status, "headers": headers}
+
+
+def body(said: bytes = b"ok", *, more: bool = False) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": said, "more_body": more}
+
+
+ANSWERS: dict[str, tuple[list[dict[str, Any]], int]] = {
+    "whole": ([start(JSON, LENGTH), body()], 1),
+    "created": ([start(JSON, LENGTH, (b"x-request-id", b"a b\tc"), status=201), body()], 1),
+    "empty": ([start((b"content-length", b"0")), body(b"")], 1),
+    "a body that says nothing of more": ([start(LENGTH), {"type": "http.response.body", "body": b"ok"}], 1),
+    "no body at all": ([start((b"content-length", b"0")), {"type": "http.response.body"}], 1),
+    "in pieces": ([start(LENGTH), body(b"o", more=True), body(b"k")], 3),
+    "of no length": ([start(JSON), body(more=True), body()], 3),
+    "without headers": ([{"type": "http.response.start", "status": 200}, body()], 2),
+    "too long": ([start(LENGTH), body(b"okay")], 1),
+    "too short": ([start(LENGTH), body(b"o")], 2),
+    "chunked": ([start(LENGTH, (b"transfer-encoding", b"chunked")), body()], 2),
+    "the last of its connection": ([start(LENGTH, (b"connection", b"close")), body()], 2),
+    "a header of another": ([start(LENGTH, (b"x-other", b"1")), body()], 2),
+    "a name in capitals": ([start(LENGTH, (b"Link", b"<a>")), body()], 2),
+    "a line break in a value": ([start(LENGTH, (b"link", b"a\r\nset-cookie: b")), body()], 0),
+    "a control character": ([start(LENGTH, (b"link", b"a\x00")), body()], 0),
+    "nothing comes of it": ([], 2),
+    "no content": ([start(LENGTH, status=204), body(b"")], 1),
+    "not modified": ([start(LENGTH, status=304), body(b"")], 1),
+    "only begun": (
+        [
+            start(JSON),
+        ],
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+async def test_the_bytes_are_the_servers(name: str) -> None:
+    messages, writes = ANSWERS[name]
+    transport, cycle, ended = await answered(messages, whole=True)
+    theirs, their_cycle, their_end = await answered(messages, whole=False)
+    assert b"".join(transport.written) == b"".join(theirs.written)
+    assert (transport.closed, ended, cycle.response_started, cycle.response_complete, cycle.keep_alive) == (
+        theirs.closed, their_end, their_cycle.response_started, their_cycle.response_complete, their_cycle.keep_alive,
+    )  # fmt: skip
+    assert cycle.message_event.is_set() is their_cycle.message_event.is_set()
+    assert len([each for each in transport.written if each]) == writes
+
+
+@pytest.mark.parametrize("given", [{"method": "HEAD"}, {"keep_alive": False}, {"gone": True}], ids=str)
+async def test_so_they_are_of_a_request_that_is_another(given: dict[str, Any]) -> None:
+    """To HEAD there is no body, the last request closes, and to who has gone nothing is written."""
+    messages = ANSWERS["whole"][0]
+    transport, cycle, ended = await answered(messages, whole=True, **given)
+    theirs, their_cycle, their_end = await answered(messages, whole=False, **given)
+    assert transport.written == theirs.written
+    assert (transport.closed, ended, cycle.response_complete) == (
+        theirs.closed,
+        their_end,
+        their_cycle.response_complete,
+    )
+
+
+async def test_an_application_that_fails_before_its_body_is_answered_for() -> None:
+    """The head was not sent, so the client hears of it."""
+
+    messages = [start(JSON, LENGTH), {"type": "http.response.body", "body": None}]
+    transport, _, _ = await answered(messages, whole=True)
+    assert transport.written[0].startswith(b"HTTP/1.1 500 ")
