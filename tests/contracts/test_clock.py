@@ -1,6 +1,8 @@
 """The clocks and the identifiers keep what ports/clock.py promises."""
 
 import asyncio
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -337,6 +339,19 @@ class TestSystemIds:
         uuid = UUID(ids.uuid())
         assert uuid.int >> 80 == 6
         assert uuid.version == 7
+
+    def test_a_process_that_was_forked_draws_none_of_its_parents(self) -> None:
+        """It would go on with the same chance, and both would give out the same."""
+        code = (
+            "import os, sys, time\n"
+            "from cambist.adapters.ids import SystemIds\n"
+            "time.time_ns = lambda: 5_000_000\n"
+            "ids = SystemIds(); ids.uuid(); child = os.fork()\n"
+            "print(*(ids.uuid() for _ in range(9)), flush=True)\n"
+            "child and os.waitpid(child, 0)\n"
+        )
+        said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
+        assert len(set(said.stdout.split())) == 18
 
     def test_neighbours_within_a_millisecond_cannot_be_guessed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Payment ids open the payer window: knowing one must not give the next."""
