@@ -56,6 +56,7 @@ def test_a_list_is_kept_in_the_order_of_the_documentation_and_each_once() -> Non
     assert read_wanted(["gateway.status_changed", *reversed(ALWAYS), *ALWAYS]) == tuple(
         each for each in EventType if each in ALWAYS or each == "gateway.status_changed"
     )
+    assert read_wanted([*EventType]) == tuple(EventType), "one may name them all"
 
 
 async def test_the_operator_s_refusal_names_every_type_that_is_missing(house: TestHouse) -> None:
