@@ -11,6 +11,7 @@ from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.settlement import chunks, settlement
 from cambist.core.usecases.settlement.run import HELD, Run
 from cambist.core.usecases.settlement.settlement import settle_own
+from cambist.core.usecases.webhooks.outbox import RELEASE
 from cambist.ports.bank import RefundStatus
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Stale
@@ -70,8 +71,19 @@ async def test_an_address_that_is_set_on_the_way_gets_the_events_from_then_on(be
     """Those of before were held, and are released as it is set; none is held after that."""
     async with open_test_house(receiver=False) as house:
         first, second = await paid(house), await paid(house)
-        wish = {"webhook_url": WEBHOOK_URL, "webhook_secret": WEBHOOK_SECRET}
-        between(lambda: set_settings(house.ports, house.account.account_id, wish))
+        account_id = house.account.account_id
+
+        async def set_and_released() -> None:
+            wish = {"webhook_url": WEBHOOK_URL, "webhook_secret": WEBHOOK_SECRET}
+            await set_settings(house.ports, account_id, wish)
+            await house.work()
+            job = await house.ports.storage.get(Job, RELEASE.id_of(account_id))
+            assert job is not None
+            async with house.ports.storage.unit() as unit:
+                unit[Job].remove(job)  # it has looked again, and is over
+                await unit.commit()
+
+        between(set_and_released)
         await settle_own(house.ports, await caller(house))
         await house.work()
         told = [(body["payment_id"], body["status"]) for body in house.postman.bodies]
