@@ -1,4 +1,4 @@
-"""The lines of a payout, by pages of any size: they sum to its amount (docs/settlement.md "What a payout is made of")."""
+"""The lines of a payout sum to its amount, by pages of any size (docs/settlement.md "What a payout is made of")."""
 
 from collections.abc import AsyncIterator
 

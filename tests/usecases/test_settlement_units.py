@@ -21,7 +21,7 @@ from tests.invariants import check_books, everything
 from tests.refund_house import RefundHouse, open_refund_house
 from tests.usecases.test_settlement import caller, paid, payment
 
-Between = Callable[[Callable[[], Awaitable[object]]], None]
+Happens = Callable[[], Awaitable[object]]
 
 
 @pytest.fixture(autouse=True)
@@ -30,16 +30,16 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def between(monkeypatch: pytest.MonkeyPatch) -> Between:
-    """Have something happen after the first unit."""
+def between(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Have something happen after the first unit, something else after the second, and so on."""
 
-    def have(happens: Callable[[], Awaitable[object]]) -> None:
-        left = [happens]
+    def have(*happens: Happens) -> None:
+        left = [*happens]
 
         async def settle_chunk(ports: Ports, run: Run) -> bool:
             more = await chunks.settle_chunk(ports, run)
             if left:
-                await left.pop()()
+                await left.pop(0)()
             return more
 
         monkeypatch.setattr(settlement, "settle_chunk", settle_chunk)
@@ -53,8 +53,14 @@ async def refunds() -> AsyncIterator[RefundHouse]:
         yield opened
 
 
+async def batch_job(house: TestHouse) -> Job:
+    [job] = [each for each in await everything(house.ports, Job) if each.kind == settlement.SETTLE]
+    assert isinstance(job, Job)
+    return job
+
+
 async def test_money_of_an_older_payment_that_is_told_on_the_way_is_settled_too(
-    house: TestHouse, between: Between
+    house: TestHouse, between: Callable[..., None]
 ) -> None:
     """The bank may tell late; what became due before the cutoff is of this settlement."""
     older = (await house.created())["id"]
@@ -67,7 +73,7 @@ async def test_money_of_an_older_payment_that_is_told_on_the_way_is_settled_too(
     await check_books(house.ports)
 
 
-async def test_an_address_that_is_set_on_the_way_gets_the_events_from_then_on(between: Between) -> None:
+async def test_an_address_that_is_set_on_the_way_gets_the_events_from_then_on(between: Callable[..., None]) -> None:
     """Those of before were held, and are released as it is set; none is held after that."""
     async with open_test_house(receiver=False) as house:
         first, second = await paid(house), await paid(house)
@@ -90,12 +96,12 @@ async def test_an_address_that_is_set_on_the_way_gets_the_events_from_then_on(be
         assert sorted(told) == sorted((each, status) for each in (first, second) for status in ("paid", "settled"))
 
 
-async def test_whoever_has_lost_the_batch_writes_nothing_more(house: TestHouse, between: Between) -> None:
+async def test_whoever_has_lost_the_batch_writes_nothing_more(house: TestHouse, between: Callable[..., None]) -> None:
     """Another runner has it: the next unit finds that out, and goes no further."""
     payments = [await paid(house) for _ in range(3)]
 
     async def taken_over() -> None:
-        [job] = [each for each in await everything(house.ports, Job) if each.kind == settlement.SETTLE]
+        job = await batch_job(house)
         async with house.ports.storage.unit() as unit:
             unit[Job].save(msgspec.structs.replace(job, attempts=job.attempts + 1))
             await unit.commit()
@@ -107,6 +113,22 @@ async def test_whoever_has_lost_the_batch_writes_nothing_more(house: TestHouse, 
     await house.work(HELD.total_seconds() + 60)
     assert {(await payment(house, each)).status for each in payments} == {"settled"}
     await check_books(house.ports)
+
+
+async def test_each_unit_holds_the_batch_for_a_minute_more(house: TestHouse, between: Callable[..., None]) -> None:
+    """So a settlement may take longer than a lease, and nobody else begins on it."""
+    for _ in range(3):
+        await paid(house)
+    left = []
+
+    async def holds() -> None:
+        held_until = (await batch_job(house)).leased_until
+        assert held_until is not None
+        left.append((held_until - await house.ports.storage.now()).total_seconds())
+
+    between(lambda: house.clock.advance(50), holds)
+    await settle_own(house.ports, await caller(house))
+    assert left == [HELD.total_seconds()] == [60.0]
 
 
 async def test_all_corrections_that_are_due_are_settled_however_many(refunds: RefundHouse) -> None:
