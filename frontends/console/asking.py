@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from textual import events
+from textual._styles_cache import StylesCache
 from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen, Screen, ScreenResultType
 from textual.worker import WorkType
@@ -96,6 +97,11 @@ class Asking(Screen[ScreenResultType]):
     def on_mount(self) -> None:
         """Be painted in time, whatever is still awaited."""
         self.set_timer(_BLANK, self.reveal)
+
+    def on_unmount(self) -> None:
+        """Let go of what was painted. Textual keeps that of the last thousand widgets with the arguments of a cached
+        method: some hundred thousand objects, and a full collection then holds up a key for a second."""
+        StylesCache.get_inner_outer.cache_clear()
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:
         """A new screen was styled when it was made; any other is in front again."""
