@@ -59,6 +59,8 @@ def _routers(ports: Ports, context: AppContext, operations: Iterable[Row]) -> li
     for each in operations:
         group = groups.setdefault((each.keyed, each.is_sandbox), {})
         group.setdefault(each.path, {})[each.method.upper()] = each
+        if each.method == "get" and not each.keyed:
+            group[each.path]["HEAD"] = each
     return [
         Router(
             "/",

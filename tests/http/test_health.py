@@ -42,6 +42,15 @@ async def degraded(house: TestHouse) -> list[str]:
     return named
 
 
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/health", "/api/v1/health"])
+async def test_monitors_may_ask_by_head(house: TestHouse, path: str) -> None:
+    """Many do so unless told otherwise."""
+    asked, told = await house.http.head(path), await house.http.get(path)
+    assert (asked.status_code, told.status_code) == (200, 200)
+    assert asked.headers["content-type"] == told.headers["content-type"]
+    assert (await house.http.head("/api/v1/payments")).status_code == 405
+
+
 async def add_job(house: TestHouse, age: float, *, leased: bool) -> None:
     now = house.clock.now()
     due = now - timedelta(seconds=age)
