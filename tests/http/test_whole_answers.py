@@ -3,6 +3,7 @@ server's (frontends/http/door/whole_answers.py)."""
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from cambist.frontends.http.door.whole_answers import answer_whole
+from tests.quiesce import at_rest
 
 LOG = logging.getLogger("test")
 LENGTH = (b"content-length", b"2")
@@ -24,6 +26,7 @@ class Transport(asyncio.Transport):
         super().__init__()
         self.written: list[bytes] = []
         self.closed = False
+        self.ends = 0
 
     def write(self, data: Any) -> None:
         self.written.append(bytes(data))
@@ -31,24 +34,21 @@ class Transport(asyncio.Transport):
     def close(self) -> None:
         self.closed = True
 
-
-class Ended(list[int]):
-    """Counts the ends of requests."""
-
-    def __call__(self) -> None:
-        self.append(1)
+    def ended(self) -> None:
+        """The server's request has ended."""
+        self.ends += 1
 
 
-async def answered(
-    messages: list[dict[str, Any]], whole: bool, *, method: str = "POST", keep_alive: bool = True, gone: bool = False
-) -> tuple[Transport, RequestResponseCycle, Ended]:
-    """What a connection is sent of an application that says these messages."""
-    transport, ended = Transport(), Ended()
+def ask(
+    messages: list[dict[str, Any]], *, whole: bool, method: str = "POST", keep_alive: bool = True, gone: bool = False
+) -> tuple[Transport, RequestResponseCycle, Coroutine[Any, Any, None]]:
+    """A connection, and its request that an application answers by these messages."""
+    transport = Transport()
     scope: Any = {"type": "http", "method": method, "path": "/"}
     cycle = RequestResponseCycle(
         scope=scope, transport=transport, flow=FlowControl(transport), logger=LOG, access_logger=LOG, access_log=False,
         default_headers=[(b"date", b"Tue, 24 Nov 2026 23:00:00 GMT")], message_event=asyncio.Event(),
-        expect_100_continue=False, keep_alive=keep_alive, on_response=ended,
+        expect_100_continue=False, keep_alive=keep_alive, on_response=transport.ended,
     )  # fmt: skip
     cycle.disconnected = gone
 
@@ -57,8 +57,14 @@ async def answered(
             await send(message)
 
     answering: Any = partial(answer_whole, app, cycle) if whole else app
-    await cycle.run_asgi(answering)
-    return transport, cycle, ended
+    return transport, cycle, cycle.run_asgi(answering)
+
+
+async def answered(messages: list[dict[str, Any]], **given: Any) -> tuple[Transport, RequestResponseCycle]:
+    """The same, once it was answered."""
+    transport, cycle, answering = ask(messages, **given)
+    await answering
+    return transport, cycle
 
 
 def start(*headers: tuple[bytes, bytes], status: int = 200) -> dict[str, Any]:
@@ -98,16 +104,17 @@ ANSWERS: dict[str, tuple[list[dict[str, Any]], int]] = {
 }
 
 
+def left(transport: Transport, cycle: RequestResponseCycle) -> tuple[Any, ...]:
+    """What the connection was sent, and how it is left."""
+    flags = cycle.response_started, cycle.response_complete, cycle.keep_alive, cycle.message_event.is_set()
+    return b"".join(transport.written), transport.closed, transport.ends, *flags
+
+
 @pytest.mark.parametrize("name", ANSWERS)
 async def test_the_bytes_are_the_servers(name: str) -> None:
     messages, writes = ANSWERS[name]
-    transport, cycle, ended = await answered(messages, whole=True)
-    theirs, their_cycle, their_end = await answered(messages, whole=False)
-    assert b"".join(transport.written) == b"".join(theirs.written)
-    assert (transport.closed, ended, cycle.response_started, cycle.response_complete, cycle.keep_alive) == (
-        theirs.closed, their_end, their_cycle.response_started, their_cycle.response_complete, their_cycle.keep_alive,
-    )  # fmt: skip
-    assert cycle.message_event.is_set() is their_cycle.message_event.is_set()
+    transport, cycle = await answered(messages, whole=True)
+    assert left(transport, cycle) == left(*await answered(messages, whole=False))
     assert len([each for each in transport.written if each]) == writes
 
 
@@ -115,19 +122,24 @@ async def test_the_bytes_are_the_servers(name: str) -> None:
 async def test_so_they_are_of_a_request_that_is_another(given: dict[str, Any]) -> None:
     """To HEAD there is no body, the last request closes, and to who has gone nothing is written."""
     messages = ANSWERS["whole"][0]
-    transport, cycle, ended = await answered(messages, whole=True, **given)
-    theirs, their_cycle, their_end = await answered(messages, whole=False, **given)
-    assert transport.written == theirs.written
-    assert (transport.closed, ended, cycle.response_complete) == (
-        theirs.closed,
-        their_end,
-        their_cycle.response_complete,
-    )
+    assert left(*await answered(messages, whole=True, **given)) == left(*await answered(messages, whole=False, **given))
+
+
+async def test_a_client_that_does_not_read_is_waited_for() -> None:
+    """Whoever sends requests and reads no answer would have all of them kept in memory."""
+    transport, cycle, answering = ask(ANSWERS["whole"][0], whole=True)
+    cycle.flow.pause_writing()
+    task = asyncio.create_task(answering)
+    await at_rest()
+    assert transport.written == []
+    cycle.flow.resume_writing()
+    await task
+    assert len(transport.written) == 1
 
 
 async def test_an_application_that_fails_before_its_body_is_answered_for() -> None:
     """The head was not sent, so the client hears of it."""
 
     messages = [start(JSON, LENGTH), {"type": "http.response.body", "body": None}]
-    transport, _, _ = await answered(messages, whole=True)
+    transport, _ = await answered(messages, whole=True)
     assert transport.written[0].startswith(b"HTTP/1.1 500 ")

@@ -33,12 +33,12 @@ _WITHOUT_BODY = frozenset((204, 304))
 
 async def answer_whole(app: ASGIApp, cycle: Any, scope: Scope, receive: Receive, send: Send) -> None:
     """Have the application answer the request of this cycle of the server, whose `send` this is."""
-    begun: Any = None
+    begun: Any = {}
     head = b""
 
     async def send_whole(message: Any) -> None:
         nonlocal begun, head
-        if begun is None and message["type"] == "http.response.start":
+        if not begun and message["type"] == "http.response.start":
             head = _head_of(cycle, message)
             if head:
                 begun = message
@@ -46,6 +46,8 @@ async def answer_whole(app: ASGIApp, cycle: Any, scope: Scope, receive: Receive,
         elif head:
             body, whole, head = message.get("body", b""), head, b""
             if not message.get("more_body", False) and len(body) == _length(begun):
+                if cycle.flow.write_paused:
+                    await cycle.flow.drain()
                 _write(cycle, whole + body)
                 return
             await send(begun)
@@ -71,8 +73,7 @@ def _length(begun: Any) -> int:
 
 
 def _write(cycle: Any, answer: bytes) -> None:
-    """Write the answer and end the request, as the server does. A connection that is full takes it all the same: its
-    next request is read when this is gone."""
+    """Write the answer and end the request, as the server does."""
     if cycle.disconnected:
         return
     cycle.response_started = cycle.response_complete = True
