@@ -134,7 +134,18 @@ async def test_a_client_that_does_not_read_is_waited_for() -> None:
     assert transport.written == []
     cycle.flow.resume_writing()
     await task
-    assert len(transport.written) == 1
+    assert (len(transport.written), transport.closed) == (1, False)
+
+
+async def test_a_server_that_leaves_meanwhile_closes_the_connection_behind_the_answer() -> None:
+    transport, cycle, answering = ask(ANSWERS["whole"][0], whole=True)
+    cycle.flow.pause_writing()
+    task = asyncio.create_task(answering)
+    await at_rest()
+    cycle.keep_alive = False
+    cycle.flow.resume_writing()
+    await task
+    assert (len(transport.written), transport.closed) == (1, True)
 
 
 async def test_an_application_that_fails_before_its_body_is_answered_for() -> None:

@@ -80,4 +80,6 @@ def _write(cycle: Any, answer: bytes) -> None:
     cycle.waiting_for_100_continue = False
     cycle.transport.write(answer)
     cycle.message_event.set()
+    if not cycle.keep_alive:  # the server began to leave since
+        cycle.transport.close()
     cycle.on_response()
