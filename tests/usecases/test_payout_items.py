@@ -74,14 +74,16 @@ async def test_what_was_sent_otherwise_is_corrected_and_the_next_payout_begins_a
     payouts: Payouts, sent: str
 ) -> None:
     """The correction is a line of the payout that it corrects, and of the next one, which it leaves more or less."""
-    made = await paid_out(payouts, "5.00000012")
+    await payouts.credit(Usdt.parse("2"))
+    made = await paid_out(payouts, "3.00000012")
     wallet, units = payouts.sender.inner, Usdt.parse(sent).units
     await wallet.broadcast(await wallet.sign(made.id, OTHER_WALLET, units))
     await accept_sent(payouts.ports, made.id)
     await payouts.house.work(60)
     more = str(Usdt(units) - Usdt.parse("5"))
     assert await lines(payouts, made.id) == [
-        ("settlement", "5.00000012"),
+        ("settlement", "2.00000000"),
+        ("settlement", "3.00000012"),
         ("corrected", more),
         ("carried_out", "-0.00000012"),
     ]
