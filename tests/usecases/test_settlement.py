@@ -18,6 +18,7 @@ from cambist.core.usecases.settlement import settlement, withdrawals
 from cambist.core.usecases.settlement.settlement import settle_now, settle_own
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.bundle import Ports
+from cambist.ports.jobs import Job
 from cambist.ports.rates import RatePretence, RateSimulator
 from tests.houses import TestHouse
 from tests.invariants import check_books, everything
@@ -81,6 +82,9 @@ async def test_a_day_ends_with_one_settlement_at_nine_of_what_was_paid_before_mi
     for sums in (statement, batches["test:2026-01-02"]):
         assert (sums.payments, sums.amount, sums.fee, sums.credit) == came
     assert all(batch.completed_at == NINE for batch in batches.values())
+    job = await house.ports.storage.get(Job, settlement.DAILY)
+    assert job is not None
+    assert (job.due, job.leased_until, job.attempts) == (NINE + timedelta(days=1), None, 0)
     await to(house, NINE + timedelta(days=1))
     assert (await payment(house, late)).status == "settled"
     await check_books(house.ports)
@@ -142,7 +146,7 @@ async def test_without_a_rate_nothing_starts_and_it_is_tried_again_every_minute(
     await to(house, NINE + timedelta(minutes=3))
     assert (await payment(house, one)).status == "settled"
     await say(house, rate=Decimal("92.50"), silent=True)
-    await to(house, NINE + timedelta(minutes=10))
+    await to(house, NINE + timedelta(minutes=4))  # a page still shows it, and nothing is settled at it
     with pytest.raises(Refusal, match="rate"):
         await settle_own(house.ports, await caller(house))
 
