@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import msgspec
 import pytest
 
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.settlement.settlement import Correction, Settlement, SettlementItem
 from cambist.core.usecases.accounts.accounts import set_settings
@@ -113,6 +114,15 @@ async def test_whoever_has_lost_the_batch_writes_nothing_more(house: TestHouse, 
     await house.work(HELD.total_seconds() + 60)
     assert {(await payment(house, each)).status for each in payments} == {"settled"}
     await check_books(house.ports)
+
+
+@pytest.mark.parametrize("mine", [True, False])
+async def test_whoever_settles_itself_holds_the_batch_from_the_first_moment(house: TestHouse, mine: bool) -> None:
+    """No worker begins on it; one that is for workers waits for nobody."""
+    now = house.ports.clock.now()
+    await settlement.open_batch(house.ports, "test:1", Mode.TEST, now, mine=mine)
+    job = await batch_job(house)
+    assert (job.leased_until, job.attempts, job.due) == (now + HELD if mine else None, int(mine), now)
 
 
 async def test_each_unit_holds_the_batch_for_a_minute_more(house: TestHouse, between: Callable[..., None]) -> None:
