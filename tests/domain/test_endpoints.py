@@ -7,7 +7,10 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Account, EndpointRef, Mode, Settings
 from cambist.core.domain.errors import Refusal
+from cambist.core.domain.webhooks import feed
+from cambist.core.domain.webhooks.delivery import LIFETIME
 from cambist.core.domain.webhooks.endpoints import (
+    SECRET_OVERLAP_HOURS,
     EndpointKey,
     EndpointPatch,
     WebhookEndpoint,
@@ -16,7 +19,7 @@ from cambist.core.domain.webhooks.endpoints import (
     with_endpoint,
     without_endpoint,
 )
-from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery, EventType
+from cambist.core.domain.webhooks.events import EVENT_KEPT, Delivery, DeliveryStatus, EndpointDelivery, EventType
 from tests.tables import table
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -42,6 +45,13 @@ def knowing(count: int, mode: Mode = Mode.TEST) -> Account:
     """The account with so many further endpoints."""
     refs = tuple(EndpointRef(id=f"we_{number}", mode=mode, event_types=None) for number in range(count))
     return msgspec.structs.replace(ACCOUNT, endpoints=refs or None)
+
+
+def test_how_long_things_are_kept_is_what_merchants_are_told() -> None:
+    """A replaced secret, events, the feed, and what is tried (docs/webhooks.md "Changing the secret", "Looking, and
+    sending again", "When you do not answer")."""
+    assert SECRET_OVERLAP_HOURS == 24
+    assert [kept.days for kept in (EVENT_KEPT, feed.KEPT, LIFETIME)] == [30, 30, 7]
 
 
 @table(
