@@ -18,6 +18,7 @@ from cambist.core.usecases.settlement import settlement, withdrawals
 from cambist.core.usecases.settlement.settlement import settle_now, settle_own
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.bundle import Ports
+from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.rates import RatePretence, RateSimulator
 from tests.houses import TestHouse
@@ -218,8 +219,9 @@ async def test_with_a_wallet_the_settlement_is_paid_out(house: TestHouse) -> Non
     await check_books(house.ports)
 
 
+@pytest.mark.parametrize("fault", [RuntimeError("a slip of the program"), Unavailable("away")])
 async def test_what_fails_for_one_merchant_keeps_no_other_waiting(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch, fault: Exception
 ) -> None:
     """The batch stays open until everybody is settled."""
     first = await paid(house)
@@ -228,7 +230,7 @@ async def test_what_fails_for_one_merchant_keeps_no_other_waiting(
 
     async def pay_out(ports: Ports, account_id: str, mode: Mode, **more: Any) -> Any:
         if account_id in broken:
-            raise RuntimeError("a slip of the program")
+            raise fault
         return await withdrawals.pay_out(ports, account_id, mode, **more)
 
     monkeypatch.setattr(settlement, "pay_out", pay_out)

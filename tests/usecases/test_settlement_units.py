@@ -8,7 +8,7 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.settlement.settlement import Correction, Settlement, SettlementItem
-from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.settlement import chunks, settlement
 from cambist.core.usecases.settlement.run import HELD, Run
 from cambist.core.usecases.settlement.settlement import settle_own
@@ -139,6 +139,25 @@ async def test_each_unit_holds_the_batch_for_a_minute_more(house: TestHouse, bet
     between(lambda: house.clock.advance(50), holds)
     await settle_own(house.ports, await caller(house))
     assert left == [HELD.total_seconds()] == [60.0]
+
+
+async def test_merchants_with_nothing_due_are_passed_over_under_the_lease(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many they are, no second runner begins meanwhile."""
+    for number in range(5):
+        await create_account(house.ports, f"Merchant {number}")
+    left = []
+
+    async def pay_out(*_: object, **__: object) -> None:
+        await house.clock.advance(20)
+        held_until = (await batch_job(house)).leased_until
+        assert held_until is not None
+        left.append((held_until - await house.ports.storage.now()).total_seconds())
+
+    monkeypatch.setattr(settlement, "pay_out", pay_out)
+    await settlement.settle_now(house.ports, Mode.LIVE)
+    assert left == [40.0] * 6
 
 
 async def test_all_corrections_that_are_due_are_settled_however_many(refunds: RefundHouse) -> None:
