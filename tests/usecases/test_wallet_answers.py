@@ -1,0 +1,106 @@
+"""What a wallet says of an operation before anything is signed for it: what it sent is taken over, what does not agree
+is for an operator, and whatever says nothing lets nothing be signed (docs/settlement.md "Payouts")."""
+
+import msgspec
+import pytest
+
+from cambist.core.usecases.signed_transfers.row import stored
+from cambist.core.usecases.signed_transfers.wallet import broadcast, sign
+from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
+from cambist.ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, TransferState
+from tests.payout_kit import OTHER_WALLET, WALLET
+
+EVM, OTHER_EVM = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "0xfB6916095ca1df60bB79Ce92cE3Ea74c37c5d359"
+SENT = SignedTransfer(operation="out_1", tx_hash="sent", blob=b"", expires_at=None)
+
+
+class Wallet:
+    """Knows one transfer, or raises when it is asked, and counts what it is told to do."""
+
+    name = "wallet"
+    capabilities = SenderCapabilities(network="tron", decimals=6)
+
+    def __init__(self, known: SentTransfer | Fault | None) -> None:
+        self._known = known
+        self.signed = 0
+        self.sent = 0
+
+    async def find(self, _operation: str) -> SentTransfer | None:
+        if isinstance(self._known, Fault):
+            raise self._known
+        return self._known
+
+    async def sign(self, operation: str, _address: str, _units: int) -> SignedTransfer:
+        self.signed += 1
+        return msgspec.structs.replace(SENT, operation=operation, tx_hash="anew")
+
+    async def broadcast(self, _transfer: SignedTransfer) -> None:
+        self.sent += 1
+
+    async def state(self, _transfer: SignedTransfer) -> TransferState:
+        raise AssertionError("nobody needs to look")
+
+
+async def test_one_that_sent_nothing_signs() -> None:
+    wallet = Wallet(None)
+    assert (await sign(wallet, "tron", "out_1", WALLET, 100)).tx_hash == "anew"
+
+
+@pytest.mark.parametrize(
+    "fault", [Refused("no", reason="not_found"), OutcomeUnknown("cut"), Unavailable("away")], ids=str
+)
+async def test_one_that_does_not_say_what_it_sent_signs_nothing(fault: Fault) -> None:
+    """In whatever words: it might be paid twice."""
+    wallet = Wallet(fault)
+    with pytest.raises(Unavailable):
+        await sign(wallet, "tron", "out_1", WALLET, 100)
+    assert wallet.signed == 0
+
+
+@pytest.mark.parametrize(
+    ("network", "sent_to", "units", "owed_to", "is_same"),
+    [
+        ("tron", WALLET, 100, WALLET, True),
+        ("tron", WALLET, 101, WALLET, False),
+        ("tron", WALLET, 99, WALLET, False),
+        ("tron", OTHER_WALLET, 100, WALLET, False),
+        ("tron", WALLET.lower(), 100, WALLET, False),
+        ("ethereum", EVM, 100, EVM, True),
+        ("ethereum", EVM.lower(), 100, EVM, True),
+        ("ethereum", OTHER_EVM, 100, EVM, False),
+        ("ethereum", EVM, 101, EVM, False),
+    ],
+)
+async def test_what_it_sent_is_taken_over_where_it_is_what_is_owed(
+    network: str, sent_to: str, units: int, owed_to: str, is_same: bool
+) -> None:
+    """Else an operator is to look, and nothing is signed. The case of hex digits only checks them."""
+    wallet = Wallet(SentTransfer(signed=SENT, address=sent_to, units=units))
+    if is_same:
+        assert await sign(wallet, network, "out_1", owed_to, 100) == SENT
+    else:
+        with pytest.raises(Unavailable, match="something else"):
+            await sign(wallet, network, "out_1", owed_to, 100)
+    assert wallet.signed == 0
+
+
+@pytest.mark.parametrize("blob", [b"", b"signed"])
+async def test_what_it_keeps_no_copy_of_is_not_sent_again(blob: bytes) -> None:
+    """Nor is it said that the network took it."""
+    wallet = Wallet(None)
+    assert await broadcast(wallet, msgspec.structs.replace(SENT, blob=blob)) is bool(blob)
+    assert wallet.sent == bool(blob)
+
+
+class Half(msgspec.Struct, frozen=True):
+    """A row of which a part was lost."""
+
+    tx_hash: str | None = "sent"
+    blob: bytes | None = None
+    signed_until: None = None
+
+
+def test_a_transfer_that_is_not_whole_is_never_taken_for_one() -> None:
+    with pytest.raises(LookupError):
+        stored("out_1", Half())
+    assert stored("out_1", Half(tx_hash=None)) is None
