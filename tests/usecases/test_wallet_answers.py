@@ -6,6 +6,7 @@ import pytest
 
 from cambist.core.usecases.signed_transfers.row import stored
 from cambist.core.usecases.signed_transfers.wallet import broadcast, sign
+from cambist.ports.chain import Network
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, TransferState
 from tests.payout_kit import OTHER_WALLET, WALLET
@@ -18,7 +19,7 @@ class Wallet:
     """Knows one transfer, or raises when it is asked, and counts what it is told to do."""
 
     name = "wallet"
-    capabilities = SenderCapabilities(network="tron", decimals=6)
+    capabilities = SenderCapabilities(network=Network.TRON, decimals=6)
 
     def __init__(self, known: SentTransfer | Fault | None) -> None:
         self._known = known
