@@ -1,14 +1,17 @@
 """The units of a settlement, and what comes between two of them (docs/settlement.md "Reconciling")."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
 
 import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.settlement.settlement import Correction, Settlement, SettlementItem
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.sandbox.data import forget_test_data
 from cambist.core.usecases.settlement import chunks, settlement
 from cambist.core.usecases.settlement.run import HELD, Run
 from cambist.core.usecases.settlement.settlement import settle_own
@@ -19,6 +22,7 @@ from cambist.ports.faults import Stale
 from cambist.ports.jobs import Job
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse, open_test_house
 from tests.invariants import check_books, everything
+from tests.planting import beneath
 from tests.refund_house import RefundHouse, open_refund_house
 from tests.usecases.test_settlement import caller, paid, payment
 
@@ -125,6 +129,37 @@ async def test_whoever_settles_itself_holds_the_batch_from_the_first_moment(hous
     assert (job.leased_until, job.attempts, job.due) == (now + HELD if mine else None, int(mine), now)
 
 
+@pytest.mark.parametrize(
+    ("held", "version", "attempts"),
+    [
+        pytest.param(None, 1, 4, id="nobody has it"),
+        pytest.param(60, 0, 3, id="whoever opened it for itself"),
+        pytest.param(0, 1, 4, id="its lease has ended"),
+        pytest.param(1, 1, None, id="another process has it"),
+    ],
+)
+async def test_who_takes_a_batch_over_is_another_runner_unless_it_opened_it(
+    house: TestHouse, held: int | None, version: int, attempts: int | None
+) -> None:
+    """Runners are told apart by the attempt: one that comes to life again finds that the batch is another's."""
+    now = house.ports.clock.now()
+    batch = await settlement.open_batch(house.ports, "test:1", Mode.TEST, now)
+    job = await batch_job(house)
+    until = None if held is None else now + timedelta(seconds=held)
+    async with beneath(house.ports).unit() as unit:
+        unit[Job].remove(job)
+        await unit.commit()
+    async with beneath(house.ports).unit() as unit:
+        unit[Job].add(msgspec.structs.replace(job, leased_until=until, attempts=3, version=version))
+        await unit.commit()
+    if attempts is None:
+        with pytest.raises(Refusal, match="Another process is settling"):
+            await settlement._take_over(house.ports, batch)
+    else:
+        taken = await settlement._take_over(house.ports, batch)
+        assert (taken.attempts, taken.leased_until) == (attempts, now + HELD)
+
+
 async def test_each_unit_holds_the_batch_for_a_minute_more(house: TestHouse, between: Callable[..., None]) -> None:
     """So a settlement may take longer than a lease, and nobody else begins on it."""
     for _ in range(3):
@@ -158,6 +193,20 @@ async def test_merchants_with_nothing_due_are_passed_over_under_the_lease(
     monkeypatch.setattr(settlement, "pay_out", pay_out)
     await settlement.settle_now(house.ports, Mode.LIVE)
     assert left == [40.0] * 6
+
+
+async def test_a_settlement_whose_data_is_deleted_at_its_end_says_so(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await paid(house)
+    who = await caller(house)
+
+    async def pay_out(*_: object, **__: object) -> None:
+        await forget_test_data(house.ports, who)
+
+    monkeypatch.setattr(settlement, "pay_out", pay_out)
+    with pytest.raises(Refusal, match="deleted meanwhile"):
+        await settle_own(house.ports, who)
 
 
 async def test_all_corrections_that_are_due_are_settled_however_many(refunds: RefundHouse) -> None:
