@@ -17,23 +17,31 @@ TO_RUB: dict[str, Any] = {"invoice_reference": "i1"}
 NOWHERE: dict[str, Any] = {}
 HELD: dict[str, Any] = {**TO_RUB, "hold_until": END + timedelta(seconds=50)}
 
+Look = tuple[dict[str, Any], float, dict[str, Any], float | None]
+AWAITED: list[Look] = [
+    (TO_USDT, -100, {}, -90),
+    (TO_USDT, -100, {"advanced": True}, 0),
+    (TO_USDT, -5, {}, 0),
+    (TO_USDT, 0, {}, 60),
+    (TO_USDT, 0, {"advanced": True}, 60),
+]
+OVER: list[Look] = [
+    (TO_USDT, -100, {}, 200),
+    (TO_USDT, HOUR - 1, {}, HOUR - 1 + 300),
+    (TO_USDT, HOUR, {}, 2 * HOUR),
+    (TO_USDT, 6 * HOUR - 1, {}, 7 * HOUR - 1),
+    (TO_USDT, 6 * HOUR, {}, None),
+    (TO_RUB, 0, {"asked": 0}, 300),
+    (NOWHERE, 0, {}, None),
+]
+
 LOOKS: list[tuple[S, dict[str, Any], float, dict[str, Any], float | None]] = [
     # How it stands, and in seconds from its deadline: now, and the next look.
     (S.PENDING, NOWHERE, -100, {}, -90),
     (S.PENDING, NOWHERE, -100, {"advanced": True}, -90),
     (S.PENDING, NOWHERE, -5, {}, 0),
     (S.PENDING, NOWHERE, 0, {}, 60),
-    *(
-        row
-        for status in (S.AWAITING_USDT, S.AWAITING_RUB, S.PARTIAL)
-        for row in (
-            (status, TO_USDT, -100, {}, -90),
-            (status, TO_USDT, -100, {"advanced": True}, 0),
-            (status, TO_USDT, -5, {}, 0),
-            (status, TO_USDT, 0, {}, 60),
-            (status, TO_USDT, 0, {"advanced": True}, 60),
-        )
-    ),
+    *((status, *row) for status in (S.AWAITING_USDT, S.AWAITING_RUB, S.PARTIAL) for row in AWAITED),
     (S.RUB_RECEIVED, HELD, 49, {}, 50),
     (S.RUB_RECEIVED, HELD, 50, {}, 60),
     (S.RUB_RECEIVED, HELD, 50, {"asked": 2}, 80),
@@ -41,19 +49,7 @@ LOOKS: list[tuple[S, dict[str, Any], float, dict[str, Any], float | None]] = [
     (S.RUB_SENDING, TO_USDT, 0, {"asked": 2}, 30),
     (S.RUB_SENDING, TO_USDT, 0, {"asked": 2, "check_after": 5.0}, 5),
     (S.USDT_SENDING, TO_RUB, 0, {"asked": 9}, 6 * HOUR),
-    *(
-        row
-        for status in (S.COMPLETED, S.FAILED, S.EXPIRED, S.CANCELLED)
-        for row in (
-            (status, TO_USDT, -100, {}, 200),
-            (status, TO_USDT, HOUR - 1, {}, HOUR - 1 + 300),
-            (status, TO_USDT, HOUR, {}, 2 * HOUR),
-            (status, TO_USDT, 6 * HOUR - 1, {}, 7 * HOUR - 1),
-            (status, TO_USDT, 6 * HOUR, {}, None),
-            (status, TO_RUB, 0, {"asked": 0}, 300),
-            (status, NOWHERE, 0, {}, None),
-        )
-    ),
+    *((status, *row) for status in (S.COMPLETED, S.FAILED, S.EXPIRED, S.CANCELLED) for row in OVER),
     # The last of these looks, where nobody answers it: for a day.
     (S.EXPIRED, TO_USDT, 6 * HOUR, {"is_heard": False}, 6 * HOUR + 600),
     (S.EXPIRED, TO_USDT, DAY - 1, {"is_heard": False}, DAY - 1 + 600),
