@@ -7,9 +7,11 @@ import pytest
 
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.exchanges.funds import Incoming, transfer_source
 from cambist.core.domain.gateways.gateways import GatewayReason, GatewayStatus
 from cambist.core.domain.ledger import Purse
 from cambist.core.usecases.exchanges.creation import create_rub_usdt
+from cambist.core.usecases.exchanges.progress import take_funds
 from cambist.core.usecases.gateways.gateways import list_gateways
 from cambist.core.usecases.kyc.clients import ClientSimulation, simulate_client
 from tests.exchange_house import PHONE, WALLET, ExchangeHouse, open_exchange_house
@@ -57,6 +59,31 @@ async def test_a_surplus_steps_in_for_what_was_taken_back(house: ExchangeHouse) 
     await house.house.work(400)
     assert await house.said(made.id) == ["completed"]
     assert await house.purses(Purse.SUSPENSE) == [0]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "status"),
+    [
+        (KOPECKS, KOPECKS, "rub_received"),
+        (KOPECKS, KOPECKS - 1, "partial"),
+        (KOPECKS + 1, KOPECKS, "rub_received"),
+        (6_000_00, 1_000_00, "partial"),
+    ],
+)
+async def test_where_one_of_two_is_taken_back_the_other_counts(
+    house: ExchangeHouse, first: int, second: int, status: str
+) -> None:
+    made = await house.bought()
+    await house.pay(made.id, first)
+    await house.pay(made.id, second, again=True)
+    came = sorted(await house.transfers(), key=lambda each: each.amount != first)
+    seen = [
+        Incoming(source=transfer_source(each), amount=each.amount, at=each.received_at, is_taken_back=each is came[0])
+        for each in came
+    ]
+    after = await take_funds(house.ports, await house.exchange(made.id), seen)
+    assert after.status == status
+    assert await house.purses(Purse.EXCHANGING_RUB, Purse.SUSPENSE, Purse.BANK) == [second, 0, -second]
 
 
 async def test_no_usdt_go_while_the_bank_does_not_say_that_the_rub_are_there(house: ExchangeHouse) -> None:

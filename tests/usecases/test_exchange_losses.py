@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import EntryKind, JournalEntry, Purse
 from cambist.core.usecases.exchanges.progress import look_at_funds
@@ -93,6 +94,19 @@ async def test_while_usdt_are_on_their_way_nothing_is_decided(house: ExchangeHou
     await house.house.work(8 * 3600)
     assert await house.status(made.id) == "completed"
     assert await house.purses(Purse.EXCHANGING_RUB, *MONEY) == [0, -KOPECKS, 0, KOPECKS, 0]
+
+
+async def test_what_was_taken_back_while_the_usdt_took_hours_is_found_after_the_end(house: ExchangeHouse) -> None:
+    """When it is no more looked for late money."""
+    made = await house.bought()
+    await house.pay(made.id)
+    house.sender.script.sign.extend([Twist(ending=Ending.UNAVAILABLE)] * 30)
+    await house.house.work(9 * 3600)
+    await house.pay(made.id, taken_back=True, silent=True)
+    house.sender.script.sign.clear()
+    await house.house.work(2 * 3600)
+    assert await house.status(made.id) == "completed"
+    assert await house.purses(*MONEY) == [-KOPECKS, 0, KOPECKS, 0]
 
 
 async def test_what_waits_in_suspense_waits_no_more(house: ExchangeHouse) -> None:

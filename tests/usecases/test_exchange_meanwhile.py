@@ -161,7 +161,9 @@ class TestOperators:
         self, house: ExchangeHouse, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         exchange_id = await late_rub(house)
-        bank = house.bank()
+        bank, gone = house.bank(), msgspec.structs.replace(house.ports.banks, banks={})
+        with pytest.raises(Refusal, match="does not send any back"):
+            await return_money(msgspec.structs.replace(house.ports, banks=gone), exchange_id)
         monkeypatch.setattr(bank, "capabilities", msgspec.structs.replace(bank.capabilities, refunds=False))
         with pytest.raises(Refusal, match="does not send any back"):
             await return_money(house.ports, exchange_id)

@@ -223,8 +223,18 @@ async def test_a_cancel_waits_for_a_chain_that_is_away(house: ExchangeHouse) -> 
     house.watcher.script.deposits.append(Twist(ending=Ending.UNAVAILABLE))
     with pytest.raises(Refusal) as caught:
         await cancel_exchange(house.ports, await house.caller(), made.id)
-    assert caught.value.code == "PROVIDER_UNAVAILABLE"
+    assert (caught.value.code, caught.value.retry_after) == ("PROVIDER_UNAVAILABLE", 30)
     assert await house.status(made.id) == "awaiting_usdt"
+
+
+async def test_it_expires_once_all_that_came_in_time_was_seen(house: ExchangeHouse) -> None:
+    """A watcher may see what came some time later."""
+    made = await house.made()
+    setattr(house.watcher, "lag", timedelta(seconds=120))  # noqa: B010 - of those that are late alone
+    await house.house.clock.advance((made.expires_at - house.house.clock.now()).total_seconds() + 119)
+    assert await house.look(made.id) == "awaiting_usdt"
+    await house.house.clock.advance(1)
+    assert await house.look(made.id) == "expired"
 
 
 async def test_usdt_after_a_cancel_are_suspense(house: ExchangeHouse) -> None:

@@ -146,7 +146,7 @@ async def _release(unit: Unit, exchange: Exchange, known: Sequence[ExchangeTrans
 
 def _lag(ports: Ports, exchange: Exchange) -> timedelta:
     """How long ago it was until when all that came was seen: by then an exchange expires, and not by the clock."""
-    watcher = ports.deposits.watchers.get(exchange.watcher or "") if exchange.takes_usdt else None
+    watcher = ports.deposits.watchers.get(exchange.watcher or "")
     return watcher.lag if isinstance(watcher, LateDeposits) else timedelta(0)
 
 
