@@ -214,6 +214,8 @@ async def test_a_request_waits_for_so_many_units_and_the_next_goes_on(
     with pytest.raises(Refusal) as refused:
         await list_movements(ports, caller(), MovementFilter(), 1, 20)
     assert (refused.value.code, refused.value.retry_after) == ("PROVIDER_UNAVAILABLE", movements.RETRY_AFTER)
+    async with ports.storage.unit() as unit:
+        assert await unit[Movement].total() == 20
     assert (await list_movements(ports, caller(), MovementFilter(), 1, 20)).total == 35
 
 

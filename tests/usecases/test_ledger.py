@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any, cast
 
 import msgspec
@@ -9,16 +10,32 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.chains import FIRST_LINK, ChainHead
-from cambist.core.domain.ledger import LEDGER, EntryKind, JournalEntry, Purse, journal_entry
+from cambist.core.domain.ledger import (
+    LEDGER,
+    EntryKind,
+    JournalEntry,
+    LedgerAccount,
+    Purse,
+    journal_entry,
+    ledger_account_id,
+)
+from cambist.core.domain.money import Usdt
+from cambist.core.domain.operators.audit import Act
+from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.acts.audit import note
+from cambist.core.usecases.ledger import listing
 from cambist.core.usecases.ledger.check import verify_ledger
-from cambist.core.usecases.ledger.ledger import extend_journal, post, purses
+from cambist.core.usecases.ledger.ledger import EXTEND_CHAINS, extend_journal, may_take, post, purses
 from cambist.core.usecases.standing import start_standing
-from cambist.ports.faults import Conflict
+from cambist.ports.faults import Conflict, Unavailable
+from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage, Unit
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.houses import TestHouse
 from tests.invariants import everything
+from tests.planting import beneath
 from tests.race_barriers import OtherCommit
+from tests.tables import table
 from tests.usecases.test_settlement import paid
 
 
@@ -146,13 +163,70 @@ async def test_a_sealer_that_died_is_followed_by_another(house: TestHouse, at: i
     assert (report.holds, report.entries, report.unsealed) == (True, 2001, 0)
 
 
-async def test_new_entries_are_sealed_every_hour(house: TestHouse) -> None:
+async def test_every_hour_new_entries_and_acts_are_sealed_and_movements_listed(house: TestHouse) -> None:
+    """Nobody has to ask for any of it."""
     await start_standing(house.ports)
-    await paid(house)
-    assert (await verify_ledger(house.ports)).unsealed == 1
-    await house.work(3600)
-    assert (await verify_ledger(house.ports)).unsealed == 0
-    await paid(house)
-    await house.work(3600)
-    report = await verify_ledger(house.ports)
-    assert (report.holds, report.entries, report.unsealed) == (True, 2, 0)
+    began = house.clock.now()
+    for hour in (1, 2):
+        await paid(house)
+        await note(house.ports, Act(operator="vera", name="look", object_id="pay_1"))
+        report = await verify_ledger(house.ports)
+        assert (report.unsealed, report.acts_unsealed) == (1, 1)
+        assert [each.place for each in await journal(house) if each.number is None] == [None]
+        await house.work(3600)
+        report = await verify_ledger(house.ports)
+        assert (report.holds, report.entries, report.unsealed, report.acts_unsealed) == (True, hour, 0, 0)
+        assert sorted(each.place or 0 for each in await journal(house)) == [*range(1, hour + 1)]
+        job = await house.ports.storage.get(Job, EXTEND_CHAINS)
+        assert job is not None
+        assert (job.due, job.attempts) == (began + timedelta(hours=hour + 1), 0)
+
+
+@pytest.mark.parametrize(("fault", "goes_on"), [(Unavailable("away"), False), (ValueError("a slip"), True)])
+async def test_what_cannot_be_listed_for_one_keeps_no_other_waiting(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch, fault: Exception, goes_on: bool
+) -> None:
+    """Unless it is the storage that is away: then the hour's job is tried again."""
+    await create_account(house.ports, "Another")
+    tried = []
+
+    async def list_fresh(_ports: object, account_id: str, mode: Mode) -> None:
+        tried.append((account_id, mode))
+        raise fault
+
+    monkeypatch.setattr(listing, "list_fresh", list_fresh)
+    told: list[Exception] = []
+    try:
+        await listing.list_all(house.ports)
+    except Unavailable as away:
+        told.append(away)
+    assert (len(tried), told) == ((4, []) if goes_on else (1, [fault]))
+
+
+@table(
+    ("balance", "amount", "overdraft", "may"),
+    [
+        (None, 0, 0, True), (None, 1, 0, False), (None, 1, 1, True), (None, 2, 1, False),
+        (5, 5, 0, True), (5, 6, 0, False), (5, 6, 1, True), (5, 7, 1, False),
+        (-3, 1, 4, True), (-3, 2, 4, False), (-3, 0, 0, False),
+    ],
+)  # fmt: skip
+async def test_no_more_is_taken_than_there_is_and_the_overdraft_allows(
+    house: TestHouse, balance: int | None, amount: int, overdraft: int, may: bool
+) -> None:
+    """Whoever takes saves the balance, so that of two at once one reads again."""
+    account_id = f"acc_{balance}_{amount}_{overdraft}"
+    row_id = ledger_account_id(account_id, Mode.TEST, Purse.AVAILABLE)
+    house.made_up = True
+    if balance is not None:
+        row = LedgerAccount(id=row_id, owner=account_id, mode=Mode.TEST, purse=Purse.AVAILABLE, balance=balance)
+        async with beneath(house.ports).unit() as unit:
+            unit[LedgerAccount].add(row)
+            await unit.commit()
+    before = await house.ports.storage.get(LedgerAccount, row_id)
+    async with house.ports.storage.unit() as unit:
+        assert await may_take(unit, account_id, Mode.TEST, Usdt(amount), overdraft=Usdt(overdraft)) is may
+        await unit.commit()
+    after = await house.ports.storage.get(LedgerAccount, row_id)
+    assert (after != before) is may, "a version more, where it may"
+    assert (0 if after is None else after.balance) == (balance or 0)
