@@ -16,6 +16,7 @@ from textual import events
 from textual._styles_cache import StylesCache
 from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen, Screen, ScreenResultType
+from textual.widget import Widget
 from textual.worker import WorkType
 
 from ...core.domain.errors import Refusal
@@ -98,9 +99,15 @@ class Asking(Screen[ScreenResultType]):
         """Be painted in time, whatever is still awaited."""
         self.set_timer(_BLANK, self.reveal)
 
+    def on_screen_suspend(self) -> None:
+        """Once it was left, let go of what was painted. It is most of what a screen is, and waits for a full collection
+        else, which holds up a key."""
+        if self not in self.app.screen_stack:
+            for each in self.query(Widget):
+                each._styles_cache.clear()  # noqa: SLF001 - Textual does it where it paints anew, and nowhere else
+
     def on_unmount(self) -> None:
-        """Let go of what was painted. Textual keeps that of the last thousand widgets with the arguments of a cached
-        method: some hundred thousand objects, and a full collection then holds up a key for a second."""
+        """Textual keeps that of the last thousand widgets with the arguments of a cached method."""
         StylesCache.get_inner_outer.cache_clear()
 
     def on_screen_resume(self, event: events.ScreenResume) -> None:

@@ -9,7 +9,7 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.cache import LRUCache
+from textual.cache import FIFOCache
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -60,7 +60,11 @@ class Rows(ScrollView, can_focus=True):
         """Title and width of each."""
         self._lines: list[Sequence[Text]] = []
         self._hovered = -1
-        self._drawn: LRUCache[tuple[int, Style], Strip] = LRUCache(_DRAWN)
+        self._drawn: FIFOCache[tuple[int, Style], Strip] = FIFOCache(_DRAWN)
+
+    def on_unmount(self) -> None:
+        """Let go of what was drawn, as its screen does of what was painted (asking.py)."""
+        self._drawn.clear()
 
     @property
     def row_count(self) -> int:
