@@ -147,6 +147,16 @@ async def test_every_filter_and_page_is_what_a_look_at_all_would_give(ports: Por
     assert len(listed) > 150
     for _ in range(60):
         await agrees(ports, filters(chance, listed), listed, chance.randrange(1, 5), chance.choice((1, 7, 50)))
+    for movement in listed[:: len(listed) // 5]:
+        named, at = movement.object_id, iso(movement.at)
+        for asked in (MovementFilter(object_id=named, created_from=at), MovementFilter(object_id=named, created_to=at)):
+            await agrees(ports, asked, listed, 1, 50)
+
+
+async def test_a_file_has_what_was_booked_just_now(ports: Ports) -> None:
+    await book(ports, entry(1, 0, START))
+    file = [movement async for batch in await all_movements(ports, caller(), MovementFilter()) for movement in batch]
+    assert [movement.at for movement in file] == [START]
 
 
 async def test_readers_at_once_list_each_entry_once(ports: Ports, monkeypatch: pytest.MonkeyPatch) -> None:
