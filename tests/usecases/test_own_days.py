@@ -7,11 +7,12 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts.accounts import Account
+from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.money import Rub
 from cambist.core.domain.settlement.settlement import SettlementBatch
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.settlement.days import OWN_DAILY, anything_waits
+from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.ports.bank import RefundStatus
 from cambist.ports.jobs import Job
 from cambist.ports.payouts import Senders
@@ -58,6 +59,17 @@ async def test_a_correction_alone_is_settled_on_the_next_day(refunds: RefundHous
     assert (await refunds.balance()).pending == Rub(40_00)
     await advance(refunds.house, 2 * DAY)
     assert (await refunds.balance()).pending == Rub(0)
+
+
+async def test_the_common_settlement_leaves_the_accounts_test_mode_alone_and_nothing_else(
+    refunds: RefundHouse,
+) -> None:
+    await advance(refunds.house, HOUR)
+    ours, live = await refunds.paid(), await refunds.paid(mode="live")
+    cutoff = refunds.house.clock.now() + 2 * HOUR
+    for mode in Mode:
+        await settle_now(refunds.ports, mode, cutoff=cutoff)
+    assert [(await refunds.payment(each)).status for each in (ours, live)] == ["paid", "settled"]
 
 
 async def test_a_balance_waits_where_it_can_be_paid_out(house: TestHouse) -> None:

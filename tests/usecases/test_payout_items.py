@@ -80,6 +80,8 @@ async def test_what_was_sent_otherwise_is_corrected_and_the_next_payout_begins_a
     await wallet.broadcast(await wallet.sign(made.id, OTHER_WALLET, units))
     await accept_sent(payouts.ports, made.id)
     await payouts.house.work(60)
+    with pytest.raises(Refusal, match="is completed, not pending"):
+        await accept_sent(payouts.ports, made.id)
     more = str(Usdt(units) - Usdt.parse("5"))
     assert await lines(payouts, made.id) == [
         ("settlement", "2.00000000"),
