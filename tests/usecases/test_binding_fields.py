@@ -85,6 +85,7 @@ async def test_a_qr_is_a_qr(house: TestHouse, bank: Binder) -> None:
     answer = (await house.http.get(f"/s/{made['id']}")).text
     [payment] = await bindings(house, made["id"])
     assert (payment.link_kind, payment.qr_payload) == (None, payment.bank_link)
+    assert bank.asked[-1].return_url == f"https://pay.example/s/{made['id']}"
     assert 'id="qr"' in answer
 
 

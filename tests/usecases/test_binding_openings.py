@@ -1,0 +1,192 @@
+"""A binding from its record to its bank: who may open one, what is asked, and that of several bindings of one
+subscription each answers for itself (docs/subscriptions.md "How the payer binds")."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from cambist.adapters.script import Ending, Script, Twist
+from cambist.core.domain.accounts.accounts import Scheme
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.gateways.gateways import GatewayStatus
+from cambist.core.domain.payments.payments import Opening, Payment
+from cambist.core.domain.payments.payments import PaymentStatus as P
+from cambist.core.domain.subscriptions.subscriptions import Subscription
+from cambist.core.domain.subscriptions.subscriptions import SubscriptionStatus as S
+from cambist.core.usecases.gateways.gateways import set_gateway
+from cambist.core.usecases.subscriptions.binding_opening import is_alive, open_binding, opens_here
+from cambist.core.usecases.subscriptions.bindings import WATCH_BINDING, ask, ask_for, take_back, take_binding
+from cambist.frontends.compose import FurtherBank
+from cambist.ports.bank import BankCapabilities
+from cambist.ports.jobs import Job
+from cambist.ports.mandates import Binding as AtBank
+from tests.houses import TestHouse, open_test_house
+from tests.planting import beneath
+from tests.subscription_house import bindings, bound, call, choose_calendar, open_link, record, subscribe, subscribed
+
+DAY = 86400
+
+
+async def saved(house: TestHouse, record: Payment | Subscription, **changes: object) -> None:
+    """Let it stand so."""
+    async with beneath(house.ports).unit() as unit:
+        unit[type(record)].save(msgspec.structs.replace(record, **changes))
+        await unit.commit()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "status", "now", "opens"),
+    [
+        (Scheme.WINDOW, S.PENDING_BINDING, DAY - 1, True),
+        (Scheme.WINDOW, S.PENDING_BINDING, DAY, False),
+        (Scheme.CALENDAR, S.PENDING_BINDING, 0, False),
+        (Scheme.WINDOW, S.ACTIVE, 0, False),
+        (Scheme.CALENDAR, S.ACTIVE, 0, False),
+        (Scheme.WINDOW, S.PAUSED, 0, False),
+        (Scheme.WINDOW, S.CANCELLED, 0, False),
+    ],
+)
+async def test_a_payer_binds_here_while_a_binding_of_our_window_is_awaited(
+    house: TestHouse, scheme: Scheme, status: S, now: float, opens: bool
+) -> None:
+    """`now`: seconds since it was made; a first binding is awaited for a day."""
+    found = await record(house, (await subscribed(house))["id"])
+    subscription = msgspec.structs.replace(found, status=status, scheme=scheme)
+    assert opens_here(subscription, found.created_at + timedelta(seconds=now)) is opens
+
+
+async def test_a_binding_is_alive_until_its_deadline_while_it_is_the_present_one(house: TestHouse) -> None:
+    made = await subscribed(house)
+    payment = await open_link(house, made["id"])
+    mine = await record(house, made["id"])
+    assert mine.binding is not None
+    other = msgspec.structs.replace(mine, binding=msgspec.structs.replace(mine.binding, payment_id="pay_other"))
+    end, tick = payment.expires_at, timedelta(microseconds=1)
+    rows = [
+        (mine, payment.status, end - tick, True),
+        (mine, P.PROCESSING, end - tick, True),
+        (mine, payment.status, end, False),
+        (mine, P.PAID, end - tick, False),
+        (mine, P.EXPIRED, end - tick, False),
+        (other, payment.status, end - tick, False),
+        (msgspec.structs.replace(mine, binding=None), payment.status, end - tick, False),
+    ]
+    for subscription, status, now, alive in rows:
+        assert is_alive(subscription, msgspec.structs.replace(payment, status=status), now) is alive, (status, now)
+
+
+@pytest.mark.parametrize("calendar", [False, True])
+async def test_while_every_bank_is_out_of_service_the_payer_is_told_to_come_back(
+    house: TestHouse, calendar: bool
+) -> None:
+    made = None if calendar else await subscribed(house)
+    await set_gateway(house.ports, "simulator-test", GatewayStatus.DOWN)
+    if made is None:
+        await choose_calendar(house)
+        answer = await subscribe(house)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "PAYMENT_ROUTE_UNAVAILABLE")
+        assert answer.headers["Retry-After"] == "30"
+        return
+    with pytest.raises(Refusal) as caught:
+        await open_binding(house.ports, made["id"])
+    assert (caught.value.code, caught.value.status, caught.value.retry_after) == ("PAYMENT_ROUTE_UNAVAILABLE", 503, 30)
+    assert await bindings(house, made["id"]) == []
+
+
+async def test_its_watch_leaves_who_asks_ten_seconds(house: TestHouse) -> None:
+    payment = await open_link(house, (await subscribed(house))["id"])
+    job = await house.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
+    assert job is not None
+    assert job.due == payment.created_at + timedelta(seconds=10)
+
+
+async def test_its_period_is_of_the_subscriptions_scheme(house: TestHouse) -> None:
+    """Of a calendar the month, of our window the day of the binding; one that is bound anew stays in its own."""
+    await house.clock.advance(3 * DAY)
+    first = (await open_link(house, (await subscribed(house))["id"])).period_ref
+    bought = await bound(house)
+    await house.clock.advance(40 * DAY)
+    found = await record(house, bought["id"])
+    await saved(house, found, status=S.PAUSED, rebind_required=True, paused_at=house.clock.now())
+    assert (
+        await call(house, bought["id"], "rebind", Idempotency_Key="5f0c5f7e-3d3c-4f0f-8f0a-0b7a0d3c2b1a")
+    ).is_success
+    anew = (await open_link(house, bought["id"])).period_ref
+    await choose_calendar(house)
+    [calendar] = await bindings(house, (await subscribed(house))["id"])
+    assert (first, anew, calendar.period_ref) == ("a20260104-month1", "a20260204-month1", "2026-02")
+
+
+class TestOfTwo:
+    """The first QR lapsed, and its bank answers when the payer has opened another."""
+
+    async def two(self, house: TestHouse) -> tuple[Payment, Payment]:
+        made = await subscribed(house)
+        first = await open_link(house, made["id"])
+        await house.clock.advance(15 * 60)
+        second = await open_link(house, made["id"])
+        assert second.id != first.id
+        await saved(house, first, opening=Opening.ASKING, bank_reference=None, qr_payload=None, bank_link=None)
+        return await house.payment(first.id), second
+
+    async def test_a_late_answer_is_of_its_own_binding(self, house: TestHouse) -> None:
+        first, second = await self.two(house)
+        before = await record(house, first.subscription_id or "")
+        made = AtBank(reference="late", payload="p", link="https://bank.example/late")
+        taken = await take_binding(house.ports, first, made)
+        assert taken is not None
+        assert (taken.bank_reference, taken.bank_link) == ("late", "https://bank.example/late")
+        assert await record(house, first.subscription_id or "") == before
+        assert await take_binding(house.ports, second, made) == second, "it has its own already"
+
+    async def test_one_that_no_bank_knows_is_taken_back_alone(self, house: TestHouse) -> None:
+        first, second = await self.two(house)
+        before = await record(house, first.subscription_id or "")
+        async with house.ports.storage.unit() as unit:
+            await take_back(house.ports, unit, first)
+            await unit.commit()
+        assert await bindings(house, before.id) == [second]
+        assert await record(house, before.id) == before
+        assert await house.ports.storage.get(Job, WATCH_BINDING.id_of(first.id)) is None
+        async with house.ports.storage.unit() as unit:
+            await take_back(house.ports, unit, second)
+            await unit.commit()
+        assert (await record(house, before.id)).binding is None
+
+
+async def test_what_is_open_is_not_asked_for_again(house: TestHouse) -> None:
+    payment = await open_link(house, (await subscribed(house))["id"])
+    house.script.bind.append(Twist(ending=Ending.REFUSED))
+    await ask_for(house.ports, payment.id)
+    await ask_for(house.ports, "pay_gone")
+    assert len(house.script.bind) == 1
+    for ending in (Ending.REFUSED, Ending.UNKNOWN_NOT_DONE):
+        house.script.bind.clear()
+        house.script.bind.append(Twist(ending=ending))
+        assert await ask(house.ports, payment) == payment, "whoever asks all the same moves nothing"
+    assert await house.payment(payment.id) == payment
+
+
+ROUTES = [("first", "50.00", "third-test"), ("none", "50.00", "second-test"), ("first", "500.00", "second-test")]
+
+
+@pytest.mark.parametrize(("charge", "amount", "bank"), ROUTES)
+async def test_after_a_no_the_next_bank_is_one_that_takes_the_first_charge(charge: str, amount: str, bank: str) -> None:
+    can = BankCapabilities(simulated=True, mandates=True, mandate_charges=True, min_kopecks=100_00)
+    further = [FurtherBank(name="second-test", capabilities=can, script=Script()), FurtherBank(name="third-test")]
+    async with open_test_house(further_banks=further) as house:
+        made = await subscribed(house, amount_rub=amount, binding_charge=charge)
+        house.script.bind.append(Twist(ending=Ending.REFUSED))
+        assert (await open_link(house, made["id"])).bank == bank
+
+
+async def test_after_a_bank_that_is_wired_no_more_the_first_is_asked() -> None:
+    async with open_test_house(further_banks=[FurtherBank(name="second-test")]) as house:
+        made = await subscribed(house)
+        house.script.bind.append(Twist(ending=Ending.UNAVAILABLE))
+        payment = await open_link(house, made["id"])
+        await saved(house, payment, bank="gone")
+        asked = await ask(house.ports, await house.payment(payment.id))
+        assert asked is not None
+        assert asked.bank == "simulator-test"
