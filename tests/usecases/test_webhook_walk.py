@@ -10,8 +10,13 @@ import pytest
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.domain.webhooks.signing import NotVerified
 from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.jobs import WORKER_LEASE
+from cambist.core.usecases.webhooks.dispatcher import Dispatcher
+from cambist.core.usecases.webhooks.endpoint import send_test
+from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse, open_test_house
+from tests.usecases.test_settlement import caller
 
 
 class Receiver:
@@ -81,3 +86,24 @@ async def test_for_24_hours_after_a_rotation_the_old_secret_still_verifies(house
     await house.work()
     with pytest.raises(NotVerified, match="none of the secrets"):
         house.check_signatures()
+
+
+async def test_a_test_webhook_is_the_first_of_its_own_and_the_first_attempt(house: TestHouse) -> None:
+    await send_test(house.ports, await caller(house))
+    [webhook] = house.postman.webhooks
+    numbers = {name: webhook.headers[f"X-Webhook-{name}"] for name in ("Event", "Sequence", "Attempt")}
+    assert numbers == {"Event": "webhook.test", "Sequence": "1", "Attempt": "1"}
+
+
+async def test_a_job_that_is_claimed_as_the_process_ends_is_the_next_ones_at_once(house: TestHouse) -> None:
+    await paid(house)
+    [job] = [job for job in await house.ports.storage.claim(10, WORKER_LEASE) if job.kind == "webhook.deliver"]
+    ending = Dispatcher(house.ports)
+    ending.stop()
+    await ending.run(job)
+    assert house.postman.webhooks == []
+    left = await house.ports.storage.get(Job, job.id)
+    assert left is not None
+    assert (left.leased_until, left.due) == (None, job.due)
+    await house.work()
+    assert [body["status"] for body in house.postman.bodies] == ["paid"]
