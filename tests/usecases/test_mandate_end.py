@@ -1,0 +1,67 @@
+"""What ends at the bank with a subscription, and what becomes of the binding that is open then
+(docs/subscriptions.md "Changing and ending")."""
+
+import pytest
+
+from cambist.adapters.script import Ending, Twist
+from cambist.core.usecases.payments.recurring import binding_operation
+from cambist.core.usecases.subscriptions.mandate_end import REVOKE
+from cambist.ports.jobs import Job
+from tests.houses import TestHouse
+from tests.subscription_house import bindings, bound, call, open_link, record, simulator, subscribed
+
+
+async def is_planned(house: TestHouse, subscription_id: str) -> bool:
+    return await house.ports.storage.get(Job, REVOKE.id_of(subscription_id)) is not None
+
+
+@pytest.mark.parametrize(
+    ("charge", "cancels", "status"),
+    [("first", True, "cancelled"), ("none", True, "expired"), ("first", False, "expired"), ("none", False, "expired")],
+)
+async def test_an_open_binding_ends_with_its_subscription(
+    house: TestHouse, charge: str, cancels: bool, status: str
+) -> None:
+    """One that takes no money lapses; nobody calls off what would have been nothing."""
+    made = await subscribed(house, binding_charge=charge)
+    await house.work(86400 - 60)
+    await open_link(house, made["id"])
+    if cancels:
+        await call(house, made["id"], "cancel")
+    else:
+        await house.work(60)
+    assert [each.status for each in await bindings(house, made["id"])] == [status]
+
+
+async def test_a_bank_that_never_saw_a_binding_says_so_twice(house: TestHouse) -> None:
+    """The request may still be on its way."""
+    made = await subscribed(house)
+    house.script.bind.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
+    await open_link(house, made["id"])
+    await call(house, made["id"], "cancel")
+    await house.work(1)
+    assert await is_planned(house, made["id"])
+    await house.work(10)
+    assert not await is_planned(house, made["id"])
+    assert not (await record(house, made["id"])).revoke_pending
+
+
+async def test_a_binding_that_the_bank_made_unheard_is_ended_there(house: TestHouse) -> None:
+    made = await subscribed(house)
+    house.script.bind.append(Twist(ending=Ending.UNKNOWN_DONE))
+    payment = await open_link(house, made["id"])
+    await call(house, made["id"], "cancel")
+    await house.work(1)
+    assert not await is_planned(house, made["id"])
+    found = await simulator(house).find_binding(binding_operation(payment.id))
+    assert found is not None
+    assert (await simulator(house).mandate_state(found.reference)).status == "closed"
+
+
+async def test_a_bank_that_knows_no_such_mandate_has_ended_it(house: TestHouse) -> None:
+    made = await bound(house)
+    house.script.revoke.append(Twist(ending=Ending.REFUSED))
+    await call(house, made["id"], "cancel")
+    await house.work(1)
+    assert not await is_planned(house, made["id"])
+    assert not (await record(house, made["id"])).revoke_pending
