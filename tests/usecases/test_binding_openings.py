@@ -15,6 +15,7 @@ from cambist.core.domain.payments.payments import PaymentStatus as P
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.domain.subscriptions.subscriptions import SubscriptionStatus as S
 from cambist.core.usecases.gateways.gateways import set_gateway
+from cambist.core.usecases.payments.recurring import bound_by
 from cambist.core.usecases.subscriptions.binding_opening import is_alive, open_binding, opens_here
 from cambist.core.usecases.subscriptions.bindings import WATCH_BINDING, ask, ask_for, take_back, take_binding
 from cambist.frontends.compose import FurtherBank
@@ -116,6 +117,26 @@ async def test_its_period_is_of_the_subscriptions_scheme(house: TestHouse) -> No
     await choose_calendar(house)
     [calendar] = await bindings(house, (await subscribed(house))["id"])
     assert (first, anew, calendar.period_ref) == ("a20260104-month1", "a20260204-month1", "2026-02")
+
+
+UUID = "0198c3f2-7d1a-7e4b-9f60-000000000001"
+
+
+@pytest.mark.parametrize(
+    ("operation", "payment_id"),
+    [
+        (f"bnd_{UUID}", f"pay_{UUID}"),
+        (f"sub_{UUID}:{UUID}", f"pay_{UUID}"),
+        (f"sub_{UUID}:{UUID.upper()}", None),
+        (f"sub_{UUID}:x", None),
+        (f"sub_{UUID}", None),
+        (f"acc_{UUID}:{UUID}", None),
+        (f"pay_{UUID}", None),
+        ("bnd_1", None),
+    ],
+)
+def test_a_banks_word_leads_to_the_binding_by_the_form_of_its_operation(operation: str, payment_id: str | None) -> None:
+    assert bound_by(operation) == payment_id
 
 
 class TestOfTwo:

@@ -22,6 +22,8 @@ from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.usecases.acts.audit import acting, list_audit
 from cambist.core.usecases.exchanges.returns import return_money
+from cambist.core.usecases.operations.engine import is_too_old_to_repeat
+from cambist.core.usecases.operations.repeating import may_repeat
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.unanswered import Unanswered, end_unanswered, list_unanswered
 from cambist.core.usecases.payments.payments import create_payment
@@ -45,6 +47,21 @@ from tests.usecases.test_suspense_return import second_transfer
 FORGETS = timedelta(hours=25)
 WINDOW = timedelta(hours=24)
 HOUR = 3600
+
+
+TICK = timedelta(microseconds=1)
+
+
+async def test_a_repeat_is_the_same_operation_until_the_bank_forgets_it_and_no_moment_longer() -> None:
+    async with open_test_house() as house:
+        ports, now, bank = house.ports, house.clock.now(), house.ports.banks.named("simulator-test")
+        assert may_repeat(ports, bank.name, now - 1000 * WINDOW), "one that knows it for ever"
+        bank.capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=WINDOW)  # type: ignore[misc]
+        assert may_repeat(ports, bank.name, now - WINDOW + TICK)
+        assert not may_repeat(ports, bank.name, now - WINDOW)
+        for until, is_too_old in ((None, False), (now + TICK, False), (now, True), (now - TICK, True)):
+            row: Any = type("Row", (), {"repeats_until": lambda *_, until=until: until})()
+            assert is_too_old_to_repeat(row, ports, None) is is_too_old
 
 
 class Forgetful:

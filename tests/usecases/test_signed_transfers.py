@@ -372,6 +372,20 @@ class TestAtOnce:
                 await subject.run()
             assert subject.wallet.count("broadcast") == 0
 
+    async def test_what_is_gone_once_its_end_is_heard_is_not_made_anew(self) -> None:
+        async with open_subject("gift") as subject:
+            await subject.run()
+            await subject.on_chain(T.FINAL)
+
+            async def forget(call: str) -> None:
+                if call == "state":
+                    await subject.remove()
+
+            subject.wallet.after = forget
+            with pytest.raises(Stale):
+                await subject.run()
+            assert await subject.ports.storage.get(subject.row.record, subject.id) is None
+
 
 class Fuse(CrashPoint):
     """Kills at one point of a story: a commit, or a call of the wallet, before or after it takes effect."""

@@ -67,6 +67,14 @@ async def test_a_repeat_gives_the_original_and_another_shop_is_refused(house: Te
         assert (foreign.status_code, foreign.json()["error"]["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
 
 
+@pytest.mark.parametrize(("mode", "sandbox"), [("test", True), ("live", None)])
+async def test_its_events_say_whether_they_are_of_test_mode(house: TestHouse, mode: str, sandbox: bool | None) -> None:
+    made = (await subscribe(house, mode=mode)).json()
+    cancelled = await house.http.post(f"/api/v1/subscriptions/{made['id']}/cancel", headers=house.headers(mode))
+    assert cancelled.status_code == 200
+    assert [event.get("sandbox") for event in await house.events(made["id"])] == [sandbox]
+
+
 async def test_a_key_of_another_kind_is_refused(house: TestHouse) -> None:
     key = str(uuid4())
     await house.create(key=key)

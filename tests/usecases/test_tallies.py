@@ -205,6 +205,23 @@ async def test_a_wrong_sum_is_named(house: TestHouse) -> None:
     ]
 
 
+@pytest.mark.parametrize("lacking", [("paid_at",), ("actual_amount",), ("paid_at", "actual_amount")])
+async def test_what_took_money_and_does_not_say_when_or_how_much_is_named(
+    house: TestHouse, lacking: tuple[str, ...]
+) -> None:
+    payment = await create(house)
+    await pretend(house, payment, InvoiceStatus.PAID)
+    async with beneath(house.ports).unit() as unit:
+        paid = await house.payment(payment.id)
+        unit[Payment].save(msgspec.structs.replace(paid, **dict.fromkeys(lacking)))
+        [turnover] = await unit[Turnover].find()
+        await unit.commit()
+    house.made_up = True
+    found = [(each.id, each.field, each.kept, each.counted) for each in await check_tallies(house.ports)]
+    uncounted = [(turnover.id, "amount", 10000, 0), (turnover.id, "payments", 1, 0)]
+    assert sorted(found) == sorted([*uncounted, (payment.id, "paid_at", 0, 1)])
+
+
 def test_nobody_else_adds_or_removes_a_payment() -> None:
     """The guard of all that: one room writes payments that appear, move or go."""
     root = Path(__file__).parents[2]
