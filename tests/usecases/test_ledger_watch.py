@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.ledger import JournalEntry, LedgerAccount, Posting, Purse
+from cambist.core.domain.chains import ChainHead, link_in
+from cambist.core.domain.ledger import LEDGER, JournalEntry, LedgerAccount, Posting, Purse
 from cambist.core.domain.payments.tallies import EVER, Tally
-from cambist.core.usecases.chains import ALTERED
+from cambist.core.usecases.chains import ALTERED, NO_HEAD
 from cambist.core.usecases.ledger import watch as ledger_watch
 from cambist.core.usecases.ledger.watch import ledger_faults
 from cambist.ports.storage import Unit
@@ -32,11 +33,11 @@ async def _sums_off(unit: Unit, house: TestHouse, chain: Chain) -> None:
 
 async def _count_below_zero(unit: Unit, house: TestHouse, chain: Chain) -> None:
     [ever, *_] = await unit[Tally].find(period=EVER)
-    unit[Tally].increase(ever.id, "count", -100)
+    unit[Tally].increase(ever.id, "count", -ever.count - 1)
 
 
 async def _reserve_below_zero(unit: Unit, house: TestHouse, chain: Chain) -> None:
-    for purse, by in ((Purse.RESERVED, -5), (Purse.PAID_OUT, 5)):
+    for purse, by in ((Purse.RESERVED, -1), (Purse.PAID_OUT, 1)):
         unit[LedgerAccount].add(LedgerAccount(id=purse, owner="acc", mode=Mode.TEST, purse=purse, balance=by))
 
 
@@ -65,6 +66,15 @@ async def _beyond_the_head(unit: Unit, house: TestHouse, chain: Chain) -> None:
     unit[JournalEntry].add(changed(chain[-1], id="made:up:1", number=len(chain) + 1, version=0))
 
 
+async def _last_made_anew(unit: Unit, house: TestHouse, chain: Chain) -> None:
+    other = changed(chain[-1], account_id="acc_other")
+    unit[JournalEntry].save(changed(other, seal=LEDGER.link(other, len(chain), link_in(chain[-2].seal))))
+
+
+async def _head_removed(unit: Unit, house: TestHouse, chain: Chain) -> None:
+    unit[ChainHead].remove(await head_of(house))
+
+
 async def _head_moved(unit: Unit, house: TestHouse, chain: Chain) -> None:
     unit[type(head := await head_of(house))].save(changed(head, number=head.number + 1))
 
@@ -76,7 +86,7 @@ async def _head_resealed(unit: Unit, house: TestHouse, chain: Chain) -> None:
 @pytest.mark.parametrize(
     ("tamper", "word"),
     [
-        (_sums_off, "off zero"),
+        (_sums_off, "are 1 off zero"),
         (_count_below_zero, "1 counts of payments are below zero"),
         (_reserve_below_zero, "1 reserves are below zero"),
         (_said_otherwise, "ledger: entry 11 is not what was chained"),
@@ -85,6 +95,8 @@ async def _head_resealed(unit: Unit, house: TestHouse, chain: Chain) -> None:
         (_removed, "does not run"),
         (_last_removed, "does not run"),
         (_beyond_the_head, "does not run"),
+        (_last_made_anew, "the head's seal is not that of entry 12"),
+        (_head_removed, f"ledger: {NO_HEAD}"),
         (_head_moved, ALTERED),
         (_head_resealed, ALTERED),
     ],
@@ -97,7 +109,21 @@ async def test_tampering_is_found(house: TestHouse, chain: Chain, tamper: Tamper
     assert word in "; ".join(await ledger_faults(house.ports))
 
 
-async def test_an_empty_ledger_holds(house: TestHouse) -> None:
+async def test_an_empty_ledger_holds_with_its_head_or_without(house: TestHouse) -> None:
+    assert await ledger_faults(house.ports) == ()
+    async with beneath(house.ports).unit() as unit:
+        for head in await unit[ChainHead].find():
+            unit[ChainHead].remove(head)
+        await unit.commit()
+    assert await ledger_faults(house.ports) == ()
+
+
+async def test_a_reserve_that_came_back_to_nothing_is_not_below_zero(house: TestHouse) -> None:
+    house.made_up = True
+    async with beneath(house.ports).unit() as unit:
+        for purse in (Purse.RESERVED, Purse.PAID_OUT):
+            unit[LedgerAccount].add(LedgerAccount(id=purse, owner="acc", mode=Mode.TEST, purse=purse))
+        await unit.commit()
     assert await ledger_faults(house.ports) == ()
 
 
