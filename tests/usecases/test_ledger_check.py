@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.chains import ChainHead, link_in
+from cambist.core.domain.chains import FIRST_LINK, ChainHead, Head, link_in
 from cambist.core.domain.ledger import LEDGER, JournalEntry, LedgerAccount, Posting, Purse
 from cambist.core.usecases.chains import ALTERED, NO_HEAD
 from cambist.core.usecases.ledger.check import verify_ledger
@@ -209,6 +209,63 @@ async def test_the_last_entries_cut_off_with_their_head_are_missed_by_tag_and_ba
     assert (report.holds, report.first_bad_entry.reason, report.entries) == (False, ALTERED, 12)
     gone = {purse for each in chain[10:] for purse, _ in plain(each)}
     assert {bad.id.split(":")[2] for bad in report.bad_balances} == gone
+
+
+OTHER = bytes(31) + b"1"
+ELSEWHERE, BEYOND = "is of another history", "has no place in it: the chain ends at 12"
+
+
+@pytest.mark.parametrize(
+    ("chain", "number", "is_true", "word"),
+    [
+        ("ledger", 5, True, None), ("ledger", 5, False, ELSEWHERE), ("ledger", 12, False, ELSEWHERE),
+        ("ledger", 0, True, None), ("ledger", 0, False, ELSEWHERE), ("ledger", 13, False, BEYOND),
+        ("audit", 0, True, None), ("audit", 0, False, ELSEWHERE), ("somebody's", 5, False, None),
+    ],
+)  # fmt: skip
+async def test_a_head_that_was_told_before_is_held_by_its_chain(
+    house: TestHouse, chain: str, number: int, is_true: bool, word: str | None
+) -> None:
+    """However the rest holds: the history is another one else. A head of no chain is nobody's."""
+    entries = await lived_in(house)
+    there = link_in(entries[number - 1].seal) if 0 < number <= len(entries) else FIRST_LINK
+    report = await verify_ledger(
+        house.ports, against=[Head(chain=chain, number=number, link=there if is_true else OTHER)]
+    )
+    assert (report.first_bad_entry, report.first_bad_act) == (None, None)
+    assert [word in each for each in report.differing if word is not None] == [True] * (word is not None)
+    assert report.holds is (word is None)
+
+
+async def test_two_heads_of_one_place_cannot_both_be_true(house: TestHouse) -> None:
+    chain = await lived_in(house)
+    heads = [Head(chain="ledger", number=5, link=link) for link in (link_in(chain[4].seal), OTHER)]
+    assert len((await verify_ledger(house.ports, against=heads)).differing) == 1
+
+
+@pytest.mark.parametrize(
+    ("is_chained", "has_head", "is_altered", "reason"),
+    [
+        (False, True, False, None), (False, False, False, NO_HEAD), (False, True, True, ALTERED),
+        (True, True, False, None), (True, False, False, NO_HEAD), (True, True, True, ALTERED),
+    ],
+)  # fmt: skip
+async def test_rows_have_a_head_that_the_vault_tagged(
+    house: TestHouse, is_chained: bool, has_head: bool, is_altered: bool, reason: str | None
+) -> None:
+    """Also before the first of them is chained: else whoever takes it away could write the history anew."""
+    house.made_up = True
+    await book(house, entry(house, "pay_1"))
+    if is_chained:
+        await extend_journal(house.ports)
+    head = await head_of(house)
+    if not has_head:
+        await write(house, remove=(head,))
+    if is_altered:
+        assert head.tag is not None
+        await write(house, save=(changed(head, tag=head.tag[:-1] + bytes([head.tag[-1] ^ 1])),))
+    bad = (await verify_ledger(house.ports)).first_bad_entry
+    assert (bad and bad.reason) == reason
 
 
 async def test_a_running_balance_that_was_changed_is_named_with_what_it_should_be(house: TestHouse) -> None:
