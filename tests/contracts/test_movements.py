@@ -153,6 +153,14 @@ async def test_every_filter_and_page_is_what_a_look_at_all_would_give(ports: Por
             await agrees(ports, asked, listed, 1, 50)
 
 
+async def test_an_object_of_another_account_has_no_movements_here(ports: Ports) -> None:
+    theirs = entry(1, 0, START, "acc_2")
+    await book(ports, theirs)
+    asked = MovementFilter(object_id=theirs.object_id)
+    assert (await list_movements(ports, caller("acc_2"), asked, 1, 20)).total == 1
+    assert (await list_movements(ports, caller("acc_1"), asked, 1, 20)).total == 0
+
+
 async def test_a_file_has_what_was_booked_just_now(ports: Ports) -> None:
     await book(ports, entry(1, 0, START))
     file = [movement async for batch in await all_movements(ports, caller(), MovementFilter()) for movement in batch]
