@@ -11,11 +11,16 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.chains import FIRST_LINK, ChainHead, Head, link_in
 from cambist.core.domain.ledger import LEDGER, JournalEntry, LedgerAccount, Posting, Purse
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.chains import ALTERED, NO_HEAD
-from cambist.core.usecases.ledger.check import verify_ledger
+from cambist.core.usecases.ledger import chain_check, check, movement_check, value_check
+from cambist.core.usecases.ledger.check import LedgerReport, verify_ledger
 from cambist.core.usecases.ledger.ledger import extend_journal
+from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.settlement.settlement import settle_own
 from tests.houses import TestHouse
+from tests.invariants import everything
 from tests.planting import beneath
 from tests.usecases.test_ledger import book, entry, journal, plain
 from tests.usecases.test_settlement import caller, paid
@@ -308,3 +313,37 @@ async def test_an_inserted_entry_is_seen_wherever_the_walk_turns_a_page(house: T
     assert report.first_bad_entry is not None
     assert (report.first_bad_entry.id, report.entries) == ("receipt:~:1", 1002)
     house.made_up = True
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+async def test_pages_of_any_size_say_the_same(house: TestHouse, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Of a ledger that holds, and of one in which balances, payments and a place were altered."""
+    await lived_in(house)
+    await list_all(house.ports)
+    told: list[int] = []
+
+    async def by_pages() -> LedgerReport:
+        with monkeypatch.context() as patched:
+            for module, name in (
+                (check, "BATCH"),
+                (chain_check, "BATCH"),
+                (value_check, "_BATCH"),
+                (movement_check, "_BATCH"),
+            ):
+                patched.setattr(module, name, size)
+            return await verify_ledger(house.ports, progress=told.append)
+
+    assert (await by_pages()).holds
+    assert told == [*range(size, 14 + 1, size)]
+    payments = sorted(await everything(house.ports, Payment), key=lambda each: each.id)
+    [listed, *_] = [each for each in await journal(house) if each.place == 9]
+    altered = tuple(changed(each, actual_amount=Rub(1)) for each in (payments[-1], payments[2]))
+    await write(house, save=(*altered, changed(listed, place=7)))
+    async with beneath(house.ports).unit() as unit:
+        for row in await unit[LedgerAccount].find():
+            unit[LedgerAccount].increase(row.id, "balance", 1)
+        await unit.commit()
+    report = await verify_ledger(house.ports)
+    assert len(report.bad_balances) > 5
+    assert {each.field.partition(".")[0] for each in report.bad_values} == {"payments", "movements"}
+    assert await by_pages() == report
