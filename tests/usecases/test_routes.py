@@ -19,10 +19,11 @@ from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Opening, Payment
 from cambist.core.usecases.accounts import accounts, terminals
 from cambist.core.usecases.jobs import LEASE
+from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.payments.opening import WATCH, open_at_bank, take_invoice
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.frontends.compose import Adapters, FurtherBank
-from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus
+from cambist.ports.bank import BankCapabilities, Invoice, InvoiceRequest, InvoiceStatus, Notice
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.jobs import Job
 from tests.crash_points import CrashingStorage, CrashPoint, Killed
@@ -240,6 +241,22 @@ async def test_a_request_whose_watch_met_an_unknown_outcome_does_not_go_on(two: 
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "PROVIDER_ERROR")
     assert list(two.first.create) == [NO], "nor is the same bank asked once more"
     assert (stored.bank, SECOND in await two.banks_with(stored.id)) == (FIRST, False)
+
+
+async def test_a_notice_that_is_quicker_than_a_lost_answer_ends_the_creation(two: TwoBanks) -> None:
+    """The watch would look after ten seconds."""
+    two.first.create.append(Twist(ending=Ending.UNKNOWN_DONE, silence=5))
+    asking = asyncio.create_task(two.house.create())
+    await two.house.clock.advance(1)
+    stored = await two.only_payment()
+    async with two.house.ports.storage.unit() as unit:
+        [watch] = await unit[Job].find(kind=WATCH.kind)
+    assert watch.due == stored.created_at + timedelta(seconds=10)
+    await on_notice(two.house.ports, Notice(operation=stored.id))
+    await two.house.clock.advance(5)
+    answer = await asking
+    assert (answer.status_code, answer.json()["id"]) == (201, stored.id)
+    assert (await two.only_payment()).opening is Opening.OPEN
 
 
 async def test_a_request_whose_watch_met_an_unknown_outcome_answers_as_its_key_does(two: TwoBanks) -> None:
