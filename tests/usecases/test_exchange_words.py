@@ -259,3 +259,15 @@ async def test_what_moved_while_its_watch_looked_is_looked_at_at_once(
     after = await house.ports.storage.get(Job, job.id)
     assert after is not None
     assert (after.due, await house.status(made.id)) == (house.house.clock.now(), "rub_received")
+
+
+async def test_of_one_that_is_over_nothing_is_heard_while_its_bank_is_away(house: ExchangeHouse) -> None:
+    """So the last look for late money is tried again."""
+    made = await house.bought()
+    await house.pay(made.id)
+    await house.house.work(400)
+    over = await house.exchange(made.id)
+    house.house.script.state.append(Twist(ending=Ending.UNAVAILABLE))
+    paying = await progress.progress(house.ports, over)
+    assert paying is not None
+    assert (paying.exchange, paying.is_heard, over.status) == (over, False, S.COMPLETED)
