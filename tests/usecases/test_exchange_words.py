@@ -144,6 +144,16 @@ class TestPayouts:
         with pytest.raises(NotConfigured):
             await pay_out(msgspec.structs.replace(house.ports, banks=no_banks), begun)
 
+    async def test_what_the_vault_did_not_tag_begins_nothing(self, house: ExchangeHouse) -> None:
+        received = await self.received(house)
+        async with beneath(house.ports).unit() as unit:
+            forged = unit[Exchange].save(msgspec.structs.replace(received, client_bank_id="bank100000000111"))
+            await unit.commit()
+        assert await begin_payout(house.ports, forged) == forged
+        async with beneath(house.ports).unit() as unit:
+            unit[Exchange].save(msgspec.structs.replace(forged, client_bank_id=received.client_bank_id))
+            await unit.commit()
+
     async def test_what_the_vault_did_not_tag_is_asked_for_once_it_is_sent(self, house: ExchangeHouse) -> None:
         """And not before."""
         begun = await begin_payout(house.ports, await self.received(house))
