@@ -147,6 +147,9 @@ async def test_every_filter_and_page_is_what_a_look_at_all_would_give(ports: Por
     assert len(listed) > 150
     for _ in range(60):
         await agrees(ports, filters(chance, listed), listed, chance.randrange(1, 5), chance.choice((1, 7, 50)))
+    for at in (iso(START - timedelta(days=1)), iso(listed[0].at)):
+        await agrees(ports, MovementFilter(created_from=at), listed, 1, 50)
+        await agrees(ports, MovementFilter(created_to=at), listed, 1, 50)
     for movement in listed[:: len(listed) // 5]:
         named, at = movement.object_id, iso(movement.at)
         for asked in (MovementFilter(object_id=named, created_from=at), MovementFilter(object_id=named, created_to=at)):
