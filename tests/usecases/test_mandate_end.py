@@ -1,14 +1,18 @@
 """What ends at the bank with a subscription, and what becomes of the binding that is open then
 (docs/subscriptions.md "Changing and ending")."""
 
+from uuid import uuid4
+
 import pytest
 
 from cambist.adapters.script import Ending, Twist
+from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.payments.recurring import binding_operation
 from cambist.core.usecases.subscriptions.mandate_end import REVOKE
 from cambist.ports.jobs import Job
+from cambist.ports.mandates import MandateEvent
 from tests.houses import TestHouse
-from tests.subscription_house import bindings, bound, call, open_link, record, simulator, subscribed
+from tests.subscription_house import bindings, bound, call, open_link, pretend, record, simulator, subscribed
 
 
 async def is_planned(house: TestHouse, subscription_id: str) -> bool:
@@ -65,3 +69,25 @@ async def test_a_bank_that_knows_no_such_mandate_has_ended_it(house: TestHouse) 
     await house.work(1)
     assert not await is_planned(house, made["id"])
     assert not (await record(house, made["id"])).revoke_pending
+
+
+async def rebound(house: TestHouse) -> tuple[str, str, Payment]:
+    """A subscription whose mandate was lost, the operation that gave it, and the binding that is open anew."""
+    made = await bound(house)
+    before = (await record(house, made["id"])).binding
+    assert before is not None
+    await pretend(house, before.operation, MandateEvent.MANDATE_LOST)
+    await call(house, made["id"], "rebind", Idempotency_Key=str(uuid4()))
+    return made["id"], before.operation, await open_link(house, made["id"])
+
+
+async def test_a_mandate_that_was_replaced_is_ended_at_its_bank(house: TestHouse) -> None:
+    subscription_id, operation, payment = await rebound(house)
+    await pretend(house, operation, MandateEvent.MANDATE_RESTORED, silent=True)
+    await pretend(house, binding_operation(payment.id), MandateEvent.CONFIRM)
+    assert (await record(house, subscription_id)).status == "active"
+    assert await is_planned(house, subscription_id)
+    await house.work(1)
+    found = await simulator(house).find_binding(operation)
+    assert found is not None
+    assert (await simulator(house).mandate_state(found.reference)).status == "ended"
