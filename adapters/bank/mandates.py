@@ -163,7 +163,7 @@ class MandateCore(SimulatorCore):
         return _notices(operation, pretence, 1)
 
     def _must_bind(self) -> None:
-        if not self.capabilities.mandates:
+        if not self._capabilities.mandates:
             raise NotSupported(f"{self.name} binds no payers")
 
     def _new_binding(self, request: BindingRequest) -> InvoiceEntry:
@@ -189,7 +189,7 @@ class MandateCore(SimulatorCore):
         """
         entry, is_lost = await self._page(request.operation), False
         if entry is None:
-            if not self.capabilities.mandate_charges:
+            if not self._capabilities.mandate_charges:
                 raise NotConfigured(f"{self.name} charges no mandates")
             if request.amount_kopecks <= 0:
                 raise Refused("a charge is of more than nothing", reason="amount")

@@ -80,7 +80,7 @@ class RefundCore(SimulatorCore):
         return (Notice(operation=operation),)
 
     def _must_refund(self) -> None:
-        if not self.capabilities.refunds:
+        if not self._capabilities.refunds:
             raise NotSupported(f"{self.name} sends no money back")
 
     async def _find_refund(self, operation: str) -> RefundEntry | None:

@@ -79,12 +79,12 @@ class RemittanceCore(SimulatorCore):
         return (Notice(operation=operation),)
 
     def _must_remit(self) -> None:
-        if not self.capabilities.remittances:
+        if not self._capabilities.remittances:
             raise NotSupported(f"{self.name} sends no money to people")
 
     async def _begin_remittance(self, request: RemittanceRequest) -> RemittancePage:
         """The page of the operation, written now where there is none. Raises: Refused, OutcomeUnknown."""
-        most = self.capabilities.remittance_max_kopecks
+        most = self._capabilities.remittance_max_kopecks
         if request.amount_kopecks <= 0 or (most is not None and request.amount_kopecks > most):
             raise Refused("no amount that can be sent at once", reason="amount")
         if not _is_digits(request.phone, "+", 10, 15) or not _is_digits(request.bank_id, "bank", 1, 20):

@@ -103,7 +103,7 @@ class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
         """The invoice of this request, all of it in its reference: a page is written when somebody pays it. None: what
         acts without a call, or has a part in the script."""
         if (
-            not self.capabilities.draws_invoices
+            not self._capabilities.draws_invoices
             or self._script.create
             or request.amount_kopecks <= 0
             or request.amount_kopecks in ACTING

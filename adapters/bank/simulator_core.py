@@ -33,11 +33,17 @@ class SimulatorCore:
         self._ids = ids
         self._link_base = link_base
         self._script = script or Script()
-        # No properties: a creation reads them ten times.
-        self.name = name
+        self._capabilities = capabilities
+
+    @property
+    def name(self) -> str:
         """As given; part of every note's id."""
-        self.capabilities = capabilities
+        return self._pages.provider
+
+    @property
+    def capabilities(self) -> BankCapabilities:
         """It can do everything, unless told otherwise."""
+        return self._capabilities
 
     async def _page(self, operation: str) -> InvoiceEntry | None:
         """The page of this operation by the clock of now, or None."""
@@ -74,7 +80,7 @@ class SimulatorCore:
 
     def _check_receipt(self, receipt: Receipt | None, kopecks: int | None) -> None:
         """Raises: Refused, as banks do with a receipt that is not of this amount, or without the one they require."""
-        need = self.capabilities.receipts
+        need = self._capabilities.receipts
         if receipt is None and need is ReceiptNeed.REQUIRED:
             raise Refused("there is no receipt", reason="receipt")
         if receipt is not None and (need is ReceiptNeed.NONE or receipt.total_kopecks != kopecks):

@@ -93,7 +93,7 @@ async def forget(refunds: RefundHouse) -> None:
     bank: Any = refunds.bank()
     while hasattr(bank, "_adapter"):
         bank = bank._adapter
-    bank.capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=timedelta(minutes=1))
+    bank._capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=timedelta(minutes=1))
     await refunds.house.clock.advance(120)
 
 

@@ -30,7 +30,7 @@ from cambist.core.usecases.reconciliation.nightly import COMPARE
 from cambist.core.usecases.reconciliation.reconciliation import reconcile, reconcile_owner
 from cambist.core.usecases.standing import start_standing
 from cambist.frontends.compose import Adapters
-from cambist.ports.bank import InvoiceStatus, RefundStatus
+from cambist.ports.bank import BankCapabilities, InvoiceStatus, RefundStatus
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.faults import NotConfigured, Unavailable
 from cambist.ports.jobs import Job
@@ -93,9 +93,9 @@ async def day(live: RefundHouse) -> Day:
 class RealBank(SimulatedBank):
     """Says that it is no simulator."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self.capabilities = msgspec.structs.replace(self.capabilities, simulated=False)
+    @property
+    def capabilities(self) -> BankCapabilities:
+        return msgspec.structs.replace(super().capabilities, simulated=False)
 
 
 class RealHouse:

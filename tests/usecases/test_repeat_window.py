@@ -78,7 +78,7 @@ class Forgetful:
         """What it says of any operation that it is asked for."""
         while hasattr(bank, "_adapter"):
             bank = bank._adapter
-        bank.capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=window)
+        bank._capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=window)
         for name in ("refund", "remit", "charge", "bind"):
             setattr(bank, name, self._send)
         if draws:
