@@ -164,7 +164,7 @@ class TestOperators:
         bank, gone = house.bank(), msgspec.structs.replace(house.ports.banks, banks={})
         with pytest.raises(Refusal, match="does not send any back"):
             await return_money(msgspec.structs.replace(house.ports, banks=gone), exchange_id)
-        monkeypatch.setattr(bank, "capabilities", msgspec.structs.replace(bank.capabilities, refunds=False))
+        monkeypatch.setattr(bank, "_capabilities", msgspec.structs.replace(bank.capabilities, refunds=False))
         with pytest.raises(Refusal, match="does not send any back"):
             await return_money(house.ports, exchange_id)
 
