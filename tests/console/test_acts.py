@@ -31,6 +31,7 @@ from tests.console.kit import SIZES, Sitting, mismatch, sitting
 from tests.console.seeds import OTHER, PHONE, TRON, everything_there_is
 from tests.exchange_house import ExchangeHouse
 from tests.invariants import everything
+from tests.providers_kit import inside
 from tests.refund_house import RefundHouse
 
 CHANGED = "Not done. INVALID_STATE: It was changed meanwhile"
@@ -90,9 +91,7 @@ LOST = Twist(ending=Ending.UNKNOWN_NOT_DONE)
 
 async def forget(refunds: RefundHouse) -> None:
     """The bank has forgotten what was just sent, and whose answer was lost."""
-    bank: Any = refunds.bank()
-    while hasattr(bank, "_adapter"):
-        bank = bank._adapter
+    bank = inside(refunds.bank())
     bank._capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=timedelta(minutes=1))
     await refunds.house.clock.advance(120)
 

@@ -19,6 +19,7 @@ from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from tests.exchange_house import PHONE, ExchangeHouse, open_exchange_house
 from tests.payout_kit import lost_wallet
+from tests.providers_kit import inside
 from tests.usecases.test_exchange_return import BACK, late_rub, late_usdt
 
 S = ExchangeStatus
@@ -164,7 +165,7 @@ class TestOperators:
         bank, gone = house.bank(), msgspec.structs.replace(house.ports.banks, banks={})
         with pytest.raises(Refusal, match="does not send any back"):
             await return_money(msgspec.structs.replace(house.ports, banks=gone), exchange_id)
-        monkeypatch.setattr(bank, "_capabilities", msgspec.structs.replace(bank.capabilities, refunds=False))
+        monkeypatch.setattr(inside(bank), "_capabilities", msgspec.structs.replace(bank.capabilities, refunds=False))
         with pytest.raises(Refusal, match="does not send any back"):
             await return_money(house.ports, exchange_id)
 

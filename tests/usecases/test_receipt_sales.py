@@ -131,7 +131,7 @@ async def test_it_is_over_where_nobody_can_write_it(
 ) -> None:
     payment = await paid(house, register)
     if gone == "register":
-        monkeypatch.setattr(register, "capabilities", BankCapabilities())
+        monkeypatch.setattr(register, "_capabilities", BankCapabilities())
     else:
         async with beneath(house.ports).unit() as unit:
             unit[Payment].remove(await house.payment(payment.id))

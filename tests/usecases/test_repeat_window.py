@@ -39,6 +39,7 @@ from tests.errands import ID, ErrandHouse
 from tests.exchange_house import open_exchange_house
 from tests.houses import TestHouse, open_test_house
 from tests.invariants import everything
+from tests.providers_kit import inside
 from tests.refund_house import open_refund_house
 from tests.subscription_house import choose_calendar, subscribe
 from tests.usecases.test_exchange_return import late_rub
@@ -56,10 +57,7 @@ async def test_a_repeat_is_the_same_operation_until_the_bank_forgets_it_and_no_m
     async with open_test_house() as house:
         ports, now, bank = house.ports, house.clock.now(), house.ports.banks.named("simulator-test")
         assert may_repeat(ports, bank.name, now - 1000 * WINDOW), "one that knows it for ever"
-        forgets: Any = bank
-        while hasattr(forgets, "_adapter"):
-            forgets = forgets._adapter
-        forgets._capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=WINDOW)
+        inside(bank)._capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=WINDOW)
         assert may_repeat(ports, bank.name, now - WINDOW + TICK)
         assert not may_repeat(ports, bank.name, now - WINDOW)
         for until, is_too_old in ((None, False), (now + TICK, False), (now, True), (now - TICK, True)):
@@ -79,8 +77,7 @@ class Forgetful:
         """How many it was asked for."""
         self.says: Any = None
         """What it says of any operation that it is asked for."""
-        while hasattr(bank, "_adapter"):
-            bank = bank._adapter
+        bank = inside(bank)
         bank._capabilities = msgspec.structs.replace(bank.capabilities, repeat_window=window)
         for name in ("refund", "remit", "charge", "bind"):
             setattr(bank, name, self._send)

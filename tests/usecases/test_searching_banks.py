@@ -22,6 +22,7 @@ from cambist.ports.remittances import RemittanceState, RemittanceStatus
 from tests.charge_house import open_charge_house
 from tests.exchange_house import open_exchange_house
 from tests.houses import TestHouse, open_test_house
+from tests.providers_kit import inside
 from tests.refund_house import open_refund_house
 from tests.subscription_house import choose_calendar, subscribe
 from tests.usecases.test_exchange_return import late_rub
@@ -44,8 +45,7 @@ class Searching:
         self.house = house
         self.sent: dict[str, list[tuple[Any, datetime]]] = defaultdict(list)
         self.searched: list[str] = []
-        while hasattr(bank, "_adapter"):
-            bank = bank._adapter
+        bank = inside(bank)
         for send, (noun, answer) in _WAYS.items():
             setattr(bank, send, self._sending(house.clock))
             setattr(bank, f"search_{noun}", self._searching(answer))
