@@ -33,9 +33,11 @@ CONNECTIONS = 4000
 ACCEPTED_WITHIN = 3.0 if FULL else 15.0
 """The short form runs beside other tests, which take the same cores."""
 RECOVERED_WITHIN = 5.0 if FULL else 20.0
-KEPT = 0.20
+KEPT = 0.30
 """Of the memory at rest after thousands of payments at a rate that it can do, that may be kept afterwards: free blocks
-in the interpreter's arenas, which are used again (docs/operations.md "Failure drills")."""
+in the interpreter's arenas, the more of them the more payments are accepted (docs/operations.md "Failure drills")."""
+KEPT_AGAIN = 0.04
+"""Of that, that another rush may add: the blocks are used again."""
 
 
 class Probes:
@@ -113,12 +115,17 @@ async def test_five_times_too_much_is_shed_and_the_rest_served_as_ever(tmp_path:
         back = await recovery(base, headers)
         await asyncio.sleep(5)
         after = resident_mib(service.pid)
-        print(figures(most, over, capacity) + f"; recovery {back:.1f} s; {at_rest:.0f}, {at_most:.0f}, {after:.0f} MiB")
+        await asyncio.to_thread(load, plan)
+        await asyncio.sleep(5)
+        again = resident_mib(service.pid)
+        memory = f"{at_rest:.0f}, {at_most:.0f}, {after:.0f}, {again:.0f} MiB"
+        print(figures(most, over, capacity) + f"; recovery {back:.1f} s; {memory}")
         print({name: round(slowest, 2) for name, slowest in probes.slowest.items()}, probes.wrong)
         assert set(over.statuses) <= {"201", "503"}, over.statuses
         assert over.p(0.99) <= promised(ACCEPTED_WITHIN)
         assert back <= promised(RECOVERED_WITHIN)
         assert after <= at_rest * (1 + KEPT)
+        assert again <= after * (1 + KEPT_AGAIN)
         assert not [each for each in probes.wrong if FULL or each[0] != "readyz"]
         assert service.terminate() == 0
         assert "Traceback" not in service.err
