@@ -26,19 +26,19 @@ class Wallet:
         self.signed = 0
         self.sent = 0
 
-    async def find(self, _operation: str) -> SentTransfer | None:
+    async def find(self, operation: str) -> SentTransfer | None:
         if isinstance(self._known, Fault):
             raise self._known
         return self._known
 
-    async def sign(self, operation: str, _address: str, _units: int) -> SignedTransfer:
+    async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
         self.signed += 1
         return msgspec.structs.replace(SENT, operation=operation, tx_hash="anew")
 
-    async def broadcast(self, _transfer: SignedTransfer) -> None:
+    async def broadcast(self, signed: SignedTransfer) -> None:
         self.sent += 1
 
-    async def state(self, _transfer: SignedTransfer) -> TransferState:
+    async def state(self, signed: SignedTransfer) -> TransferState:
         raise AssertionError("nobody needs to look")
 
 
