@@ -108,8 +108,7 @@ def _of_operation(port: str, operation: str) -> Checks:
 
 @cache
 def _of_type(hint: Any) -> Checks:
-    """Compile the check of an annotation. Raises: KeyError for a type that no port uses yet: `PLAIN` says how it is
-    checked."""
+    """Compile the check of an annotation. Raises: KeyError for a type that no port uses yet; see `PLAIN`."""
     origin, within = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         is_nullable, check = _null_or(hint)

@@ -3,11 +3,13 @@
 import asyncio
 import sqlite3
 from contextlib import closing
+from typing import Any, NoReturn
 
 import msgspec
 import pytest
 
 from cambist.core.domain.accounts.shops import Shop
+from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import Storage, Unit
 from cambist.ports.unreadable import SettingAside, UnreadableRow
@@ -158,3 +160,15 @@ async def test_a_row_that_is_met_after_a_newer_program_took_it_up_is_noted_again
     for _ in range(3):
         await met()
         assert await newer.take_up(nothing) == 1
+
+
+async def test_a_storage_closes_although_what_was_met_again_cannot_be_noted(shared_place: StoragePlace) -> None:
+    storage: Any = await shared_place.open()
+
+    def broken() -> NoReturn:
+        raise RuntimeError("no unit is made")
+
+    storage._notes._unit, storage._notes._met_again = broken, {"shops:shop_1": broken}
+    await storage.close()
+    with pytest.raises(Unavailable):
+        await storage.check()

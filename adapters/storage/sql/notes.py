@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from ....ports.faults import Conflict, Unavailable, Unreadable
+from ....ports.faults import Conflict, Unreadable
 from ....ports.storage import OneOf, Unit
 from ....ports.unreadable import UnreadableRow
 from ..table.codec import Row
@@ -69,7 +69,7 @@ class Notes:
 
     async def again(self) -> None:
         """Note what was met since it was told of and is noted no more: a program that could read it took it up, and
-        whoever met it here passed it by once more. Raises nothing where the storage is away: it is tried again."""
+        whoever met it here passed it by once more. It raises nothing: what fails is tried again."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -79,7 +79,7 @@ class Notes:
         try:
             async with self._unit() as unit:
                 noted = await unit[UnreadableRow].find(id=OneOf(tuple(met)), limit=len(met), readable=True)
-        except Unavailable as fault:
+        except Exception as fault:  # noqa: BLE001 - whatever it is, a storage that closes goes on closing
             _log.warning("what was met again could not be noted: %s", fault)
             self._met_again = met | self._met_again
             return
