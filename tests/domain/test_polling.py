@@ -42,6 +42,7 @@ def test_an_unpaid_payment_of_fifteen_minutes_costs_some_sixty_looks_and_twenty_
         (6, NOW.replace(second=0, microsecond=0), 10, 0, 1),
         (5, NOW.replace(second=0, microsecond=0), 60, 2, 3),
         (1, NOW.replace(second=0, microsecond=0), 60, 0, 1),
+        (0, NOW.replace(second=0, microsecond=0), 60, 0, 1),
     ],
 )
 def test_a_minutes_looks_are_spread_over_it_and_some_are_kept(
@@ -55,6 +56,12 @@ def test_no_minute_has_more_looks_than_may_be(looks: int, at: datetime) -> None:
     slot = slot_at(at, looks)
     assert slot.begin <= at < slot.begin + timedelta(seconds=slot.seconds)
     assert 1 <= (slot.kept + slot.common) * 60 // slot.seconds <= looks
+
+
+@table(("number", "seconds"), [(7, 10), (8, 10 + 10 / 6), (12, 10 + 50 / 6), (13, 20), (19, 30)])
+def test_the_first_of_them_comes_back_at_the_start_of_the_next_slot(number: int, seconds: float) -> None:
+    slot = slot_at(NOW, 60)
+    assert (slot.turn_after(number) - slot.begin).total_seconds() == pytest.approx(seconds)
 
 
 @given(st.integers(1, 5000), st.integers(1, 3000))

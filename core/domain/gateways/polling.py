@@ -36,13 +36,13 @@ class Slot(NamedTuple):
     kept: int
     """How many looks are kept in it for those that somebody waits for."""
     common: int
-    """How many are for all."""
+    """How many are for all: one at least."""
 
     def turn_after(self, number: int) -> datetime:
-        """When to come back, as the look of this `number` among the common ones of the slot, where they are given out:
-        those that are too many are spread over the slots to come, as many in each as may be asked."""
-        later, place = divmod(max(number - self.common, 1) - 1, max(self.common, 1))
-        return self.begin + timedelta(seconds=self.seconds * (1 + later + place / max(self.common, 1)))
+        """When to come back, as the look of this `number`, above `common`, of the slot: those that are too many are
+        spread over the slots to come, as many in each as may be asked."""
+        later, place = divmod(number - self.common - 1, self.common)
+        return self.begin + timedelta(seconds=self.seconds * (1 + later + place / self.common))
 
 
 def slot_at(now: datetime, looks_per_minute: int) -> Slot:
