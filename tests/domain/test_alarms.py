@@ -109,6 +109,13 @@ class TestNews:
         assert found is not None
         assert (len(found[0]), found[0][0]) == (MOST_KNOWN, "urgent")
         assert told(known(*many[:MOST_KNOWN]), looked(*many)) is None
+        assert told(known(*many[: MOST_KNOWN + 2]), looked(*many)) is None, "an earlier version knew more"
+
+    def test_what_becomes_urgent_has_its_place_already(self) -> None:
+        full = [trouble(f"t{number}") for number in range(MOST_KNOWN)]
+        worse = trouble("t7", urgent=True)
+        assert told(known(*full), looked(*full[:7], worse, *full[8:])) == (["t7"], [], False)
+        assert told(known(*full), looked(*full[:7], worse, *full[8:], URGENT)) == (["t7"], [], False)
 
 
 def test_after_a_message_what_began_is_known_and_what_is_over_is_not() -> None:
