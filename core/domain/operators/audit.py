@@ -121,7 +121,7 @@ def checked(act: Act) -> Act:
     operator, reason = act.operator.strip(), act.reason.strip()
     if not 1 <= len(operator) <= OPERATOR_LONGEST or not operator.isprintable():
         raise Refusal("VALIDATION_ERROR", f"An operator's name has 1 to {OPERATOR_LONGEST} printable characters")
-    if len(reason) > REASON_LONGEST or not (reason.isprintable() or not reason):
+    if len(reason) > REASON_LONGEST or not reason.isprintable():
         raise Refusal("VALIDATION_ERROR", f"A reason has at most {REASON_LONGEST} printable characters")
     return msgspec.structs.replace(act, operator=operator, reason=reason)
 
