@@ -8,6 +8,7 @@ import pytest
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.payments.recurring import binding_operation
+from cambist.core.usecases.subscriptions.binding_progress import look
 from cambist.core.usecases.subscriptions.mandate_end import REVOKE
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import MandateEvent
@@ -84,6 +85,7 @@ async def rebound(house: TestHouse) -> tuple[str, str, Payment]:
 async def test_a_mandate_that_was_replaced_is_ended_at_its_bank(house: TestHouse) -> None:
     subscription_id, operation, payment = await rebound(house)
     await pretend(house, operation, MandateEvent.MANDATE_RESTORED, silent=True)
+    assert not await is_planned(house, subscription_id)
     await pretend(house, binding_operation(payment.id), MandateEvent.CONFIRM)
     assert (await record(house, subscription_id)).status == "active"
     assert await is_planned(house, subscription_id)
@@ -91,3 +93,27 @@ async def test_a_mandate_that_was_replaced_is_ended_at_its_bank(house: TestHouse
     found = await simulator(house).find_binding(operation)
     assert found is not None
     assert (await simulator(house).mandate_state(found.reference)).status == "ended"
+
+
+@pytest.mark.parametrize(("unheard", "status", "binding"), [(False, "expired", "expired"), (True, "paused", "pending")])
+async def test_a_consent_that_ends_while_another_binding_is_open(
+    house: TestHouse, unheard: bool, status: str, binding: str
+) -> None:
+    """It ends what was active, and its open binding with it. Where nobody heard that the mandate was valid again, the
+    subscription is paused, and the payer may bind anew (docs/subscriptions.md "When the mandate is lost")."""
+    subscription_id, operation, payment = await rebound(house)
+    await pretend(house, operation, MandateEvent.MANDATE_RESTORED, silent=unheard)
+    await pretend(house, operation, MandateEvent.CONSENT_ENDED)
+    assert (await record(house, subscription_id)).status == status
+    assert (await house.payment(payment.id)).status == binding
+    assert await is_planned(house, subscription_id) is not unheard
+
+
+async def test_news_of_a_mandate_leave_another_binding_open(house: TestHouse) -> None:
+    subscription_id, _, payment = await rebound(house)
+    before = await record(house, subscription_id)
+    lost, _ = await bindings(house, subscription_id)
+    await look(house.ports, lost)
+    assert await record(house, subscription_id) == before
+    assert await house.payment(payment.id) == payment
+    assert not await is_planned(house, subscription_id)
