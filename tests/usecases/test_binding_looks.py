@@ -1,17 +1,42 @@
 """When a bank is asked about a binding again (docs/subscriptions.md "How the payer binds"): by the ladder while it
-gives no answer, at the payer's pace then, at the deadline for certain, and no more once nothing can come."""
+gives no answer, at the payer's pace then, at the deadline for certain, and no more once nothing can come; and what it
+says of link and period."""
 
 from datetime import timedelta
 
 import msgspec
 import pytest
 
+from cambist.adapters.script import Ending, Twist
+from cambist.core.domain.payments.payments import LinkKind, Payment
 from cambist.core.domain.payments.payments import PaymentStatus as P
+from cambist.core.domain.subscriptions.binding_reports import BindingReport, MandateStanding
 from cambist.core.domain.subscriptions.subscriptions import SubscriptionStatus as S
 from cambist.core.usecases.gateways.polling import Looked
-from cambist.core.usecases.subscriptions.binding_progress import next_look
+from cambist.core.usecases.payments.recurring import binding_operation
+from cambist.core.usecases.subscriptions.binding_progress import (
+    Link,
+    conclude,
+    look,
+    next_look,
+    on_binding_notice,
+    watch_binding,
+)
+from cambist.core.usecases.subscriptions.bindings import WATCH_BINDING
+from cambist.ports.jobs import Job
+from cambist.ports.mandates import MandateEvent
 from tests.houses import TestHouse
-from tests.subscription_house import open_link, record, subscribed
+from tests.planting import beneath
+from tests.subscription_house import bound, call, open_link, pretend, record, subscribed
+
+
+async def saved(house: TestHouse, payment: Payment, **changes: object) -> Payment:
+    """Let it stand so."""
+    async with beneath(house.ports).unit() as unit:
+        made = unit[Payment].save(msgspec.structs.replace(payment, **changes))
+        await unit.commit()
+    return made
+
 
 UNANSWERED = {"bank_reference": None, "qr_payload": None, "bank_link": None}
 WITHOUT_LINK = {"qr_payload": None, "bank_link": None}
@@ -69,3 +94,80 @@ async def test_one_that_is_over_is_looked_at_for_what_may_still_come(
     subscription = msgspec.structs.replace(await record(house, made["id"]), status=of)
     at = next_look(house.ports, payment, subscription, 1, Looked())
     assert at == (None if due is None else payment.created_at + timedelta(seconds=due))
+
+
+LINK, OTHER = "https://bank.example/1", "https://bank.example/2"
+
+
+@pytest.mark.parametrize(
+    ("known", "told", "kept"), [(None, LINK, LINK), (LINK, OTHER, LINK), (LINK, None, LINK), (None, None, None)]
+)
+async def test_the_first_link_that_a_bank_gives_is_kept(
+    house: TestHouse, known: str | None, told: str | None, kept: str | None
+) -> None:
+    found = await open_link(house, (await subscribed(house))["id"])
+    payment = await saved(house, found, qr_payload=known, bank_link=known, link_kind=None)
+    report = BindingReport(standing=MandateStanding.OPEN, link=told)
+    after = await conclude(house.ports, payment, report, link=Link(told, LinkKind.PAGE))
+    assert after is not None
+    assert (after.qr_payload, after.bank_link) == (kept, kept)
+    assert after.link_kind is (LinkKind.PAGE if kept != known else None)
+    assert (after == payment) is (kept == known)
+
+
+@pytest.mark.parametrize(("confirmed", "heard", "day"), [(10, 10, 2), (0, 10, 1), (0, 0, 1)])
+async def test_the_first_period_is_of_the_day_on_which_it_was_confirmed(
+    house: TestHouse, confirmed: float, heard: float, day: int
+) -> None:
+    """`confirmed` and `heard`: minutes after 23:55 in Moscow, when the payer opened the link
+    (docs/subscriptions.md "Periods and attempts")."""
+    made = await subscribed(house)
+    await house.clock.advance(timedelta(hours=20, minutes=55).total_seconds())
+    payment = await open_link(house, made["id"])
+    await house.clock.advance(60 * confirmed)
+    await pretend(house, binding_operation(payment.id), MandateEvent.CONFIRM, silent=True)
+    await house.clock.advance(60 * (heard - confirmed))
+    assert (await look(house.ports, payment)).period_ref == f"a2026010{day}-month1"
+
+
+async def test_one_that_is_bound_anew_stays_in_its_period(house: TestHouse) -> None:
+    """The anchor stays (docs/subscriptions.md "When the mandate is lost")."""
+    made = await bound(house, interval="day")
+    first = (await record(house, made["id"])).binding
+    assert first is not None
+    await pretend(house, first.operation, MandateEvent.MANDATE_LOST)
+    await call(house, made["id"], "rebind", Idempotency_Key="5f0c5f7e-3d3c-4f0f-8f0a-0b7a0d3c2b1a")
+    await house.clock.advance(timedelta(hours=20, minutes=55).total_seconds())
+    payment = await open_link(house, made["id"])
+    await house.clock.advance(600)
+    await pretend(house, binding_operation(payment.id), MandateEvent.CONFIRM)
+    assert (await house.payment(payment.id)).period_ref == payment.period_ref
+
+
+async def test_an_operation_of_another_subscription_leads_to_no_binding(house: TestHouse) -> None:
+    """A notice is a hint, of operations that are ours."""
+    mine, other = [await open_link(house, (await subscribed(house))["id"]) for _ in range(2)]
+    house.script.mandate_state.append(Twist(ending=Ending.REFUSED))
+    await on_binding_notice(house.ports, f"{other.subscription_id}:{mine.id.removeprefix('pay_')}")
+    await on_binding_notice(house.ports, "bnd_0198c3f2-7d1a-7e4b-9f60-000000000001")
+    assert len(house.script.mandate_state) == 1
+
+
+async def test_the_watch_of_one_that_is_gone_ends(house: TestHouse) -> None:
+    payment = await open_link(house, (await subscribed(house))["id"])
+    job = await house.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
+    assert job is not None
+    async with beneath(house.ports).unit() as unit:
+        unit[Payment].remove(payment)
+        await unit.commit()
+    await watch_binding(house.ports, job)
+    assert await house.ports.storage.get(Job, job.id) is None
+
+
+async def test_the_watch_of_one_that_is_open_asks_for_no_other(house: TestHouse) -> None:
+    payment = await open_link(house, (await subscribed(house))["id"])
+    job = await house.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
+    assert job is not None
+    house.script.bind.append(Twist(ending=Ending.REFUSED))
+    await watch_binding(house.ports, job)
+    assert len(house.script.bind) == 1
