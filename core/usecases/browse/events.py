@@ -129,7 +129,8 @@ async def _of_type(
     an event are on one page, which may hold some more for it."""
     ways, page, seen = await _ways_of_type(unit, wanted, kind), list[TrackedEvent](), 0
     while len(page) < limit and seen < LOOKED_AT:
-        events = await merged(unit, ways, after, limit, newest_first=wanted.newest_first)
+        most = min(limit, 2 * (limit - len(page)))  # mostly few are missing after the first
+        events = await merged(unit, ways, after, most, newest_first=wanted.newest_first)
         own, further = await deliveries_of(unit, events), await further_deliveries(unit, events)
         found: dict[str, list[Delivery]] = {}
         for each in sorted((*own, *further), key=lambda each: each.id):
@@ -142,7 +143,7 @@ async def _of_type(
                 break
         page += await _tracked(unit, events, chosen)
         seen += len(events)
-        if len(events) < limit:
+        if len(events) < most:
             return Leaf(page)
         after = events[-1]
     return Leaf(page) if len(page) >= limit else Leaf(page, looked_at=seen, onward=after)
