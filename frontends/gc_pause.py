@@ -30,12 +30,22 @@ _YOUNG = 5_000
 most of which are still in use then: by measurement, a tenth of what a new payment cost."""
 
 
-def keep_for_good() -> None:
+_FULL_AFTER = 10
+"""Collections of what is not so young any more that come before one of all."""
+
+
+def keep_for_good(full_after: int = _FULL_AFTER) -> None:
     """The collector passes over what is there by now, and comes less often. For a process of our own that has started:
     a full collection, which holds up every request, then takes a few milliseconds instead of a hundred. What only
     imports needed goes before, 0.4 MB: the lists of the folders, which a later import makes anew, and the source of
-    methods that libraries wrote."""
+    methods that libraries wrote. `full_after`: more of them, in a process that collects in full when nobody waits."""
     sys.path_importer_cache.clear()
     linecache.clearcache()
     gc.freeze()
-    gc.set_threshold(_YOUNG, 10, 10)
+    gc.set_threshold(_YOUNG, 10, full_after)
+
+
+def collect_in_full() -> None:
+    """Do it while nobody waits, where enough has come since the last time to be worth it."""
+    if gc.get_count()[2]:
+        gc.collect()

@@ -4,14 +4,16 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from rich.text import Text
-from textual import on
+from textual import events, on
 from textual.actions import ActionParseResult
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
 from textual.screen import Screen
+from textual.timer import Timer
 
 from ...core.usecases.browse.search import Hit
+from ..gc_pause import collect_in_full
 from .asking import log, note_slip, whereabouts, words
 from .catalogue import KINDS, kind_of
 from .choose_dialog import ChooseDialog
@@ -31,6 +33,8 @@ _ENDED = (
     "not at all: start it again, look, and report these lines, which hold nothing of what was on the screen."
 )
 _LISTED = tuple(kind for kind in KINDS if kind.key)
+_IDLE = 1.0
+"""Seconds without a key or the mouse after which nobody is held up."""
 
 
 class Console(App[None]):
@@ -49,10 +53,25 @@ class Console(App[None]):
         Binding("ctrl+t", "shade", "Light or dark", show=False),
     ]
 
-    def __init__(self, shared: ConsoleContext) -> None:
+    def __init__(self, shared: ConsoleContext, *, owns_process: bool = False) -> None:
+        """`owns_process`: nothing else runs in this process, whose garbage is the console's to collect."""
         super().__init__()
         self.shared = shared
         self.ansi_theme_light = INK
+        self._owns_process = owns_process
+        self._idle: Timer | None = None
+
+    def on_mount(self) -> None:
+        """Let go of what left screens were while nobody types: at any other time it would hold up a key for most of
+        100 ms."""
+        if self._owns_process:
+            self._idle = self.set_interval(_IDLE, collect_in_full)
+
+    async def on_event(self, event: events.Event) -> None:
+        """Begin anew to wait until nobody is there."""
+        if self._idle is not None and isinstance(event, events.InputEvent):
+            self._idle.reset()
+        await super().on_event(event)
 
     def get_default_screen(self) -> Screen[None]:
         """Home lies under all others."""

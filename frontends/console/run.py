@@ -12,14 +12,17 @@ from .app import Console
 from .context import ConsoleContext
 from .demo import living
 
+FULL_AFTER = 100
+"""Ten times as many as usual: the console collects in full while nobody types (app.py)."""
+
 
 def run(settings: Settings, operator: str) -> None:
     """The console beside a service, until it is left. Raises: what `open_house` raises."""
 
     async def inside() -> None:
         async with open_house(settings, patient=True) as house:
-            keep_for_good()
-            await Console(ConsoleContext(ports=house.ports, operator=operator)).run_async()
+            keep_for_good(FULL_AFTER)
+            await Console(ConsoleContext(ports=house.ports, operator=operator), owns_process=True).run_async()
 
     _quietly(inside())
 
@@ -29,8 +32,8 @@ def run_demo(operator: str) -> None:
 
     async def inside() -> None:
         async with living(operator) as shared:
-            keep_for_good()
-            await Console(shared).run_async()
+            keep_for_good(FULL_AFTER)
+            await Console(shared, owns_process=True).run_async()
 
     _quietly(inside())
 

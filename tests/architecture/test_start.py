@@ -7,13 +7,14 @@ at rest takes little memory (docs/performance.md).
 import gc
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cambist.frontends.compose import migrate
-from cambist.frontends.gc_pause import gc_paused
+from cambist.frontends.gc_pause import collect_in_full, gc_paused
 from cambist.frontends.settings import Settings
 
 PAGES = (
@@ -143,3 +144,29 @@ class TestCollector:
             assert gc.get_freeze_count() > 0
         finally:
             gc.unfreeze()
+
+    def test_all_is_collected_where_something_has_grown_old_since_the_last_time(self) -> None:
+        gc.collect()
+        gc.disable()
+        try:
+            gone = _cycle()
+            collect_in_full()
+            assert gone() is not None
+            gc.collect(1)  # what was young is old now
+            kept = _cycle()
+            collect_in_full()
+            assert gone() is None
+            assert kept() is None
+        finally:
+            gc.enable()
+
+
+class _Looped:
+    """Refers to itself: only a collection takes it away."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def _cycle() -> "weakref.ref[_Looped]":
+    return weakref.ref(_Looped())

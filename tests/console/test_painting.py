@@ -1,17 +1,20 @@
 """A new screen is painted with what it reads, and not before (docs/console.md "Keys")."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import call, patch
 
 import pytest
 from textual._compositor import Compositor
 from textual._styles_cache import StylesCache
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Label
 
-from cambist.frontends.console import asking
+from cambist.frontends.console import app, asking
+from cambist.frontends.console.app import Console
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.listing import ListScreen
 from tests.console.kit import SIZES, Sitting, both, sitting
@@ -85,3 +88,26 @@ async def test_what_was_painted_goes_with_its_screen() -> None:
         await shared.press("escape")
         assert not any(each._styles_cache._cache for each in widgets)
         assert StylesCache.get_inner_outer.cache_info().currsize == 0
+
+
+async def test_a_full_collection_comes_when_nobody_has_typed_for_a_while() -> None:
+    """It would hold up a key (docs/performance.md)."""
+    came = asyncio.Event()
+    async with sitting(SIZES[0]) as shared:
+        with patch.object(app, "collect_in_full", came.set), patch.object(app, "_IDLE", 0.01):
+            async with Console(shared.app.shared, owns_process=True).run_test():
+                await came.wait()
+
+
+async def test_who_types_is_not_held_up_by_it() -> None:
+    async with sitting(SIZES[0]) as shared:
+        opened = Console(shared.app.shared, owns_process=True)
+        async with opened.run_test() as pilot:
+            with patch.object(Timer, "reset", autospec=True) as waits_anew:
+                await pilot.press("down")
+            assert call(opened._idle) in waits_anew.call_args_list
+
+
+async def test_in_a_process_of_others_it_is_theirs() -> None:
+    async with sitting(SIZES[0]) as shared:
+        assert shared.app._idle is None
