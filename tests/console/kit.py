@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import msgspec
 from textual._compositor import Compositor
+from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Input, Select, Static
 from textual.worker import WorkerCancelled
@@ -21,6 +22,7 @@ from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.faults import Unavailable
 from tests.console.storages import Gate, Gated
+from tests.quiesce import at_rest
 from tests.refund_house import RefundHouse, open_refund_house
 
 SIZES = [(80, 24), (160, 48)]
@@ -148,6 +150,26 @@ def unpainted(compositor: Compositor, **_: Any) -> None:
     compositor._dirty_regions.clear()
 
 
+@contextmanager
+def prompt(app: App[Any]) -> Iterator[None]:
+    """Inside, a key or a pause ends once the app has nothing left to do. Textual sleeps 20 ms at a time until the
+    process slept for as long: most of a test's time, and a guess."""
+
+    async def idle(*_limits: float) -> None:
+        await at_rest()
+        while app.is_running:
+            if app._resize_timer is not None:  # within moments it would fit the screens to the terminal
+                app._check_resize()
+            elif app.screen._update_timer._active.is_set():  # and paint
+                app.screen._on_timer_update()
+            else:
+                return
+            await at_rest()
+
+    with patch("textual.app.wait_for_idle", idle), patch("textual.pilot.wait_for_idle", idle):
+        yield
+
+
 @asynccontextmanager
 async def sitting(
     size: tuple[int, int], seed: Callable[[RefundHouse], Awaitable[Any]] | None = None, **house: Any
@@ -159,7 +181,7 @@ async def sitting(
         ports = msgspec.structs.replace(refunds.ports, storage=storage)
         app = Console(ConsoleContext(ports=ports, operator="olga"))
         app.animation_level = "none"
-        with patch.object(Compositor, "render_update", unpainted), Slips().listening() as slips:
+        with patch.object(Compositor, "render_update", unpainted), Slips().listening() as slips, prompt(app):
             async with app.run_test(size=size) as pilot:
                 opened = Sitting(refunds, app, pilot, storage, slips.told)
                 await opened.settle()

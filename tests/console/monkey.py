@@ -33,7 +33,7 @@ from cambist.frontends.console.context import ConsoleContext
 from cambist.frontends.console.home import HomeScreen
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
-from tests.console.kit import SIZES, Slips, unpainted
+from tests.console.kit import SIZES, Slips, prompt, unpainted
 from tests.console.payments_in_bulk import fill
 from tests.console.seeds import everything_there_is
 from tests.console.storages import Gated
@@ -123,7 +123,7 @@ class Monkey:
     async def type(self, keys: int, pass_time: Callable[[float], Awaitable[None]]) -> None:
         """So many keys, each at any moment of what the ones before began. Raises: Ended."""
         names, weights = [name for name, _ in _KEYS], [weight for _, weight in _KEYS]
-        with patch.object(Compositor, "render_update", unpainted), Slips().listening() as slips:
+        with patch.object(Compositor, "render_update", unpainted), Slips().listening() as slips, prompt(self.app):
             try:
                 async with self.app.run_test(size=SIZES[0]) as pilot:
                     for number in range(keys):

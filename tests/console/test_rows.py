@@ -13,6 +13,7 @@ from cambist.frontends.console.app import Console
 from cambist.frontends.console.facts import Facts
 from cambist.frontends.console.offers import Offer, Offers
 from cambist.frontends.console.rows import Rows
+from tests.console.kit import prompt
 
 SIZE = (30, 6)
 
@@ -53,14 +54,15 @@ class Shown(App[None]):
 async def shown(count: int) -> AsyncIterator[tuple[Shown, Pilot[None]]]:
     """The table with so many lines; five of them are seen below the head."""
     app = Shown()
-    async with app.run_test(size=SIZE) as pilot:
-        app.query_one(Facts).display = app.query_one(Offers).display = False
-        app.rows.rule([(Text("name"), 8), (Text("n", justify="right"), 4)])
-        app.rows.show(map(line, range(count)))
-        app.rows.focus()
-        await pilot.pause()
-        app.told.clear()
-        yield app, pilot
+    with prompt(app):
+        async with app.run_test(size=SIZE) as pilot:
+            app.query_one(Facts).display = app.query_one(Offers).display = False
+            app.rows.rule([(Text("name"), 8), (Text("n", justify="right"), 4)])
+            app.rows.show(map(line, range(count)))
+            app.rows.focus()
+            await pilot.pause()
+            app.told.clear()
+            yield app, pilot
 
 
 def line(number: int) -> list[Text]:
