@@ -37,7 +37,8 @@ from cambist.frontends.console.app import Console
 from cambist.frontends.console.catalogue import KINDS
 from cambist.frontends.console.context import ConsoleContext
 from cambist.frontends.console.kinds.kinds import Kind, Wish
-from cambist.frontends.console.listing import PAGE, ListScreen
+from cambist.frontends.console.listing import ListScreen
+from cambist.frontends.console.pages import PAGE
 from cambist.frontends.console.run import FULL_AFTER
 from cambist.frontends.gc_pause import keep_for_good
 from cambist.frontends.settings import Settings

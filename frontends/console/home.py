@@ -23,7 +23,7 @@ from .kinds.kinds import Kind
 from .marks import MarkingScreen
 from .offers import Offers
 from .rows import Rows
-from .texts import age, left, plain, styled
+from .texts import age, left, many, plain, styled
 
 _ACTION_ITEMS = 5.0
 _DASHBOARD = 2.0
@@ -245,7 +245,7 @@ def _settlement(dashboard: Dashboard) -> Text:
 
 
 def _today(dashboard: Dashboard) -> Text:
-    text = Text().append(f"{dashboard.today:,} payments", "bold")
+    text = Text().append(many(dashboard.today, "payment"), "bold")
     text.append(f", {dashboard.paid_today:,} paid\n{plain(f'{dashboard.taken_today} RUB')} came\n")
     hits = dashboard.hits.today
     text.append(f"{sum(hits.values())} limits hit")

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Label
 
-from ...core.usecases.browse.leaves import COUNTED, Leaf, counted
+from ...core.usecases.browse.leaves import Leaf, counted
 from .asking import background
 from .columns import Column, chosen
 from .context import ConsoleContext, row_at
@@ -19,11 +19,11 @@ from .facts import tell
 from .kinds.kinds import ConsoleAct, Kind, Wish
 from .marks import MarkingScreen
 from .offers import Offer, Offers
+from .pages import PAGE, Pages
 from .rows import Rows
 from .split import SplitScreen
 from .texts import plain, styled
 
-PAGE = 100
 _AHEAD = 40
 """Rows below the cursor, or below what is seen, that are there already."""
 _REFRESH = 3.0
@@ -49,17 +49,7 @@ class ListScreen(SplitScreen):
 
     def __init__(self, shared: ConsoleContext, kind: Kind, wish: Wish | None = None) -> None:
         super().__init__(shared, kind, wish)
-        self.records: list[Any] = []
-        self.complete = False
-        """The last record is there, or the last that was looked for."""
-        self.looked_at = 0
-        """Records that were looked at for what is there, where that were not all."""
-        self._onward: Any = None
-        """After what one may look further then."""
-        self._counted = 0
-        """How many there are, as far as they were counted."""
-        self._told = ""
-        """How many there are, as the bar says it."""
+        self.pages = Pages()
         self._shown: list[tuple[Column, int]] = []
         """The columns that there is room for, with their widths."""
         self._reading = False
@@ -77,6 +67,11 @@ class ListScreen(SplitScreen):
                 yield Label("", id="empty", markup=False)
                 yield Rows(id="list")
             yield from self.compose_beside()
+
+    @property
+    def records(self) -> list[Any]:
+        """What was read so far."""
+        return self.pages.records
 
     @property
     def table(self) -> Rows:
@@ -150,7 +145,7 @@ class ListScreen(SplitScreen):
 
     def action_reload(self) -> None:
         """From the top."""
-        self._counted, self._onward = 0, None
+        self.pages.renew()
         self.tell_wish()
         self._read_first()
         self.refresh_beside()
@@ -168,28 +163,24 @@ class ListScreen(SplitScreen):
 
     def _begin_with(self, found: list[Any], chosen_id: str = "") -> None:
         """Show these, with the cursor where it was chosen to be, else at the top."""
-        self.records, self.looked_at = list(found), 0
-        self._end_with(found)
+        self.pages.begin(found)
+        self._tell_end()
         self.marks.keep((self.kind.name, each.id) for each in found)
         chosen = next((row for row, each in enumerate(found) if each.id == chosen_id), 0)
         self.table.show(map(self._cells, found), chosen)
         self.tell_marks()
         self.follow()
-        if isinstance(found, Leaf) and found.ways and not self.complete and self._counted <= COUNTED:
+        if isinstance(found, Leaf) and self.pages.may_be_counted(found):
             self._count(found)
 
-    def _end_with(self, found: list[Any]) -> None:
-        """Tell how the list goes on after a page that was added."""
-        self.complete, self._onward = len(found) < PAGE, None
-        if isinstance(found, Leaf):
-            self._onward = found.onward
-            self.looked_at += found.looked_at
-        self._tell_count()
+    def _tell_end(self) -> None:
+        """Tell how the list goes on after the last page that was read."""
+        self.head(f"{self.kind.title} · {self.pages.told}")
         empty = self.query_one("#empty", Label)
         empty.display = not self.records
         asked = any(self.wish.filters.values())
         words = "Nothing fits these filters: f changes them." if asked else "There is nothing yet."
-        if self._onward is not None:
+        if self.pages.onward is not None:
             words = f"Nothing fits of what was looked at so far: {_FURTHER} goes on."
         tell(empty, words)
 
@@ -202,7 +193,7 @@ class ListScreen(SplitScreen):
     def _at_top(self) -> bool:
         """Whether one looks there. What stands beside the list stays at the cursor, on whichever line that is."""
         isa_top = self.table.cursor_row <= 0 or self.beside is not None
-        return isa_top and self.table.scroll_y <= 0 and len(self.records) <= PAGE and not self.looked_at
+        return isa_top and self.table.scroll_y <= 0 and len(self.records) <= PAGE and not self.pages.looked_at
 
     @background("refresh", exclusive=True)
     async def _refresh_top(self) -> None:
@@ -218,18 +209,18 @@ class ListScreen(SplitScreen):
 
     def _look_ahead(self) -> None:
         seen = max(self.table.cursor_row, int(self.table.scroll_y) + self.table.size.height)
-        if not self.complete and self.records and seen + _AHEAD >= len(self.records):
+        if not self.pages.complete and self.records and seen + _AHEAD >= len(self.records):
             self._read_more()
 
     @background("read")
     async def _read_more(self) -> None:
-        if not self.complete:
+        if not self.pages.complete:
             await self._go_on(self.records[-1])
 
     @background("read")
     async def _look_further(self) -> None:
-        if self._onward is not None:
-            await self._go_on(self._onward)
+        if self.pages.onward is not None:
+            await self._go_on(self.pages.onward)
 
     async def _go_on(self, after: Any) -> None:
         """Add the page that follows."""
@@ -242,13 +233,13 @@ class ListScreen(SplitScreen):
             self._reading = False
         if found is None or wish is not self.wish or records is not self.records or count != len(records):
             return
-        records += found
+        self.pages.add(found)
         if count:
             self.table.add(map(self._cells, found))
         else:  # the cursor comes to the first
             self.table.show(map(self._cells, found))
-        self._end_with(found)
-        if self.looked_at:
+        self._tell_end()
+        if self.pages.looked_at:
             self.tell_marks()
         self._look_ahead()
 
@@ -269,28 +260,19 @@ class ListScreen(SplitScreen):
         wish = self.wish
         count = await self.ask(counted(self.shared.ports, leaf))
         if count is not None and wish is self.wish:
-            self._counted = count
-            self._tell_count()
-
-    def _tell_count(self) -> None:
-        """As many as there are; where that is not known, how many there are at least."""
-        there, count = len(self.records), self._counted
-        if self.complete and self._onward is None:
-            told = f"{there:,}"
-        else:
-            told = f"{count:,}" if count and there <= count <= COUNTED else f"{max(there, min(count, COUNTED)):,}+"
-        self._told = told
-        self.head(f"{self.kind.title} · {told}")
+            self.pages.counted = count
+            self._tell_end()
 
     def own_offers(self) -> list[Offer]:
         """To look further, where what fits was looked for among some and not among all."""
-        if self._onward is None:
+        pages = self.pages
+        if pages.onward is None:
             return []
-        return [Offer(f"{self.looked_at:,} looked at, as far as {plain(self._onward.created_at)}: the next", _FURTHER)]
+        return [Offer(f"{pages.looked_at:,} looked at, as far as {plain(pages.onward.created_at)}: the next", _FURTHER)]
 
     def begin(self, key: str) -> bool:
         """Do what this letter is for."""
-        if key == _FURTHER and self._onward is not None:
+        if key == _FURTHER and self.pages.onward is not None:
             self._look_further()
             return True
         return super().begin(key)
@@ -300,7 +282,7 @@ class ListScreen(SplitScreen):
         record = row_at(self.records, self.table.cursor_row)
         if record is not None:
             trail = [(self.kind, each.id) for each in self.records]
-            self.app.push_screen(DetailScreen(self.shared, self.kind, record.id, trail, self._told))
+            self.app.push_screen(DetailScreen(self.shared, self.kind, record.id, trail, self.pages.told))
 
     def own_acts(self) -> list[ConsoleAct]:
         """The acts on no object."""

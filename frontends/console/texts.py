@@ -83,6 +83,11 @@ def grouped(number: str) -> str:
     return f"{int(whole):,}{point}{part}" if abs(int(whole)) else number
 
 
+def many(count: int, noun: str) -> str:
+    """How many of something: `1 payment`, `18,800 payments`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def moment(at: datetime) -> str:
     """To the second, in UTC."""
     return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -145,8 +145,8 @@ ROWS = (
         late=None),
     Row("account", "u", ("goes to", TRON, " USDT → 0.0"), "USDT. wd_", "account", late="nothing to pay out",
         given={"mode": "test"}, before=money),
-    Row("batch", "s", ("1 payments of 1 merchants, 300.00 RUB", "settled, at one market rate"),
-        "1 payments, 300.00 RUB", late=None, given={"mode": "test", "what": "all paid by now"}, before=bill),
+    Row("batch", "s", ("1 payment of 1 merchant, 300.00 RUB", "settled, at one market rate"),
+        "1 payment, 300.00 RUB", late=None, given={"mode": "test", "what": "all paid by now"}, before=bill),
     Row("exchange", "c", ("awaiting_usdt", "cancelled"), "may begin another", "exchange.open", late=REFUSED),
     Row("exchange", "t", ("merchant ", "7.00000000 USDT → 0.00000000 USDT"), "7.00000000 USDT go back",
         "exchange", late=REFUSED, given={"address": TRON}),
@@ -366,7 +366,7 @@ async def test_settling_tells_the_merchants_the_sum_and_the_rate_of_each_mode_th
         shared.fill("", {"mode": "both", "what": "all paid by now"})
         await shared.settle()
         shown = shared.shown()
-        assert "1 payments of 1 merchants, 300.00 RUB" in shown
+        assert "1 payment of 1 merchant, 300.00 RUB" in shown
         assert "live rate" in shown
 
 

@@ -12,7 +12,8 @@ from cambist.frontends.console.columns import Column
 from cambist.frontends.console.detail import DetailScreen
 from cambist.frontends.console.home import HomeScreen
 from cambist.frontends.console.kinds.kinds import ConsoleAct, Kind, Part
-from cambist.frontends.console.listing import PAGE, ListScreen
+from cambist.frontends.console.listing import ListScreen
+from cambist.frontends.console.pages import PAGE
 from tests.console.kit import SIZES, both, sitting, waiting
 from tests.refund_house import RefundHouse
 
@@ -75,7 +76,7 @@ async def test_settling_and_personal_data_and_a_storage_that_is_gone() -> None:
             select.value = value
         shared.app.screen.query_one("#reason", Input).value = "asked for"
         await shared.press("ctrl+s")
-        assert "1 payments, 1,000.00 RUB" in shared.shown()
+        assert "1 payment, 1,000.00 RUB" in shared.shown()
         await shared.press("escape")
         rows = await list_audit(shared.ports, limit=10)
         assert [(row.act, row.reason) for row in rows] == [
@@ -134,7 +135,7 @@ async def test_a_list_of_100_000_is_read_page_by_page() -> None:
         assert screen.table.cursor_row < len(screen.records) < screen.table.cursor_row + 2 * PAGE
         await shared.press("ctrl+end")
         assert len(asked) * PAGE == len(screen.records) < 1000
-        assert not screen.complete
+        assert not screen.pages.complete
 
 
 def test_every_kind_and_act_has_a_key_of_its_own() -> None:

@@ -17,7 +17,7 @@ from cambist.core.usecases.browse import leaves
 from cambist.core.usecases.browse.browse import Wanted
 from cambist.core.usecases.browse.events import TrackedEvent, browse_events
 from cambist.core.usecases.browse.leaves import Leaf, counted
-from cambist.frontends.console import listing
+from cambist.frontends.console import pages
 from cambist.frontends.console.kinds.audit import AUDIT
 from cambist.frontends.console.kinds.events import EVENTS
 from cambist.frontends.console.kinds.kinds import Kind, Wish
@@ -26,7 +26,8 @@ from cambist.frontends.console.kinds.payments import PAYMENTS
 from cambist.frontends.console.kinds.refunds import REFUNDS
 from cambist.frontends.console.kinds.statements import CORRECTIONS, LINES, STATEMENTS
 from cambist.frontends.console.kinds.suspense import SUSPENSE
-from cambist.frontends.console.listing import PAGE, ListScreen
+from cambist.frontends.console.listing import ListScreen
+from cambist.frontends.console.pages import PAGE
 from tests.console.kit import SIZES, Sitting, sitting
 from tests.console.payments_in_bulk import fill
 from tests.console.seeds import everything_there_is
@@ -118,7 +119,7 @@ async def test_a_list_says_how_many_there_are_or_how_many_at_least(
         await shared.press("n")
         assert heading(shared).endswith(f" · 2 of {live}")
         await shared.press("escape")
-        for room in (leaves, listing):
+        for room in (leaves, pages):
             monkeypatch.setattr(room, "COUNTED", 150)
         await shared.press("m", "m")
         assert (len(screen.records), heading(shared)) == (PAGE, "Payments · 150+")
@@ -143,7 +144,7 @@ async def test_where_what_fits_is_looked_for_the_list_says_how_far_and_goes_on(
         await shared.settle()
         assert (screen.records, heading(shared)) == ([], "Payments · 0+")
         assert "Nothing fits of what was looked at so far: x goes on." in shared.shown()
-        looked_at = screen.looked_at
+        looked_at = screen.pages.looked_at
         assert f"{looked_at} looked at, as far as 2025-12-" in shared.shown()
         assert 0 < looked_at < MANY
         presses = 0
@@ -156,7 +157,7 @@ async def test_where_what_fits_is_looked_for_the_list_says_how_far_and_goes_on(
         assert screen.table.cursor_row == 0
         assert "Nothing fits" not in shared.shown()
         await shared.press("x", "r")
-        assert (screen.records, screen.looked_at) == ([], looked_at), "from the top again"
+        assert (screen.records, screen.pages.looked_at) == ([], looked_at), "from the top again"
 
 
 @pytest.mark.parametrize("order", PAYMENTS.orders)

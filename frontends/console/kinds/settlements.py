@@ -13,6 +13,7 @@ from ....core.usecases.browse.timeline import Moment, read_timeline
 from ....core.usecases.operators.settlement import Pace, settle_asked
 from ....ports.bundle import Ports
 from ..columns import Column, when
+from ..texts import many
 from .kinds import MODE, Change, ConsoleAct, Doing, Entry, Kind, Part, Told, Wish, by_id
 from .stakes import of_settlement
 from .statements import TOTALS, totals
@@ -50,7 +51,7 @@ async def _timeline(ports: Ports, batch: SettlementBatch) -> list[Moment]:
         Moment(
             at=each.completed_at or each.started_at,
             source="statement",
-            text=f"{each.payments} payments, {each.amount} RUB, {each.credit} USDT",
+            text=f"{many(each.payments, 'payment')}, {each.amount} RUB, {each.credit} USDT",
             detail=each.account_id,
             of="settlement",
             object_id=each.id,
@@ -82,8 +83,8 @@ async def _settle(doing: Doing) -> str:
             # The other mode is settled all the same.
             refused.append(Refusal(refusal.code, f"{mode}: {refusal.message}"))
     told = [
-        f"{batch.id}: {batch.payments} payments, {batch.amount} RUB at {batch.rate_market}: {batch.credit} USDT."
-        for batch in done
+        f"{each.id}: {many(each.payments, 'payment')}, {each.amount} RUB at {each.rate_market}: {each.credit} USDT."
+        for each in done
     ]
     if refused:
         raise Refusal(refused[0].code, "\n".join([refused[0].message, *told]))

@@ -19,6 +19,7 @@ from ....core.usecases.operators.foresight import (
     foresee_settlement,
 )
 from ....ports.bundle import Ports
+from ..texts import many
 from .kinds import Told
 
 _HELD: Mapping[Purse, str] = {
@@ -86,7 +87,9 @@ async def of_settlement(ports: Ports, modes: tuple[Mode, ...], *, whole: bool) -
     told: Told = []
     for mode in modes:
         due = await foresee_settlement(ports, mode, ports.clock.now() + timedelta(microseconds=1) if whole else None)
-        told.append((f"{mode}", f"{due.payments} payments of {due.merchants} merchants, {due.amount} RUB"))
+        told.append(
+            (f"{mode}", f"{many(due.payments, 'payment')} of {many(due.merchants, 'merchant')}, {due.amount} RUB")
+        )
         about = "no rate is known yet; the settlement asks for its own"
         if due.rate is not None:
             about = f"last {due.rate}: about {about_usdt(due.amount, due.rate)} USDT before fees"
