@@ -113,9 +113,10 @@ class Desk:
         self.took.setdefault(name, []).append(cost)
 
     async def _settle(self) -> None:
-        while any(not each.is_finished for each in self._app.workers):
+        """Wait for what the screen in front asked for; the one below a dialog waits for us."""
+        while waiting := [each for each in self._app.workers if each.node is self._app.screen and not each.is_finished]:
             try:
-                await self._app.workers.wait_for_complete()
+                await self._app.workers.wait_for_complete(waiting)
             except WorkerCancelled:
                 continue
         await self._pilot.pause()
