@@ -33,7 +33,7 @@ _ENDED = (
     "not at all: start it again, look, and report these lines, which hold nothing of what was on the screen."
 )
 _LISTED = tuple(kind for kind in KINDS if kind.key)
-_IDLE = 1.0
+_IDLE = 0.5
 """Seconds without a key or the mouse after which nobody is held up."""
 
 

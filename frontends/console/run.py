@@ -12,8 +12,8 @@ from .app import Console
 from .context import ConsoleContext
 from .demo import living
 
-FULL_AFTER = 100
-"""Ten times as many as usual: the console collects in full while nobody types (app.py)."""
+FULL_AFTER = 30
+"""Three times as many as usual: the console collects in full while nobody types (app.py)."""
 
 
 def run(settings: Settings, operator: str) -> None:
