@@ -129,7 +129,7 @@ async def _of_type(
     an event are on one page, which may hold some more for it."""
     ways, page, seen = await _ways_of_type(unit, wanted, kind), list[TrackedEvent](), 0
     while len(page) < limit and seen < LOOKED_AT:
-        most = min(limit, 2 * (limit - len(page)))  # mostly few are missing after the first
+        most = min(limit + limit // 8, 2 * (limit - len(page)))  # mostly nearly all fit
         events = await merged(unit, ways, after, most, newest_first=wanted.newest_first)
         own, further = await deliveries_of(unit, events), await further_deliveries(unit, events)
         found: dict[str, list[Delivery]] = {}
