@@ -38,7 +38,7 @@ class DetailScreen(ConsoleScreen):
         """`trail`: what it was opened from, itself included; `of`: how many there are in all, where these are not."""
         place = next((place for place, each in enumerate(trail) if each[0] is kind and each[1] == object_id), None)
         told = "" if place is None or len(trail) == 1 else f" · {place + 1} of {of or len(trail)}"
-        super().__init__(shared, f"{kind.title} · {object_id}{told}")
+        super().__init__(shared, f"{kind.title}{told} · {object_id}")
         self.kind = kind
         self.pane = ObjectPane(self, kind, object_id)
         self._object_id = object_id

@@ -48,7 +48,7 @@ async def test_lists_objects_and_dialogs_are_first_painted_with_what_they_show(s
             painted.clear()
             await shared.press("enter")
             assert isinstance(shared.front(), DetailScreen)
-            objects = [each for each in painted if "when (UTC)" in each and "Payments · pay_" in each]
+            objects = [each for each in painted if "when (UTC)" in each and "Payments · 1 of 2 · pay_" in each]
             assert objects
             assert all("simulator-live told" in each for each in objects)
             await shared.press("0", "2", "enter")
