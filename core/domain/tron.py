@@ -13,7 +13,6 @@ _PAYLOAD = 20
 _CHECKSUM = 4
 _LETTERS = 34
 """Of every address: with this version byte the number has neither more nor fewer digits, and begins with `T`."""
-_LARGEST = 1 << 8 * (len(_VERSION) + _PAYLOAD + _CHECKSUM)
 
 
 def is_tron_address(text: str) -> bool:
@@ -26,9 +25,7 @@ def is_tron_address(text: str) -> bool:
         if value is None:
             return False
         number = number * len(_ALPHABET) + value
-    if number >= _LARGEST:
-        return False
-    raw = number.to_bytes(len(_VERSION) + _PAYLOAD + _CHECKSUM)
+    raw = number.to_bytes(len(_VERSION) + _PAYLOAD + _CHECKSUM)  # so many letters make no larger number
     body, checksum = raw[:-_CHECKSUM], raw[-_CHECKSUM:]
     return body.startswith(_VERSION) and _checksum(body) == checksum
 

@@ -249,10 +249,6 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     def account_id(self) -> str:
         return self.account.id
 
-    @property
-    def sandbox(self) -> bool:
-        return self.mode is TEST
-
 
 def plain_name(text: str, whose: str) -> str:
     """A name as it is kept: trimmed, 1 to 120 characters, no control characters. Raises: Refusal VALIDATION_ERROR."""

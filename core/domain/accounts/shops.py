@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from datetime import datetime
-from decimal import Decimal
 
 import msgspec
 
@@ -50,6 +49,6 @@ _MARKUP = re.compile(r"0(?:\.[0-9]{1,6})?\Z")
 
 def shop_markup(text: str) -> str:
     """A markup as it is kept: a fraction from 0 to below 1 with up to 6 decimals. Raises: Refusal VALIDATION_ERROR."""
-    if not _MARKUP.match(text) or Decimal(text) >= 1:
+    if not _MARKUP.match(text):
         raise Refusal("VALIDATION_ERROR", "A markup is a fraction from 0 to below 1, such as 0.03")
     return text
