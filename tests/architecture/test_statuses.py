@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from cambist.core.domain.kyc.clients import KYC_MOVES
+from cambist.core.domain.machine import Moves
 from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
@@ -79,6 +81,11 @@ def _is_field(target: ast.expr) -> bool:
             return owner in CHANGES and name in FIELDS
         case _:
             return False
+
+
+def test_a_state_table_says_once_where_a_trigger_leads() -> None:
+    with pytest.raises(ValueError, match="says once"):
+        Moves((*KYC_MOVES.rows, KYC_MOVES.rows[0]))
 
 
 def test_nobody_else_writes_a_status_or_a_sequence() -> None:

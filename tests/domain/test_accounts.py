@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.core.domain.account_settings import ACCOUNT_SETTINGS, read_settings, shown_settings
-from cambist.core.domain.accounts.accounts import Account, Scheme, Settings, account_name
+from cambist.core.domain.accounts.accounts import Account, KycDemand, Scheme, Settings, account_name
 from cambist.core.domain.accounts.shops import fold_name, shop_markup, shop_name
 from cambist.core.domain.errors import FieldFault, Refusal
-from cambist.core.domain.money import Rub
+from cambist.core.domain.money import Rub, Usdt
+from cambist.core.domain.webhooks.wanted import ALWAYS
 from tests.tables import table
 
 WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
@@ -89,6 +90,12 @@ def test_a_markup_that_is_no_fraction_below_one_is_refused(text: str) -> None:
         shop_markup(text)
 
 
+CLEARED = (
+    "alarm_email", "payout_wallet", "receipt_email", "receipt_mode", "receipt_subject", "receipt_tax_system",
+    "receipt_vat", "refund_approval", "return_url", "webhook_events", "webhook_secret", "webhook_url",
+)  # fmt: skip
+
+
 @table(
     ("name", "text", "value"),
     [
@@ -108,10 +115,10 @@ def test_a_markup_that_is_no_fraction_below_one_is_refused(text: str) -> None:
         ("webhook_url", "https://[2001:db8::1]/hook", "https://[2001:db8::1]/hook"),
         ("webhook_secret", "s" * 16, "s" * 16),
         ("payout_wallet", WALLET, WALLET),
-        ("payout_wallet", "", None),
-        ("webhook_url", "", None),
-        ("return_url", "", None),
-        ("webhook_secret", "", None),
+        ("refund_overdraft_usdt", "0", Usdt(0)),
+        ("refund_overdraft_usdt", "0.00000001", Usdt(1)),
+        ("webhook_events", ", ".join(reversed(ALWAYS)), ALWAYS),
+        *((name, "", None) for name in CLEARED),
     ],
 )
 def test_a_setting_is_read_by_its_type(name: str, text: str, value: object) -> None:
@@ -132,6 +139,7 @@ def test_a_setting_is_read_by_its_type(name: str, text: str, value: object) -> N
             for text in ("", "-1", "50.0001", "51", "100", "1.00001", "01", ".5", "2.", "2%", "1e1", "NaN", "٢", "2\n")
         ),
         *(("subscription_scheme", text) for text in ("", "Window", "rolling")),
+        *(("refund_overdraft_usdt", text) for text in ("-0.00000001", "-1")),
         *(("payout_wallet", text) for text in (WALLET[:-1], WALLET[:-1] + "u", WALLET.lower(), f"{WALLET}\n")),
         *(("webhook_secret", text) for text in ("short", "s" * 15, "s" * 257, "with a space inside", "ключ" * 8)),
         ("webhook_secret", "s" * 16 + "\n"),
@@ -142,7 +150,7 @@ def test_a_setting_of_the_wrong_type_is_refused_by_name(name: str, text: str) ->
     with pytest.raises(Refusal) as caught:
         read_settings({name: text})
     assert caught.value.code == "VALIDATION_ERROR"
-    assert caught.value.message.startswith(f"{name} must be")
+    assert caught.value.message.startswith(f"{name} must ")
 
 
 @table("name", sorted(ACCOUNT_SETTINGS))
@@ -190,6 +198,21 @@ def test_all_faults_are_told_at_once() -> None:
         "acceptance",
         "ttl_minutes_max",
     ]
+
+
+@table(
+    ("names", "value"),
+    [
+        (("refunds", "terminals", "direct_links", "exchange", "refund_reserve"), False),
+        (("acceptance", "auto_return", "kyc_open_page", "proof_reminders", "recurring"), True),
+        (("subscription_scheme",), Scheme.WINDOW),
+        (("kyc",), KycDemand.OFF),
+        (("refund_overdraft_usdt",), Usdt(0)),
+    ],
+)
+def test_what_a_new_account_has(names: tuple[str, ...], value: object) -> None:
+    """docs/cli.md "A new account"."""
+    assert [getattr(Settings(), name) for name in names] == [value] * len(names)
 
 
 def test_every_field_of_the_settings_can_be_set_and_nothing_else_but_the_secret() -> None:

@@ -255,6 +255,14 @@ ROWS: list[tuple[str, datetime, Callable[[datetime], Any], Any, Any, str]] = [
         FROM,
     ),
     (
+        "its QR, of which the money came",
+        END,
+        lambda now: binding_face(link(START, first_payment_id="pay_1"), payment(P.PAID), now),
+        BindingFace.PROCESSING,
+        BindingFace.LAPSED_PAID,
+        FROM,
+    ),
+    (
         "its minute",
         START + MINUTE,
         lambda now: returns_by_itself(BindingFace.ACTIVE, payment(closed_at=START), now),

@@ -6,10 +6,12 @@ from itertools import product
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.errors import FieldFault, Refusal
 from cambist.core.domain.kyc.clients import (
     IN_PROGRESS,
     KYC_MOVES,
@@ -22,13 +24,24 @@ from cambist.core.domain.kyc.clients import (
     is_verified_for_tests,
     operation_of,
     read_operation,
+    staged,
 )
-from cambist.core.domain.kyc.kyc import Finding, found, is_announced, needs_check, registering, taken_back
+from cambist.core.domain.kyc.kyc import (
+    Finding,
+    RegisterOrder,
+    check_register,
+    found,
+    is_announced,
+    needs_check,
+    registering,
+    taken_back,
+)
 from tests.tables import table
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
 _S = KycStatus
+KEY = "0123456789abcdef" * 4
 
 
 def client(**more: Any) -> Client:
@@ -133,6 +146,111 @@ def test_whatever_happens_a_client_makes_sense(taken: list[Any], passport: Docum
 )
 def test_the_status_of_lists_is_derived(fields: dict[str, Any], expected: ClientStatus) -> None:
     assert client_status(client(**fields)) is expected
+
+
+@table(
+    ("fields", "expected"),
+    [
+        ({"kyc": _S.REQUIRED}, True),
+        ({"kyc": _S.REQUIRED, "form_url": "https://a"}, False),
+        ({"kyc": _S.REGISTERING}, False),
+        ({"kyc": _S.PROCESSING}, False),
+        ({"kyc": _S.VERIFIED, "verified_at": NOW}, False),
+        ({"kyc": _S.FAILED}, True),
+        ({"kyc": _S.FAILED, "blocked": True}, False),
+        ({"kyc": _S.REQUIRED, "blocked": True}, False),
+    ],
+)
+def test_a_check_begins_where_none_is_under_way_and_nobody_is_verified(fields: dict[str, Any], expected: bool) -> None:
+    """Else the stored result is the answer (docs/kyc.md "Answers and errors")."""
+    assert needs_check(client(**fields)) is expected
+
+
+@table(("refused", "after"), [(False, _S.REQUIRED), (True, _S.FAILED)])
+def test_an_intent_that_is_taken_back_leaves_the_client_as_before(refused: bool, after: KycStatus) -> None:
+    intent = registering(client(kyc=_S.FAILED if refused else _S.REQUIRED, was_refused=refused), "v", NOW)
+    assert intent.checks == 1
+    back = taken_back(msgspec.structs.replace(intent, request=b"sealed"), LATER)
+    assert (back.kyc, back.was_refused, back.request, back.updated_at) == (after, refused, None, LATER)
+    assert taken_back(back, LATER + timedelta(minutes=1)) == back
+
+
+@table(
+    ("before", "refused", "status", "after"),
+    [
+        (_S.REGISTERING, True, _S.PROCESSING, True),
+        (_S.REGISTERING, False, _S.PROCESSING, False),
+        (_S.REGISTERING, True, _S.REQUIRED, True),
+        (_S.PROCESSING, True, _S.VERIFIED, False),
+        (_S.PROCESSING, False, _S.FAILED, True),
+    ],
+)
+def test_a_refusal_is_known_until_the_next_decision(
+    before: KycStatus, refused: bool, status: KycStatus, after: bool
+) -> None:
+    """The event of that one says from which it came (docs/payloads.md "KYC")."""
+    assert found(client(kyc=before, was_refused=refused), finding(status), LATER).was_refused is after
+
+
+def test_who_was_verified_and_is_refused_is_blocked_once() -> None:
+    verified = found(client(kyc=_S.PROCESSING), finding(_S.VERIFIED, level=1, passport=DocumentState.PASSED), NOW)
+    refusal = finding(_S.FAILED, level=1, passport=DocumentState.FAILED)
+    blocked = found(verified, refusal, LATER)
+    assert (blocked.kyc, blocked.blocked, blocked.verified_at) == (_S.VERIFIED, True, NOW)
+    assert (blocked.passport_state, blocked.updated_at) == (DocumentState.FAILED, LATER)
+    unblocked = msgspec.structs.replace(blocked, blocked=False)
+    assert found(unblocked, refusal, LATER) == unblocked, "what an operator has decided about is no news"
+    assert found(verified, finding(_S.PROCESSING, passport=DocumentState.FAILED), LATER) == verified
+
+
+def test_a_form_is_of_a_client_that_has_it_to_fill_in() -> None:
+    form = finding(_S.REQUIRED, form_url="https://a")
+    assert found(client(kyc=_S.REGISTERING), form, LATER).form_url == "https://a"
+    assert found(client(form_url="https://a"), finding(_S.PROCESSING, form_url="https://a"), LATER).form_url is None
+    refused = client(kyc=_S.FAILED, was_refused=True)
+    assert found(refused, form, LATER) == refused
+
+
+@table(
+    ("before", "wanted", "kyc", "level", "passport", "told"),
+    [
+        (_S.REQUIRED, ClientStatus.VERIFIED, _S.VERIFIED, 1, DocumentState.PASSED, True),
+        (_S.REQUIRED, ClientStatus.REJECTED, _S.FAILED, 0, DocumentState.FAILED, True),
+        (_S.FAILED, ClientStatus.VERIFIED, _S.VERIFIED, 1, DocumentState.PASSED, True),
+        (_S.FAILED, ClientStatus.PENDING, _S.REQUIRED, 0, None, False),
+        (_S.VERIFIED, ClientStatus.REJECTED, _S.FAILED, 0, DocumentState.FAILED, False),
+        (_S.VERIFIED, ClientStatus.PENDING, _S.REQUIRED, 0, None, False),
+    ],
+)
+def test_a_test_client_is_put_into_any_state(
+    before: KycStatus, wanted: ClientStatus, kyc: KycStatus, level: int, passport: DocumentState | None, told: bool
+) -> None:
+    """What was verified before and is no more has no event (docs/sandbox.md "The calls")."""
+    start = client(kyc=before, verified_at=NOW if before is _S.VERIFIED else None, level=1)
+    after = staged(start, wanted, LATER)
+    assert (client_status(after), after.kyc, after.level, after.passport_state) == (wanted, kyc, level, passport)
+    assert (after.verified_at, after.updated_at) == (LATER if kyc is _S.VERIFIED else None, LATER)
+    assert is_announced(start, after) is told
+    assert staged(after, wanted, NOW) == after
+
+
+@table(
+    ("fields", "field"),
+    [
+        ({"phone": "+1900123456"}, "phone"),
+        ({"selfie_key": KEY[:-1]}, "selfie_key"),
+        ({"selfie_key": KEY, "document_key": KEY.upper()}, "document_key"),
+        ({"address_key": f"{KEY}\n"}, "address_key"),
+        ({"document_key": KEY, "address_key": KEY}, "document_key"),
+        ({"email": "not an address"}, "email"),
+        ({"user_type": "person"}, "user_type"),
+    ],
+)
+def test_a_registration_of_the_wrong_shape_is_refused_by_its_field(fields: dict[str, str], field: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        check_register(RegisterOrder(**{"phone": "+79001234567", **fields}))
+    assert caught.value.code == "VALIDATION_ERROR"
+    assert [fault.path for fault in caught.value.details or () if isinstance(fault, FieldFault)] == [field]
 
 
 def test_the_form_may_move_to_another_address() -> None:

@@ -128,7 +128,17 @@ def test_anything_else_leads_to_the_merchant_s_first_page(wish: str | None) -> N
     assert return_address(wish, MERCHANT) == HOME
 
 
-@table("merchant", [None, "http://shop.example/", "https://user@shop.example/", ""])
+@table(
+    "merchant",
+    [
+        None,
+        "http://shop.example/",
+        "https://user@shop.example/",
+        "https://shop.example:/",
+        "https://shop.example./",
+        "",
+    ],
+)
 def test_without_an_https_address_of_the_merchant_there_is_no_way_back(merchant: str | None) -> None:
     assert return_address("https://shop.example/", merchant) is None
 
@@ -157,6 +167,8 @@ PHONE = "+79001234567"
         ("+79001234567", PHONE),
         (" 79001234567", PHONE),  # a + in an address that nobody escaped
         ("89001234567", PHONE),
+        ("89001234560", "+79001234560"),
+        ("19001234567", None),
         ("9001234567", PHONE),
         ("8 (900) 123-45-67", PHONE),
         ("+7\u00a0900\u2013123\u201145.67", PHONE),

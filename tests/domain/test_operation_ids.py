@@ -17,6 +17,7 @@ from cambist.core.domain.exchanges.returns import (
     rub_return_operation,
     usdt_return_operation,
 )
+from cambist.core.domain.kyc.clients import read_operation
 from cambist.core.usecases.payments.recurring import binding_operation, bound_by, former_binding
 from tests.tables import table
 
@@ -119,6 +120,27 @@ A = "agmmh4t5dj7exh3aaaaaaaaaae"
 )
 def test_one_operation_has_one_spelling(text: str, expected: tuple[str, int] | None) -> None:
     assert read_part(text) == expected
+
+
+CLIENT = "0198c3f2-7d1a-7e4b-9f60-00000000000c"
+
+
+@table(
+    ("operation", "read"),
+    [
+        (f"kyc_{CLIENT}_0", (CLIENT, 0)),
+        (f"kyc_{CLIENT}_{'9' * 18}", (CLIENT, 10**18 - 1)),
+        (f"kyc_{CLIENT}_1{'0' * 18}", None),  # no storage has a number as large
+        (f"{CLIENT}_1", None),
+        (f"kyc_{CLIENT.upper()}_1", None),
+        ("kyc_client_1", None),
+        (f"kyc_{CLIENT}_", None),
+        (f"kyc_{CLIENT}", None),
+    ],
+)
+def test_a_check_of_earlier_versions_is_read_back(operation: str, read: tuple[str, int] | None) -> None:
+    """Verifiers still tell of checks by them."""
+    assert read_operation(operation) == read
 
 
 @table(("prefix", "which"), [("long_", "1"), ("rem_", "1234567890"), ("rem_", ""), ("rem_", "A"), ("rem_", "a-b")])

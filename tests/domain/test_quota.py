@@ -263,6 +263,17 @@ class TestGauges:
         """Keys are counted by their text (docs/limits.md "Requests")."""
         assert len({limits(GENERAL, IP, key, pair)[1] for key in keys}) == len(keys)
 
+    @table(
+        ("key", "is_its_text"),
+        [("k" * 64, True), ("k" * 65, False), ("é", False)],
+        ids=ascii,
+    )
+    def test_a_key_that_is_longer_than_64_characters_or_not_ascii_is_counted_by_its_digest(
+        self, key: str, is_its_text: bool
+    ) -> None:
+        """Names stay small, and different keys different counters (docs/decisions.md "Requests")."""
+        assert (limits(GENERAL, IP, key, pair)[1][0] == f"general:key:{key}") is is_its_text
+
     def test_nobody_can_name_a_key_after_the_digest_of_another(self) -> None:
         long = "k" * 65
         digest = limits(GENERAL, IP, long, pair)[1][0].removeprefix("general:key:")

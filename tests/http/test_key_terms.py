@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from cambist.core.domain.accounts.accounts import ApiKey, KeyUse, Mode
-from cambist.core.domain.accounts.key_terms import KeyTerms, Right, marked, read_addresses, read_rights
+from cambist.core.domain.accounts.key_terms import KeyTerms, Right, key_name, marked, read_addresses, read_rights
 from cambist.core.domain.errors import Refusal
 from cambist.core.usecases.accounts import keys as usecases
 from cambist.core.usecases.accounts.access import authenticate
@@ -141,6 +141,7 @@ async def test_a_program_from_before_terms_takes_no_key_with_terms(house: TestHo
         as_before = stored.secret_digest == house.ports.vault.fingerprint(pair.api_secret)
         assert as_before is (terms == {})
     assert marked(marked(bytes(range(32)))) == bytes(range(32))
+    assert marked(b"\x00\xff") == b"\xa5\x5a", "else every key with terms that is stored is none any more"
 
 
 async def test_a_rotated_key_keeps_what_it_had(house: TestHouse) -> None:
@@ -195,6 +196,24 @@ async def test_an_account_has_so_many_keys_at_most(house: TestHouse, monkeypatch
         await made(house, name)
     with pytest.raises(Refusal, match="2 keys"):
         await made(house, "c")
+
+
+@table("name", ["a", "9", "Nightly-report_2.b", "k" * 40])
+def test_a_key_has_a_name_that_a_command_line_takes(name: str) -> None:
+    assert key_name(name) == name
+
+
+@table("text", ["", "k" * 41, "-a", ".a", "_a", "a b", "a\n", "a/b", "ключ"], ids=ascii)
+def test_what_is_no_name_of_a_key_is_refused(text: str) -> None:
+    with pytest.raises(Refusal, match="1 to 40 letters"):
+        key_name(text)
+
+
+def test_a_key_has_up_to_50_addresses() -> None:
+    every = [f"203.0.113.{number}" for number in range(51)]
+    assert len(read_addresses(every[:50])) == 50
+    with pytest.raises(Refusal, match="1 to 50"):
+        read_addresses(every)
 
 
 @table("texts", [[], ["write"], ["read", "Refunds"], [""]])

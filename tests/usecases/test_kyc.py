@@ -492,6 +492,7 @@ async def test_reprs_hide_who_it_is(kyc: KycHouse) -> None:
         assert PHONE[2:] not in repr(each)
         assert "secret" not in repr(each)
         assert FORM["email"] not in repr(each)
+    assert repr(link) == "KycLink(account_id='acc_1', ***)"
 
 
 # Links to the hosted page

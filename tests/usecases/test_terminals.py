@@ -41,6 +41,14 @@ async def test_a_new_terminal_is_enabled_and_its_id_is_a_bare_uuid(house: TestHo
     assert await terminals.list_terminals(house.ports, house.account.account_id) == [made]
 
 
+async def test_of_a_terminal_is_what_was_said(house: TestHouse) -> None:
+    """docs/decisions.md "Terminals, links, payer data"."""
+    plain = await add(house)
+    assert (plain.own_lifetime, plain.direct_link, plain.credit_follows_receipt) == (True, False, False)
+    other = await add(house, "Other", own_lifetime=False, direct_link=True, credit_follows_receipt=True)
+    assert (other.own_lifetime, other.direct_link, other.credit_follows_receipt) == (False, True, True)
+
+
 BAD: list[dict[str, Any]] = [
     {"label": " "},
     {"label": "x" * 121},
