@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dramatiq import worker as dramatiq_worker
 from httpx._transports import default as httpx_transports
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
@@ -39,6 +40,9 @@ providers.is_local_module_file = lambda path: "/core/domain/" in path  # type: i
 
 # Every client of HTTPX reads the machine's authorities, in 30 ms: one reading serves them all.
 httpx_transports.create_ssl_context = cache(httpx_transports.create_ssl_context)  # type: ignore[attr-defined]
+
+# What Dramatiq's consumer stumbles over it leaves for three seconds, in which a test would only wait.
+dramatiq_worker.CONSUMER_RESTART_DELAY_SECS = 0.05
 
 # Whoever starts tests in the background has them, and all that they start, ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
