@@ -201,9 +201,10 @@ class Load:
 
 @asynccontextmanager
 async def running_fleet(
-    folder: Path, *, apis: int, workers: int, spare: int
+    folder: Path, *, apis: int, workers: int, spare: int, loaded_anew: bool = True
 ) -> AsyncIterator[tuple[Fleet, list[NewAccount]]]:
-    """A fleet with merchants, and as many `spare` ones."""
+    """A fleet with merchants, and as many `spare` ones. Its processes are `loaded_anew`, or forked at a quarter of the
+    cost."""
     async with AsyncExitStack() as stack:
         postgres = stack.enter_context(own_postgres())
         redis = stack.enter_context(own_redis())
@@ -211,7 +212,7 @@ async def running_fleet(
         place = stack.enter_context(
             installation(
                 folder,
-                True,
+                loaded_anew,
                 database_url=postgres.url,
                 redis_url=redis.url,
                 vault_key=secrets.token_hex(32),

@@ -43,9 +43,9 @@ LIMIT = 120
 async def test_whatever_dies_nothing_is_lost_or_doubled_and_health_comes_back(tmp_path: Path) -> None:
     seed = int(os.environ.get("DRILL_SEED") or secrets.randbits(32))
     print(f"about the same chances again: DRILL_SEED={seed}")
-    async with running_fleet(tmp_path, apis=4, workers=2, spare=8 * ROUNDS + 2) as (fleet, shops):
+    async with running_fleet(tmp_path, apis=4, workers=2, spare=8 * ROUNDS + 2, loaded_anew=FULL) as (fleet, shops):
         load = Load(fleet, shops, random.Random(seed), per_second=PER_SECOND)
-        assert await fleet.is_well()
+        await eventually(fleet.is_well)  # workers make the standing jobs
         async with load.at_work():
             await load.grows_by(10)
             for _ in range(ROUNDS):
