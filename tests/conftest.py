@@ -82,23 +82,29 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return WorkStealingScheduling(config, log)
 
 
+_WAITING = ("tests/drills/", "tests/stories/")
+"""Tests that wait most of their time, for processes and the machine's clock."""
 _LONGEST = (
-    "tests/drills/", "tests/stories/", "tests/console/", "tests/embedding/", "tests/docs/", "tests/deploy/",
-    "tests/usecases/test_unreadable_fuzz.py",
+    "tests/simulation/", "tests/embedding/", "tests/docs/", "tests/deploy/", "tests/console/",
+    "tests/usecases/test_unreadable_fuzz.py", "tests/usecases/test_settlement_crashes.py",
+    "tests/usecases/test_sandbox_data.py", "tests/contracts/test_histories.py",
 )  # fmt: skip
+"""Tests that compute for seconds each."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What takes long, and waits most of it, comes first, so that no worker is left with it at the end. Each worker
-    begins with an equal part of the list, from its beginning: each part begins with its share of the long files."""
+    """What takes long comes first, so that no worker is left with it at the end, and half of the workers begin with
+    what waits, so that the others have the processors meanwhile. Each worker begins with an equal part of the list."""
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
-    files = groupby((item for item in items if item.nodeid.startswith(_LONGEST)), lambda item: item.path)
+    sizes = [len(items) * (place + 1) // workers - len(items) * place // workers for place in range(workers)]
     parts: list[list[pytest.Item]] = [[] for _ in range(workers)]
-    for part, (_, tests) in zip(cycle(parts), files, strict=False):
-        part.extend(tests)
-    rest = deque(item for item in items if not item.nodeid.startswith(_LONGEST))
-    for place, part in enumerate(parts):
-        size = len(items) * (place + 1) // workers - len(items) * place // workers
+    half = (workers + 1) // 2
+    for kind, its_parts in ((_WAITING, parts[:half]), (_LONGEST, parts[half:] or parts)):
+        files = groupby((item for item in items if item.nodeid.startswith(kind)), lambda item: item.path)
+        for part, (_, tests) in zip(cycle(its_parts), files, strict=False):
+            part.extend(tests)
+    rest = deque(item for item in items if not item.nodeid.startswith(_WAITING + _LONGEST))
+    for part, size in zip(parts, sizes, strict=True):
         part.extend(rest.popleft() for _ in range(min(size - len(part), len(rest))))
     items[:] = [*(item for part in parts for item in part), *rest]
 
