@@ -2,32 +2,38 @@
 gives no answer, at the payer's pace then, at the deadline for certain, and no more once nothing can come; and what it
 says of link and period."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 import pytest
 
-from cambist.adapters.script import Ending, Twist
+from cambist.adapters.script import Ending, Script, Twist
 from cambist.core.domain.payments.payments import LinkKind, Payment
 from cambist.core.domain.payments.payments import PaymentStatus as P
 from cambist.core.domain.subscriptions.binding_reports import BindingReport, MandateStanding
 from cambist.core.domain.subscriptions.subscriptions import SubscriptionStatus as S
 from cambist.core.usecases.gateways.polling import Looked
 from cambist.core.usecases.payments.recurring import binding_operation
+from cambist.core.usecases.subscriptions import binding_progress
 from cambist.core.usecases.subscriptions.binding_progress import (
     Link,
     conclude,
     look,
+    look_or_lapse,
     next_look,
     on_binding_notice,
     watch_binding,
 )
-from cambist.core.usecases.subscriptions.bindings import WATCH_BINDING
+from cambist.core.usecases.subscriptions.bindings import WATCH_BINDING, take_binding
+from cambist.frontends.compose import FurtherBank
+from cambist.ports.bank import BankCapabilities
 from cambist.ports.jobs import Job
+from cambist.ports.mandates import Binding as AtBank
 from cambist.ports.mandates import MandateEvent
-from tests.houses import TestHouse
+from tests.houses import TestHouse, open_test_house
 from tests.planting import beneath
-from tests.subscription_house import bound, call, open_link, pretend, record, subscribed
+from tests.race_barriers import Interrupted
+from tests.subscription_house import bindings, bound, call, open_link, pretend, record, subscribed
 
 
 async def saved(house: TestHouse, payment: Payment, **changes: object) -> Payment:
@@ -151,6 +157,85 @@ async def test_an_operation_of_another_subscription_leads_to_no_binding(house: T
     await on_binding_notice(house.ports, f"{other.subscription_id}:{mine.id.removeprefix('pay_')}")
     await on_binding_notice(house.ports, "bnd_0198c3f2-7d1a-7e4b-9f60-000000000001")
     assert len(house.script.mandate_state) == 1
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(899, P.PENDING), (900, P.EXPIRED)])
+async def test_a_look_that_hears_nothing_lets_it_lapse_in_time(house: TestHouse, seconds: float, status: P) -> None:
+    """And is made again: the payer may have confirmed."""
+    payment = await open_link(house, (await subscribed(house))["id"])
+    await house.clock.advance(seconds)
+    house.script.mandate_state.append(Twist(ending=Ending.UNAVAILABLE))
+    after, looked = await look_or_lapse(house.ports, payment)
+    assert (after.status, looked) == (status, Looked(is_heard=False))
+
+
+async def test_a_look_that_was_not_its_turn_comes_back(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    payment = await open_link(house, (await subscribed(house))["id"])
+    await house.clock.advance(900)
+    turn = house.clock.now() + timedelta(seconds=20)
+
+    async def away(*_: object) -> datetime:
+        return turn
+
+    monkeypatch.setattr(binding_progress, "turned_away", away)
+    house.script.mandate_state.append(Twist(ending=Ending.REFUSED))
+    after, looked = await look_or_lapse(house.ports, payment)
+    assert (after.status, looked) == (P.EXPIRED, Looked(turn=turn, is_heard=False))
+    assert len(house.script.mandate_state) == 1
+
+
+FORGETFUL = BankCapabilities(simulated=True, mandates=True, mandate_charges=True, repeat_window=timedelta(seconds=60))
+
+
+@pytest.mark.parametrize(
+    ("done", "seconds", "is_left", "is_known"),
+    [
+        (False, 59, True, True),
+        (False, 60, True, False),
+        (False, 899, True, False),
+        (False, 900, False, False),
+        (True, 60, True, True),
+        (True, 900, True, True),
+    ],
+)
+async def test_what_gave_no_answer_is_asked_again_found_or_taken_back(
+    done: bool, seconds: float, is_left: bool, is_known: bool
+) -> None:
+    """A bank that would take a repeat for another binding is only asked whether it has it; one that has none when the
+    payer's time is over has it taken back."""
+    script = Script()
+    further = [FurtherBank(name="second-test", capabilities=FORGETFUL, script=script)]
+    async with open_test_house(further_banks=further) as house:
+        made = await subscribed(house)
+        house.script.bind.append(Twist(ending=Ending.REFUSED))
+        script.bind.append(Twist(ending=Ending.UNKNOWN_DONE if done else Ending.UNKNOWN_NOT_DONE))
+        payment = await open_link(house, made["id"])
+        assert (payment.bank, payment.bank_reference) == ("second-test", None)
+        job = await house.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
+        assert job is not None
+        await house.clock.advance(seconds)
+        await watch_binding(house.ports, job)
+        left = await bindings(house, made["id"])
+        assert [each.id for each in left] == [payment.id] * is_left
+        assert [each for each in left if (each.bank_reference is not None) is not is_known] == []
+        assert (await house.ports.storage.get(Job, job.id) is not None) is is_left
+
+
+async def test_what_a_notice_found_meanwhile_is_not_taken_back(house: TestHouse) -> None:
+    made = await subscribed(house)
+    house.script.bind.append(Twist(ending=Ending.UNKNOWN_NOT_DONE))
+    payment = await open_link(house, made["id"])
+    job = await house.ports.storage.get(Job, WATCH_BINDING.id_of(payment.id))
+    assert job is not None
+    await house.clock.advance(900)
+
+    async def found() -> None:
+        await take_binding(house.ports, payment, AtBank(reference="late", payload="p", link=LINK))
+
+    storage = Interrupted(house.ports.storage, Payment, found)
+    await watch_binding(msgspec.structs.replace(house.ports, storage=storage), job)
+    assert storage.happened
+    assert [each.bank_reference for each in await bindings(house, made["id"])] == ["late"]
 
 
 async def test_the_watch_of_one_that_is_gone_ends(house: TestHouse) -> None:

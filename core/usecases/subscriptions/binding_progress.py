@@ -146,8 +146,7 @@ async def conclude(
 
 
 def _with_link(payment: Payment, report: BindingReport, link: Link) -> Payment:
-    is_known = payment.qr_payload is not None or (payment.bank_link is not None and link.payload is None)
-    if is_known or (link.payload is None and report.link is None):
+    if payment.bank_link is not None or report.link is None:
         return payment
     return msgspec.structs.replace(payment, qr_payload=link.payload, bank_link=report.link, link_kind=link.kind)
 
