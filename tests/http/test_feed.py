@@ -190,8 +190,9 @@ async def test_a_feed_is_its_accounts_alone_and_of_test_mode_alone(house: TestHo
 
 async def test_odd_values_are_refused(house: TestHouse) -> None:
     await failed(house)
-    # A cursor from another installation would wait for what is long past.
-    for query in ("after=9", "after=-1", "after=x", "after=", "wait=31", "wait=x", "wait=-1", "types=x", "types="):
+    # A cursor from another installation would wait for what is long past. A digit may be of any script.
+    odd = ("after=9", "after=-1", "after=x", "after=", "after=%D9%A1", f"after={'1' * 4400}")
+    for query in (*odd, "wait=31", "wait=x", "wait=-1", "types=x", "types="):
         response = await house.get(f"/sandbox/letters?{query}")
         assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR"), query
 
