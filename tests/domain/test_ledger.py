@@ -43,9 +43,32 @@ def test_each_purse_has_one_currency() -> None:
     assert rub == payments | {"exchanging_rub", "remitting", "stock_rub", "losses_rub"}
 
 
+def test_each_purse_is_the_merchants_or_the_services() -> None:
+    merchants = {purse.value for purse in Purse if owner_of(purse, "acc_1") == "acc_1"}
+    payments = {"pending", "review", "suspense", "available", "reserved", "paid_out"}
+    assert merchants == payments | {"exchanging_rub", "exchanging_usdt", "suspense_usdt"}
+
+
 def test_an_entry_is_unique_by_kind_object_and_revision() -> None:
     made = entry({Purse.BANK: -5, Purse.PENDING: 5})
-    assert made.id == entry_id(EntryKind.RECEIPT, "pay_1", 1) == "receipt:pay_1:1"
+    assert made.id == entry_id(EntryKind.RECEIPT, "pay_1") == "receipt:pay_1:1"
+    assert ledger_account_id("acc_1", Mode.LIVE, Purse.AVAILABLE) == "acc_1:live:available:0"
+
+
+@table(
+    ("postings", "place"),
+    [
+        ({Purse.BANK: -5, Purse.PENDING: 5}, None),
+        ({Purse.RESERVED: -5, Purse.PAID_OUT: 5}, None),
+        ({Purse.PENDING: -5, Purse.CONVERTED_RUB: 5, Purse.CONVERTED_USDT: -1, Purse.AVAILABLE: 1}, None),
+        ({Purse.BANK: -5, Purse.SUSPENSE: 5}, 0),
+        ({Purse.BANK: -5, Purse.SUSPENSE: 5, Purse.PENDING: 0}, 0),
+    ],
+)
+def test_an_entry_that_moves_no_balance_has_no_place_among_movements(
+    postings: dict[Purse, int], place: int | None
+) -> None:
+    assert entry(postings).place == place
 
 
 @table(
