@@ -10,10 +10,13 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
+from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.operators.audit import Act, AuditEntry
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.acts.audit import acting, list_audit, note, on
+from cambist.core.usecases.browse.gateways import known_gateways
+from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.operators.review import resolve_mismatch
 from cambist.core.usecases.refunds.refunds import approve_refund, reject_refund, reverse_refund
 from cambist.core.usecases.settlement.settlement import settle_now
@@ -123,6 +126,16 @@ async def test_what_changed_since_it_was_seen_is_left_alone() -> None:
         assert [refusal.code for refusal in refused] == ["INVALID_STATE"]
         assert len(await rows(refunds.ports)) == 1
         assert (await refunds.refund(refund_id)).version == seen + 1
+
+
+async def test_what_another_operator_has_set_meanwhile_for_the_first_time_is_left_alone(house: TestHouse) -> None:
+    gateway = next(each for each in await known_gateways(house.ports) if each.id == "simulator-test")
+    for status in (GatewayStatus.DEGRADED, GatewayStatus.OPERATIONAL):
+        await set_gateway(house.ports, gateway.id, status)
+        ports = acting(house.ports, act("gateway.set", gateway.id, seen_version=gateway.version))
+        with pytest.raises(Refusal, match="It was changed meanwhile"):
+            await set_gateway(ports, gateway.id, GatewayStatus.DOWN)
+    assert await rows(house.ports) == []
 
 
 async def test_a_reversed_refund_is_the_merchants_money_again() -> None:
