@@ -94,7 +94,7 @@ def _moves_nothing(written: Written) -> bool:
     if before is not None:
         taken = after.refund_taken.kopecks == before.refund_taken.kopecks == 0
         return taken and not counted and after.status is before.status and after.sequence == before.sequence
-    if not change.is_new or after.sequence or after.refund_taken.kopecks or len(counted) != 2:
+    if after.sequence or after.refund_taken.kopecks or len(counted) != 2:
         return False
     of_day, ever = counted
     counts_one = of_day.count == ever.count == 1 and of_day.status is ever.status is after.status

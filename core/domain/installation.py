@@ -72,7 +72,7 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def recognised(
-    installation: Installation | None, place: str | None, marks: Collection[str] | None, *, begun: bool = False
+    installation: Installation | None, place: str | None, marks: Collection[str] | None, *, begun: bool
 ) -> Because | None:
     """Why a database, read together with what is kept beside it, is taken for a copy; None: it is the one that it was.
 

@@ -1,102 +1,34 @@
 """Each rule of what a unit may not write, on both of its sides (docs/reliability.md "Assertions")."""
 
-from datetime import UTC, datetime
-from typing import Any
-
-import msgspec
-
-from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.assertions import Change, Written, breach_of
-from cambist.core.domain.ledger import EntryKind, JournalEntry, Posting, Purse, balances_moved, journal_entry
+from cambist.core.domain.assertions import Written, breach_of
+from cambist.core.domain.ledger import EntryKind as K
+from cambist.core.domain.ledger import Posting, Purse
 from cambist.core.domain.money import Rub, Usdt
-from cambist.core.domain.payments.payments import Payment, PaymentStatus
-from cambist.core.domain.payments.tallies import EVER, Tally, tallies_of
-from cambist.core.domain.refunds.refunds import RefundStatus
-from cambist.core.domain.settlement.settlement import ItemKind, SettlementItem
-from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
-from cambist.core.domain.webhooks.events import Event
+from cambist.core.domain.payments.payments import PaymentStatus as P
+from cambist.core.domain.payments.tallies import EVER, tallies_of
+from cambist.core.domain.refunds.refunds import RefundStatus as R
+from cambist.core.domain.settlement.settlement import ItemKind
+from cambist.core.domain.settlement.withdrawals import WithdrawalStatus as W
 from tests.domain import refund_kit
+from tests.domain.assertion_kit import (
+    LINE,
+    NEW,
+    PAID,
+    PAYOUT,
+    WAITS,
+    booked,
+    broken,
+    change,
+    counted,
+    entry,
+    event,
+    gone,
+    new,
+    replaced,
+    unread,
+    written,
+)
 from tests.tables import table
-
-NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
-P, R, W, K = PaymentStatus, RefundStatus, WithdrawalStatus, EntryKind
-replaced: Any = msgspec.structs.replace
-PAID = refund_kit.payment(sequence=1)
-NEW = refund_kit.payment(P.PENDING, actual_amount=None)
-WAITS = refund_kit.refund(R.PENDING, Rub(40_00))
-PAYOUT = Withdrawal(
-    id="wd_1",
-    account_id="acc_1",
-    mode=Mode.LIVE,
-    status=W.PENDING,
-    amount=Usdt(500),
-    wallet="T",
-    sender="s",
-    network="tron",
-    created_at=NOW,
-    sequence=1,
-)
-LINE = SettlementItem(
-    id="set_1:pay_1",
-    settlement_id="set_1",
-    payment_id="pay_1",
-    shop_id="shop",
-    kind=ItemKind.PAYMENT,
-    amount=Rub(100_00),
-    markup="0",
-    fee=Usdt(0),
-    credit=Usdt(7),
-)
-
-
-def entry(kind: EntryKind, object_id: str, revision: int = 1, **postings: int) -> JournalEntry:
-    moved = {Purse(name): amount for name, amount in postings.items()}
-    return journal_entry(kind, object_id, account_id="acc_1", mode=Mode.LIVE, at=NOW, postings=moved, revision=revision)
-
-
-def event(object_id: str, sequence: int, previous: str = "paid") -> Event:
-    return Event(
-        id=f"evt_{object_id}_{sequence}",
-        account_id="acc_1",
-        mode=Mode.LIVE,
-        type="payment.status_changed",
-        object_id=object_id,
-        sequence=sequence,
-        body=f'{{"previous_status":"{previous}"}}'.encode(),
-        created_at=NOW,
-    )
-
-
-def change(before: Any, **fields: Any) -> Change:
-    """What a unit makes of an object that it has read."""
-    return Change(before=before, after=replaced(before, **fields))
-
-
-def new(after: Any) -> Change:
-    return Change(before=None, after=after, is_new=True)
-
-
-def unread(after: Any) -> Change:
-    return Change(before=None, after=after)
-
-
-def gone(before: Any) -> Change:
-    return Change(before=before, after=None)
-
-
-def written(*changes: Change, **fields: Any) -> Written:
-    return Written(changes={(each.after or each.before).id: each for each in changes}, **fields)
-
-
-def booked(*entries: JournalEntry, by: int = 0) -> dict[str, Any]:
-    """Entries, and the running balances that follow from them, or are off `by` units."""
-    balances: dict[str, int] = {}
-    for each in entries:
-        for row in balances_moved(each):
-            balances[row.id] = balances.get(row.id, 0) + row.balance
-    first = next(iter(balances))
-    return {"entries": [*entries], "balances": {**balances, first: balances[first] + by}}
-
 
 RECEIPT = entry(K.RECEIPT, "pay_1", bank=-5, pending=5)
 SECOND = entry(K.RECEIPT, "pay_2", bank=-7, pending=7)
@@ -111,6 +43,7 @@ OTHER = refund_kit.payment(id="pay_2", sequence=1)
         (written(**booked(RECEIPT, SECOND)), None),
         (written(**booked(RECEIPT, by=1)), "running_balance"),
         (written(entries=[RECEIPT]), "running_balance"),
+        (written(change(PAID), entries=[RECEIPT]), "running_balance"),
         (written(balances={"x": 0}), None),
         (written(balances={"x": 1}), "running_balance"),
         (written(change(PAID), balances={"x": 1}), "running_balance"),
@@ -141,11 +74,6 @@ OTHER = refund_kit.payment(id="pay_2", sequence=1)
 )
 def test_money_is_booked_as_it_moves(given: Written, rule: str | None) -> None:
     assert broken(given) == rule
-
-
-def broken(given: Written) -> str | None:
-    breach = breach_of(given)
-    return None if breach is None else breach.rule
 
 
 SETTLED = change(PAID, status=P.SETTLED, sequence=2)
@@ -239,6 +167,9 @@ GOES = replaced(WAITS, status=R.PROCESSING)
         (written(unread(replaced(TAKEN, refund_taken=Rub(-1)))), "refund"),
         (written(unread(replaced(TAKEN, refund_taken=Rub(1), actual_amount=None))), "refund"),
         (written(unread(replaced(TAKEN, refund_taken=Rub(0), actual_amount=None))), None),
+        (written(change(replaced(TAKEN, refund_taken=Rub(100_01)))), "refund"),
+        (written(change(replaced(TAKEN, refund_taken=Rub(-1)))), "refund"),
+        (written(change(replaced(TAKEN, refund_taken=Rub(1), actual_amount=None))), "refund"),
         # What was not read, or goes, leaves it open how much moved.
         (written(unread(TAKEN), change(WAITS, status=R.PROCESSING)), None),
         (written(change(WAITS, status=R.PROCESSING), unread(TAKEN)), None),
@@ -247,10 +178,6 @@ GOES = replaced(WAITS, status=R.PROCESSING)
 )
 def test_what_refunds_take_is_what_payments_lose(given: Written, rule: str | None) -> None:
     assert broken(given) == rule
-
-
-def counted(payment: Payment, count: int = 1) -> list[Tally]:
-    return [*tallies_of(payment, count)]
 
 
 MOVED = [*counted(PAID, -1), *counted(replaced(PAID, status=P.SETTLED))]
@@ -273,6 +200,9 @@ MOVED = [*counted(PAID, -1), *counted(replaced(PAID, status=P.SETTLED))]
         (written(new(NEW), tallies=[replaced(OF_DAY, count=2), OF_EVER]), "tally"),
         (written(new(NEW), tallies=[OF_DAY, replaced(OF_EVER, count=2)]), "tally"),
         (written(new(NEW), tallies=counted(NEW, 2)), "tally"),
+        (written(new(NEW), tallies=counted(NEW, 0)), "tally"),
+        (written(gone(PAID), tallies=counted(PAID, -1)[:1]), "tally"),
+        (written(gone(PAID), tallies=counted(PAID, -1)[1:]), "tally"),
         (written(new(NEW), tallies=[replaced(OF_DAY, status=P.PAID), OF_EVER]), "tally"),
         (written(new(NEW), tallies=[OF_DAY, replaced(OF_EVER, status=P.PAID)]), "tally"),
         (written(new(NEW), tallies=counted(replaced(NEW, status=P.PAID))), "tally"),
@@ -282,6 +212,7 @@ MOVED = [*counted(PAID, -1), *counted(replaced(PAID, status=P.SETTLED))]
         (written(gone(PAID), tallies=counted(PAID)), "tally"),
         (written(new(WAITS), tallies=counted(PAID)), "tally"),
         (written(tallies=counted(PAID)), "tally"),
+        (written(new(WAITS), new(NEW), tallies=counted(NEW)), None),
         (written(new(WAITS), new(NEW), tallies=[OF_DAY]), "tally"),
         (written(new(WAITS), new(NEW), tallies=[OF_EVER]), "tally"),
         (written(unread(NEW), tallies=[OF_DAY]), None),
@@ -308,6 +239,7 @@ CORRECTION = replaced(LINE, kind=ItemKind.REFUND, credit=Usdt(-2))
         (written(IN_IT, lines=[LINE], credited=8), "statement"),
         (written(IN_IT, lines=[LINE, CORRECTION], credited=7), "statement"),
         (written(lines=[CORRECTION], credited=-2), None),
+        (written(lines=[replaced(LINE, credit=Usdt(0))]), None),
         (written(lines=[LINE], credited=7), None),
         (written(unread(PAID), lines=[LINE], credited=7), None),
         (written(change(PAID), lines=[LINE], credited=7), "statement"),
@@ -324,3 +256,8 @@ CORRECTION = replaced(LINE, kind=ItemKind.REFUND, credit=Usdt(-2))
 )
 def test_a_payment_is_in_one_statement_whose_sum_is_its_lines(given: Written, rule: str | None) -> None:
     assert broken(given) == rule
+
+
+def test_a_breach_says_its_rule_and_where_it_is_broken() -> None:
+    breach = breach_of(written(change(PAID, status=P.EXPIRED)))
+    assert str(breach) == "status: pay_1 from paid to expired"
