@@ -15,11 +15,13 @@ from cambist.core.domain.ledger import (
     EntryKind,
     JournalEntry,
     LedgerAccount,
+    Posting,
     Purse,
     journal_entry,
     ledger_account_id,
 )
 from cambist.core.domain.money import Usdt
+from cambist.core.domain.movements import Movement
 from cambist.core.domain.operators.audit import Act
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.acts.audit import note
@@ -180,6 +182,28 @@ async def test_every_hour_new_entries_and_acts_are_sealed_and_movements_listed(h
         job = await house.ports.storage.get(Job, EXTEND_CHAINS)
         assert job is not None
         assert (job.due, job.attempts) == (began + timedelta(hours=hour + 1), 0)
+
+
+async def test_what_moves_no_balance_is_listed_at_no_place(house: TestHouse) -> None:
+    house.made_up = True
+    plain = entry(house, "pay_1")
+    await book(house, msgspec.structs.replace(plain, postings=(Posting(Purse.BANK, -1), Posting(Purse.REVIEW, 1))))
+    assert await listing.list_fresh(house.ports, "acc_other", Mode.TEST)
+    [listed] = await journal(house)
+    assert listed.place == 0
+    assert await everything(house.ports, Movement) == []
+
+
+@pytest.mark.parametrize(("most", "listed", "is_all"), [(1, 2, False), (2, 4, False), (3, 5, True), (None, 5, True)])
+async def test_so_many_units_list_and_no_more(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch, most: int | None, listed: int, is_all: bool
+) -> None:
+    """Of two entries each: who asks waits for no longer."""
+    house.made_up = True
+    monkeypatch.setattr(listing, "AT_ONCE", 2)
+    await book(house, *(entry(house, f"pay_{each}") for each in range(5)))
+    assert await listing.list_fresh(house.ports, "acc_other", Mode.TEST, most=most) is is_all
+    assert len(await everything(house.ports, Movement)) == listed
 
 
 @pytest.mark.parametrize(("fault", "goes_on"), [(Unavailable("away"), False), (ValueError("a slip"), True)])

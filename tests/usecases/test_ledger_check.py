@@ -12,6 +12,7 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.chains import FIRST_LINK, ChainHead, Head, link_in
 from cambist.core.domain.ledger import LEDGER, JournalEntry, LedgerAccount, Posting, Purse
 from cambist.core.domain.money import Rub
+from cambist.core.domain.operators.audit import AUDIT
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.chains import ALTERED, NO_HEAD
 from cambist.core.usecases.ledger import chain_check, check, movement_check, value_check
@@ -67,6 +68,7 @@ async def test_a_lived_in_ledger_holds(house: TestHouse) -> None:
     await lived_in(house)
     report = await verify_ledger(house.ports)
     assert (report.holds, report.entries, report.unsealed, report.bad_balances) == (True, 14, 2, ())
+    assert report.tagged_head == report.head
 
 
 Tampering = Callable[[TestHouse, list[JournalEntry]], Awaitable[None]]
@@ -196,6 +198,7 @@ async def test_the_first_bad_entry_is_named(house: TestHouse, case: str) -> None
     assert not report.holds
     assert report.first_bad_entry is not None
     assert (report.first_bad_entry.number, report.first_bad_entry.reason) == (number, reason)
+    assert report.tagged_head is None, "no backup tells it"
     by_number = {each.number: each.id for each in await journal(house) if each.number is not None}
     if reason == CHAINED_5 and "inserted" not in case:
         assert report.first_bad_entry.id == by_number[5]
@@ -273,6 +276,31 @@ async def test_rows_have_a_head_that_the_vault_tagged(
     assert (bad and bad.reason) == reason
 
 
+async def test_an_act_that_was_not_tagged_so_is_named_and_no_head_is_told(house: TestHouse) -> None:
+    house.made_up = True
+    head = await house.ports.storage.get(ChainHead, AUDIT.head_id)
+    assert head is not None
+    await write(house, save=(changed(head, tag=bytes(33)),))
+    report = await verify_ledger(house.ports)
+    assert report.first_bad_act is not None
+    assert (report.first_bad_entry, report.holds, report.tagged_head) == (None, False, None)
+
+
+@pytest.mark.parametrize("balance", [1, -1])
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_a_running_balance_of_one_unit_is_missed(house: TestHouse, balance: int, is_kept: bool) -> None:
+    house.made_up = True
+    if is_kept:
+        made = LedgerAccount(id="acc_1:test:bank:0", owner="acc_1", mode=Mode.TEST, purse=Purse.BANK, balance=balance)
+        await write(house, add=(made,))
+    else:
+        await book(house, entry(house, "pay_1", kopecks=-balance))
+        async with house.ports.storage.unit() as unit:
+            await write(house, remove=await unit[LedgerAccount].find(purse=Purse.BANK))
+    [bad] = (await verify_ledger(house.ports)).bad_balances
+    assert (bad.kept, bad.counted) == ((balance, 0) if is_kept else (0, balance))
+
+
 async def test_a_running_balance_that_was_changed_is_named_with_what_it_should_be(house: TestHouse) -> None:
     await lived_in(house)
     row = f"{house.account.account_id}:test:available:0"
@@ -304,7 +332,7 @@ async def test_a_running_balance_that_was_deleted_is_named(house: TestHouse) -> 
     assert (bad.id, bad.kept, bad.counted) == (row, 0, account.balance)
 
 
-@pytest.mark.parametrize("number", [1000, -5, 0])
+@pytest.mark.parametrize("number", [1000, 999, -5, 0])
 async def test_an_inserted_entry_is_seen_wherever_the_walk_turns_a_page(house: TestHouse, number: int) -> None:
     await book(house, *(entry(house, f"pay_{each}") for each in range(1001)))
     await extend_journal(house.ports)
