@@ -220,6 +220,7 @@ class TestWindow:
     def test_before_the_binding_there_is_no_period(self) -> None:
         shown = subscription_window(subscription(S.PENDING_BINDING), FIRST.opens_at)
         assert (shown.period_ref, shown.can_charge, shown.reason) == (None, False, "CHARGE_MANDATE_INACTIVE")
+        assert shown.attempts_used == 0
 
     @table("known", [None, attempts(), attempts(used=4), attempts(pending=True)])
     @table("now", [BOUND_AT, FIRST.opens_at, FIRST.opens_at + DAY, FIRST.closes_at])

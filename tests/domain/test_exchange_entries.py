@@ -131,7 +131,9 @@ class TestEntries:
     def test_an_expired_one_leaves_all_in_suspense_until_it_is_sent_back(self) -> None:
         it = exchange()
         (came,) = judge_deposits(it, [incoming(500)], NOW).transfers
-        assert posted(money_received(it, came, NOW)) == {P.CHAIN: -500, P.EXCHANGING_USDT: 500}
+        booked = money_received(it, came, NOW)
+        assert posted(booked) == {P.CHAIN: -500, P.EXCHANGING_USDT: 500}
+        assert booked.id == f"exchange_received:{came.id}:1"
         assert posted(money_suspended(it, 500, NOW)) == {P.EXCHANGING_USDT: -500, P.SUSPENSE_USDT: 500}
         assert money_suspended(it, 0, NOW) is None
         held = with_return(msgspec.structs.replace(came, counted=0, suspended=500), NOW, address=WALLET, sender="one")

@@ -237,10 +237,10 @@ class TestRub:
 
 class TestNew:
     def test_from_a_quote(self) -> None:
-        it = made(case(external_id="e"))
+        it = made(case(external_id="e" * 40))
         assert (it.status, it.direction, it.network) == (S.PENDING, Direction.USDT_TO_RUB, "tron")
         assert (str(it.amount_usdt), str(it.amount_rub), it.rate) == ("100.00000000", "9065.00", "90.65")
-        assert (it.expires_at, it.active_slot, it.external_id, it.client_id) == (END, b"digest", "e", "client-1")
+        assert (it.expires_at, it.active_slot, it.external_id, it.client_id) == (END, b"digest", "e" * 40, "client-1")
         assert (it.client_bank_id, it.client_wallet, it.key_id) == ("bank100000000004", None, "key")
 
     def test_the_other_way(self) -> None:

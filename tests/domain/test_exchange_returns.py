@@ -25,7 +25,6 @@ from cambist.core.domain.exchanges.funds import (
     with_return,
 )
 from cambist.core.domain.exchanges.returns import (
-    MOST_TRIES,
     RETURN_MOVES,
     ReturnStatus,
     ReturnTrigger,
@@ -89,9 +88,21 @@ def test_a_return_moves_so_and_in_no_other_way(move: tuple[ReturnStatus, ReturnS
         (standing(R.SENDING), 0),
         (standing(R.FAILED), 500),
         (standing(R.REVERSED), 500),
-        (standing(R.FAILED, MOST_TRIES), 0),
+        (standing(R.FAILED, 9), 500),
+        (standing(R.FAILED, 10), 0),
     ],
-    ids=["all", "what the network moves", "less", "gone", "decided", "sent", "failed", "came back", "given up"],
+    ids=[
+        "all",
+        "what the network moves",
+        "less",
+        "gone",
+        "decided",
+        "sent",
+        "failed",
+        "came back",
+        "tried",
+        "given up",
+    ],
 )
 def test_what_can_be_sent_back_now(transfer: ExchangeTransfer, expected: int) -> None:
     assert returnable(transfer) == expected
