@@ -90,7 +90,7 @@ class FundsDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What moves the exchange; None: it stays."""
     transfers: tuple[ExchangeTransfer, ...] = ()
     """New ones, to be added and booked each (`money_received`)."""
-    received: int = 0
+    received: int
     """All that came in time, those new ones included: what the exchange now says it received."""
     released: int = 0
     """What it held until now and holds no more: so much of its earlier transfers goes to suspense

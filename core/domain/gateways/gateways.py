@@ -55,7 +55,7 @@ class GatewayCount(msgspec.Struct, frozen=True, kw_only=True):
     account was told the first."""
 
     id: str
-    told: int = 0
+    told: int
     version: int = 0
 
 
