@@ -183,6 +183,7 @@ class TestATrouble:
             monkeypatch.undo()
             await house.work(HOUR)
             assert ear.news[2:] == [([], ["look:suspense"])]
+            assert not any(each.is_urgent for each in ear.heard)
 
     async def test_is_none_where_the_whole_storage_is_away(self, monkeypatch: pytest.MonkeyPatch) -> None:
         async def away(_: object) -> Any:
@@ -208,6 +209,7 @@ class TestWhatAlarms:
             assert len(ear.news) == 2, "an older one that is noted later changes nothing"
             await house.work(20 * MINUTE)
             assert ear.news[2:] == [(["backup"], [])]
+            assert not any(each.is_urgent for each in ear.heard)
 
     async def test_a_settlement_that_is_late(self) -> None:
         ear = Listener()
@@ -246,6 +248,7 @@ class TestWhatAlarms:
             await house.work(HOUR)
             assert ["channel:dead"] in [begun for begun, _ in ear.news]
             assert "channel:dead" not in repr(dead.asked)
+            assert not any(each.is_urgent for each in ear.heard)
             dead.faults.clear()
             await house.work(HOUR)
             assert ear.news[-1] == ([], ["channel:dead"])
