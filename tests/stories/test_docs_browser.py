@@ -1,13 +1,14 @@
 """The API reference and the guides in a real browser: search, light and dark, a phone's width, nobody else asked."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Page, expect
 
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.frontends.http.server import running
 from cambist.frontends.settings import Settings
+from tests.patience import HANGS
 
 FIRST = {"refund": "create_refund", "get balance": "get_balance", "AMOUNT_BELOW_MINIMUM": "create_payment"}
 """Of what is searched for, the operation that comes first."""
@@ -15,10 +16,17 @@ FIRST = {"refund": "create_refund", "get balance": "get_balance", "AMOUNT_BELOW_
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
+async def opened(browser: Browser, **context: Any) -> Page:
+    """A tab of its own context, which waits as long as a busy machine takes."""
+    page = await browser.new_page(**context)
+    page.set_default_timeout(HANGS * 1000)
+    return page
+
+
 async def test_the_reference_is_searched_read_in_the_dark_and_on_a_phone(browser: Browser) -> None:
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
         base = service.house.settings.base_url
-        page = await browser.new_page(viewport={"width": 360, "height": 740}, color_scheme="light")
+        page = await opened(browser, viewport={"width": 360, "height": 740}, color_scheme="light")
         asked: list[str] = []
         said: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
@@ -59,8 +67,7 @@ async def test_the_reference_is_searched_read_in_the_dark_and_on_a_phone(browser
 async def test_samples_have_a_tab_for_each_language_and_can_be_copied(browser: Browser) -> None:
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
         base = service.house.settings.base_url
-        context = await browser.new_context(permissions=["clipboard-read", "clipboard-write"])
-        page = await context.new_page()
+        page = await opened(browser, permissions=["clipboard-read", "clipboard-write"])
         await page.goto(f"{base}/docs")
         article = page.locator("#create_payment")
         await expect(article.get_by_role("tab")).to_have_text(["curl", "Python", "JavaScript", "PHP"])
@@ -78,12 +85,12 @@ async def test_samples_have_a_tab_for_each_language_and_can_be_copied(browser: B
         await expect(page.locator("#get_payment_method_rate figure.sample:visible").first).to_contain_text(
             "curl -X GET"
         )
-        await context.close()
+        await page.close()
 
 
 async def test_what_is_searched_for_comes_first(browser: Browser) -> None:
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
-        page = await browser.new_page()
+        page = await opened(browser)
         await page.goto(f"{service.house.settings.base_url}/docs")
         for asked, first in FIRST.items():
             await page.keyboard.press("/")
@@ -101,7 +108,7 @@ async def test_an_operation_is_tried_with_test_keys_which_stay_in_the_page(brows
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
         base = service.house.settings.base_url
         made = await create_account(service.house.ports, "Merchant")
-        page = await browser.new_page(viewport={"width": 360, "height": 740})
+        page = await opened(browser, viewport={"width": 360, "height": 740})
         await page.goto(f"{base}/docs")
         form = page.locator("#create_payment form.try")
         await form.locator("summary").click()
@@ -134,7 +141,7 @@ async def test_the_first_page_fits_a_phone_and_leads_to_the_reference(
     """docs/operations.md "The first page"."""
     async with running(Settings(database_url="memory://", port=0), works=False) as service:
         base = service.house.settings.base_url
-        page = await browser.new_page(viewport={"width": 360, "height": 740}, color_scheme=scheme)
+        page = await opened(browser, viewport={"width": 360, "height": 740}, color_scheme=scheme)
         asked: list[str] = []
         said: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
