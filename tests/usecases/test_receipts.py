@@ -40,6 +40,7 @@ from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, Charg
 from cambist.ports.receipts import Receipt, ReceiptItem, ReceiptNeed
 from tests.houses import TestHouse, open_test_house
 from tests.subscription_house import subscribe
+from tests.tables import table
 from tests.usecases.test_polling import TellsNothing
 
 SETTINGS = {
@@ -298,6 +299,15 @@ async def test_operators_see_what_it_says(house: TestHouse, till: Till) -> None:
     assert EMAIL not in str(shown)
 
 
+_TERMS = words.ReceiptTerms(
+    tax_system=words.TaxSystem.OSN,
+    vat=words.Vat.NONE,
+    subject=words.PaymentSubject.JOB,
+    mode=words.PaymentMode.ADVANCE,
+    email=SHOP,
+)
+
+
 @given(
     amount=st.integers(1, 10**12),
     part=st.integers(1, 10**12),
@@ -307,13 +317,7 @@ async def test_operators_see_what_it_says(house: TestHouse, till: Till) -> None:
 def test_items_sum_up_to_the_amount_and_have_a_name_that_fits(
     amount: int, part: int, description: str | None, vat: words.Vat
 ) -> None:
-    terms = words.ReceiptTerms(
-        tax_system=words.TaxSystem.OSN,
-        vat=vat,
-        subject=words.PaymentSubject.JOB,
-        mode=words.PaymentMode.ADVANCE,
-        email=SHOP,
-    )
+    terms = msgspec.structs.replace(_TERMS, vat=vat)
     payment = msgspec.structs.replace(_PAYMENT, amount=Rub(amount), description=description, receipt=terms)
     ports: Any = None
     till = Till(ReceiptNeed.OPTIONAL)
@@ -335,6 +339,16 @@ _PAYMENT = Payment(
     created_at=None,  # type: ignore[arg-type]  # not looked at
     expires_at=None,  # type: ignore[arg-type]
 )
+
+
+@table("length", [1, 127, 128, 129, 255])
+def test_a_name_is_the_descriptions_first_128_characters(length: int) -> None:
+    """docs/adapters.md "Receipts"."""
+    ports: Any = None
+    payment = msgspec.structs.replace(_PAYMENT, description="x" * length, receipt=_TERMS)
+    written = receipt_of(ports, payment, Till(ReceiptNeed.OPTIONAL))
+    assert written is not None
+    assert [item.name for item in written.items] == ["x" * min(length, 128)]
 
 
 @pytest.mark.parametrize("name", ["TaxSystem", "Vat", "PaymentSubject", "PaymentMode"])
