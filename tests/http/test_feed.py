@@ -62,7 +62,7 @@ async def test_letters_carry_the_very_text_and_the_accounts_own_signature(house:
     found = await letters(house)
     [letter] = found["data"]
     assert (letter["type"], letter["object_id"], letter["sequence"]) == ("payment.status_changed", payment, 1)
-    assert letter["resent"] is False
+    assert (letter["resent"], letter["headers"]["X-Webhook-Attempt"]) == (False, "1")
     assert found["signing_secret"] is None
     sent = int(letter["headers"]["X-Webhook-Timestamp"])
     assert sent == int(house.clock.now().timestamp())
@@ -101,10 +101,15 @@ async def test_while_a_secret_is_being_rotated_both_sign(house: TestHouse) -> No
     signatures = letter["headers"]["webhook-signature"].split(" ")
     for secret in (WEBHOOK_SECRET, new):
         assert Signer(secret).standard_signature(letter["id"], sent, body) in signatures
+    await house.clock.advance(timedelta(hours=24).total_seconds())
+    [letter] = (await letters(house))["data"]
+    sent = int(letter["headers"]["X-Webhook-Timestamp"])
+    assert letter["headers"]["webhook-signature"] == Signer(new).standard_signature(letter["id"], sent, body)
 
 
 async def test_the_cursor_goes_on_where_it_stopped(house: TestHouse) -> None:
-    assert (await letters(house, after="now"))["cursor"] == "0"
+    here = await letters(house, after="now")
+    assert (here["cursor"], here["more"]) == ("0", False)
     first = await failed(house)
     assert (await letters(house, after="now"))["data"] == []
     here = await letters(house, after="0")

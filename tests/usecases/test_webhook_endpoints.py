@@ -19,14 +19,18 @@ from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.jobs import LEASE, run_due
 from cambist.core.usecases.paging import MomentFilter
 from cambist.core.usecases.webhooks.endpoints import (
+    DROP,
     change_endpoint,
     create_endpoint,
     delete_endpoint,
+    drop_rest,
     get_endpoint,
+    list_all_endpoints,
     list_endpoints,
     rotate_secret,
+    switch_endpoint,
 )
-from cambist.core.usecases.webhooks.outbox import DELIVER
+from cambist.core.usecases.webhooks.outbox import DELIVER, RELEASE_TO
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
@@ -34,8 +38,8 @@ from cambist.ports.jobs import Job
 from tests import event_factory
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.domain.test_delivery import NOON, fresh, outcome
-from tests.houses import TestHouse
-from tests.http.test_webhook_endpoints import URL, made, paid, sent_to
+from tests.houses import WEBHOOK_URL, TestHouse
+from tests.http.test_webhook_endpoints import AWAY, URL, by_address, made, paid, sent_to
 from tests.invariants import everything
 
 
@@ -175,6 +179,96 @@ async def test_a_job_that_a_program_of_before_put_back_is_done_by_this_one(house
     assert sent_to(house, URL) == []
     await house.work(600)
     assert len(sent_to(house, URL)) == 1
+
+
+async def owner(house: TestHouse) -> Caller:
+    account = await house.ports.storage.get(Account, house.account.account_id)
+    assert account is not None
+    return Caller(account=account, mode=Mode.TEST, key_id=house.account.test.api_key)
+
+
+@pytest.mark.parametrize(("hours", "kept"), [(23.99, 0), (24, 1)])
+async def test_of_two_changes_within_24_hours_the_oldest_secret_still_signs(
+    house: TestHouse, hours: float, kept: int
+) -> None:
+    """`hours` between them (docs/webhooks.md "Changing the secret")."""
+    endpoint_id = (await made(house))["id"]
+    asking = await owner(house)
+    secrets = [(await get_endpoint(house.ports, asking, endpoint_id)).endpoint.secret]
+    once = (await rotate_secret(house.ports, asking, endpoint_id)).endpoint
+    assert once.previous_secret == secrets[0]
+    secrets.append(once.secret)
+    await house.clock.advance(3600 * hours)
+    twice = (await rotate_secret(house.ports, asking, endpoint_id)).endpoint
+    assert twice.previous_secret == secrets[kept]
+    assert twice.previous_secret_until == house.ports.clock.real() + timedelta(hours=24)
+
+
+async def test_a_new_secret_closes_the_breaker(house: TestHouse) -> None:
+    """What was refused for its signature is tried again."""
+    endpoint_id = (await made(house))["id"]
+    asking = await owner(house)
+    by_address(house, {URL: AWAY})
+    for _ in range(3):
+        await paid(house)
+    await house.work(60)
+    assert (await get_endpoint(house.ports, asking, endpoint_id)).breaker.is_open
+    await rotate_secret(house.ports, asking, endpoint_id)
+    assert not (await get_endpoint(house.ports, asking, endpoint_id)).breaker.is_open
+
+
+async def test_what_is_switched_off_is_held_at_once(house: TestHouse) -> None:
+    """Before it would be tried again; and only what switches an endpoint on has held events sent."""
+    endpoint_id = (await made(house))["id"]
+    asking = await owner(house)
+    by_address(house, {URL: AWAY})
+    await paid(house)
+    await house.work(130)
+    await change_endpoint(house.ports, asking, endpoint_id, lambda: EndpointPatch(description="slow"))
+    key = EndpointKey(house.account.account_id, Mode.TEST, endpoint_id)
+    assert await house.ports.storage.get(Job, RELEASE_TO.id_of(key.id)) is None
+    [waiting] = await everything(house.ports, EndpointDelivery)
+    assert (waiting.status, waiting.due > house.clock.now()) == ("pending", True)
+    await change_endpoint(house.ports, asking, endpoint_id, lambda: EndpointPatch(enabled=False))
+    assert await house.ports.storage.get(Job, RELEASE_TO.id_of(key.id)) is None
+    await run_due(house.ports)
+    assert [each.status for each in await everything(house.ports, EndpointDelivery)] == ["held"]
+    await change_endpoint(house.ports, asking, endpoint_id, lambda: EndpointPatch(enabled=True))
+    assert await house.ports.storage.get(Job, RELEASE_TO.id_of(key.id)) is not None
+
+
+@pytest.mark.parametrize(("attempts", "seconds"), [(1, 30), (2, 90), (3, None)])
+async def test_what_was_deleted_is_looked_for_twice_more(
+    house: TestHouse, attempts: int, seconds: float | None
+) -> None:
+    """A webhook may be under way, and somebody may have read the account before."""
+    endpoint_id = (await made(house))["id"]
+    await delete_endpoint(house.ports, await owner(house), endpoint_id)
+    [job] = [each for each in await everything(house.ports, Job) if each.kind == DROP.kind]
+    async with house.ports.storage.unit() as unit:
+        job = unit[Job].save(msgspec.structs.replace(job, attempts=attempts))
+        await unit.commit()
+    await drop_rest(house.ports, job)
+    left = await house.ports.storage.get(Job, job.id)
+    assert (left and left.due) == (None if seconds is None else house.clock.now() + timedelta(seconds=seconds))
+
+
+async def test_an_operator_sees_and_switches_every_endpoint_of_an_account(house: TestHouse) -> None:
+    ours = [(await made(house, mode=mode))["id"] for mode in ("live", "test")]
+    await switch_endpoint(house.ports, ours[1], enabled=False)
+    shown = await list_all_endpoints(house.ports, house.account.account_id)
+    assert {(each.key.mode, each.key.further, each.url, each.enabled) for each in shown} == {
+        (Mode.LIVE, None, WEBHOOK_URL, True), (Mode.LIVE, ours[0], URL, True),
+        (Mode.TEST, None, WEBHOOK_URL, True), (Mode.TEST, ours[1], URL, False),
+    }  # fmt: skip
+    for unknown in ("acc_0198c3f2-7d1a-7e4b-9f60-000000000001", "\0", ours[0]):
+        with pytest.raises(Refusal) as caught:
+            await list_all_endpoints(house.ports, unknown)
+        assert caught.value.code == "ACCOUNT_NOT_FOUND"
+    for unknown in ("we_0198c3f2-7d1a-7e4b-9f60-000000000001", "\0", house.account.account_id):
+        with pytest.raises(Refusal) as caught:
+            await switch_endpoint(house.ports, unknown, enabled=False)
+        assert caught.value.code == "WEBHOOK_ENDPOINT_NOT_FOUND"
 
 
 def test_rules_of_deliveries_keep_the_kind_of_theirs() -> None:
