@@ -103,7 +103,9 @@ def test_every_move_of_the_table_is_one_that_something_makes(before: KycStatus, 
 )
 def test_decisions_are_told_and_nothing_else(before: KycStatus, refused: bool, status: KycStatus, told: bool) -> None:
     start = client(kyc=before, was_refused=refused)
-    assert is_announced(start, found(start, finding(status), LATER)) is told
+    after = found(start, finding(status), LATER)
+    assert is_announced(start, after) is told
+    assert after.sequence == told, "an object's events are numbered from 1"
 
 
 steps = st.lists(st.one_of(st.sampled_from(FINDABLE), st.sampled_from(["register", "take back", "block"])), max_size=20)

@@ -20,6 +20,7 @@ from cambist.core.domain.accounts.quota import (
     bucket,
     client_ip,
     headers,
+    is_trusted,
     limits,
     networks,
     normalise_path,
@@ -446,6 +447,24 @@ class TestClientAddress:
     def test_behind_a_trusted_proxy_the_last_untrusted_hop_counts(self, forwarded: str | None, source: str) -> None:
         assert client_ip("10.0.0.1", forwarded, PROXIES) == source
         assert client_ip("::ffff:10.0.0.1", forwarded, PROXIES) == source
+
+    @table(
+        ("peer", "trusted"),
+        [
+            ("10.0.0.1", True),
+            ("::ffff:10.0.0.1", True),
+            ("192.0.2.1", True),
+            ("2001:db8:ffff::5", True),
+            ("192.0.2.2", False),
+            ("2001:db8::5", False),
+            ("no:address", False),
+            ("", False),
+            (None, False),
+        ],
+    )
+    def test_only_an_address_of_a_trusted_proxy_is_trusted(self, peer: str | None, trusted: bool) -> None:
+        assert is_trusted(peer, PROXIES) is trusted
+        assert not is_trusted(peer, ())
 
     @given(st.text(st.sampled_from("0123456789abcdef.:,[]% \x00я"), max_size=100), st.ip_addresses())
     def test_what_a_client_writes_never_changes_its_counter(self, written: str, client: object) -> None:
