@@ -10,6 +10,7 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.reconciliation.comparing import Difference
 from cambist.core.domain.reconciliation.reconciliation import (
     GOES_ON,
+    MOST,
     Discrepancy,
     Reconciliation,
     ReconciliationStatus,
@@ -124,3 +125,8 @@ def test_a_day_can_be_compared_an_hour_after_its_end() -> None:
     assert comparable_from(day) == datetime(2026, 11, 22, 22, tzinfo=UTC)
     assert last_comparable(comparable_from(day)) == day
     assert last_comparable(comparable_from(day) - timedelta(microseconds=1)) == date(2026, 11, 21)
+
+
+def test_so_many_differences_of_a_kind_are_written_down_as_operators_are_told() -> None:
+    """docs/reconciliation.md "What is a difference"."""
+    assert MOST == 1000
