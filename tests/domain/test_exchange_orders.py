@@ -140,6 +140,9 @@ class TestOrder:
     def test_an_amount_is_above_zero(self, text: str) -> None:
         assert answer(case(amount_usdt=text)) == (400, "INVALID_AMOUNT")
 
+    def test_an_external_id_has_up_to_40_characters(self) -> None:
+        assert answer(case(external_id="x" * 40)) is answer(rub_case(external_id="x" * 40)) is None
+
     def test_the_least_there_is_is_above_zero(self) -> None:
         assert answer(case(amount_usdt="0.00000001")) is answer(rub_case(amount_rub="0.01")) is None
 
@@ -237,10 +240,10 @@ class TestRub:
 
 class TestNew:
     def test_from_a_quote(self) -> None:
-        it = made(case(external_id="e" * 40))
+        it = made(case(external_id="e"))
         assert (it.status, it.direction, it.network) == (S.PENDING, Direction.USDT_TO_RUB, "tron")
         assert (str(it.amount_usdt), str(it.amount_rub), it.rate) == ("100.00000000", "9065.00", "90.65")
-        assert (it.expires_at, it.active_slot, it.external_id, it.client_id) == (END, b"digest", "e" * 40, "client-1")
+        assert (it.expires_at, it.active_slot, it.external_id, it.client_id) == (END, b"digest", "e", "client-1")
         assert (it.client_bank_id, it.client_wallet, it.key_id) == ("bank100000000004", None, "key")
 
     def test_the_other_way(self) -> None:
