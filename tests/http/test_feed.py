@@ -14,7 +14,7 @@ from cambist.core.domain.webhooks.feed import KEPT, FeedEntry
 from cambist.core.domain.webhooks.signing import Signer, standard_secret, verify_signature
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.standing import start_standing
-from cambist.core.usecases.webhooks.feed import BATCH, first_tidying, note_letters
+from cambist.core.usecases.webhooks.feed import BATCH, TIDY, first_tidying, note_letters
 from cambist.core.usecases.webhooks.outbox import announce
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.door.streams import WindowStreams
@@ -253,6 +253,9 @@ async def test_old_entries_are_tidied_away_and_young_ones_stay(house: TestHouse)
     async with house.ports.storage.unit() as unit:
         left = await unit[FeedEntry].find()
     assert [entry.event_id for entry in left] == [young.id]
+    job = await house.ports.storage.get(Job, TIDY)
+    assert job is not None
+    assert (job.attempts, house.clock.now() < job.due <= house.clock.now() + timedelta(days=1)) == (0, True)
     newer = event(house, 2)
     await write(house, newer)
     # Positions go on; nobody's cursor is void.

@@ -225,6 +225,7 @@ async def test_what_is_switched_off_is_held_at_once(house: TestHouse) -> None:
     await paid(house)
     await house.work(130)
     await change_endpoint(house.ports, asking, endpoint_id, lambda: EndpointPatch(description="slow"))
+    await run_due(house.ports)
     key = EndpointKey(house.account.account_id, Mode.TEST, endpoint_id)
     assert await house.ports.storage.get(Job, RELEASE_TO.id_of(key.id)) is None
     [waiting] = await everything(house.ports, EndpointDelivery)
