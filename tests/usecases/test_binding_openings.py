@@ -17,6 +17,7 @@ from cambist.core.domain.subscriptions.subscriptions import SubscriptionStatus a
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.payments.recurring import bound_by
 from cambist.core.usecases.subscriptions.binding_opening import is_alive, open_binding, opens_here
+from cambist.core.usecases.subscriptions.binding_progress import on_binding_notice
 from cambist.core.usecases.subscriptions.bindings import WATCH_BINDING, ask, ask_for, take_back, take_binding
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities
@@ -211,3 +212,23 @@ async def test_after_a_bank_that_is_wired_no_more_the_first_is_asked() -> None:
         asked = await ask(house.ports, await house.payment(payment.id))
         assert asked is not None
         assert asked.bank == "simulator-test"
+
+
+@pytest.mark.parametrize(
+    ("ending", "heard"), [(Ending.UNKNOWN_NOT_DONE, False), (Ending.UNAVAILABLE, False), (Ending.UNKNOWN_DONE, True)]
+)
+async def test_a_link_that_comes_after_the_answer_is_told(house: TestHouse, ending: Ending, heard: bool) -> None:
+    """By the watch, or by a notice that is `heard` (docs/subscriptions.md "How the payer binds")."""
+    await choose_calendar(house)
+    house.script.bind.append(Twist(ending=ending))
+    made = await subscribed(house)
+    assert (made["binding_url"], made["binding_url_pending"]) == (None, True)
+    if heard:
+        binding = (await record(house, made["id"])).binding
+        assert binding is not None
+        await on_binding_notice(house.ports, binding.operation)
+    else:
+        await house.work(15)
+    [event] = await house.events(made["id"])
+    assert (event["previous_status"], event["status"]) == ("pending_binding", "pending_binding")
+    assert (event["binding_url"] is not None, event["binding_url_pending"]) == (True, False)
