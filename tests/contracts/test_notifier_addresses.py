@@ -277,7 +277,7 @@ async def test_names_that_hang_leave_threads_to_the_others(monkeypatch: pytest.M
 
 async def test_a_name_that_is_gone_is_not_known_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     DeadServers(monkeypatch)
-    resolver = ThreadResolver(threads=4, patience=0.01)
+    resolver = ThreadResolver(threads=4, patience=HANGS)
     resolver._known["gone.example", 443, socket.AF_INET] = await resolver.resolve("well.example", 443)
     with pytest.raises(OSError, match="no such name"):
         await resolver.resolve("gone.example", 443)
