@@ -1,6 +1,7 @@
 """Keys with fewer rights, address lists, and when a key was last used (docs/concepts.md "Keys with fewer rights")."""
 
 import asyncio
+from datetime import timedelta
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,16 @@ async def test_a_key_is_ended_and_its_name_is_free_again(house: TestHouse) -> No
     with pytest.raises(Refusal) as caught:
         await usecases.rotate_key(ports, house.account.account_id, Mode.TEST, name="nobody")
     assert caught.value.code == "KEY_NOT_FOUND"
+    with pytest.raises(Refusal, match="no account"):
+        await usecases.create_key(ports, "acc_none", Mode.TEST, "report")
+
+
+async def test_an_ended_key_may_work_for_a_while(house: TestHouse) -> None:
+    pair = await made(house)
+    await usecases.end_key(house.ports, pair.api_key, timedelta(hours=1))
+    assert (await ask(house, pair, "GET", "/api/v1/balance")).status_code == 200
+    await house.clock.advance(3600)
+    assert (await ask(house, pair, "GET", "/api/v1/balance")).status_code == 401
 
 
 async def test_of_two_keys_of_one_name_at_once_one_is_made(url: str, tmp_path: Path) -> None:
@@ -190,12 +201,12 @@ async def test_of_two_keys_of_one_name_at_once_one_is_made(url: str, tmp_path: P
         assert [key.name for key in view.keys].count("report") == 1
 
 
-async def test_an_account_has_so_many_keys_at_most(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usecases, "MOST_KEYS", 2)
-    for name in ("a", "b"):
-        await made(house, name)
-    with pytest.raises(Refusal, match="2 keys"):
-        await made(house, "c")
+async def test_an_account_has_50_named_keys_of_a_mode_at_most(house: TestHouse) -> None:
+    for number in range(50):
+        await made(house, str(number))
+    with pytest.raises(Refusal, match="50 keys"):
+        await made(house, "more")
+    await made(house, "more", Mode.LIVE)
 
 
 @table("name", ["a", "9", "Nightly-report_2.b", "k" * 40])

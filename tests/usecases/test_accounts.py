@@ -354,6 +354,17 @@ class TestRotation:
         assert len(keys) == 7
         assert [key.mode for key in keys if key.ends_at is None] == [Mode.LIVE, Mode.TEST]
 
+    @pytest.mark.parametrize(
+        ("overlap", "pause"),
+        [(None, timedelta(0)), (timedelta(0), timedelta(0)), (timedelta(days=30), timedelta(days=30))],
+    )
+    async def test_the_old_pair_ends_when_the_overlap_is_over(
+        self, ports: Ports, clock: VirtualClock, overlap: timedelta | None, pause: timedelta
+    ) -> None:
+        made = await create_account(ports, "Merchant")
+        new = await rotate_key(ports, made.account_id, Mode.TEST, overlap)
+        assert [old.ends_at - clock.now() for old in new.replaced] == [pause]
+
     @pytest.mark.parametrize("overlap", [timedelta(seconds=-1), timedelta(days=30, seconds=1)])
     async def test_an_overlap_is_from_0_to_30_days(self, ports: Ports, overlap: timedelta) -> None:
         made = await create_account(ports, "Merchant")
