@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
+from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.webhooks.delivery import LIFETIME
+from cambist.core.domain.webhooks.endpoints import EndpointKey
 from cambist.core.domain.webhooks.events import EndpointDelivery
 from cambist.core.usecases.jobs import LEASE, run_due
 from cambist.core.usecases.webhooks.endpoints import switch_endpoint
+from cambist.core.usecases.webhooks.outbox import RELEASE_TO
+from cambist.ports.jobs import Job
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.houses import WEBHOOK_URL, TestHouse
 from tests.http.test_webhook_endpoints import AWAY, URL, by_address, made, paid, refused, send, sent_to
@@ -67,6 +71,26 @@ async def test_what_was_pending_is_held_and_begins_a_new_ladder_behind_a_closed_
     await switch(house, endpoint_id, enabled=True)
     await house.work(5)
     assert (len(sent_to(house, URL)), await backlog(house, endpoint_id)) == (tried + 3, (0, 0, 0))
+
+
+async def test_what_waits_for_its_next_try_is_held_at_once(house: TestHouse) -> None:
+    """And only what switches an endpoint on has held events sent."""
+    endpoint_id = (await made(house))["id"]
+    job_id = RELEASE_TO.id_of(EndpointKey(house.account.account_id, Mode.TEST, endpoint_id).id)
+    by_address(house, {URL: AWAY})
+    await paid(house)
+    await house.work(130)
+    await send(house, "PATCH", f"/{endpoint_id}", {"description": "slow"})
+    await run_due(house.ports)
+    assert await house.ports.storage.get(Job, job_id) is None
+    [waiting] = await everything(house.ports, EndpointDelivery)
+    assert (waiting.status, waiting.due > house.clock.now()) == ("pending", True)
+    await switch(house, endpoint_id, enabled=False)
+    assert await house.ports.storage.get(Job, job_id) is None
+    await run_due(house.ports)
+    assert [each.status for each in await everything(house.ports, EndpointDelivery)] == ["held"]
+    await switch(house, endpoint_id, enabled=True)
+    assert await house.ports.storage.get(Job, job_id) is not None
 
 
 async def test_one_that_is_off_can_be_tested_changed_sent_to_again_and_deleted(house: TestHouse) -> None:

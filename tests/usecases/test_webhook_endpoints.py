@@ -4,6 +4,7 @@
 import asyncio
 import contextlib
 from datetime import timedelta
+from functools import partial
 from uuid import uuid4
 
 import msgspec
@@ -18,6 +19,7 @@ from cambist.core.domain.webhooks.events import Attempt, EndpointDelivery
 from cambist.core.usecases.accounts.accounts import create_account
 from cambist.core.usecases.jobs import LEASE, run_due
 from cambist.core.usecases.paging import MomentFilter
+from cambist.core.usecases.schedule import FollowUp
 from cambist.core.usecases.webhooks.endpoints import (
     DROP,
     change_endpoint,
@@ -30,7 +32,7 @@ from cambist.core.usecases.webhooks.endpoints import (
     rotate_secret,
     switch_endpoint,
 )
-from cambist.core.usecases.webhooks.outbox import DELIVER, RELEASE_TO
+from cambist.core.usecases.webhooks.outbox import DELIVER, RELEASE_TO, release_held_to
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bundle import Ports
@@ -187,6 +189,16 @@ async def owner(house: TestHouse) -> Caller:
     return Caller(account=account, mode=Mode.TEST, key_id=house.account.test.api_key)
 
 
+async def tried(house: TestHouse, job_id: str, attempts: int) -> Job:
+    """The job, as it stands in its run of this number."""
+    job = await house.ports.storage.get(Job, job_id)
+    assert job is not None
+    async with house.ports.storage.unit() as unit:
+        job = unit[Job].save(msgspec.structs.replace(job, attempts=attempts))
+        await unit.commit()
+    return job
+
+
 @pytest.mark.parametrize(("hours", "kept"), [(23.99, 0), (24, 1)])
 async def test_of_two_changes_within_24_hours_the_oldest_secret_still_signs(
     house: TestHouse, hours: float, kept: int
@@ -217,41 +229,41 @@ async def test_a_new_secret_closes_the_breaker(house: TestHouse) -> None:
     assert not (await get_endpoint(house.ports, asking, endpoint_id)).breaker.is_open
 
 
-async def test_what_is_switched_off_is_held_at_once(house: TestHouse) -> None:
-    """Before it would be tried again; and only what switches an endpoint on has held events sent."""
-    endpoint_id = (await made(house))["id"]
-    asking = await owner(house)
-    by_address(house, {URL: AWAY})
-    await paid(house)
-    await house.work(130)
-    await change_endpoint(house.ports, asking, endpoint_id, lambda: EndpointPatch(description="slow"))
-    await run_due(house.ports)
-    key = EndpointKey(house.account.account_id, Mode.TEST, endpoint_id)
-    assert await house.ports.storage.get(Job, RELEASE_TO.id_of(key.id)) is None
-    [waiting] = await everything(house.ports, EndpointDelivery)
-    assert (waiting.status, waiting.due > house.clock.now()) == ("pending", True)
-    await change_endpoint(house.ports, asking, endpoint_id, lambda: EndpointPatch(enabled=False))
-    assert await house.ports.storage.get(Job, RELEASE_TO.id_of(key.id)) is None
-    await run_due(house.ports)
-    assert [each.status for each in await everything(house.ports, EndpointDelivery)] == ["held"]
-    await change_endpoint(house.ports, asking, endpoint_id, lambda: EndpointPatch(enabled=True))
-    assert await house.ports.storage.get(Job, RELEASE_TO.id_of(key.id)) is not None
-
-
-@pytest.mark.parametrize(("attempts", "seconds"), [(1, 30), (2, 90), (3, None)])
-async def test_what_was_deleted_is_looked_for_twice_more(
-    house: TestHouse, attempts: int, seconds: float | None
+@pytest.mark.parametrize(
+    ("kind", "attempts", "seconds"),
+    [(DROP, 1, 30), (DROP, 2, 90), (DROP, 3, None), (RELEASE_TO, 1, 10), (RELEASE_TO, 2, 110), (RELEASE_TO, 3, None)],
+    ids=str,
+)
+async def test_what_is_deleted_or_held_is_looked_for_twice_more(
+    house: TestHouse, kind: FollowUp, attempts: int, seconds: float | None
 ) -> None:
     """A webhook may be under way, and somebody may have read the account before."""
     endpoint_id = (await made(house))["id"]
-    await delete_endpoint(house.ports, await owner(house), endpoint_id)
-    [job] = [each for each in await everything(house.ports, Job) if each.kind == DROP.kind]
-    async with house.ports.storage.unit() as unit:
-        job = unit[Job].save(msgspec.structs.replace(job, attempts=attempts))
-        await unit.commit()
-    await drop_rest(house.ports, job)
-    left = await house.ports.storage.get(Job, job.id)
+    asking = await owner(house)
+    if kind is DROP:
+        await delete_endpoint(house.ports, asking, endpoint_id)
+    else:
+        for enabled in (False, True):
+            await change_endpoint(house.ports, asking, endpoint_id, partial(EndpointPatch, enabled=enabled))
+    job_id = kind.id_of(EndpointKey(asking.account_id, Mode.TEST, endpoint_id).id)
+    job = await tried(house, job_id, attempts)
+    await (drop_rest if kind is DROP else release_held_to)(house.ports, job)
+    left = await house.ports.storage.get(Job, job_id)
     assert (left and left.due) == (None if seconds is None else house.clock.now() + timedelta(seconds=seconds))
+
+
+async def test_who_is_switched_on_again_is_looked_for_from_the_start(house: TestHouse) -> None:
+    endpoint_id = (await made(house))["id"]
+    asking = await owner(house)
+    job_id = RELEASE_TO.id_of(EndpointKey(asking.account_id, Mode.TEST, endpoint_id).id)
+    for _ in range(2):
+        for enabled in (False, True):
+            await change_endpoint(house.ports, asking, endpoint_id, partial(EndpointPatch, enabled=enabled))
+        job = await house.ports.storage.get(Job, job_id)
+        assert job is not None
+        assert (job.attempts, job.due) == (0, house.clock.now())
+        await tried(house, job_id, 2)
+        await house.clock.advance(1)
 
 
 async def test_an_operator_sees_and_switches_every_endpoint_of_an_account(house: TestHouse) -> None:
