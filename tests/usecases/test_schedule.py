@@ -1,0 +1,37 @@
+"""When a job comes back (core/usecases/schedule.py; ARCHITECTURE.md "Three ends")."""
+
+from datetime import UTC, datetime, timedelta
+
+from cambist.core.usecases.schedule import hinted, next_ask, next_late_look, pause_after
+from tests.tables import table
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+HOUR = 3600
+
+
+@table(
+    ("asked", "seconds"),
+    [(0, 10), (1, 10), (2, 30), (3, 120), (4, 600), (5, HOUR), (6, 6 * HOUR), (7, 6 * HOUR), (1000, 6 * HOUR)],
+)
+def test_a_provider_that_gave_no_end_is_asked_again_by_a_ladder(asked: int, seconds: float) -> None:
+    """The last step is for ever."""
+    assert pause_after(asked) == timedelta(seconds=seconds)
+    assert next_ask(None, asked, NOW) == NOW + timedelta(seconds=seconds)
+
+
+@table(("hint", "seconds"), [(-5, 1), (0, 1), (1, 1), (1.5, 1.5), (21600, 21600), (21601, 21600), (1e12, 21600)])
+def test_a_provider_says_itself_when_within_our_bounds(hint: float, seconds: float) -> None:
+    assert hinted(hint) == timedelta(seconds=seconds)
+    assert next_ask(hint, 5, NOW) == NOW + timedelta(seconds=seconds)
+
+
+@table(
+    ("hours", "advanced", "due"),
+    [(0, False, 1), (0.99, False, 1), (1, False, 2), (2, False, 6), (5.99, False, 6), (6, False, None),
+     (0, True, 6), (1, True, 6), (5.99, True, 6), (6, True, None)],
+)  # fmt: skip
+def test_what_is_over_is_looked_at_once_more_at_each_moment(hours: float, advanced: bool, due: float | None) -> None:
+    """Where a sandbox's clock is advanced over it, after the last of them only."""
+    pauses = [timedelta(hours=each) for each in (1, 2, 6)]
+    found = next_late_look(pauses, NOW, NOW + timedelta(hours=hours), advanced=advanced)
+    assert found == (None if due is None else NOW + timedelta(hours=due))
