@@ -277,6 +277,48 @@ async def test_a_second_payment_of_one_operation_is_extra(day: Day) -> None:
     assert (row.difference, row.entry, row.object_id) == (Difference.EXTRA, "second", payment_id)
 
 
+async def test_what_the_bank_booked_hours_later_is_missed_at_first_and_found_after_all(day: Day) -> None:
+    payment_id = await day.live.paid(mode="live")
+    day.told.turned[payment_id] = lambda each: msgspec.structs.replace(each, moment=each.moment + timedelta(hours=3))
+    await day.over()
+    assert (await day.compared()).status is S.AGREED
+    [row] = await everything(day.ports, Discrepancy)
+    assert (row.difference, row.closed_at) == (Difference.MISSING, day.clock.now())
+
+
+async def test_beyond_so_many_of_a_kind_they_are_counted_and_none_is_taken_for_gone(
+    day: Day, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docs/reconciliation.md "What is a difference"."""
+    monkeypatch.setattr("cambist.core.usecases.reconciliation.discrepancies.MOST", 2)
+    noon, dearer = day.clock.now(), await day.live.paid(mode="live")
+    day.told.invented += [entry(f"x{number}", noon - timedelta(minutes=9)) for number in range(2)]
+    await day.over()
+    assert (await day.compared()).found == 2
+    day.told.invented[:] = [entry(f"y{number}", noon - timedelta(minutes=9)) for number in range(5)]
+    day.told.turned = {dearer: lambda each: msgspec.structs.replace(each, amount_kopecks=99_00)}
+    assert (await day.compared()).found == 2 + 2 + 1 + 3
+    opened = {each.entry for each in await list_differences(day.ports) if each.difference is Difference.EXTRA}
+    assert opened == {"x0", "x1", "y0", "y1"}
+    assert ("amount", dearer) in await day.found()
+    del day.told.invented[2:]
+    assert (await day.compared()).found == 3
+    assert {each.entry for each in await list_differences(day.ports)} >= {"y0", "y1"}
+
+
+async def test_one_that_goes_on_writes_no_more_of_a_kind_than_one_that_was_not_stopped(
+    day: Day, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cambist.core.usecases.reconciliation.discrepancies.MOST", 2)
+    day.told.invented += [entry(f"x{hours}", await at(day, hours)) for hours in (2, 8, 14, 20)]
+    await day.over()
+    bank = day.ports.banks.named(BANK)
+    assert isinstance(bank, ReportingBank)
+    while (await reconcile_owner(day.ports, bank, "", day.day, stretches=5)).status is S.RUNNING:
+        pass
+    assert sorted(each.entry or "" for each in await list_differences(day.ports)) == ["x2", "x8"]
+
+
 async def test_pages_end_and_all_of_them_are_read(day: Day) -> None:
     day.told.page = 2
     names = [await day.live.paid(mode="live") for _ in range(7)]
