@@ -13,6 +13,7 @@ from cambist.core.domain.days import MOSCOW
 from cambist.core.domain.exchanges.exchanges import Exchange, invoice_operation
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.exchanges.orders import ExchangeOrder
+from cambist.core.domain.exchanges.returns import ReturnStatus, rub_return_operation
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.payments.suspense import Suspense
@@ -236,6 +237,33 @@ async def test_a_binding_is_known_by_both_of_its_names(house: House) -> None:
     assert set(found) == names
     assert {each.object_id for each in found.values()} == {payment_id}
     assert {each.operation for each in found.values()} == {f"bnd_{uuid}"}
+
+
+async def test_an_attempt_that_another_one_followed_is_undone_and_money_that_was_taken_back_is_none(
+    house: House,
+) -> None:
+    await at_noon(house)
+    made = await with_exchange_of_rub(house)
+    transfer = next(each for each in await everything(house.ports, ExchangeTransfer) if each.id in made)
+    first, second, third = (rub_return_operation(transfer.id, number) for number in (1, 2, 3))
+    assert transfer.sent_back is not None
+    assert transfer.sent_back.operation == first
+    async with house.ports.storage.unit() as unit:
+        back = msgspec.structs.replace(transfer.sent_back, operation=second, number=2, status=ReturnStatus.RETURNED)
+        unit[ExchangeTransfer].save(
+            msgspec.structs.replace(transfer, sent_back=back, taken_back=transfer.amount, suspended=0)
+        )
+        await unit.commit()
+    bank = house.ports.banks.named("bank")
+    assert isinstance(bank, ReportingBank)
+    invoice = invoice_operation(transfer.exchange_id)
+    found = await known(house.ports, await scope_of(house.ports, bank, ""), {first, second, third, invoice})
+    assert {name: (each.operation, each.standing.value) for name, each in found.items()} == {
+        first: (first, "undone"),
+        second: (second, "done"),
+        invoice: (invoice, "failed"),
+    }
+    assert found[invoice].kopecks == 0
 
 
 async def test_what_nobody_made_is_not_known(house: House) -> None:
