@@ -126,7 +126,9 @@ async def rub_to_usdt(at: Exchanging) -> dict[str, Any]:
     """In two parts; the transfer's block is taken back, and the service killed while it is on its way."""
     order = ("--amount-rub", "10000", "--client-phone", PHONE, "--address", CLIENT)
     command = ("exchange", "create-rub-usdt", at.account.account_id, "--mode", "live", *order, "--json")
-    made = (await asyncio.to_thread(at.place.call, *command)).document
+    said = await asyncio.to_thread(at.place.call, *command)
+    assert said.status == 0, said
+    made = said.document
     operation = invoice_operation(made["exchange_id"])
     await at.pays(operation, 4_000_00)
     await at.until(f"/exchanges/{made['exchange_id']}", "partial")
