@@ -1,0 +1,126 @@
+"""One resource for each key, however many ask (docs/concepts.md "Idempotency"): what is tried again, and how long a
+repeat waits for the request that has its key."""
+
+from types import SimpleNamespace
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from cambist.core.domain.accounts.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.idempotency import IdempotencyKey
+from cambist.core.domain.errors import Refusal
+from cambist.core.usecases.idempotency import KEY_TAKEN, Lock, Made, once, once_made
+from cambist.ports.faults import Conflict
+from tests.houses import TestHouse
+
+KEY = str(UUID(int=7))
+
+
+async def asked(house: TestHouse, make: Any, recall: Any = None, *, kind: str = "payment") -> Made[str]:
+    account = await house.ports.storage.get(Account, house.account.account_id)
+    assert account is not None
+    caller = Caller(account=account, mode=Mode.TEST, key_id="a-key")
+    return await once(house.ports, caller, KEY, kind, make=make, recall=recall, id_rule="things_id")
+
+
+def making(house: TestHouse, *faults: Exception) -> Any:
+    """A `make` that fails so, one after the other, and then makes."""
+    left = list(faults)
+
+    async def make(lock: Lock) -> str:
+        if left:
+            raise left.pop(0)
+        async with house.ports.storage.unit() as unit:
+            unit[IdempotencyKey].add(lock("made"))
+            await unit.commit()
+        return "made"
+
+    return make
+
+
+async def recalled(resource_id: str) -> str:
+    return f"again {resource_id}"
+
+
+async def test_a_key_belongs_to_one_resource_of_one_kind(house: TestHouse) -> None:
+    assert await asked(house, making(house)) == Made("made", replayed=False)
+    assert await asked(house, None, recalled) == Made("again made", replayed=True)
+    with pytest.raises(Refusal) as caught:
+        await asked(house, None, recalled, kind="exchange")
+    assert caught.value.code == "IDEMPOTENCY_KEY_REUSED"
+
+
+@pytest.mark.parametrize("rule", [KEY_TAKEN, "things_id"])
+@pytest.mark.parametrize("lost", [1, 19])
+async def test_who_loses_a_race_asks_again(house: TestHouse, rule: str, lost: int) -> None:
+    assert (await asked(house, making(house, *[Conflict(rule)] * lost))).resource == "made"
+
+
+async def test_who_loses_again_and_again_may_come_later(house: TestHouse) -> None:
+    with pytest.raises(Refusal) as caught:
+        await asked(house, making(house, *[Conflict(KEY_TAKEN)] * 20))
+    assert (caught.value.code, caught.value.retry_after) == ("PROVIDER_UNAVAILABLE", 30)
+
+
+async def test_any_other_conflict_is_the_makers(house: TestHouse) -> None:
+    with pytest.raises(Conflict):
+        await asked(house, making(house, Conflict("another_id")))
+
+
+async def test_a_key_that_was_taken_back_is_free(house: TestHouse) -> None:
+    await asked(house, making(house))
+
+    async def recall(_resource_id: str) -> None:
+        async with house.ports.storage.unit() as unit:
+            [key] = await unit[IdempotencyKey].find()
+            unit[IdempotencyKey].remove(key)
+            await unit.commit()
+
+    assert await asked(house, making(house), recall) == Made("made", replayed=False)
+
+
+LADDER = [0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25, 0.25]
+
+
+@pytest.mark.parametrize(
+    ("reads", "found", "slept"),
+    [
+        ([], None, []),
+        (["made"], "made", []),
+        (["begun", None], None, LADDER[:1]),
+        (["begun"] * 8 + ["made"], "made", LADDER),
+    ],
+)
+async def test_a_repeat_waits_for_the_first_request(
+    reads: list[str | None], found: str | None, slept: list[float]
+) -> None:
+    pauses: list[float] = []
+    left = list(reads)
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async def read() -> str | None:
+        return left.pop(0) if left else None
+
+    ports: Any = SimpleNamespace(clock=SimpleNamespace(sleep=sleep))
+    assert await once_made(ports, read, lambda each: each == "made") == found
+    assert pauses == slept
+
+
+async def test_a_repeat_waits_22_seconds_and_no_more() -> None:
+    """Within 25 it is answered."""
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    async def read() -> str:
+        return "begun"
+
+    ports: Any = SimpleNamespace(clock=SimpleNamespace(sleep=sleep))
+    with pytest.raises(Refusal) as caught:
+        await once_made(ports, read, lambda _: False)
+    assert (caught.value.code, caught.value.retry_after) == ("PROVIDER_UNAVAILABLE", 5)
+    assert 22 <= sum(pauses) < 22.25
