@@ -1,5 +1,7 @@
 """The hold of a copied database: nothing that sends live money runs, all else goes on, and `resume` lets it go."""
 
+from datetime import timedelta
+
 import pytest
 
 from cambist.adapters.payouts.simulator import SimulatedSender
@@ -7,7 +9,7 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.gateways.gateways import GatewayStatus
-from cambist.core.domain.installation import Because
+from cambist.core.domain.installation import INSTALLATION, Because, Installation
 from cambist.core.domain.operators.audit import Act, AuditEntry
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.acts.audit import acting
@@ -24,7 +26,9 @@ from cambist.core.usecases.standing import start_standing
 from cambist.ports.faults import Held
 from cambist.ports.remittances import RemittanceRequest
 from tests.charge_house import open_charge_house
+from tests.houses import TestHouse
 from tests.payout_kit import WALLET
+from tests.planting import beneath
 from tests.refund_house import RefundHouse, open_refund_house
 
 
@@ -187,3 +191,16 @@ async def test_a_second_hold_keeps_the_older_moment() -> None:
         await house.house.clock.advance(60)
         second = await hold(house.ports, Because.BY_HAND)
         assert (second.as_of, second.held_since) == (first.as_of, first.held_since)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_a_hold_is_as_of_the_moment_that_is_known_or_of_the_last_mark(house: TestHouse, is_known: bool) -> None:
+    """Later than the mark, where the state is known to be no older."""
+    async with beneath(house.ports).unit() as unit:
+        found = await unit[Installation].get(INSTALLATION)
+        marked = found or unit[Installation].add(Installation(mark="m", marked_at=house.clock.now()))
+        await unit.commit()
+    later = marked.marked_at + timedelta(hours=1)
+    await house.clock.advance(7200)
+    after = await hold(house.ports, Because.RESTORED, later if is_known else None)
+    assert (after.as_of, after.held_since) == (later if is_known else marked.marked_at, house.clock.now())
