@@ -140,6 +140,12 @@ async def test_a_link_acts_for_its_own_client_only(kyc: KycHouse) -> None:
     assert (await call(kyc, "register", mine, **keys)).status_code == 200
 
 
+async def test_a_place_is_granted_for_documents_alone(kyc: KycHouse) -> None:
+    session = session_of(await link(kyc))
+    for content_type in ("text/html", "image/svg+xml", "", "IMAGE/PNG"):
+        assert code(await call(kyc, "upload-url", session, content_type=content_type)) == (400, "VALIDATION_ERROR")
+
+
 async def test_a_link_holds_so_many_documents_and_calls(kyc: KycHouse) -> None:
     session = session_of(await link(kyc))
     for _ in range(HELD_AT_ONCE):

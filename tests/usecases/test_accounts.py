@@ -329,6 +329,13 @@ class TestRotation:
         with pytest.raises(Refusal):
             await authenticate(ports, made.live.api_key, made.live.api_secret)
 
+    async def test_the_newest_pair_of_a_mode_is_told_first(self, ports: Ports, clock: VirtualClock) -> None:
+        made = await create_account(ports, "Merchant")
+        await clock.advance(60)
+        new = await rotate_key(ports, made.account_id, Mode.TEST)
+        keys = (await get_account(ports, made.account_id)).keys
+        assert [key.id for key in keys] == [made.live.api_key, new.pair.api_key, made.test.api_key]
+
     async def test_a_rotation_without_overlap_cuts_a_running_overlap_short(self, ports: Ports) -> None:
         """Rotating at once is what one does after a leak: no older pair may survive it."""
         made = await create_account(ports, "Merchant")
