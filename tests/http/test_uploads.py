@@ -287,6 +287,23 @@ async def test_documents_of_a_check_that_is_not_decided_stay(kyc: KycHouse, tmp_
     assert files(tmp_path) == []
 
 
+async def test_documents_of_an_older_check_go_while_a_newer_one_is_under_way(kyc: KycHouse, tmp_path: Path) -> None:
+    await kyc.register()
+    await kyc.decide(CheckStatus.FAILED)
+    await kyc.register()
+    await kyc.decide(CheckStatus.PROCESSING)
+    await kyc.house.work(2 * 24 * 3600)
+    assert len(files(tmp_path)) == 2
+
+
+async def test_a_place_stays_for_as_long_as_its_address_takes_a_file(kyc: KycHouse) -> None:
+    grant = await kyc.grant()
+    await kyc.house.work(599)
+    assert (await kyc.put(grant["upload_url"])).status_code == 200
+    await kyc.house.work(3600)
+    assert await kyc.upload(grant["file_key"]) is not None, "for a day"
+
+
 def store(folder: Path, **more: Any) -> LocalFiles:
     return LocalFiles(folder, "https://pay.example", SealedVault({1: bytes(32)}, 1, bytes(32)), VirtualClock(), **more)
 
