@@ -8,7 +8,9 @@ import sys
 import tempfile
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from itertools import cycle, groupby
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,7 @@ dramatiq_worker.CONSUMER_RESTART_DELAY_SECS = 0.05
 # Whoever starts tests in the background has them, and all that they start, ignore Ctrl-C, which some tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+_TESTS = Path(__file__).parent
 _MEMORY = Path("/dev/shm")
 _ROOM = 2 << 30
 
@@ -80,6 +83,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untyped]  # here: it may be left out
 
     return WorkStealingScheduling(config, log)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Of a whole run each worker loads the modules from another one on: in a new clone it compiles its share, and finds
+    the others'. In one order all would compile each at once."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or [Path(each).name for each in session.config.args] != [_TESTS.name]:
+        return
+    files = sorted(_TESTS.rglob("test_*.py"))
+    first = len(files) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for file in files[first:] + files[:first]:
+        with suppress(Exception, pytest.skip.Exception):  # which its collection tells
+            import_module(".".join(file.relative_to(_TESTS.parent).with_suffix("").parts))
 
 
 _WAITING = ("tests/drills/", "tests/stories/")
