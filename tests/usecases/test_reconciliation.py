@@ -27,7 +27,7 @@ from cambist.core.usecases.reconciliation.discrepancies import (
     settle_difference,
 )
 from cambist.core.usecases.reconciliation.nightly import COMPARE
-from cambist.core.usecases.reconciliation.reconciliation import reconcile, reconcile_owner
+from cambist.core.usecases.reconciliation.reconciliation import Compared, reconcile, reconcile_owner
 from cambist.core.usecases.standing import start_standing
 from cambist.frontends.compose import Adapters
 from cambist.ports.bank import BankCapabilities, InvoiceStatus, RefundStatus
@@ -591,6 +591,11 @@ async def test_each_owner_of_credentials_is_compared_with_its_own_list_and_fails
         told = {each.result.owner: each.result for each in await reconcile(live.ports, day) if each.result is not None}
         assert {owner: row.status for owner, row in told.items()} == {"": S.AGREED, bank.merchant: S.FAILED}
         assert [each.object_id for each in await list_differences(live.ports)] == [lost], "nothing is said to be gone"
+        bank.away = None
+        before = [Compared(bank="real", result=row) for row in told.values()]
+        after = {each.result.owner: each.result for each in await reconcile(live.ports, day, but=before) if each.result}
+        assert after[""] is told[""], "only what failed goes on"
+        assert after[bank.merchant].status is S.DIFFERENT
         assert ours not in {lost, own}
 
 
