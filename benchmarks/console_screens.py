@@ -64,7 +64,7 @@ class Cost(NamedTuple):
 class Painted(Console):
     """The console, without a terminal: what that would be sent is made all the same."""
 
-    CSS_PATH = str(Path(app_module.__file__).with_name(Console.CSS_PATH))
+    CSS_PATH = str(Path(app_module.__file__).with_name("console.tcss"))
 
     def __init__(self, shared: ConsoleContext) -> None:
         super().__init__(shared)

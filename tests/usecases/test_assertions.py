@@ -12,11 +12,11 @@ from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.assertions import RULES, Breach
 from cambist.core.domain.ledger import EntryKind, JournalEntry, LedgerAccount, Posting, Purse, journal_entry
-from cambist.core.domain.money import Rub, Usdt
+from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.tallies import Tally, tallies_of
 from cambist.core.domain.refunds.refunds import Refund, RefundStatus
-from cambist.core.domain.settlement.settlement import ItemKind, Settlement, SettlementItem
+from cambist.core.domain.settlement.settlement import Settlement, SettlementItem
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.assertions import AssertingStorage
@@ -25,8 +25,10 @@ from cambist.core.usecases.payments.tallies import add_payment, remove_payment, 
 from cambist.frontends.conformance.storage.kit import START, payment
 from cambist.ports.faults import Stale
 from cambist.ports.storage import Unit
+from tests.domain import assertion_kit
 from tests.tables import table
 
+replaced: Any = msgspec.structs.replace
 PAID = payment("pay_1", status=PaymentStatus.PAID, actual_amount=Rub(100_00), paid_at=START, sequence=1)
 REFUND = Refund(
     id="ref_1",
@@ -38,33 +40,11 @@ REFUND = Refund(
     amount=Rub(40_00),
     created_at=START,
 )
-PAYOUT = Withdrawal(
-    id="wd_1",
-    account_id="acc_1",
-    mode=Mode.TEST,
-    status=WithdrawalStatus.PENDING,
-    amount=Usdt(500),
-    wallet="T",
-    sender="s",
-    network="tron",
-    created_at=START,
-    sequence=1,
-)
+PAYOUT = replaced(assertion_kit.PAYOUT, mode=Mode.TEST)
 STATEMENT = Settlement(
     id="set_1", batch_id="b", account_id="acc_1", mode=Mode.TEST, cutoff=START, rate_market="90", started_at=START
 )
-LINE = SettlementItem(
-    id="set_1:pay_1",
-    settlement_id="set_1",
-    payment_id="pay_1",
-    shop_id="shop_1",
-    kind=ItemKind.PAYMENT,
-    amount=Rub(100_00),
-    markup="0",
-    fee=Usdt(0),
-    credit=Usdt(7),
-)
-replaced: Any = msgspec.structs.replace
+LINE = replaced(assertion_kit.LINE, shop_id="shop_1")
 
 
 def entry(kind: EntryKind, object_id: str, postings: dict[Purse, int]) -> JournalEntry:
@@ -75,17 +55,7 @@ RECEIPT = entry(EntryKind.RECEIPT, "pay_1", {Purse.BANK: -5, Purse.PENDING: 5})
 
 
 def event(object_id: str, sequence: int, previous: str = "") -> Event:
-    body = f'{{"previous_status":"{previous}"}}'.encode()
-    return Event(
-        id=f"evt_{object_id}_{sequence}",
-        account_id="acc_1",
-        mode=Mode.TEST,
-        type="payment.status_changed",
-        object_id=object_id,
-        sequence=sequence,
-        body=body,
-        created_at=START,
-    )
+    return msgspec.structs.replace(assertion_kit.event(object_id, sequence, previous), mode=Mode.TEST)
 
 
 async def _unbalanced(unit: Unit) -> None:
