@@ -1,7 +1,6 @@
 """A bank's own list beside ours: what is found, written once, and closed again (docs/reconciliation.md)."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -9,31 +8,24 @@ import msgspec
 import pytest
 
 from cambist.adapters.bank.simulator import SimulatedBank
-from cambist.adapters.clock import VirtualClock
-from cambist.adapters.ids import SeededIds
-from cambist.adapters.script import Ending, Script, Twist
-from cambist.adapters.storage.memory.memory import MemoryStorage
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.days import MOSCOW
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.reconciliation.comparing import Difference
 from cambist.core.domain.reconciliation.reconciliation import Discrepancy, Reconciliation, ReconciliationStatus
-from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.reconciliation.discrepancies import (
     list_differences,
     open_differences,
     settle_difference,
 )
-from cambist.core.usecases.reconciliation.nightly import COMPARE
-from cambist.core.usecases.reconciliation.reconciliation import Compared, reconcile, reconcile_owner
+from cambist.core.usecases.reconciliation.reconciliation import reconcile, reconcile_owner
 from cambist.core.usecases.standing import start_standing
-from cambist.frontends.compose import Adapters
-from cambist.ports.bank import BankCapabilities, InvoiceStatus, RefundStatus
+from cambist.ports.bank import InvoiceStatus, RefundStatus
 from cambist.ports.bank_simulator import Pretence
-from cambist.ports.faults import NotConfigured, Unavailable
-from cambist.ports.jobs import Job
+from cambist.ports.faults import Unavailable
 from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedPage, ReportedState, ReportingBank
 from tests.invariants import everything
 from tests.planting import beneath
@@ -88,45 +80,6 @@ async def day(live: RefundHouse) -> Day:
     await live.set(refund_approval="auto")
     await made.at(12)
     return made
-
-
-class RealBank(SimulatedBank):
-    """Says that it is no simulator."""
-
-    @property
-    def capabilities(self) -> BankCapabilities:
-        return msgspec.structs.replace(super().capabilities, simulated=False)
-
-
-class RealHouse:
-    """A house with a bank of live mode that is no simulator, as far as it says."""
-
-    def __init__(self, live: RefundHouse, bank: SimulatedBank, script: Script) -> None:
-        self.live = live
-        self.ports = live.ports
-        self.bank = bank
-        self.script = script
-
-    async def paid(self) -> str:
-        """A payment that was paid; its id."""
-        made = await self.live.house.payment((await self.live.house.create(mode="live")).json()["id"])
-        paid = Pretence(status=InvoiceStatus.PAID)
-        for notice in await self.bank.pretend(made.id, paid, reference=made.bank_reference):
-            await on_notice(self.ports, notice)
-        return made.id
-
-    async def jobs(self) -> list[Job]:
-        return [each for each in await everything(self.ports, Job) if each.kind == COMPARE.kind]
-
-
-@asynccontextmanager
-async def open_real_house() -> AsyncIterator[RealHouse]:
-    script, clock = Script(), VirtualClock()
-    bank = RealBank("real", MemoryStorage(clock), clock, SeededIds(), script=script)
-    async with open_refund_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as live:
-        bank._clock = live.house.clock
-        await start_standing(live.ports)
-        yield RealHouse(live, bank, script)
 
 
 async def test_a_day_on_which_all_went_well_agrees(day: Day) -> None:
@@ -438,165 +391,10 @@ async def test_what_cannot_be_compared_is_refused(day: Day, which: str) -> None:
     assert refusal.value.code == "VALIDATION_ERROR"
 
 
-@pytest.fixture
-async def real() -> AsyncIterator[RealHouse]:
-    async with open_real_house() as opened:
-        yield opened
-
-
-async def test_each_night_the_day_that_is_over_is_compared(real: RealHouse) -> None:
-    await real.live.house.work(3 * 86400)
-    rows = await everything(real.ports, Reconciliation)
-    assert [each.status for each in rows] == [S.AGREED] * 3
-    assert len({each.day for each in rows}) == 3
-    assert not await real.jobs()
-
-
-async def test_a_night_on_which_the_bank_was_away_is_made_up_for(real: RealHouse) -> None:
-    await real.live.house.work(86400)
-    real.script.entries.calls.extend([AWAY] * 3)
-    await real.live.house.work(86400)
-    assert [each.status for each in await everything(real.ports, Reconciliation)] == [S.AGREED] * 2
-    assert not await real.jobs()
-
-
-async def test_a_bank_that_stays_away_is_asked_again_the_next_night(real: RealHouse) -> None:
-    await real.live.house.work(86400)
-    real.script.entries.calls.extend([AWAY] * 60)
-    await real.live.house.work(2 * 86400)
-    assert S.FAILED in {each.status for each in await everything(real.ports, Reconciliation)}
-    real.script.entries.calls.clear()
-    await real.live.house.work(2 * 86400)
-    assert {each.status for each in await everything(real.ports, Reconciliation)} == {S.AGREED}
-
-
-async def test_a_day_with_open_differences_is_compared_again_and_they_close_by_themselves(real: RealHouse) -> None:
-    payment_id = await real.paid()
-    real.script.entries.omitted.add(payment_id)
-    await real.live.house.work(2 * 86400)
-    [row] = await list_differences(real.ports)
-    assert row.object_id == payment_id
-    real.script.entries.omitted.clear()
-    await real.live.house.work(86400)
-    assert await list_differences(real.ports) == []
-
-
-async def test_a_refund_that_ends_after_its_day_was_compared_is_sought_at_the_bank(real: RealHouse) -> None:
-    """Of all the days that were compared only its own is compared again."""
-    await real.live.set(refund_approval="auto")
-    payment_id = await real.paid()
-    for calls in (real.script.refund, real.script.find_refund):
-        calls.extend([AWAY] * 100)
-    refund_id = await real.live.apply(payment_id, "40.00", mode="live")
-    await real.live.house.work(3 * 86400)
-    assert await real.live.status(refund_id) == "processing"
-    assert [(each.status, each.run) for each in await everything(real.ports, Reconciliation)] == [(S.AGREED, 1)] * 3
-    real.script.entries.omitted.add(refund_id)
-    real.script.refund.clear()
-    real.script.find_refund.clear()
-    await real.live.house.work(2 * 86400)
-    assert await real.live.status(refund_id) == "completed"
-    [row] = await list_differences(real.ports)
-    assert (row.difference, row.object_id) == (Difference.MISSING, refund_id)
-    runs = [(each.day, each.run) for each in await everything(real.ports, Reconciliation)]
-    assert [day for day, run in runs if run > 1] == [row.day]
-
-
-async def test_money_that_came_after_its_day_was_compared_is_sought_at_the_bank(real: RealHouse) -> None:
-    here = real.live.house.clock.now().astimezone(MOSCOW)
-    late_evening = datetime.combine(here.date() + timedelta(days=1), datetime.min.time(), MOSCOW) - timedelta(hours=0.5)
-    await real.live.house.work((late_evening - here).total_seconds())
-    made = await real.live.house.payment((await real.live.house.create(mode="live")).json()["id"])
-    real.script.entries.omitted.add(made.id)
-    await real.live.house.work(5 * 3600)
-    assert await list_differences(real.ports) == []
-    paid = Pretence(status=InvoiceStatus.PAID)
-    for notice in await real.bank.pretend(made.id, paid, reference=made.bank_reference):
-        await on_notice(real.ports, notice)
-    await real.live.house.work(86400)
-    assert [each.object_id for each in await list_differences(real.ports)] == [made.id]
-
-
-async def test_days_on_which_no_worker_ran_are_made_up_for(real: RealHouse) -> None:
-    await real.live.house.work(86400)
-    await real.live.house.clock.advance(3 * 86400)
-    await real.live.house.work(86400)
-    days = sorted(each.day for each in await everything(real.ports, Reconciliation))
-    first = date.fromisoformat(days[0])
-    assert days == [(first + timedelta(days=number)).isoformat() for number in range(5)]
-
-
 async def test_simulators_are_compared_only_when_somebody_asks(live: RefundHouse) -> None:
     await start_standing(live.ports)
     await live.house.work(2 * 86400)
     assert await everything(live.ports, Reconciliation) == []
-
-
-async def test_what_is_older_than_400_days_goes_and_open_differences_stay(real: RealHouse) -> None:
-    opened, settled = await real.paid(), await real.paid()
-    real.script.entries.omitted |= {opened, settled}
-    await real.live.house.work(2 * 86400)
-    [row] = [each for each in await list_differences(real.ports) if each.object_id == settled]
-    await settle_difference(real.ports, row.id)
-    rows = {each.id for each in await everything(real.ports, Reconciliation)}
-    assert rows
-    await real.live.house.clock.advance(399 * 86400)
-    await real.live.house.work(3600)
-    assert len(await everything(real.ports, Discrepancy)) == 2
-    await real.live.house.work(3 * 86400)
-    assert [each.object_id for each in await everything(real.ports, Discrepancy)] == [opened]
-    assert not rows & {each.id for each in await everything(real.ports, Reconciliation)}
-
-
-class MerchantsBank(RealBank):
-    """A bank with the installation's credentials, and a merchant's own, by which some operations go."""
-
-    merchant = ""
-    own: frozenset[str] = frozenset()
-    away: str | None = None
-    """Whose list it does not give."""
-
-    def owners(self) -> tuple[str, ...]:
-        return ("", self.merchant)
-
-    def owner_of(self, reference: str) -> str:
-        return self.merchant if self._operation(reference) in self.own else ""
-
-    async def entries(self, owner: str, since: datetime, until: datetime, cursor: str | None) -> ReportedPage:
-        if owner == self.away:
-            raise NotConfigured("its credentials are gone")
-        page = await super().entries(owner, since, until, cursor)
-        listed = [each for each in page.entries if ((each.operation or "") in self.own) is (owner != "")]
-        return msgspec.structs.replace(page, entries=tuple(listed))
-
-
-async def test_each_owner_of_credentials_is_compared_with_its_own_list_and_fails_alone() -> None:
-    script, clock = Script(), VirtualClock()
-    bank = MerchantsBank("real", MemoryStorage(clock), clock, SeededIds(), script=script)
-    async with open_refund_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as live:
-        bank._clock, house = live.house.clock, RealHouse(live, bank, script)
-        bank.merchant = live.house.account.account_id
-        ours, own, lost = [await house.paid() for _ in range(3)]
-        bank.own = frozenset((own, lost))
-        script.entries.omitted |= {lost}
-        day = live.house.clock.now().astimezone(MOSCOW).date()
-        await live.house.work(2 * 86400)
-        told = {each.result.owner: each.result for each in await reconcile(live.ports, day) if each.result is not None}
-        assert {owner: (row.status, row.entries) for owner, row in told.items()} == {
-            "": (S.AGREED, 1),
-            bank.merchant: (S.DIFFERENT, 1),
-        }
-        assert [(each.owner, each.object_id) for each in await list_differences(live.ports)] == [(bank.merchant, lost)]
-        bank.away = bank.merchant
-        told = {each.result.owner: each.result for each in await reconcile(live.ports, day) if each.result is not None}
-        assert {owner: row.status for owner, row in told.items()} == {"": S.AGREED, bank.merchant: S.FAILED}
-        assert [each.object_id for each in await list_differences(live.ports)] == [lost], "nothing is said to be gone"
-        bank.away = None
-        before = [Compared(bank="real", result=row) for row in told.values()]
-        after = {each.result.owner: each.result for each in await reconcile(live.ports, day, but=before) if each.result}
-        assert after[""] is told[""], "only what failed goes on"
-        assert after[bank.merchant].status is S.DIFFERENT
-        assert ours not in {lost, own}
 
 
 async def test_open_differences_of_a_day_are_told_by_day(day: Day) -> None:
