@@ -25,6 +25,11 @@ class _Lost:
         self.to = to
 
 
+_FOLLOWERS = frozenset(["unknown_outcomes_id"])
+"""Rules of rows that come and go with the state of another record, in whatever unit moves that one: another unit moved
+it likewise, and reading again will find the row."""
+
+
 async def retrying(storage: Storage, work: Callable[[Unit], Awaitable[T]], *, again_on: Collection[str] = ()) -> T:
     """Run `work` in a unit and commit it, again from the start as often as a record changed under it.
 
@@ -67,7 +72,7 @@ async def _tried(
                 lost = stale
                 continue
             except Conflict as conflict:
-                if conflict.rule not in again_on:
+                if conflict.rule not in again_on and conflict.rule not in _FOLLOWERS:
                     raise
                 lost = conflict
                 continue

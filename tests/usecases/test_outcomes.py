@@ -2,6 +2,7 @@
 more to the one in which somebody does. That rows and payments agree is held at the end of every house
 (tests/invariants.py)."""
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -16,8 +17,9 @@ from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.outcomes import Operation, UnknownOutcome
-from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.payments import Opening, Payment, PaymentStatus
 from cambist.core.domain.subscriptions.periods import Interval
+from cambist.core.usecases.gateways.outcomes import follow_outcome
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators import action_item, money_items, probes
@@ -25,14 +27,17 @@ from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.retention import first_retention, retain
 from cambist.core.usecases.sandbox.data import forget_test_data
+from cambist.core.usecases.units import retrying
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
+from cambist.ports.storage import Unit
 from tests.charge_house import HOUR, open_charge_house
 from tests.crash_points import CrashPoint, Killed, fused
 from tests.houses import TestHouse, open_test_house
 from tests.invariants import check_books, everything
+from tests.race_barriers import BarrierStorage
 from tests.subscription_house import bindings, open_link, subscribed
 
 AWAY = Twist(ending=Ending.UNAVAILABLE)
@@ -62,6 +67,22 @@ async def counted(house: TestHouse, mode: Mode, operation: Operation) -> int:
     [count] = [each.count for each in found if (each.mode, each.operation) == (mode, operation)]
     assert sum(each.count for each in found) == count
     return count
+
+
+async def test_of_two_that_do_not_know_at_once_the_second_finds_the_row(house: TestHouse) -> None:
+    """A request whose bank is silent, and the payment's watch in another process (worlds 20425 and 22144)."""
+    made = (await house.create(mode="live")).json()["id"]
+    storage = BarrierStorage(house.ports.storage, 2)
+
+    async def work(unit: Unit) -> None:
+        payment = await unit[Payment].get(made)
+        assert payment is not None
+        after = msgspec.structs.replace(payment, opening=Opening.UNKNOWN, bank_reference=None)
+        await follow_outcome(unit, payment, after)
+        unit[Payment].save(after)
+
+    await asyncio.gather(retrying(storage, work), retrying(storage, work))
+    assert await rows(house) == [made]
 
 
 async def test_an_outcome_is_counted_at_once_and_an_operator_s_after_the_last_try(house: TestHouse) -> None:
