@@ -88,4 +88,4 @@ def check_exchanges(exchanges: Sequence[Exchange], transfers: Sequence[ExchangeT
         else:
             is_whole = not any(each.reason == LOST for each in mine)
             made_with = exchange.amount_rub.kopecks if exchange.status is S.COMPLETED else 0
-            assert (counted == made_with) if is_whole else (0 <= counted < made_with or not made_with), exchange
+            assert (counted == made_with) if is_whole else (0 <= counted <= made_with or not made_with), exchange
