@@ -36,7 +36,8 @@ async def retrying(storage: Storage, work: Callable[[Unit], Awaitable[T]], *, ag
     `work` must therefore do nothing but read and write the unit; least of all retry another one. `again_on` names
     unique rules whose Conflict means the same: another unit wrote what this one was about to write, and reading again
     will find it.
-    Raises what `work` raises; Conflict for any other rule; Unavailable when it kept losing.
+    Raises what `work` raises; Conflict for any rule that is neither named nor one of `_FOLLOWERS`; Unavailable when it
+    kept losing.
     """
     done = await _tried(storage, work, again_on, FREE)
     if isinstance(done, _Lost):
