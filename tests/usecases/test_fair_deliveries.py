@@ -98,6 +98,37 @@ async def test_forty_new_receivers_that_hang_at_their_first_webhook_leave_permit
         assert [len(bench.town.webhooks[bench.url(f"well{number}")]) for number in range(8)] == [1] * 8
 
 
+@pytest.mark.parametrize(
+    ("change", "answer", "told"),
+    [
+        pytest.param({"webhook_secret": "other-secret-of-32-characters-aaaa"}, GOOD, 1, id="another secret"),
+        pytest.param({"webhook_secret": "other-secret-of-32-characters-aaaa"}, BAD, 0, id="another secret, it failed"),
+        pytest.param({"webhook_url": "https://moved.example/hook"}, GOOD, 0, id="another address"),
+    ],
+)
+async def test_another_secret_leaves_a_receiver_that_does_well_as_trusted_as_it_was(
+    bench: Bench, change: dict[str, str], answer: DeliveryResult, told: int
+) -> None:
+    """Another address does not: who is there may hang (docs/decisions.md "Slow receivers"; seed 22068)."""
+    [account] = await merchants(bench, 1, answer, proven=True, name="well")
+    crowd = await merchants(bench, 40, SILENT, name="hangs")
+    if answer is BAD:
+        await bench.happen(account)
+        await bench.work()
+    for hanging in crowd:
+        await bench.happen(hanging, 2)
+    await bench.clock.advance(0.5)
+    await set_settings(bench.ports, account, change)
+    url = change.get("webhook_url", bench.url("well0"))
+    bench.town.answers[url] = GOOD
+    bench.town.webhooks.pop(url, None)
+    async with bench.working():
+        assert under_way(bench, "hangs") == 32
+        await bench.happen(account)
+        await bench.clock.advance(0)
+        assert len(bench.town.webhooks.get(url, ())) == told
+
+
 async def test_a_worker_that_begins_knows_from_the_record_who_hung(bench: Bench) -> None:
     hanging = await merchants(bench, 30, SILENT, proven=True, name="hangs")
     for account in hanging:

@@ -165,8 +165,9 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
         saved = unit[Account].save(after)
         if after.receives and not before.receives:
             await release(ports, unit, account_id)
-        if (after.settings.webhook_url, after.webhook_secret) != (before.settings.webhook_url, before.webhook_secret):
-            await close_breakers(ports, unit, account_id)
+        moved = after.settings.webhook_url != before.settings.webhook_url
+        if moved or after.webhook_secret != before.webhook_secret:
+            await close_breakers(ports, unit, account_id, moved=moved)
         return saved
 
     return await retrying(ports.storage, work)

@@ -192,8 +192,9 @@ async def _changed(ports: Ports, unit: Unit, before: WebhookEndpoint, after: Web
     if after.ref != before.ref:
         await _tell_account(unit, after)
     key, is_switched = after.key, after.enabled is not before.enabled
-    if is_switched or after.url != before.url:
-        await close_breaker(ports, unit, key)
+    moved = after.url != before.url
+    if is_switched or moved:
+        await close_breaker(ports, unit, key, moved=moved)
     if is_switched and after.enabled:
         await release_to(ports, unit, key)
     elif is_switched:
@@ -229,7 +230,7 @@ async def rotate_secret(ports: Ports, caller: Caller, endpoint_id: str) -> NewEn
             previous_secret=before.previous_secret if overlaps else before.secret,
             previous_secret_until=now + timedelta(hours=SECRET_OVERLAP_HOURS),
         )
-        await close_breaker(ports, unit, after.key)
+        await close_breaker(ports, unit, after.key, moved=False)
         return unit[WebhookEndpoint].save(after)
 
     return NewEndpoint(endpoint=await retrying(ports.storage, work), secret=secret)

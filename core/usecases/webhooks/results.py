@@ -176,21 +176,22 @@ async def set_aside(ports: Ports, endpoint: EndpointKey, aside: Aside) -> None:
         pass
 
 
-async def close_breakers(ports: Ports, unit: Unit, account_id: str) -> None:
-    """Close the breakers of the account's receiver, because its address or secret changed. Call it in the unit that
-    saves the change."""
+async def close_breakers(ports: Ports, unit: Unit, account_id: str, *, moved: bool) -> None:
+    """Close the breakers of the account's receiver, because its address (`moved`) or secret changed. Call it in the
+    unit that saves the change."""
     account = await unit[Account].get(account_id)
     for mode in Mode:
         with ports.clock.entered(None if account is None else test_clock_of(account, mode)):
-            await close_breaker(ports, unit, EndpointKey(account_id, mode))
+            await close_breaker(ports, unit, EndpointKey(account_id, mode), moved=moved)
 
 
-async def close_breaker(ports: Ports, unit: Unit, endpoint: EndpointKey) -> None:
-    """Close the breaker of an endpoint, because its address or secret changed, or it was switched. Call it in the
-    unit that saves the change, in the endpoint's test time."""
+async def close_breaker(ports: Ports, unit: Unit, endpoint: EndpointKey, *, moved: bool) -> None:
+    """Close the breaker of an endpoint, because its address (`moved`) or secret changed, or it was switched. What is
+    known of an address at which nothing fails stays known. Call it in the unit that saves the change, in the endpoint's
+    test time."""
     now = ports.clock.now()
     breaker = await unit[Breaker].get(endpoint.id)
-    if breaker is not None:
+    if breaker is not None and (moved or breaker.failures):
         unit[Breaker].save(closed(breaker, by_hand_at=now))
     if breaker is not None and breaker.is_open:
         ask_to_deliver(ports, unit, endpoint.account_id, endpoint.mode, endpoint.further)
