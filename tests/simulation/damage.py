@@ -2,6 +2,7 @@
 them (docs/operations.md "Rows that cannot be read"), for the storage in memory."""
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any
 
 from cambist.adapters.storage.memory.rows import Reader, Rows, matching
@@ -26,6 +27,8 @@ class Damage:
         """Jobs that were taken out of their table, by id."""
         self.noted: set[tuple[str, str]] = set()
         """Table and id of what somebody met, and nobody took up since."""
+        self.put_back: dict[str, datetime] = {}
+        """When jobs that were aside came back into their table, by id."""
 
     def met(self, table: str, record_ids: Iterable[str]) -> None:
         """Somebody met these, and could not read them. Jobs are taken out of their table instead (storage.py)."""

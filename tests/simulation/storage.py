@@ -142,7 +142,7 @@ class Database(MemoryStorage):
         found = self.damage.readable_again()
         for table, record_id in found:
             if table == "jobs":
-                self._put_back(record_id)
+                self._put_back(record_id, await self.now())
             else:
                 async with self.unit() as unit:
                     record = await unit[self._tables[table].mapped.kind].get(record_id)
@@ -152,10 +152,11 @@ class Database(MemoryStorage):
             self.damage.noted.discard((table, record_id))
         return len(found)
 
-    def _put_back(self, job_id: str) -> None:
+    def _put_back(self, job_id: str, now: datetime) -> None:
         row = self.damage.aside.pop(job_id, None)
         if row is not None and job_id not in self._tables["jobs"].rows:
             self._tables["jobs"].put(job_id, row)
+            self.damage.put_back[job_id] = now
 
     async def count_noted(self) -> int:
         """As the port SettingAside has it."""

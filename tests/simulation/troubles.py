@@ -17,7 +17,7 @@ def strike(world: "World", blow: Blow) -> None:
     process, network = world.processes.get(blow.whom), world.network
     is_victims = blow.kind is Trouble.ROW_DAMAGED and world.plan.victim is not None
     if blow.kind not in _OTHERS_GO_ON and not is_victims:
-        world.vigil.troubled(abs(blow.seconds) if blow.kind is not Trouble.SET_CLOCK else 0.0)
+        world.vigil.troubled(_planned_late(world, process) if blow.kind is Trouble.SET_CLOCK else abs(blow.seconds))
     match blow.kind:
         case Trouble.CRASH if process is not None and process.strand is not None:
             process.restarts_after = blow.seconds
@@ -78,6 +78,12 @@ def _stop(world: "World", process: "Process", strand: "Strand", blow: Blow) -> N
         strand.fuse, strand.on_fuse = blow.steps, stand_still
     else:
         stand_still()
+
+
+def _planned_late(world: "World", process: "Process | None") -> float:
+    """Seconds for which what a process planned by a clock that is ahead waits by the database's, once it is set right;
+    where there is one clock for all, that is put right, too (docs/operations.md "Clocks")."""
+    return 0.0 if process is None or world.plan.machine else max(process.skew, 0.0)
 
 
 def _set(process: "Process", seconds: float) -> None:

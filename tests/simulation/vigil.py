@@ -5,12 +5,14 @@ right by itself is seen only while it lasts.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
 from cambist.core.domain.webhooks.delivery import FAST_LADDER
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
+from cambist.frontends.worker.loop import TAKE_UP
 from cambist.ports.jobs import Job
 from cambist.ports.storage import AtMost
 from tests.simulation.plan import EVENING, MORNING
@@ -70,7 +72,7 @@ class Vigil:
         weather = self._world.plan.weather
         if not (weather.storage_lost or weather.storage_unanswered or weather.storage_late):
             self._judge_hands()
-            await self._judge_letters()
+            self._judge_waiting({**await self._letters(), **self._unread()})
         await self._judge_jobs()
 
     def _judge_hands(self) -> None:
@@ -94,9 +96,12 @@ class Vigil:
         async with self._world.office.storage.unit() as unit:
             found = await unit[Job].find(due=late, limit=10_000, readable=True)
         passed: dict[tuple[str, int], datetime] = {}
+        put_back = self._world.database.damage.put_back
         for job in found:
             # One whose worker lost the database on the way is free again when its lease ends, and no sooner.
             free_since = job.due if job.leased_until is None else max(job.due, job.leased_until)
+            # One that nobody could read is there again when it is taken up.
+            free_since = max(free_since, put_back.get(job.id, free_since))
             if job.world is not None:
                 # Its clock may just have jumped over it.
                 key = job.id, job.version
@@ -106,8 +111,19 @@ class Vigil:
                 self._tell(f"job {job.id} is due and waits, though nothing is in its way")
         self._passed = passed
 
-    async def _judge_letters(self) -> None:
-        """What is to be told to a receiver that does well, is told, for the first time or again."""
+    def _judge_waiting(self, waiting: Mapping[str, float]) -> None:
+        """What waits does so no longer than its pause, in seconds, and a little more."""
+        for name, pause in waiting.items():
+            self._late(name, pause)
+        for name in [name for name in self._seen if name not in waiting]:
+            del self._seen[name]
+
+    def _unread(self) -> dict[str, float]:
+        """Rows that can be read again: the next worker that looks takes them up."""
+        return {f"{record_id} of {table}": TAKE_UP for table, record_id in self._world.database.damage.readable_again()}
+
+    async def _letters(self) -> dict[str, float]:
+        """What is to be told to a receiver that does well, for the first time or again."""
         world = self._world
         waiting: dict[str, float] = {}
         hang = {merchant.account.account_id for merchant in world.merchants if self._hangs(merchant.number)}
@@ -119,10 +135,7 @@ class Vigil:
                 if not (is_open or is_slow or each.account_id in hang or each.event_id in world.database.spoilt):
                     ladder = FAST_LADDER[each.attempts - 1].total_seconds() if each.attempts else 0.0
                     waiting[f"event {each.id}, after {each.attempts} attempts,"] = ladder
-        for name, pause in waiting.items():
-            self._late(name, pause)
-        for name in [name for name in self._seen if name not in waiting]:
-            del self._seen[name]
+        return waiting
 
     def _hangs(self, number: int) -> bool:
         return number in self._world.plan.victims or f"receiver {number}" in self._world.network.hanging
