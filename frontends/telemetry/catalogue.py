@@ -106,6 +106,9 @@ _OWN = (
         "`running_balance`, `payout`, `status`, `event_sequence`, `previous_status`, `refund`, `tally`, `statement`",
     ),
     _gauge("event_loop_lag_seconds", "", "the most by which the event loop was late in the last interval"),
+    _gauge(
+        "clock_offset_seconds", "", "how far the database's clock is ahead of this machine's; below zero: behind it"
+    ),
 )
 
 _SHARED = (

@@ -63,6 +63,7 @@ class Exposition(Collector):
 
     def _read(self, signs: Signs) -> Iterator[Metric]:
         yield _gauge("up", [((part,), float(works)) for part, works in signs.up.items()])
+        yield _one("clock_offset_seconds", signs.clock_offset)
         yield _one("signs_age_seconds", self._telemetry.clock.monotonic() - signs.read_at)
         yield _one("queue_age_seconds", signs.queue_age)
         yield _one("jobs_due", signs.jobs_due)

@@ -44,6 +44,8 @@ class Signs(msgspec.Struct, frozen=True, kw_only=True):
     read_at: float
     """By the clock's monotonic time."""
     up: dict[str, bool]
+    clock_offset: float | None = None
+    """Seconds."""
     queue_age: float | None = None
     jobs_due: int | None = None
     waiting: tuple[Waiting, ...] = ()
@@ -95,6 +97,7 @@ class Reader:
         return Signs(
             read_at=read_at,
             up=up,
+            clock_offset=await told("clock", lambda: _clock_offset(ports)),
             queue_age=await told("lateness", lambda: probes.lateness(ports)),
             jobs_due=due,
             waiting=waiting,
@@ -131,6 +134,10 @@ class Reader:
 async def _check(ports: Ports) -> bool:
     await ports.storage.check()
     return True
+
+
+async def _clock_offset(ports: Ports) -> float:
+    return (await probes.clock_offset(ports)).total_seconds()
 
 
 async def _is_held(ports: Ports) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
 import msgspec
@@ -109,6 +109,19 @@ async def test_a_ledger_that_does_not_hold_is_degraded(house: TestHouse) -> None
     assert await degraded(house) == [], "the ledger is looked at once a minute"
     await house.clock.advance(61)
     assert "ledger" in await degraded(house)
+
+
+@pytest.mark.parametrize(("seconds", "named"), [(29, []), (-29, []), (31, ["clock"]), (-31, ["clock"])])
+async def test_a_clock_that_is_not_the_databases_is_named(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch, seconds: float, named: list[str]
+) -> None:
+    """What is due at once begins as late as this machine's is ahead."""
+
+    async def databases() -> datetime:
+        return house.clock.now() + timedelta(seconds=seconds)
+
+    monkeypatch.setattr(beneath(house.ports), "now", databases)
+    assert await degraded(house) == named
 
 
 class Hanging:

@@ -82,7 +82,7 @@ def _stop(world: "World", process: "Process", strand: "Strand", blow: Blow) -> N
 
 def _planned_late(world: "World", process: "Process | None") -> float:
     """Seconds for which what a process planned by a clock that is ahead waits by the database's, once it is set right;
-    where there is one clock for all, that is put right, too (docs/operations.md "Clocks")."""
+    where there is one clock for all, that is put right, too (docs/operations.md "Running several machines")."""
     return 0.0 if process is None or world.plan.machine else max(process.skew, 0.0)
 
 

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
 import httpx
@@ -40,6 +40,7 @@ from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedState
 from tests.houses import open_test_house
+from tests.planting import beneath
 from tests.telemetry.kit import Traced, sample, samples, traced_house
 
 OUR_IDS = re.compile(r"(?:pay|acc|sub|ref|wd|exch|evt)_|svc_|[0-9a-f]{8}-[0-9a-f]{4}")
@@ -177,6 +178,19 @@ async def test_comparisons_with_a_banks_list_are_seen(house: Traced) -> None:
     house.script.entries.calls.append(Twist(ending=Ending.UNAVAILABLE))
     await reconcile(house.ports, day)
     assert (await house.scrape())[sample("reconciliation_failed")] == 1
+
+
+async def test_a_machine_tells_how_far_its_clock_is_from_the_databases(
+    house: Traced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below zero where ours is ahead."""
+
+    async def databases() -> datetime:
+        return house.clock.now() - timedelta(seconds=2.5)
+
+    assert (await house.scrape())[sample("clock_offset_seconds")] == 0
+    monkeypatch.setattr(beneath(house.ports), "now", databases)
+    assert (await house.scrape())[sample("clock_offset_seconds")] == -2.5
 
 
 async def test_a_hold_is_seen_while_it_lasts(house: Traced) -> None:

@@ -22,12 +22,13 @@ from ..ledger.watch import ledger_faults
 from ..sealed import SEALED, SealedField
 from ..standing import missing_standing
 from .findings import Finding, failed, ok, warning
+from .probes import CLOCK_OFF, clock_offset
 from .provider_checks import check_providers
 from .review import list_suspense
 from .unreadable import count_unreadable
 
-CLOCK_WARNING, CLOCK_FAILED = timedelta(seconds=1), timedelta(seconds=30)
-"""How far two clocks may differ. Rates of the future are refused from 30 s on, signatures by receivers from 5 min."""
+CLOCK_WARNING = timedelta(seconds=1)
+"""How far two clocks may differ."""
 LATE_WARNING, LATE_FAILED = timedelta(seconds=30), timedelta(minutes=5)
 """How late the oldest due job may be. Workers look every second, and a dead one's jobs come back after 8."""
 SAMPLE = 200
@@ -48,17 +49,14 @@ def clocks_apart(ours: str, theirs: str, apart: timedelta) -> Finding:
     seconds = abs(apart.total_seconds())
     message = f"{theirs} and {ours} are {seconds:.1f} s apart"
     remedy = "let both take their time from NTP (timedatectl, chronyc tracking)"
-    if abs(apart) > CLOCK_FAILED:
+    if abs(apart) > CLOCK_OFF:
         return failed(message, remedy)
     return warning(message, remedy) if abs(apart) > CLOCK_WARNING else ok(message)
 
 
 async def check_clock(ports: Ports) -> Finding:
     """This machine's clock beside the storage's, by which jobs are due."""
-    before = ports.clock.now()
-    storages = await ports.storage.now()
-    after = ports.clock.now()
-    return clocks_apart("this machine's clock", "the database's clock", storages - (before + (after - before) / 2))
+    return clocks_apart("this machine's clock", "the database's clock", await clock_offset(ports))
 
 
 async def check_vault(ports: Ports) -> Finding:

@@ -8,7 +8,7 @@ from ....ports.bundle import Ports
 from ..holding import read_hold
 from ..ledger.watch import ledger_faults
 from ..standing import missing_standing
-from .probes import gateways, lateness, without_gateway
+from .probes import CLOCK_OFF, clock_offset, gateways, lateness, without_gateway
 from .unreadable import count_unreadable
 
 NO_WORKER = 300.0
@@ -75,6 +75,10 @@ async def _queue(ports: Ports) -> bool:
     return await ports.queue.works()
 
 
+async def _clock(ports: Ports) -> bool:
+    return abs(await clock_offset(ports)) <= CLOCK_OFF
+
+
 async def _worker(ports: Ports) -> bool:
     return await lateness(ports) < NO_WORKER
 
@@ -103,6 +107,7 @@ PARTS: Mapping[str, Rule] = {"storage": _storage, "meter": _counters, "queue": _
 """What the service stands on."""
 
 SIGNS: Mapping[str, Rule] = {
+    "clock": _clock,
     "worker": _worker,
     "standing": _standing,
     "gateways": _gateways,

@@ -53,6 +53,18 @@ class SettlementSigns(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds by which opening the daily one is late, or since an open one began; zero when nothing is open."""
 
 
+CLOCK_OFF = timedelta(seconds=30)
+"""How far this machine's clock and the storage's may differ. Where ours is ahead, what is due at once is begun so much
+later. Rates of the future are refused from here on, signatures by receivers from 5 min."""
+
+
+async def clock_offset(ports: Ports) -> timedelta:
+    """How far the storage's clock, by which jobs are due, is ahead of this machine's; below zero: behind it."""
+    before = ports.clock.now()
+    storages = await ports.storage.now()
+    return storages - (before + (ports.clock.now() - before) / 2)
+
+
 async def lateness(ports: Ports) -> float:
     """Seconds since the oldest job fell due that no worker has in hand; zero when none is due. Workers at work keep
     this near zero."""
