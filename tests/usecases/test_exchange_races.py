@@ -2,24 +2,33 @@
 (docs/concepts.md "What is refused first"; docs/exchanges.md "Rules")."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import msgspec
 import pytest
 
+from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
+from cambist.core.domain.exchanges.money import ExchangeQuote
+from cambist.core.domain.exchanges.orders import ExchangeCase
 from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.ledger import EntryKind, JournalEntry
-from cambist.core.usecases.exchanges import steps
+from cambist.core.usecases.exchanges import creation, steps
+from cambist.core.usecases.exchanges.creation import create_exchange
 from cambist.core.usecases.exchanges.exchanges import cancel_exchange
+from cambist.core.usecases.exchanges.opening import open_new
 from cambist.core.usecases.exchanges.progress import progress
 from cambist.core.usecases.exchanges.steps import transfers_of
+from cambist.ports.bundle import Ports
+from cambist.ports.forwarding import ForwardingShelf, ForwardingStorage
 from cambist.ports.remittances import RemittanceStatus
-from cambist.ports.storage import Unit
+from cambist.ports.storage import Storage, Unit
 from tests.exchange_house import PHONE, RUB_100, ExchangeHouse, open_exchange_house
 from tests.invariants import everything
 
@@ -47,6 +56,74 @@ async def test_of_one_key_at_once_all_get_the_same_exchange(house: ExchangeHouse
     done = await asyncio.gather(*(house.made(key=KEY) for _ in range(10)))
     assert len({(each.id, each.crypto_deposit_address, each.status) for each in done}) == 1
     assert done[0].status == "awaiting_usdt"
+
+
+class AfterReading(ForwardingStorage):
+    """A storage in which something happens once, after a unit has found exchanges."""
+
+    def __init__(self, storage: Storage, happens: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(storage)
+        self.happens: Callable[[], Awaitable[None]] | None = happens
+
+    @asynccontextmanager
+    async def unit(self) -> AsyncIterator[Any]:
+        async with self.inner.unit() as unit:
+            yield _AfterReading(self, unit)
+
+
+class _AfterReading:
+    def __init__(self, storage: AfterReading, unit: Unit) -> None:
+        self._storage, self._unit = storage, unit
+        self.commit = unit.commit
+
+    def __getitem__(self, kind: Any, /) -> Any:
+        shelf = self._unit[kind]
+        return _ReadingShelf(shelf, self._storage) if kind is Exchange else shelf
+
+
+class _ReadingShelf(ForwardingShelf[Any], eq=False):
+    storage: AfterReading
+
+    async def find(self, **asked: Any) -> list[Any]:
+        found = await self.inner.find(**asked)
+        happens = self.storage.happens
+        if found and happens is not None:
+            self.storage.happens = None
+            await happens()
+        return found
+
+
+async def test_an_exchange_of_the_same_key_that_is_taken_back_stands_in_no_way(
+    house: ExchangeHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its maker found no deposit address, just when another request with the key saw it (seed 30105)."""
+    written, seen, quotes = asyncio.Event(), asyncio.Event(), creation._quote
+    makers: list[asyncio.Task[Exchange]] = []
+
+    async def quoted(ports: Ports, case: ExchangeCase) -> ExchangeQuote | None:
+        if not makers:
+            makers.append(asyncio.create_task(house.made(key=KEY)))
+            await written.wait()
+        return await quotes(ports, case)
+
+    async def opened(ports: Ports, exchange: Exchange) -> Exchange | None:
+        if not written.is_set():
+            written.set()
+            await seen.wait()
+            house.watcher.script.address.append(Twist(ending=Ending.UNAVAILABLE))
+        return await open_new(ports, exchange)
+
+    async def taken_back() -> None:
+        seen.set()
+        with pytest.raises(Refusal, match="No deposit address"):
+            await makers[0]
+
+    monkeypatch.setattr(creation, "_quote", quoted)
+    monkeypatch.setattr(creation, "open_new", opened)
+    meddled = msgspec.structs.replace(house.ports, storage=AfterReading(house.ports.storage, taken_back))
+    order = house.order()
+    made = (await create_exchange(meddled, await house.caller(), KEY, lambda: order)).resource
+    assert (makers[0].done(), made.status) == (True, "awaiting_usdt")
 
 
 async def test_of_a_cancel_and_a_deposit_at_once_one_wins(house: ExchangeHouse) -> None:

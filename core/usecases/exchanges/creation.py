@@ -174,9 +174,11 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Excha
             judge_exchange(present, Step.CLIENT)
             judge_exchange(present, Step.QUOTE)
         except Refusal:
-            if key is not None and await unit[IdempotencyKey].get(key.id) is not None:
-                # The exchange that this very key made meanwhile may be the reason.
-                raise Conflict(KEY_TAKEN) from None
+            if key is not None:
+                # The exchange that this very key made meanwhile may be the reason, though it may be gone again.
+                is_its_own = any(each.key_id == key.id for each in active)
+                if is_its_own or await unit[IdempotencyKey].get(key.id) is not None:
+                    raise Conflict(KEY_TAKEN) from None
             raise
         now = ports.clock.now()
         key_id = None if key is None else key.id
