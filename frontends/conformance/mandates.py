@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from ...ports.bank import RefundRequest
+from ...ports.bank import InvoiceKind, RefundRequest
 from ...ports.faults import NotSupported, OutcomeUnknown, Refused, Unavailable
 from ...ports.mandates import Binding, BindingRequest, ChargeRequest, MandateBank, MandateState, MandateStatus
 from .bank_bench import BankBench
@@ -75,6 +75,9 @@ class TestBinding:
         assert _same(found, made)
         state = await bank.mandate_state(made.reference)
         assert (state.status, state.token, state.transfers) == (MandateStatus.OPEN, None, ())
+        for each in (made, state):
+            is_drawn = each.link is not None and each.kind is InvoiceKind.QR
+            assert (each.payload is not None) is is_drawn, "a link that is a QR has a payload, nothing else has"
         if not bank.capabilities.mandate_links_later:
             assert made.link, "there is no link, and the bank does not say that it comes later"
             assert (state.link, state.payload, state.kind) == (made.link, made.payload, made.kind)
