@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import Exchange, operation_exchange
 from cambist.core.domain.exchanges.payouts import paid_out
+from cambist.core.domain.exchanges.returns import ReturnStatus
 from cambist.core.domain.ledger import Currency, Purse
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.exchanges.exchanges import cancel_exchange
@@ -27,7 +28,7 @@ Act = Callable[[int, int], Awaitable[object]]
 _U, _R = Purse.SUSPENSE_USDT, Purse.SUSPENSE
 _WHERE = {
     Currency.USDT: (Purse.STOCK_USDT, Purse.AVAILABLE, _U, Purse.EXCHANGING_USDT, Purse.ROUNDING, Purse.SENDING),
-    Currency.RUB: (Purse.STOCK_RUB, _R, Purse.EXCHANGING_RUB, Purse.REMITTING),
+    Currency.RUB: (Purse.STOCK_RUB, _R, Purse.EXCHANGING_RUB, Purse.REMITTING, Purse.LOSSES_RUB),
 }
 BACK = "TLyqzVGLV1srkB7dToTAEqgDSfPtXRJZYH"
 _AMOUNTS = ("11.04", "100", "333.33333333", "10000")
@@ -156,6 +157,8 @@ STEPS = st.lists(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=STEPS)
+@example(steps=[("buy", 0, 0), ("pay", 0, 10), ("work", 3, 25), ("take", 0, 0)])
+@example(steps=[("buy", 0, 0), *[("work", 5, 40)] * 2, ("pay", 0, 10), ("back", 0, 0), ("work", 0, 20), ("take", 0, 0)])
 async def test_any_history_ends_with_books_that_hold(steps: list[tuple[str, int, int]]) -> None:
     async with open_exchange_house(receiver=False) as house:
         history = History(house)
@@ -187,11 +190,12 @@ async def _check_bank(house: ExchangeHouse) -> None:
 
 async def _check_value(house: ExchangeHouse) -> None:
     """Of all USDT that came each unit is the service's, the merchant's, in suspense, under way, dust, or sent to a
-    client; and so it is of RUB."""
+    client; and so it is of RUB, of which something may be lost."""
     transfers, exchanges = await house.transfers(), await everything(house.ports, Exchange)
     for currency, where in _WHERE.items():
         mine = [transfer for transfer in transfers if transfer.currency is currency]
-        back = sum(each.suspended for each in mine if each.resolved_at is not None)
+        returns = [each.sent_back for each in mine if each.sent_back is not None]
+        back = sum(each.amount for each in returns if each.status is ReturnStatus.RETURNED)
         came = sum(each.amount - each.taken_back for each in mine) - back
         done = [each for each in exchanges if each.status == "completed" and not each.takes_usdt]
         paid = sum(paid_out(each.parts).kopecks for each in exchanges)
