@@ -57,12 +57,15 @@ class BarrierStorage(ForwardingStorage):
 
 class Interrupted(ForwardingStorage):
     """A storage in which `happens` is done right after a unit has read its first record of `kind`, once: what the unit
-    reads from then on is newer."""
+    reads from then on is newer. `finding`: after it has found the first ones."""
 
-    def __init__(self, storage: Storage, kind: type[Any], happens: Callable[[], Awaitable[Any]]) -> None:
+    def __init__(
+        self, storage: Storage, kind: type[Any], happens: Callable[[], Awaitable[Any]], *, finding: bool = False
+    ) -> None:
         super().__init__(storage)
         self._kind = kind
         self._happens: Callable[[], Awaitable[Any]] | None = happens
+        self.finding = finding
 
     @property
     def happened(self) -> bool:
@@ -73,12 +76,10 @@ class Interrupted(ForwardingStorage):
         async with self.inner.unit() as unit:
             yield _InterruptedUnit(unit, self)
 
-    async def read(self, shelf: Shelf[R], record_id: str) -> R | None:
-        found = await shelf.get(record_id)
+    async def interrupt(self) -> None:
         if self._happens is not None:
             happens, self._happens = self._happens, None
             await happens()
-        return found
 
     def shelf(self, shelf: Shelf[R], kind: type[R]) -> Shelf[R]:
         return _InterruptedShelf(shelf, self) if kind is self._kind else shelf
@@ -100,4 +101,13 @@ class _InterruptedShelf(ForwardingShelf[R], Generic[R], eq=False):
     _by: Interrupted
 
     async def get(self, record_id: str, /) -> R | None:
-        return await self._by.read(self.inner, record_id)
+        found = await self.inner.get(record_id)
+        if not self._by.finding:
+            await self._by.interrupt()
+        return found
+
+    async def find(self, **asked: Any) -> list[R]:
+        found = await self.inner.find(**asked)
+        if found and self._by.finding:
+            await self._by.interrupt()
+        return found

@@ -8,6 +8,7 @@ import msgspec
 
 from ...ports.bundle import Ports
 from ...ports.faults import Conflict
+from ...ports.storage import Unit
 from ..domain.accounts.accounts import Caller
 from ..domain.accounts.idempotency import IdempotencyKey, key_id
 from ..domain.errors import Refusal
@@ -92,6 +93,14 @@ async def once(
             if conflict.rule not in (KEY_TAKEN, id_rule):
                 raise
     raise Refusal("PROVIDER_UNAVAILABLE", "Other requests with this key keep failing; try again", retry_after=30)
+
+
+async def yield_to_maker(unit: Unit, lock: Lock) -> None:
+    """Call it where a request is refused. What this very key made meanwhile may be the reason: then it is a repeat.
+
+    Raises: Conflict, upon which `once` recalls it."""
+    if await unit[IdempotencyKey].get(lock.record_id) is not None:
+        raise Conflict(KEY_TAKEN) from None
 
 
 async def once_made(ports: Ports, read: Callable[[], Awaitable[R | None]], is_made: Callable[[R], bool]) -> R | None:

@@ -3,6 +3,7 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -11,8 +12,10 @@ from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Scheme
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.errors import Refusal
+from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.subscriptions.periods import Interval
 from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.subscriptions import charges as use_case
 from cambist.core.usecases.subscriptions.charges import ChargeAnswer
 from cambist.core.usecases.subscriptions.subscriptions import cancel_subscription
 from cambist.ports.bank import Notice
@@ -51,6 +54,23 @@ async def test_one_key_many_times_at_once_makes_one_charge(charges: ChargeHouse,
     assert [answer.is_new for answer in answers].count(True) == 1
     kept = [each for each in await everything(charges.ports, IdempotencyKey) if each.kind == "charge"]
     assert [each.resource_id for each in kept] == [answers[0].payment.id]
+
+
+async def test_a_request_that_what_its_key_did_meanwhile_refuses_is_a_repeat(
+    charges: ChargeHouse, due: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had found no such key, and judges once the charge of another request with the key has been paid."""
+    key, take, made = str(uuid4()), use_case._take, list[Payment]()
+
+    async def taken_late(*given: Any) -> Any:
+        monkeypatch.undo()
+        made.append((await charges.charge(due, key=key)).payment)
+        await charges.end(made[0].id, ChargeStatus.PAID)
+        return await take(*given)
+
+    monkeypatch.setattr(use_case, "_take", taken_late)
+    answer = await charges.charge(due, key=key)
+    assert (answer.payment.id, answer.is_new, answer.replayed) == (made[0].id, False, True)
 
 
 async def test_repeats_and_the_watch_at_once_find_out_about_one_debit(charges: ChargeHouse, due: str) -> None:

@@ -2,10 +2,9 @@
 (docs/concepts.md "What is refused first"; docs/exchanges.md "Rules")."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import cast
 from uuid import UUID
 
 import msgspec
@@ -26,11 +25,11 @@ from cambist.core.usecases.exchanges.opening import open_new
 from cambist.core.usecases.exchanges.progress import progress
 from cambist.core.usecases.exchanges.steps import transfers_of
 from cambist.ports.bundle import Ports
-from cambist.ports.forwarding import ForwardingShelf, ForwardingStorage
 from cambist.ports.remittances import RemittanceStatus
 from cambist.ports.storage import Storage, Unit
 from tests.exchange_house import PHONE, RUB_100, ExchangeHouse, open_exchange_house
 from tests.invariants import everything
+from tests.race_barriers import Interrupted
 
 KEY = str(UUID(int=7))
 
@@ -56,41 +55,6 @@ async def test_of_one_key_at_once_all_get_the_same_exchange(house: ExchangeHouse
     done = await asyncio.gather(*(house.made(key=KEY) for _ in range(10)))
     assert len({(each.id, each.crypto_deposit_address, each.status) for each in done}) == 1
     assert done[0].status == "awaiting_usdt"
-
-
-class AfterReading(ForwardingStorage):
-    """A storage in which something happens once, after a unit has found exchanges."""
-
-    def __init__(self, storage: Storage, happens: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(storage)
-        self.happens: Callable[[], Awaitable[None]] | None = happens
-
-    @asynccontextmanager
-    async def unit(self) -> AsyncIterator[Any]:
-        async with self.inner.unit() as unit:
-            yield _AfterReading(self, unit)
-
-
-class _AfterReading:
-    def __init__(self, storage: AfterReading, unit: Unit) -> None:
-        self._storage, self._unit = storage, unit
-        self.commit = unit.commit
-
-    def __getitem__(self, kind: Any, /) -> Any:
-        shelf = self._unit[kind]
-        return _ReadingShelf(shelf, self._storage) if kind is Exchange else shelf
-
-
-class _ReadingShelf(ForwardingShelf[Any], eq=False):
-    storage: AfterReading
-
-    async def find(self, **asked: Any) -> list[Any]:
-        found = await self.inner.find(**asked)
-        happens = self.storage.happens
-        if found and happens is not None:
-            self.storage.happens = None
-            await happens()
-        return found
 
 
 async def test_an_exchange_of_the_same_key_that_is_taken_back_stands_in_no_way(
@@ -120,9 +84,9 @@ async def test_an_exchange_of_the_same_key_that_is_taken_back_stands_in_no_way(
 
     monkeypatch.setattr(creation, "_quote", quoted)
     monkeypatch.setattr(creation, "open_new", opened)
-    meddled = msgspec.structs.replace(house.ports, storage=AfterReading(house.ports.storage, taken_back))
-    order = house.order()
-    made = (await create_exchange(meddled, await house.caller(), KEY, lambda: order)).resource
+    storage = Interrupted(house.ports.storage, Exchange, taken_back, finding=True)
+    interrupted, order = msgspec.structs.replace(house.ports, storage=cast("Storage", storage)), house.order()
+    made = (await create_exchange(interrupted, await house.caller(), KEY, lambda: order)).resource
     assert (makers[0].done(), made.status) == (True, "awaiting_usdt")
 
 

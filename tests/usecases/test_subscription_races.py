@@ -4,7 +4,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from uuid import uuid4
 
 import msgspec
@@ -14,6 +14,7 @@ from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.subscriptions import subscriptions as use_case
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.ports.bank import Notice
 from cambist.ports.mandates import MandateEvent, MandatePretence
@@ -27,6 +28,7 @@ from tests.subscription_house import (
     call,
     open_link,
     patch,
+    play,
     record,
     shown,
     simulator,
@@ -124,6 +126,24 @@ async def test_money_that_was_taken_is_not_stray_to_who_read_the_payment_before(
     assert (after.id, after.status) == (payment.id, PaymentStatus.PAID)
     assert await everything(busy.ports, Suspense) == []
     assert (await verify_ledger(busy.ports)).holds
+
+
+async def test_a_rebinding_that_what_its_key_did_meanwhile_refuses_is_a_repeat(
+    busy: TestHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had found no such key, and looks once the payer has confirmed the link that another request with it gave."""
+    made, key, own = await bound(busy), str(uuid4()), use_case._own
+    await play(busy, made["id"], "mandate_lost")
+
+    async def owned_late(*given: Any) -> Any:
+        monkeypatch.undo()
+        assert (await call(busy, made["id"], "rebind", Idempotency_Key=key)).status_code == 201
+        assert (await play(busy, made["id"], "confirm")).json()["status"] == "active"
+        return await own(*given)
+
+    monkeypatch.setattr(use_case, "_own", owned_late)
+    answer = await call(busy, made["id"], "rebind", Idempotency_Key=key)
+    assert (answer.status_code, answer.json()["status"]) == (200, "active")
 
 
 async def test_rebinding_at_once_by_two_keys_leaves_one_open_binding(busy: TestHouse) -> None:

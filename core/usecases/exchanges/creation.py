@@ -34,7 +34,7 @@ from ..accounts.accounts import find_account
 from ..causes import caused_id
 from ..gateways.gateways import first_open
 from ..gateways.members import known_members
-from ..idempotency import KEY_TAKEN, Lock, Made, once
+from ..idempotency import KEY_TAKEN, Lock, Made, once, yield_to_maker
 from ..kyc.gate import find_client, present_client
 from ..payments.receipts import takes_without
 from ..payments.route_refusals import outside_limits
@@ -174,11 +174,10 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Excha
             judge_exchange(present, Step.CLIENT)
             judge_exchange(present, Step.QUOTE)
         except Refusal:
-            if key is not None:
-                # The exchange that this very key made meanwhile may be the reason, though it may be gone again.
-                is_its_own = any(each.key_id == key.id for each in active)
-                if is_its_own or await unit[IdempotencyKey].get(key.id) is not None:
-                    raise Conflict(KEY_TAKEN) from None
+            if lock is not None:
+                if any(each.key_id == lock.record_id for each in active):
+                    raise Conflict(KEY_TAKEN) from None  # the key's own, and it may be gone again by now
+                await yield_to_maker(unit, lock)
             raise
         now = ports.clock.now()
         key_id = None if key is None else key.id

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import Conflict
 from ....ports.storage import Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Caller, Mode, RefundApproval, Settings
@@ -20,7 +19,7 @@ from ..accounts.accounts import find_account
 from ..accounts.terminals import terminal_of
 from ..acts.four_eyes import gated
 from ..causes import caused_id
-from ..idempotency import KEY_TAKEN, Lock, Made, once
+from ..idempotency import Lock, Made, once, yield_to_maker
 from ..test_clock import in_test_time
 from ..units import retrying
 from .steps import CARRY_OUT, RACES, move, refunds_of
@@ -59,9 +58,7 @@ async def create_refund(ports: Ports, caller: Caller, key: str | None, read_orde
             try:
                 refund = await _applied_for(ports, unit, refund_id, order, payment, caller.account.settings)
             except Refusal:
-                if await unit[IdempotencyKey].get(key_record.id) is not None:
-                    # The refund that this very key made meanwhile may be the reason.
-                    raise Conflict(KEY_TAKEN) from None
+                await yield_to_maker(unit, lock)
                 raise
             unit[IdempotencyKey].add(key_record)
             return unit[Refund].add(msgspec.structs.replace(refund, key_id=key_record.id))

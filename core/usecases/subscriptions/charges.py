@@ -20,7 +20,7 @@ from ...domain.subscriptions.charges import ChargeCase, ChargeOrder, judge_charg
 from ...domain.subscriptions.subscriptions import Subscription
 from ..causes import caused_charge_id
 from ..holding import holds_back
-from ..idempotency import Lock, Made, once, once_made
+from ..idempotency import Lock, Made, once, once_made, yield_to_maker
 from ..operations.engine import bring, send, settle
 from ..paging import ListFilter, Page
 from ..payments.charge_effects import tell_exhaustion
@@ -117,6 +117,7 @@ async def _take(ports: Ports, caller: Caller, subscription_id: str, order: Charg
         after = await tell_exhaustion(ports, unit, subscription)
         taken: _Taken | Refusal
         if isinstance(verdict, Refusal):
+            await yield_to_maker(unit, lock)
             taken = verdict
         elif isinstance(verdict, MayCharge):
             payment, after = await _record(ports, unit, case, after, verdict, lock(payment_id), terms)

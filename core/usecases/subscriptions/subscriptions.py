@@ -19,7 +19,7 @@ from ...domain.subscriptions.orders import SubscriptionCase, SubscriptionOrder, 
 from ...domain.subscriptions.patches import PatchCase, SubscriptionPatch, judge_patch
 from ...domain.subscriptions.subscriptions import Subscription
 from ..accounts.terminals import offered_terminal
-from ..idempotency import Lock, Made, once
+from ..idempotency import Lock, Made, once, yield_to_maker
 from ..payments.recurring import no_subscription, own_subscription, save_subscription
 from ..payments.route_refusals import no_route
 from ..units import retrying
@@ -182,7 +182,11 @@ async def rebind_subscription(
             key_record = lock(before.id)
             is_window = before.scheme is Scheme.WINDOW
             url = page_of(ports, before.id) if is_window else None
-            after = await _begun(ports, unit, rebound(before, url, None, ports.clock.now()))
+            try:
+                after = await _begun(ports, unit, rebound(before, url, None, ports.clock.now()))
+            except Refusal:
+                await yield_to_maker(unit, lock)
+                raise
             unit[IdempotencyKey].add(key_record)
             # The link of our window is told by the answer alone; it is the same one for ever.
             return await save_subscription(ports, unit, before, after)

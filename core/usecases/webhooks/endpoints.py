@@ -10,7 +10,6 @@ from datetime import timedelta
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import Conflict
 from ....ports.jobs import Job
 from ....ports.storage import Snapshot, Unit
 from ...domain import ids
@@ -30,7 +29,7 @@ from ...domain.webhooks.endpoints import (
     without_endpoint,
 )
 from ...domain.webhooks.events import DeliveryStatus
-from ..idempotency import KEY_TAKEN, Lock, Made, once
+from ..idempotency import Lock, Made, once, yield_to_maker
 from ..paging import MomentFilter, Page, newest
 from ..schedule import FollowUp, reschedule_at
 from ..sealed import webhook_secret_place
@@ -93,9 +92,7 @@ async def create_endpoint(
             try:
                 await _tell_account(unit, made)
             except Refusal:
-                if await unit[IdempotencyKey].get(key_record.id) is not None:
-                    # The endpoint that this very key made meanwhile may be the one that is too many.
-                    raise Conflict(KEY_TAKEN) from None
+                await yield_to_maker(unit, lock)
                 raise
             unit[WebhookEndpoint].add(made)
             unit[IdempotencyKey].add(key_record)
