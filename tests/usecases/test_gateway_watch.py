@@ -8,14 +8,15 @@ import pytest
 
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.gateways.gateways import GatewayReason, GatewayStatus
-from cambist.core.domain.gateways.health import Seen
+from cambist.core.domain.gateways.gateways import Gateway, GatewayReason, GatewayStatus
+from cambist.core.domain.gateways.health import TRIALS, Seen
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.gateways.gateways import ShownGateway, list_gateways, set_gateway
-from cambist.core.usecases.gateways.watch import health_id
+from cambist.core.usecases.gateways.watch import health_id, may_be_tried
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.notes import ProviderNote
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
 from tests.refund_house import open_refund_house
 
 LIVE, SECOND = "simulator-live", "second-live"
@@ -97,10 +98,25 @@ async def test_a_refusal_is_an_answer(house: TestHouse) -> None:
     assert await state(house) == (S.OPERATIONAL, None)
 
 
-async def test_a_bank_that_is_well_costs_no_row(house: TestHouse) -> None:
+async def test_refusals_bring_it_back_as_other_answers_do(house: TestHouse) -> None:
+    await pay(house, *[AWAY] * 10)
+    await house.work(240)
+    await pay(house, *[NO] * 3)
+    assert await state(house) == (S.OPERATIONAL, None)
+
+
+async def test_faults_count_however_many_calls_went_well_before(house: TestHouse) -> None:
+    await pay(house, *[None] * 21, *[AWAY] * 6)
+    assert await state(house) == (S.DEGRADED, R.PROVIDER_ERRORS)
+
+
+@pytest.mark.parametrize("status", [None, S.DEGRADED, S.OPERATIONAL], ids=["never set", "by hand", "set back"])
+async def test_a_bank_that_is_well_costs_no_row(house: TestHouse, status: GatewayStatus | None) -> None:
+    if status is not None:
+        await set_gateway(house.ports, LIVE, S.DEGRADED)
+        await set_gateway(house.ports, LIVE, status)
     await pay(house, *[None] * 30)
-    async with house.ports.storage.unit() as unit:
-        assert await unit[ProviderNote].get(health_id(LIVE)) is None
+    assert await house.ports.storage.get(ProviderNote, health_id(LIVE)) is None
 
 
 async def test_what_an_operator_set_is_not_overruled(house: TestHouse) -> None:
@@ -141,8 +157,23 @@ async def test_one_judged_down_gets_some_payments_and_the_next_route_the_others(
 
 
 async def test_the_only_gateway_gets_all_payments_even_when_judged_down(house: TestHouse) -> None:
-    assert set(await pay(house, *[AWAY] * 10)) == {503}
+    assert set(await pay(house, *[AWAY] * 20)) == {503}
+    assert await pay(house, *[None] * 5) == [201] * 5
+    assert await state(house) == (S.DOWN, R.PROVIDER_ERRORS)
     assert await pay(house, *[None] * 20) == [201] * 20
+
+
+async def test_of_several_judged_down_the_first_gets_what_is_left() -> None:
+    async with open_test_house(further_banks=[FurtherBank(name=SECOND, mode=Mode.LIVE)]) as house:
+        for name in (LIVE, SECOND):
+            down = Gateway(id=name, status=S.DOWN, reason=R.PROVIDER_ERRORS, since=house.clock.now())
+            async with house.ports.storage.unit() as unit:
+                unit[Gateway].add(down)
+                await unit.commit()
+            for _ in range(TRIALS):
+                assert await may_be_tried(house.ports, name)
+        await pay(house, None)
+        assert [payment.bank for payment in await everything(house.ports, Payment)] == [LIVE]
 
 
 @pytest.mark.parametrize("read", [False, True], ids=["sent", "asked about"])

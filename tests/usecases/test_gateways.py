@@ -1,12 +1,14 @@
 """Gateways: set by hand, announced once a change has held, passed over while down (docs/webhooks.md "Gateways";
 docs/sandbox.md "The calls")."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.days import iso
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.gateways.gateways import Gateway, GatewayReason, GatewayStatus, own_id
 from cambist.core.domain.payments.payments import Payment
@@ -14,10 +16,13 @@ from cambist.core.domain.webhooks.events import Event, EventType
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.accounts.access import RECENT
 from cambist.core.usecases.gateways.gateways import list_gateways, read_reason, set_gateway
-from cambist.core.usecases.gateways.news import TELL
+from cambist.core.usecases.gateways.news import HOLD, TELL
 from cambist.core.usecases.jobs import LEASE, run
 from cambist.frontends.compose import FurtherBank
+from cambist.ports.jobs import Job
+from tests.clock_kit import DAY, advance
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse, open_test_house
+from tests.invariants import everything
 
 FIRST, SECOND = "simulator-test", "second-test"
 S = GatewayStatus
@@ -63,6 +68,7 @@ async def test_a_change_is_announced_once_it_has_held_for_a_minute(house: TestHo
     await house.work(600)
     assert len(await told(house)) == 1
     assert (house.clock.now() - at).total_seconds() > 600
+    assert [job for job in await everything(house.ports, Job) if job.kind in (HOLD.kind, TELL)] == []
 
 
 async def test_what_comes_back_within_a_minute_is_announced_to_nobody(house: TestHouse) -> None:
@@ -86,6 +92,27 @@ async def test_the_minute_counts_from_the_last_change(house: TestHouse) -> None:
     await set_gateway(house.ports, FIRST, S.OPERATIONAL)
     await house.work(61)
     assert await told(house) == [("down", "operational", "maintenance"), ("operational", "down", None)]
+
+
+async def test_a_change_while_a_worker_has_the_last_one_in_hand_begins_another_minute(house: TestHouse) -> None:
+    await set_gateway(house.ports, FIRST, S.DEGRADED)
+    await house.clock.advance(60)
+    [job] = [each for each in await house.ports.storage.claim(100, LEASE) if each.kind == HOLD.kind]
+    await set_gateway(house.ports, FIRST, S.DOWN)
+    await run(house.ports, job)
+    await house.work(59.9)
+    assert await told(house) == []
+    await house.work(0.2)
+    assert await told(house) == [("down", "operational", "operator")]
+
+
+async def test_an_account_whose_clock_was_advanced_is_told_in_its_own_time(house: TestHouse) -> None:
+    await set_gateway(house.ports, FIRST, S.DEGRADED)
+    await advance(house, DAY)
+    at = house.clock.now() + DAY
+    await house.work(61)
+    [event] = await house.events(FIRST)
+    assert event["timestamp"] == iso(at + timedelta(seconds=60))
 
 
 async def test_the_same_status_again_is_no_change(house: TestHouse) -> None:

@@ -9,7 +9,8 @@ import pytest
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.browse.gateways import known_gateways
-from cambist.core.usecases.gateways.members import BELIEVED, FRESH, known_members
+from cambist.core.usecases.gateways.members import BELIEVED, FRESH, READ_MEMBERS, known_members
+from cambist.core.usecases.gateways.watch import health_id
 from cambist.frontends.compose import Adapters
 from cambist.frontends.console.kinds.gateways import _facts
 from cambist.ports.faults import NotConfigured, Unavailable
@@ -74,7 +75,7 @@ async def test_the_first_exchange_is_taken_as_it_is_and_the_next_is_held_against
 
 async def test_it_is_asked_once_a_day_while_somebody_wants_to_know(house: ExchangeHouse, bank: Listing) -> None:
     await asked(house)
-    await house.house.work(2 * FRESH.total_seconds())
+    await house.house.work(FRESH.total_seconds())
     assert bank.asked == 1, "nobody wanted to know"
     for number in (2, 3, 4):
         await asked(house, number=number)
@@ -86,13 +87,39 @@ async def test_it_is_asked_once_a_day_while_somebody_wants_to_know(house: Exchan
 async def test_a_read_that_fails_refuses_nobody_and_ends(house: ExchangeHouse, bank: Listing, fault: Exception) -> None:
     bank.fault = fault
     assert await asked(house, "bank5") == (201, None)
+    await house.house.work(0.5)
+    assert bank.asked == 1, "not five times at once"
     await house.house.work(FRESH.total_seconds())
     assert bank.asked == 5
+    assert await house.ports.storage.get(ProviderNote, health_id("lists")) is None, (
+        "a gateway of test mode is not judged"
+    )
     assert [job for job in await everything(house.ports, Job) if job.kind == "bank.members"] == []
     assert await asked(house, "bank6", 2) == (201, None)
     bank.fault = None
     await house.house.work(1)
     assert await asked(house, "bank6", 3) == UNKNOWN
+
+
+async def test_that_of_live_mode_is_judged_by_it_as_by_all_it_answers() -> None:
+    bank = listing("lists")
+    async with open_exchange_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
+        bank.__init__("lists", house.ports.storage, house.ports.clock, house.ports.ids)  # type: ignore[misc]
+        bank.fault = Unavailable("away")
+        await known_members(house.ports, Mode.LIVE)
+        await house.house.work(1)
+        assert bank.asked == 1
+        assert await house.ports.storage.get(ProviderNote, health_id("lists")) is not None
+
+
+@pytest.mark.parametrize("name", ["nobody", "simulator-live"])
+async def test_whoever_lists_none_any_more_is_not_asked(house: ExchangeHouse, name: str) -> None:
+    now = house.ports.clock.now()
+    async with house.ports.storage.unit() as unit:
+        await READ_MEMBERS.plan(unit, name, now, now)
+        await unit.commit()
+    await house.run_due()
+    assert [job for job in await everything(house.ports, Job) if job.kind == READ_MEMBERS.kind] == []
 
 
 async def test_a_list_is_used_while_it_cannot_be_read_anew_and_no_longer_than_a_week(
@@ -101,9 +128,9 @@ async def test_a_list_is_used_while_it_cannot_be_read_anew_and_no_longer_than_a_
     await asked(house)
     await house.house.work(1)
     bank.fault = Unavailable("away")
-    await house.house.clock.advance((BELIEVED - timedelta(minutes=1)).total_seconds())
+    await house.house.clock.advance((BELIEVED - timedelta(seconds=2)).total_seconds())
     assert await asked(house, "bank5", 2) == UNKNOWN
-    await house.house.clock.advance(120)
+    await house.house.clock.advance(1)
     assert await asked(house, "bank5", 2) == (201, None)
 
 

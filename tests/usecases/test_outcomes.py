@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +20,7 @@ from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.outcomes import Operation, UnknownOutcome
 from cambist.core.domain.payments.payments import Opening, Payment, PaymentStatus
 from cambist.core.domain.subscriptions.periods import Interval
-from cambist.core.usecases.gateways.outcomes import follow_outcome
+from cambist.core.usecases.gateways.outcomes import drop_known, follow_outcome
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators import action_item, money_items, probes
@@ -257,3 +258,12 @@ async def test_rows_that_an_older_version_left_behind_are_deleted(house: TestHou
     assert job is not None
     await retain(house.ports, job)
     assert await rows(house) == [waiting]
+
+
+async def test_they_are_gone_through_some_at_a_time(house: TestHouse) -> None:
+    every = [await lost(house) for _ in range(3)]
+
+    async def after(row_id: str, limit: int) -> str | None:
+        return await retrying(house.ports.storage, partial(drop_known, after=row_id, limit=limit))
+
+    assert [await after("", 2), await after(every[1], 2), await after("", 1)] == [every[1], None, every[0]]

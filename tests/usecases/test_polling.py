@@ -3,7 +3,7 @@
 
 from collections import Counter, deque
 from collections.abc import AsyncIterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -13,8 +13,9 @@ from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.usecases.gateways.gateways import set_gateway
-from cambist.core.usecases.gateways.polling import Looked
+from cambist.core.usecases.gateways.polling import Looked, hurry_look, next_late_poll, turned_away
 from cambist.core.usecases.payer import window
+from cambist.core.usecases.payments.opening import WATCH
 from cambist.core.usecases.payments.progress import next_look
 from cambist.core.usecases.payments.recurring import binding_operation
 from cambist.frontends.compose import Adapters, FurtherBank
@@ -30,10 +31,14 @@ from cambist.ports.bank import (
 )
 from cambist.ports.clock import Clock
 from cambist.ports.faults import NotSupported, Unavailable
+from cambist.ports.jobs import Job
 from cambist.ports.mandates import MandateEvent, MandatePretence, MandateSimulator
 from tests.houses import TestHouse, open_test_house
 from tests.invariants import everything
 from tests.subscription_house import subscribed
+from tests.tables import table
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class TellsNothing:
@@ -184,6 +189,31 @@ async def test_what_is_under_way_is_looked_at_at_its_deadline_and_then_for_as_lo
         assert next_look(house.ports, payment, 1, Looked()) == payment.created_at + timedelta(seconds=due)
 
 
+@table(
+    ("hours", "looked", "due"),
+    [
+        (6 - 1 / 3600, Looked(), 6 * 3600),
+        (6, Looked(), None),
+        (6, Looked(is_heard=False), 6 * 3600 + 600),
+        (6, Looked(is_heard=False, check_after=60.0), 6 * 3600 + 60),
+        (6, Looked(is_heard=False, turn=BEGIN + timedelta(hours=7)), 7 * 3600),
+        (24 - 1 / 3600, Looked(is_heard=False), 24 * 3600 + 599),
+        (24, Looked(is_heard=False), None),
+    ],
+)
+async def test_the_last_look_is_that_after_six_hours_or_the_first_that_is_answered_within_a_day(
+    hours: float, looked: Looked, due: int | None
+) -> None:
+    """In seconds since its creation."""
+    bank = TellsNothing(sends_notices=True)
+    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
+        payment = msgspec.structs.replace(await made(house), status=PaymentStatus.EXPIRED)
+        assert payment.created_at == BEGIN
+        await house.clock.advance(round(hours * 3600))
+        found = next_late_poll(house.ports, payment, looked)
+        assert found == (None if due is None else BEGIN + timedelta(seconds=due))
+
+
 class TestBindings:
     """A payer who binds waits at a page, too."""
 
@@ -270,6 +300,27 @@ class TestThePage:
         await house.work(60)
         assert bank.asked == []
 
+    @table(
+        ("changes", "simulated", "is_hurried"),
+        [
+            ({}, False, True),
+            ({"mode": Mode.TEST}, False, False),
+            ({"bank_reference": None}, False, False),
+            ({}, True, False),
+        ],
+    )
+    async def test_only_a_real_bank_that_has_it_is_asked(
+        self, changes: dict[str, Any], simulated: bool, is_hurried: bool
+    ) -> None:
+        bank = TellsNothing(sends_notices=True, simulated=simulated)
+        async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
+            payment = msgspec.structs.replace(await made(house), **changes)
+            await house.clock.advance(30)
+            await hurry_look(house.ports, WATCH, payment)
+            job = await house.ports.storage.get(Job, WATCH.id_of(payment.id))
+            assert job is not None
+            assert (job.due == house.clock.now()) is is_hurried
+
     async def test_the_page_is_shown_although_the_storage_fails(
         self, house: TestHouse, bank: TellsNothing, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -304,6 +355,31 @@ class TestTheBudget:
         assert max(in_minutes.values()) <= self.LIMIT
         statuses = Counter([(await house.payment(each.id)).status.value for each in payments])
         assert statuses == {"paid": 1, "expired": 119}
+
+    @table(
+        ("changes", "seconds", "simulated", "taken"),
+        [
+            ({}, 0, False, 10),
+            ({}, 299, False, 10),
+            ({}, 300, False, 6),
+            ({}, 899, False, 6),
+            ({}, 900, False, 10),
+            ({"status": PaymentStatus.EXPIRED}, 0, False, 6),
+            ({"status": PaymentStatus.EXPIRED}, 900, False, 6),
+            ({"mode": Mode.TEST}, 300, False, 99),
+            ({}, 300, True, 99),
+            ({"bank": "of-before"}, 300, False, 99),
+        ],
+    )
+    async def test_so_many_looks_of_ten_seconds_are_for_all_and_so_many_more_for_who_waits_or_is_due(
+        self, changes: dict[str, Any], seconds: int, simulated: bool, taken: int
+    ) -> None:
+        """Of ten; only in live mode, and of a bank that is set."""
+        bank = TellsNothing(looks_per_minute=self.LIMIT, simulated=simulated)
+        async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
+            payment = msgspec.structs.replace(await made(house), **changes)
+            await house.clock.advance(seconds)
+            assert [await turned_away(house.ports, payment) for _ in range(99)].count(None) == taken
 
     async def test_the_last_look_of_one_that_is_turned_away_comes_later(self) -> None:
         bank = TellsNothing(looks_per_minute=1)

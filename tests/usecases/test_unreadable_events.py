@@ -20,6 +20,7 @@ from tests.servers import house_url
 from tests.spoiling import Spoilable, address, open_spoilable
 
 BEYOND = 900_000_000_000_000_000
+SIMULATE = "/sandbox/gateways/simulator-test/simulate"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -203,3 +204,14 @@ async def test_a_receivers_job_that_failed_again_and_again_is_tried_at_once_when
     second = await waiting(street, 1)
     await street.work()
     assert street.street.told("ours") == first + second
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+async def test_a_count_that_cannot_be_read_holds_up_no_event(street: Spoilable) -> None:
+    """Those that it counted bear their numbers as well. Postgres keeps none that is no number."""
+    for status in ("down", "degraded", "operational"):
+        played = await street.call("ours", "POST", SIMULATE, json={"status": status})
+        assert played.status_code == 200
+        await street.work()
+        await street.spoil("UPDATE gateway_counts SET told = 'many'")
+    assert [webhook.headers["X-Webhook-Sequence"] for webhook in street.street.webhooks] == ["1", "2", "3"]
