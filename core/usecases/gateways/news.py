@@ -60,11 +60,8 @@ def mode_of(ports: Ports, gateway_id: str) -> Mode:
 
 
 async def hold(unit: Unit, gateway: Gateway, now: datetime) -> None:
-    """Have it looked at once the change has held; where it is as it was announced, there is nothing to look at."""
-    if gateway.status is gateway.announced:
-        await HOLD.drop(unit, gateway.id)
-    else:
-        await HOLD.plan(unit, gateway.id, now + HELD_FOR, now, anew=True)
+    """Have it looked at once the change has held."""
+    await HOLD.plan(unit, gateway.id, now + HELD_FOR, now, anew=True)
 
 
 async def tell_if_held(ports: Ports, job: Job) -> None:
@@ -101,7 +98,7 @@ async def tell_accounts(ports: Ports, job: Job) -> None:
 
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)
-        if present is None or not is_ours(present, job):
+        if present is None:
             return
         telling = msgspec.json.decode(present.argument, type=Telling)
         accounts = await unit[Account].find(id=AtLeast(f"{telling.after}!"), order="id", limit=_BATCH, readable=True)
