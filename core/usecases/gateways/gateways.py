@@ -56,13 +56,9 @@ async def list_gateways(ports: Ports, mode: Mode, account_id: str | None = None)
     """The gateways of a mode, in the order in which payments try them, as they are now; for an account with what it
     simulates."""
     names = ports.banks.order.get(mode, ())
-    simulated = {} if account_id is None or mode is Mode.LIVE else {own_id(account_id, name): name for name in names}
+    wanted = (*names, *(() if account_id is None else (own_id(account_id, name) for name in names)))
     async with ports.storage.unit() as unit:
-        found = (
-            await unit[Gateway].find(id=OneOf((*names, *simulated)), limit=2 * len(names), readable=True)
-            if names
-            else []
-        )
+        found = await unit[Gateway].find(id=OneOf(wanted), limit=len(wanted), readable=True) if names else []
     records = {record.id: record for record in found}
     shown = []
     for name in names:
