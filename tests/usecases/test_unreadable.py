@@ -9,9 +9,14 @@ import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.request_log import RequestBatch
+from cambist.core.domain.kyc.clients import Client
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.settlement.settlement import SettlementBatch
 from cambist.core.usecases import long_lists
+from cambist.core.usecases.accounts import request_list
+from cambist.core.usecases.accounts.request_log import Noted, RequestLog
+from cambist.core.usecases.kyc import clients
 from cambist.core.usecases.long_lists import LongList, long_page
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.doctor import check_rows
@@ -187,3 +192,36 @@ async def test_a_settlement_settles_all_others_and_stays_open_for_who_cannot_be_
     closed = await street.ports.storage.get(SettlementBatch, daily_id(Mode.TEST, run))
     assert closed is not None
     assert closed.completed_at is not None
+
+
+async def test_a_search_among_many_clients_shows_each_once(street: Spoilable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also behind one that cannot be read."""
+    monkeypatch.setattr(clients, "_BATCH", 2)
+    for number in range(4):
+        body = {"phone": f"+7900123450{number}", "kyc_status": "verified"}
+        assert (await street.call("ours", "POST", "/sandbox/exchange-clients", json=body)).status_code == 200
+        await street.clock.advance(1)
+    listed = (await street.call("ours", "GET", "/exchange-clients?q=9001234")).json()
+    phones = [each["phone"] for each in listed["data"]]
+    assert (len(phones), listed["pagination"]["total"]) == (4, 4)
+    last = max(
+        [client async for batch in street.ports.storage.scan(Client) for client in batch],
+        key=lambda each: each.created_at,
+    )
+    await street.spoil(f"UPDATE clients SET updated_at = {BEYOND} WHERE id = '{last.id}'")
+    listed = (await street.call("ours", "GET", "/exchange-clients?q=9001234")).json()
+    assert ([each["phone"] for each in listed["data"]], listed["pagination"]["total"]) == (phones[1:], 3)
+
+
+async def test_the_requests_of_a_busy_hour_are_shown_once(street: Spoilable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_list, "_BATCH", 2)
+    log, account_id = RequestLog(), street.merchants["ours"].account_id
+    for number in range(5):
+        now = street.clock.monotonic()
+        log.note(Noted(account_id, Mode.TEST, "key", "GET", "/p", (), 200, None, now, now, f"r{number}"))
+        await log.flush(street.ports)
+        await street.clock.advance(1)
+    [_, second, *_] = [each async for batch in street.ports.storage.scan(RequestBatch) for each in batch]
+    await street.spoil(f"UPDATE request_batches SET entries = 'x' WHERE id = '{second.id}'")
+    listed = (await street.call("ours", "GET", "/requests")).json()
+    assert [each["request_id"] for each in listed["data"]] == ["r4", "r3", "r1", "r0"]

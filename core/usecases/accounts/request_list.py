@@ -119,15 +119,15 @@ async def _of_hours(seen: Snapshot, wanted: Wanted, hours: Mapping[str, int], pl
 async def _of_hour(seen: Snapshot, wanted: Wanted, hour: str) -> list[RequestEntry]:
     """All that is wanted of one hour, newest first. The limits of a minute bound it."""
     start = hour_start(hour)
-    span = Between(ids_from(*wanted.owner, start), ids_from(*wanted.owner, start + _HOUR))
+    first, end = ids_from(*wanted.owner, start), ids_from(*wanted.owner, start + _HOUR)
     found: list[RequestEntry] = []
     for kind in BATCHES:
-        offset = 0
-        while batches := await seen[kind].find(id=span, offset=offset, limit=_BATCH, readable=True):
+        low = first
+        while batches := await seen[kind].find(id=Between(low, end), limit=_BATCH, readable=True):
             found += [entry for batch in batches for entry in batch.entries if wanted.takes(entry)]
-            offset += len(batches)
             if len(batches) < _BATCH:
                 break
+            low = f"{batches[-1].id}\x01"
     return sorted(found, key=in_time)[::-1]
 
 

@@ -107,14 +107,10 @@ async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number
 
 async def _every(seen: Snapshot, criteria: dict[str, Any]) -> AsyncIterator[Client]:
     """All of them, newest first, some at a time."""
-    offset = 0
-    while True:
-        batch = await seen[Client].find(order=_NEWEST_FIRST, offset=offset, limit=_BATCH, readable=True, **criteria)
-        for client in batch:
+    total = await seen[Client].total(**criteria)
+    for number in range(1, total // _BATCH + 2):
+        for client in await seen[Client].page(number, _BATCH, order=_NEWEST_FIRST, readable=True, **criteria):
             yield client
-        if len(batch) < _BATCH:
-            return
-        offset += _BATCH
 
 
 async def every_client(ports: Ports, account_id: str, mode: Mode | None = None, limit: int = 1000) -> list[Client]:
