@@ -59,7 +59,7 @@ class Club:
         body = {"amount_rub": rub(plan.kopecks), "interval": "day", "description": "Club"}
         body["binding_charge"] = "first" if plan.takes_first else "none"
         key = key_of(world.plan.seed, "member", plan.number)
-        answer = await self._merchant.insist("POST", "/api/v1/subscriptions", body, key)
+        answer = await self._merchant.make("/api/v1/subscriptions", body, key)
         if answer.status not in (200, 201):
             if answer.code != "PAYMENT_ROUTE_UNAVAILABLE":
                 world.fault(f"member {plan.number}: {answer.status} {answer.body!r}")
@@ -122,7 +122,7 @@ class Club:
                 continue
             path = f"/api/v1/subscriptions/{subscription_id}/rebind"
             key = key_of(self._world.plan.seed, "rebind", member.plan.number)
-            answer = await self._merchant.insist("POST", path, {}, key)
+            answer = await self._merchant.make(path, {}, key)
             if answer.status in (200, 201):
                 await self._bind(member, subscription_id)
                 return
@@ -134,7 +134,7 @@ class Club:
             key = key_of(self._world.plan.seed, "charge", plan.number, number, attempt)
             path = f"/api/v1/subscriptions/{subscription_id}/charges"
             asked, over = self._world.now(), set(member.over)
-            answer = await self._merchant.insist("POST", path, body, key)
+            answer = await self._merchant.make(path, body, key)
             if answer.code == "CHARGE_BEFORE_WINDOW":
                 member.too_early.append((asked, self._world.now()))
             if answer.status not in (200, 201):

@@ -103,6 +103,7 @@ class Merchant:
         self.waited: list[tuple[str, float]] = []
         """For which answer, and for how many seconds."""
         self._chance = world.chance.of(f"merchant/{number}")
+        self._haste = world.chance.of(f"haste/{number}")
         self.statement = Statement(world, self)
         self.pair = account.live
         self.rotated_at = 0.0
@@ -195,7 +196,7 @@ class Merchant:
         if wish.percent != 100:
             body["amount_rub"] = rub(kopecks)
         key = key_of(self._world.plan.seed, "refund", sale.order.number, sale.order.returns.index(wish))
-        answer = await self.insist("POST", "/api/v1/refunds", body, key)
+        answer = await self.make("/api/v1/refunds", body, key)
         if answer.status not in (200, 201):
             return
         self._world.counts["refunds"] += 1
@@ -243,6 +244,17 @@ class Merchant:
         if found["available_usdt"] < -self.overdraft:
             self._world.fault(f"merchant {self.number}: its balance is below its overdraft: {found}")
         return found
+
+    async def make(self, path: str, body: Any, key: str) -> HttpAnswer:
+        """Ask for a new thing until there is a definite answer; hasty clients do so twice at once. One key is one
+        thing, which one of the two has made."""
+        asks = 2 if self._haste.random() < self._world.plan.haste else 1
+        answers = await asyncio.gather(*(self.insist("POST", path, body, key) for _ in range(asks)))
+        made = [answer for answer in answers if answer.status in (200, 201)]
+        if len({answer.json["id"] for answer in made}) > 1 or [answer.status for answer in made] == [201, 201]:
+            self._world.fault(f"{path}: of one key at once {[answer.body for answer in made]!r}")
+        self._world.counts["twice at once"] += asks - 1
+        return (made or answers)[0]
 
     async def insist(self, method: str, path: str, body: Any, key: str | None, *, in_test: bool = False) -> HttpAnswer:
         """Ask until there is a definite answer. What is temporary (429, 503, silence) is asked again. `in_test`: by the

@@ -28,6 +28,8 @@ def with_oddities(plan: Plan) -> Plan:
         return _on_one_machine(plan, chance)
     plan = _with_rushes(plan, random.Random(f"rushes/{plan.seed}"))
     plan = _with_bad_payday(plan, random.Random(f"payday/{plan.seed}"))
+    if random.Random(f"haste/{plan.seed}").random() < 0.25:
+        plan = msgspec.structs.replace(plan, haste=0.5)
     if chance.random() < 0.25:
         breaks = _blow(Trouble.CLAIM_BREAKS, chance.uniform(*EVENING), "worker0")
         return msgspec.structs.replace(plan, blows=(*plan.blows, breaks))

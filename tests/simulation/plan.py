@@ -174,6 +174,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The wallet says what it sent for an operation."""
     signs_for: float = 0.0
     """Seconds that it may take to sign."""
+    haste: float = 0.0
+    """Chance that a merchant's client sends one creation twice at once, of what is drawn for itself nowhere else."""
     apis: int = 2
     workers: int = 2
     merchants: int = 3

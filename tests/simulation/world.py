@@ -85,6 +85,7 @@ _SETTINGS = Settings(
 COUNTED = (
     *("crashes", "requests", "webhooks", "payments", "refunds", "payouts", "subscriptions", "charges"),
     *("exchanges", "applicants", "rotations", "endpoints", "handovers", "rehearsals", "leaps", "passed over"),
+    "twice at once",
 )
 MOODS = ("refuses_invoices", "fails_refunds", "reverses_refunds", "fails_charges", "fails_remittances")
 """Of a plan, what banks decide by."""
