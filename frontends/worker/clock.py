@@ -38,8 +38,11 @@ class MachineClock:
         if self._clocked is None or not self._clocked.by_own_clock:
             return
         if self._watch is None:
+            # Watched from before: it may be set while what is stored is read. What is then seen twice is put right by
+            # too much, and looked at too early.
+            watch = ClockWatch(clock)
             self._set_back = await found_set_back(self._ports)
-            self._watch = ClockWatch(clock)
+            self._watch = watch
         step = self._watch.look()
         if step < timedelta(0):
             self._set_back = SetBack(by=-step, seen=clock.now() - step).and_before(self._set_back)

@@ -29,6 +29,7 @@ FOUND = {
     10_053: "a webhook whose timer rang before the clock was set back, and which is not due yet since",
     83: "a webhook whose delivery nobody could read while its receiver was asked for",
     22_068: "a receiver that does well, and was given another secret, behind those that hang",
+    30_597: "what waited while a clock was set back just as the worker began",
     30_105: "an exchange of a key that another request with it takes back",
 }
 """Seeds of worlds in which something was found, and what nobody took up, told or booked there."""

@@ -27,6 +27,7 @@ from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.webhooks.results import TIMER
 from cambist.frontends.worker import clock
 from cambist.frontends.worker.loop import Worker
+from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, DeliveryResult
@@ -118,6 +119,25 @@ async def test_what_was_written_while_it_was_ahead_and_not_begun_is_done_at_once
         await house.clock.advance(PROMPT)
     assert told(house)[later] == 1
     assert told(house)[paid] <= 1
+
+
+@pytest.mark.parametrize("read", [False, True], ids=["before the read", "after the read"])
+async def test_a_step_just_while_a_worker_begins_is_seen(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch, read: bool
+) -> None:
+    """What is stored is looked at then, and nothing of the future is found by a clock that is ahead (seed 30597)."""
+    house.clock.step(3 * HOUR)
+    payment = await pay(house)
+
+    async def found(ports: Ports) -> SetBack | None:
+        before = await found_set_back(ports) if read else None
+        house.clock.step(-3 * HOUR)
+        return before if read else await found_set_back(ports)
+
+    monkeypatch.setattr(clock, "found_set_back", found)
+    async with working(house):
+        await house.clock.advance(PROMPT)
+    assert told(house) == {payment: 1}
 
 
 async def test_a_letter_that_waits_for_its_next_attempt_goes_out_at_its_time(house: TestHouse) -> None:
