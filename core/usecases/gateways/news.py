@@ -98,7 +98,7 @@ async def tell_accounts(ports: Ports, job: Job) -> None:
 
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)
-        if present is None:
+        if present is None or not is_ours(present, job):
             return
         telling = msgspec.json.decode(present.argument, type=Telling)
         accounts = await unit[Account].find(id=AtLeast(f"{telling.after}!"), order="id", limit=_BATCH, readable=True)
