@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import msgspec
@@ -17,6 +18,9 @@ import msgspec
 from tests.simulation.parting import Told, live_together, together
 from tests.simulation.plan import Plan
 from tests.simulation.world import Outcome, live
+
+_asked_to_end = Event()
+"""By a signal. What it raises is lost where it comes while a world's leftovers are taken away."""
 
 EVERY = 30.0
 """Seconds between two lines of how far it is, at least."""
@@ -85,6 +89,8 @@ class Run:
         for outcome, cpu in _lived(self.left, jobs):
             self.lived.append(self._kept.note(outcome, cpu))
             yield outcome
+            if _asked_to_end.is_set():
+                raise KeyboardInterrupt
 
     @property
     def took(self) -> float:
@@ -156,13 +162,16 @@ def interruptible(told: Callable[[], object]) -> Iterator[None]:
     """Inside, SIGINT and SIGTERM end the work; `told` is called then, and the process ends with 130."""
 
     def end(*_: Any) -> None:
+        _asked_to_end.set()
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = {each: signal.signal(each, end) for each in (signal.SIGINT, signal.SIGTERM)}
+    _asked_to_end.clear()
     try:
         yield
     except KeyboardInterrupt:
         told()
         raise SystemExit(130) from None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
