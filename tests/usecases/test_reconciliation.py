@@ -1,85 +1,36 @@
 """A bank's own list beside ours: what is found, written once, and closed again (docs/reconciliation.md)."""
 
 from collections.abc import AsyncIterator
-from datetime import date, datetime, timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
 import msgspec
 import pytest
 
 from cambist.adapters.bank.simulator import SimulatedBank
-from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.days import MOSCOW
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.reconciliation.comparing import Difference
 from cambist.core.domain.reconciliation.reconciliation import Discrepancy, Reconciliation, ReconciliationStatus
 from cambist.core.usecases.operators.action_items import read_action_items
-from cambist.core.usecases.reconciliation.discrepancies import (
-    list_differences,
-    open_differences,
-    settle_difference,
-)
+from cambist.core.usecases.reconciliation.discrepancies import list_differences, open_differences, settle_difference
 from cambist.core.usecases.reconciliation.reconciliation import reconcile, reconcile_owner
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.bank import InvoiceStatus, RefundStatus
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.faults import Unavailable
-from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedPage, ReportedState, ReportingBank
+from cambist.ports.reporting import ReportedPage, ReportedState, ReportingBank
 from tests.invariants import everything
 from tests.planting import beneath
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.reconciliation_kit import BANK, Day, at, entry, open_day
 
-BANK = "simulator-live"
-AWAY = Twist(ending=Ending.UNAVAILABLE)
 S = ReconciliationStatus
 
 
 @pytest.fixture
-async def live() -> AsyncIterator[RefundHouse]:
-    async with open_refund_house() as opened:
+async def day() -> AsyncIterator[Day]:
+    async with open_day() as opened:
         yield opened
-
-
-class Day:
-    """A Moscow day at a live bank, from its noon on."""
-
-    def __init__(self, live: RefundHouse) -> None:
-        self.live = live
-        self.ports = live.ports
-        self.clock = live.house.clock
-        self.day = self.clock.now().astimezone(MOSCOW).date() + timedelta(days=1)
-
-    async def at(self, hours: float, day: int = 0) -> None:
-        """The clock says so many hours after the day's midnight in Moscow."""
-        midnight = datetime.combine(self.day + timedelta(days=day), datetime.min.time(), MOSCOW)
-        await self.clock.advance((midnight + timedelta(hours=hours) - self.clock.now()).total_seconds())
-
-    @property
-    def told(self) -> Any:
-        """What the bank's list has other than its books."""
-        return self.live.house.script.entries
-
-    async def over(self) -> None:
-        await self.at(4, day=1)
-
-    async def compared(self, day: date | None = None) -> Reconciliation:
-        [one] = await reconcile(self.ports, day or self.day, BANK)
-        assert one.result is not None
-        return one.result
-
-    async def found(self) -> list[tuple[str, str | None]]:
-        """Open differences: in what, and about which object of ours."""
-        return [(each.difference.value, each.object_id) for each in await list_differences(self.ports)]
-
-
-@pytest.fixture
-async def day(live: RefundHouse) -> Day:
-    made = Day(live)
-    await live.set(refund_approval="auto")
-    await made.at(12)
-    return made
 
 
 async def test_a_day_on_which_all_went_well_agrees(day: Day) -> None:
@@ -138,19 +89,6 @@ async def test_each_difference_is_found_once_and_is_an_action_item(day: Day) -> 
     items = [each for each in (await read_action_items(day.ports)).found if each.kind == "difference"]
     assert len(items) == 5
     assert {each.mode for each in items} == {Mode.LIVE}
-
-
-def entry(name: str, moment: datetime, **fields: Any) -> ReportedEntry:
-    return ReportedEntry(
-        **{
-            "id": name,
-            "kind": ReportedKind.PAYMENT,
-            "state": ReportedState.DONE,
-            "moment": moment,
-            "amount_kopecks": 100_00,
-            **fields,
-        }
-    )
 
 
 async def test_a_difference_that_is_gone_at_a_later_run_is_closed(day: Day) -> None:
@@ -304,10 +242,6 @@ async def test_one_that_fails_goes_on_where_it_stood_and_closes_nothing(day: Day
     assert "reconciliation" not in {each.kind for each in (await read_action_items(day.ports)).found}
 
 
-async def at(day: Day, hours: float) -> datetime:
-    return datetime.combine(day.day, datetime.min.time(), MOSCOW) + timedelta(hours=hours)
-
-
 class Counting:
     """The bank's list, which says what it was asked for, and fails from a moment on."""
 
@@ -391,10 +325,10 @@ async def test_what_cannot_be_compared_is_refused(day: Day, which: str) -> None:
     assert refusal.value.code == "VALIDATION_ERROR"
 
 
-async def test_simulators_are_compared_only_when_somebody_asks(live: RefundHouse) -> None:
-    await start_standing(live.ports)
-    await live.house.work(2 * 86400)
-    assert await everything(live.ports, Reconciliation) == []
+async def test_simulators_are_compared_only_when_somebody_asks(day: Day) -> None:
+    await start_standing(day.ports)
+    await day.live.house.work(2 * 86400)
+    assert await everything(day.ports, Reconciliation) == []
 
 
 async def test_open_differences_of_a_day_are_told_by_day(day: Day) -> None:

@@ -1,51 +1,37 @@
 """Money of every kind that passes a bank is found in its list, on each storage (docs/reconciliation.md "What is
 compared")."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import date, datetime, timedelta
+from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.domain.days import MOSCOW
 from cambist.core.domain.exchanges.exchanges import Exchange, invoice_operation
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
-from cambist.core.domain.exchanges.orders import ExchangeOrder
 from cambist.core.domain.exchanges.returns import ReturnStatus, rub_return_operation
-from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.reconciliation.reconciliation import ReconciliationStatus
-from cambist.core.domain.refunds.orders import RefundOrder
 from cambist.core.domain.refunds.suspense_returns import former_operation, present_operation
-from cambist.core.domain.subscriptions.orders import SubscriptionOrder
-from cambist.core.domain.subscriptions.subscriptions import Subscription
-from cambist.core.usecases.exchanges.creation import create_exchange, create_rub_usdt
-from cambist.core.usecases.exchanges.returns import return_money
-from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.operators.review import list_suspense
-from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.reconciliation.counted import known
 from cambist.core.usecases.reconciliation.discrepancies import list_differences
-from cambist.core.usecases.reconciliation.reconciliation import reconcile
 from cambist.core.usecases.reconciliation.scope import scope_of
-from cambist.core.usecases.refunds.refunds import create_refund
-from cambist.core.usecases.refunds.suspense_return import return_suspense
-from cambist.core.usecases.subscriptions.binding_opening import open_binding
-from cambist.core.usecases.subscriptions.subscriptions import create_subscription
-from cambist.ports.bank import InvoiceStatus
-from cambist.ports.bank_simulator import Pretence
-from cambist.ports.mandates import MandateEvent, MandatePretence
 from cambist.ports.reporting import ReportingBank
-from tests.exchange_house import BANK_ID, PHONE, WALLET
 from tests.invariants import everything
+from tests.reconciliation_kit import (
+    KINDS,
+    Make,
+    at_noon,
+    compared,
+    with_exchange_of_rub,
+    with_first_charge,
+    with_money_sent_back,
+)
 from tests.restored import House, World
 
 S = ReconciliationStatus
-Make = Callable[[House], Awaitable[set[str]]]
-"""Does something; the ids of what the day has of it."""
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -54,118 +40,6 @@ async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     world.banks = world.banks[:1]
     async with world.opened() as opened:
         yield opened
-
-
-async def at_noon(house: House) -> date:
-    """The next noon in Moscow, and its day."""
-    now = house.world.clock.now().astimezone(MOSCOW)
-    noon = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), MOSCOW) + timedelta(hours=12)
-    await house.work((noon - now).total_seconds())
-    return noon.date()
-
-
-async def compared(house: House, day: date) -> ReconciliationStatus:
-    end = datetime.combine(day, datetime.min.time(), MOSCOW) + timedelta(hours=28)
-    await house.work(max(0.0, (end - house.world.clock.now()).total_seconds()))
-    [one] = await reconcile(house.ports, day)
-    assert one.result is not None
-    return one.result.status
-
-
-async def paid(house: House) -> Payment:
-    key = house.ports.ids.uuid()
-    made = await create_payment(house.ports, await house.caller(), key, lambda: PaymentOrder(amount_rub="1000.00"))
-    await house.pay(made.resource)
-    await house.work(1)
-    return made.resource
-
-
-async def with_payment_and_refund(house: House) -> set[str]:
-    payment = await paid(house)
-    order = RefundOrder(payment_id=payment.id, amount_rub="100.00")
-    made = await create_refund(house.ports, await house.caller(), house.ports.ids.uuid(), lambda: order)
-    await house.work(60)
-    return {payment.id, made.resource.id}
-
-
-async def with_money_sent_back(house: House) -> set[str]:
-    payment = await paid(house)
-    await house.pay(payment, again=True)
-    [money] = [each for each in await list_suspense(house.ports) if each.payment_id == payment.id]
-    await return_suspense(house.ports, money.id)
-    await house.work(60)
-    return {payment.id, money.id}
-
-
-async def with_first_charge(house: House) -> set[str]:
-    caller = await house.caller()
-    order = SubscriptionOrder(amount_rub="100.00", interval="month", interval_count=1, description="Tea")
-    made = await create_subscription(house.ports, caller, house.ports.ids.uuid(), lambda: order, lambda: None)
-    await open_binding(house.ports, made.resource.id)
-    found = await house.ports.storage.get(Subscription, made.resource.id)
-    assert found is not None
-    assert found.binding is not None
-    pretence = MandatePretence(event=MandateEvent.CONFIRM)
-    for notice in await house.world.bank.pretend_mandate(found.binding.operation, pretence):
-        await on_notice(house.ports, notice)
-    await house.work(60)
-    return {each.id for each in await everything(house.ports, Payment)}
-
-
-async def with_exchange_of_usdt(house: House) -> set[str]:
-    """The client gets RUB in one part or more."""
-    await house.know_client("+79990000002")
-    order = ExchangeOrder(amount_usdt="100", client_phone="+79990000002", client_bank_id=BANK_ID)
-    key = house.ports.ids.uuid()
-    made = (await create_exchange(house.ports, await house.caller(), key, lambda: order)).resource
-    assert made.crypto_deposit_address is not None
-    await house.world.deposits.pretend_deposit(made.crypto_deposit_address, made.amount_usdt.units)
-    await house.work(300)
-    present = await house.ports.storage.get(Exchange, made.id)
-    assert present is not None
-    assert present.status == "completed"
-    return {made.id}
-
-
-async def with_exchange_of_rub(house: House) -> set[str]:
-    """The client pays late; it goes back."""
-    await house.know_client(PHONE)
-    made = await create_rub_usdt(
-        house.ports, house.world.account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET
-    )
-    await house.work(1000)
-    for notice in await house.world.bank.pretend(invoice_operation(made.id), Pretence(status=InvoiceStatus.PAID)):
-        await on_notice(house.ports, notice)
-    [stray] = await return_money(house.ports, made.id)
-    await house.work(60)
-    return {made.id, stray.id}
-
-
-async def with_two_exchanges_of_rub(house: House) -> set[str]:
-    return await with_exchange_of_rub(house) | await with_exchange_of_rub(house)
-
-
-async def with_late_money(house: House) -> set[str]:
-    """The payment has expired long ago."""
-    key = house.ports.ids.uuid()
-    order = PaymentOrder(amount_rub="700.00")
-    made = (await create_payment(house.ports, await house.caller(), key, lambda: order)).resource
-    await house.work(6.5 * 3600)
-    await house.pay(made)
-    await house.work(60)
-    [money] = [each for each in await list_suspense(house.ports) if each.payment_id == made.id]
-    assert money.reason == "too_late"
-    return {made.id}
-
-
-KINDS = (
-    with_late_money,
-    with_payment_and_refund,
-    with_money_sent_back,
-    with_first_charge,
-    with_two_exchanges_of_rub,
-    with_exchange_of_usdt,
-)
 
 
 async def test_all_of_them_agree(house: House) -> None:

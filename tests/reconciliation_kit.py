@@ -1,0 +1,213 @@
+"""Days at a live bank, and what may pass it on one."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.days import MOSCOW
+from cambist.core.domain.exchanges.exchanges import Exchange, invoice_operation
+from cambist.core.domain.exchanges.orders import ExchangeOrder
+from cambist.core.domain.payments.orders import PaymentOrder
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.reconciliation.reconciliation import Reconciliation, ReconciliationStatus
+from cambist.core.domain.refunds.orders import RefundOrder
+from cambist.core.domain.subscriptions.orders import SubscriptionOrder
+from cambist.core.domain.subscriptions.subscriptions import Subscription
+from cambist.core.usecases.exchanges.creation import create_exchange, create_rub_usdt
+from cambist.core.usecases.exchanges.returns import return_money
+from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.operators.review import list_suspense
+from cambist.core.usecases.payments.payments import create_payment
+from cambist.core.usecases.reconciliation.discrepancies import list_differences
+from cambist.core.usecases.reconciliation.reconciliation import reconcile
+from cambist.core.usecases.refunds.refunds import create_refund
+from cambist.core.usecases.refunds.suspense_return import return_suspense
+from cambist.core.usecases.subscriptions.binding_opening import open_binding
+from cambist.core.usecases.subscriptions.subscriptions import create_subscription
+from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank_simulator import Pretence
+from cambist.ports.mandates import MandateEvent, MandatePretence
+from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedState
+from tests.exchange_house import BANK_ID, PHONE, WALLET
+from tests.invariants import everything
+from tests.refund_house import RefundHouse, open_refund_house
+from tests.restored import House
+
+BANK = "simulator-live"
+Make = Callable[[House], Awaitable[set[str]]]
+"""Does something; the ids of what the day has of it."""
+
+
+class Day:
+    """A Moscow day at a live bank, from its noon on."""
+
+    def __init__(self, live: RefundHouse) -> None:
+        self.live = live
+        self.ports = live.ports
+        self.clock = live.house.clock
+        self.day = self.clock.now().astimezone(MOSCOW).date() + timedelta(days=1)
+
+    async def at(self, hours: float, day: int = 0) -> None:
+        """The clock says so many hours after the day's midnight in Moscow."""
+        midnight = datetime.combine(self.day + timedelta(days=day), datetime.min.time(), MOSCOW)
+        await self.clock.advance((midnight + timedelta(hours=hours) - self.clock.now()).total_seconds())
+
+    @property
+    def told(self) -> Any:
+        """What the bank's list has other than its books."""
+        return self.live.house.script.entries
+
+    async def over(self) -> None:
+        await self.at(4, day=1)
+
+    async def compared(self, day: date | None = None) -> Reconciliation:
+        [one] = await reconcile(self.ports, day or self.day, BANK)
+        assert one.result is not None
+        return one.result
+
+    async def found(self) -> list[tuple[str, str | None]]:
+        """Open differences: in what, and about which object of ours."""
+        return [(each.difference.value, each.object_id) for each in await list_differences(self.ports)]
+
+
+@asynccontextmanager
+async def open_day() -> AsyncIterator[Day]:
+    """A house whose merchant refunds without anybody's approval, at noon."""
+    async with open_refund_house() as live:
+        made = Day(live)
+        await live.set(refund_approval="auto")
+        await made.at(12)
+        yield made
+
+
+def entry(name: str, moment: datetime, **fields: Any) -> ReportedEntry:
+    """A payment in the bank's list, of no operation unless one is given."""
+    return ReportedEntry(
+        **{
+            "id": name,
+            "kind": ReportedKind.PAYMENT,
+            "state": ReportedState.DONE,
+            "moment": moment,
+            "amount_kopecks": 100_00,
+            **fields,
+        }
+    )
+
+
+async def at(day: Day, hours: float) -> datetime:
+    """So many hours after the day's midnight in Moscow."""
+    return datetime.combine(day.day, datetime.min.time(), MOSCOW) + timedelta(hours=hours)
+
+
+async def at_noon(house: House) -> date:
+    """The next noon in Moscow, and its day."""
+    now = house.world.clock.now().astimezone(MOSCOW)
+    noon = datetime.combine(now.date() + timedelta(days=1), datetime.min.time(), MOSCOW) + timedelta(hours=12)
+    await house.work((noon - now).total_seconds())
+    return noon.date()
+
+
+async def compared(house: House, day: date) -> ReconciliationStatus:
+    end = datetime.combine(day, datetime.min.time(), MOSCOW) + timedelta(hours=28)
+    await house.work(max(0.0, (end - house.world.clock.now()).total_seconds()))
+    [one] = await reconcile(house.ports, day)
+    assert one.result is not None
+    return one.result.status
+
+
+async def paid(house: House) -> Payment:
+    key = house.ports.ids.uuid()
+    made = await create_payment(house.ports, await house.caller(), key, lambda: PaymentOrder(amount_rub="1000.00"))
+    await house.pay(made.resource)
+    await house.work(1)
+    return made.resource
+
+
+async def with_payment_and_refund(house: House) -> set[str]:
+    payment = await paid(house)
+    order = RefundOrder(payment_id=payment.id, amount_rub="100.00")
+    made = await create_refund(house.ports, await house.caller(), house.ports.ids.uuid(), lambda: order)
+    await house.work(60)
+    return {payment.id, made.resource.id}
+
+
+async def with_money_sent_back(house: House) -> set[str]:
+    payment = await paid(house)
+    await house.pay(payment, again=True)
+    [money] = [each for each in await list_suspense(house.ports) if each.payment_id == payment.id]
+    await return_suspense(house.ports, money.id)
+    await house.work(60)
+    return {payment.id, money.id}
+
+
+async def with_first_charge(house: House) -> set[str]:
+    caller = await house.caller()
+    order = SubscriptionOrder(amount_rub="100.00", interval="month", interval_count=1, description="Tea")
+    made = await create_subscription(house.ports, caller, house.ports.ids.uuid(), lambda: order, lambda: None)
+    await open_binding(house.ports, made.resource.id)
+    found = await house.ports.storage.get(Subscription, made.resource.id)
+    assert found is not None
+    assert found.binding is not None
+    pretence = MandatePretence(event=MandateEvent.CONFIRM)
+    for notice in await house.world.bank.pretend_mandate(found.binding.operation, pretence):
+        await on_notice(house.ports, notice)
+    await house.work(60)
+    return {each.id for each in await everything(house.ports, Payment)}
+
+
+async def with_exchange_of_usdt(house: House) -> set[str]:
+    """The client gets RUB in one part or more."""
+    await house.know_client("+79990000002")
+    order = ExchangeOrder(amount_usdt="100", client_phone="+79990000002", client_bank_id=BANK_ID)
+    key = house.ports.ids.uuid()
+    made = (await create_exchange(house.ports, await house.caller(), key, lambda: order)).resource
+    assert made.crypto_deposit_address is not None
+    await house.world.deposits.pretend_deposit(made.crypto_deposit_address, made.amount_usdt.units)
+    await house.work(300)
+    present = await house.ports.storage.get(Exchange, made.id)
+    assert present is not None
+    assert present.status == "completed"
+    return {made.id}
+
+
+async def with_exchange_of_rub(house: House) -> set[str]:
+    """The client pays late; it goes back."""
+    await house.know_client(PHONE)
+    made = await create_rub_usdt(
+        house.ports, house.world.account_id, Mode.LIVE, amount_rub="5000.00", client_phone=PHONE, address=WALLET
+    )
+    await house.work(1000)
+    for notice in await house.world.bank.pretend(invoice_operation(made.id), Pretence(status=InvoiceStatus.PAID)):
+        await on_notice(house.ports, notice)
+    [stray] = await return_money(house.ports, made.id)
+    await house.work(60)
+    return {made.id, stray.id}
+
+
+async def with_two_exchanges_of_rub(house: House) -> set[str]:
+    return await with_exchange_of_rub(house) | await with_exchange_of_rub(house)
+
+
+async def with_late_money(house: House) -> set[str]:
+    """The payment has expired long ago."""
+    key = house.ports.ids.uuid()
+    order = PaymentOrder(amount_rub="700.00")
+    made = (await create_payment(house.ports, await house.caller(), key, lambda: order)).resource
+    await house.work(6.5 * 3600)
+    await house.pay(made)
+    await house.work(60)
+    [money] = [each for each in await list_suspense(house.ports) if each.payment_id == made.id]
+    assert money.reason == "too_late"
+    return {made.id}
+
+
+KINDS = (
+    with_late_money,
+    with_payment_and_refund,
+    with_money_sent_back,
+    with_first_charge,
+    with_two_exchanges_of_rub,
+    with_exchange_of_usdt,
+)
