@@ -5,6 +5,13 @@ from contextlib import asynccontextmanager
 from datetime import date, datetime, timedelta
 from typing import Any
 
+import msgspec
+
+from cambist.adapters.bank.simulator import SimulatedBank
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.ids import SeededIds
+from cambist.adapters.script import Script
+from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.days import MOSCOW
 from cambist.core.domain.exchanges.exchanges import Exchange, invoice_operation
@@ -21,13 +28,17 @@ from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.reconciliation.discrepancies import list_differences
+from cambist.core.usecases.reconciliation.nightly import COMPARE
 from cambist.core.usecases.reconciliation.reconciliation import reconcile
 from cambist.core.usecases.refunds.refunds import create_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
+from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.core.usecases.subscriptions.subscriptions import create_subscription
-from cambist.ports.bank import InvoiceStatus
+from cambist.frontends.compose import Adapters
+from cambist.ports.bank import BankCapabilities, InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
+from cambist.ports.jobs import Job
 from cambist.ports.mandates import MandateEvent, MandatePretence
 from cambist.ports.reporting import ReportedEntry, ReportedKind, ReportedState
 from tests.exchange_house import BANK_ID, PHONE, WALLET
@@ -80,6 +91,45 @@ async def open_day() -> AsyncIterator[Day]:
         await live.set(refund_approval="auto")
         await made.at(12)
         yield made
+
+
+class RealBank(SimulatedBank):
+    """Says that it is no simulator."""
+
+    @property
+    def capabilities(self) -> BankCapabilities:
+        return msgspec.structs.replace(super().capabilities, simulated=False)
+
+
+class RealHouse:
+    """A house with a bank of live mode that is no simulator, as far as it says."""
+
+    def __init__(self, live: RefundHouse, bank: SimulatedBank, script: Script) -> None:
+        self.live = live
+        self.ports = live.ports
+        self.bank = bank
+        self.script = script
+
+    async def paid(self) -> str:
+        """A payment that was paid; its id."""
+        made = await self.live.house.payment((await self.live.house.create(mode="live")).json()["id"])
+        paid = Pretence(status=InvoiceStatus.PAID)
+        for notice in await self.bank.pretend(made.id, paid, reference=made.bank_reference):
+            await on_notice(self.ports, notice)
+        return made.id
+
+    async def jobs(self) -> list[Job]:
+        return [each for each in await everything(self.ports, Job) if each.kind == COMPARE.kind]
+
+
+@asynccontextmanager
+async def open_real_house() -> AsyncIterator[RealHouse]:
+    script, clock = Script(), VirtualClock()
+    bank = RealBank("real", MemoryStorage(clock), clock, SeededIds(), script=script)
+    async with open_refund_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as live:
+        bank._clock = live.house.clock
+        await start_standing(live.ports)
+        yield RealHouse(live, bank, script)
 
 
 def entry(name: str, moment: datetime, **fields: Any) -> ReportedEntry:
@@ -142,9 +192,12 @@ async def with_money_sent_back(house: House) -> set[str]:
     return {payment.id, money.id}
 
 
-async def with_first_charge(house: House) -> set[str]:
+async def with_binding(house: House, charge: str) -> set[str]:
+    """The payer confirms; `charge`: `first`, or `none`."""
     caller = await house.caller()
-    order = SubscriptionOrder(amount_rub="100.00", interval="month", interval_count=1, description="Tea")
+    order = SubscriptionOrder(
+        amount_rub="100.00", interval="month", interval_count=1, description="Tea", binding_charge=charge
+    )
     made = await create_subscription(house.ports, caller, house.ports.ids.uuid(), lambda: order, lambda: None)
     await open_binding(house.ports, made.resource.id)
     found = await house.ports.storage.get(Subscription, made.resource.id)
@@ -155,6 +208,10 @@ async def with_first_charge(house: House) -> set[str]:
         await on_notice(house.ports, notice)
     await house.work(60)
     return {each.id for each in await everything(house.ports, Payment)}
+
+
+async def with_first_charge(house: House) -> set[str]:
+    return await with_binding(house, "first")
 
 
 async def with_exchange_of_usdt(house: House) -> set[str]:

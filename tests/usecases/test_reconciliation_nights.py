@@ -2,13 +2,12 @@
 of its own (docs/reconciliation.md)."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import date, datetime, timedelta
+from itertools import pairwise
 
 import msgspec
 import pytest
 
-from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.ids import SeededIds
 from cambist.adapters.script import Ending, Script, Twist
@@ -16,65 +15,28 @@ from cambist.adapters.storage.memory.memory import MemoryStorage
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.days import MOSCOW
 from cambist.core.domain.reconciliation.comparing import Difference
-from cambist.core.domain.reconciliation.reconciliation import Discrepancy, Reconciliation, ReconciliationStatus
-from cambist.core.usecases.notices import on_notice
-from cambist.core.usecases.reconciliation.discrepancies import (
-    list_differences,
-    settle_difference,
+from cambist.core.domain.reconciliation.reconciliation import (
+    Discrepancy,
+    Reconciliation,
+    ReconciliationStatus,
+    bounds,
+    last_comparable,
 )
+from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.reconciliation.discrepancies import list_differences, settle_difference
 from cambist.core.usecases.reconciliation.nightly import COMPARE
 from cambist.core.usecases.reconciliation.reconciliation import Compared, reconcile
-from cambist.core.usecases.standing import start_standing
 from cambist.frontends.compose import Adapters
-from cambist.ports.bank import BankCapabilities, InvoiceStatus
+from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
-from cambist.ports.faults import NotConfigured
-from cambist.ports.jobs import Job
+from cambist.ports.faults import NotConfigured, Unavailable
 from cambist.ports.reporting import ReportedPage
 from tests.invariants import everything
-from tests.refund_house import RefundHouse, open_refund_house
+from tests.reconciliation_kit import RealBank, RealHouse, open_real_house
+from tests.refund_house import open_refund_house
 
 AWAY = Twist(ending=Ending.UNAVAILABLE)
 S = ReconciliationStatus
-
-
-class RealBank(SimulatedBank):
-    """Says that it is no simulator."""
-
-    @property
-    def capabilities(self) -> BankCapabilities:
-        return msgspec.structs.replace(super().capabilities, simulated=False)
-
-
-class RealHouse:
-    """A house with a bank of live mode that is no simulator, as far as it says."""
-
-    def __init__(self, live: RefundHouse, bank: SimulatedBank, script: Script) -> None:
-        self.live = live
-        self.ports = live.ports
-        self.bank = bank
-        self.script = script
-
-    async def paid(self) -> str:
-        """A payment that was paid; its id."""
-        made = await self.live.house.payment((await self.live.house.create(mode="live")).json()["id"])
-        paid = Pretence(status=InvoiceStatus.PAID)
-        for notice in await self.bank.pretend(made.id, paid, reference=made.bank_reference):
-            await on_notice(self.ports, notice)
-        return made.id
-
-    async def jobs(self) -> list[Job]:
-        return [each for each in await everything(self.ports, Job) if each.kind == COMPARE.kind]
-
-
-@asynccontextmanager
-async def open_real_house() -> AsyncIterator[RealHouse]:
-    script, clock = Script(), VirtualClock()
-    bank = RealBank("real", MemoryStorage(clock), clock, SeededIds(), script=script)
-    async with open_refund_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as live:
-        bank._clock = live.house.clock
-        await start_standing(live.ports)
-        yield RealHouse(live, bank, script)
 
 
 @pytest.fixture
@@ -165,6 +127,58 @@ async def test_days_on_which_no_worker_ran_are_made_up_for(real: RealHouse) -> N
     assert days == [(first + timedelta(days=number)).isoformat() for number in range(5)]
 
 
+async def test_credentials_that_are_gone_are_compared_with_nothing(real: RealHouse) -> None:
+    day, now = last_comparable(real.live.house.clock.now()).isoformat(), real.live.house.clock.now()
+    async with real.ports.storage.unit() as unit:
+        for bank, owner in (("real", "acc_gone"), ("gone", ""), ("simulator-test", "acc_gone")):
+            await COMPARE.plan(unit, f"{bank}:{day}:{owner}", now, now)
+        await unit.commit()
+    await real.live.house.work(60)
+    assert not await real.jobs()
+    assert await everything(real.ports, Reconciliation) == []
+
+
+async def test_a_day_that_somebody_else_has_in_hand_is_left_to_him_and_looked_at_later(
+    real: RealHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries, clock = real.bank.entries, real.live.house.clock
+    asked: list[datetime] = []
+
+    async def meanwhile(owner: str, since: datetime, until: datetime, cursor: str | None) -> ReportedPage:
+        asked.append(clock.now())
+        if len(asked) == 1:
+            await reconcile(real.ports, last_comparable(clock.now()))
+        return await entries(owner, since, until, cursor)
+
+    monkeypatch.setattr(real.bank, "entries", meanwhile)
+    await real.live.house.work(86400)
+    first, later = sorted(set(asked))
+    assert later > first
+    assert [each.status for each in await everything(real.ports, Reconciliation)] == [S.AGREED]
+    assert not await real.jobs()
+
+
+@pytest.mark.parametrize("hours", [0, 20])
+async def test_a_bank_that_goes_away_is_asked_soon_and_then_after_growing_pauses_however_far_its_list_was_read(
+    real: RealHouse, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    entries, clock = real.bank.entries, real.live.house.clock
+    away = bounds(last_comparable(clock.now()) + timedelta(days=1))[0] + timedelta(hours=hours)
+    asked: list[datetime] = []
+
+    async def going(owner: str, since: datetime, until: datetime, cursor: str | None) -> ReportedPage:
+        if since < away:
+            return await entries(owner, since, until, cursor)
+        asked.append(clock.now())
+        raise Unavailable("away")
+
+    monkeypatch.setattr(real.bank, "entries", going)
+    await real.live.house.work(2 * 86400)
+    pauses = [later - earlier for earlier, later in pairwise(asked) if later < asked[0] + timedelta(hours=20)]
+    assert timedelta(0) < pauses[0] < pauses[1] < timedelta(minutes=1)
+    assert pauses == sorted(pauses)
+
+
 async def test_what_is_older_than_400_days_goes_and_open_differences_stay(real: RealHouse) -> None:
     opened, settled = await real.paid(), await real.paid()
     real.script.entries.omitted |= {opened, settled}
@@ -179,6 +193,23 @@ async def test_what_is_older_than_400_days_goes_and_open_differences_stay(real: 
     await real.live.house.work(3 * 86400)
     assert [each.object_id for each in await everything(real.ports, Discrepancy)] == [opened]
     assert not rows & {each.id for each in await everything(real.ports, Reconciliation)}
+
+
+@pytest.mark.parametrize(("days", "differences"), [(5, 0), (2, 5)])
+async def test_all_that_is_old_goes_in_one_night_however_much_it_is(
+    real: RealHouse, monkeypatch: pytest.MonkeyPatch, days: int, differences: int
+) -> None:
+    monkeypatch.setattr("cambist.core.usecases.reconciliation.nightly._BATCH", 2)
+    paid = {await real.paid() for _ in range(differences)}
+    real.script.entries.omitted |= paid
+    await real.live.house.work(days * 86400)
+    for row in await list_differences(real.ports):
+        await settle_difference(real.ports, row.id)
+    old = {each.id for kind in (Reconciliation, Discrepancy) for each in await everything(real.ports, kind)}
+    assert len(old) == days + differences
+    await real.live.house.clock.advance(401 * 86400)
+    await real.live.house.work(86400)
+    assert not old & {each.id for kind in (Reconciliation, Discrepancy) for each in await everything(real.ports, kind)}
 
 
 class MerchantsBank(RealBank):
