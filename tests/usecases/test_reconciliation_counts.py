@@ -1,0 +1,176 @@
+"""Which operations of ours a bank's list of some time must have (docs/reconciliation.md "What is compared")."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts.terminals import TerminalWish
+from cambist.core.domain.exchanges.exchanges import Exchange
+from cambist.core.domain.exchanges.funds import ExchangeTransfer
+from cambist.core.domain.exchanges.payouts import PartStatus
+from cambist.core.domain.exchanges.returns import MoneyReturn
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.reconciliation.comparing import Counted
+from cambist.core.domain.reconciliation.reconciliation import ReconciliationStatus, bounds
+from cambist.core.domain.refunds.refunds import WAITS_FOR_MONEY, Refund
+from cambist.core.usecases.accounts.shops import create_shop
+from cambist.core.usecases.accounts.terminals import create_terminal
+from cambist.core.usecases.payments.recurring import binding_operation
+from cambist.core.usecases.reconciliation.counted import counted_between, known, others_between
+from cambist.core.usecases.reconciliation.payments import payments_between
+from cambist.core.usecases.reconciliation.scope import Scope, scope_of
+from cambist.ports.reporting import ReportingBank
+from tests.invariants import everything
+from tests.planting import beneath
+from tests.reconciliation_kit import (
+    KINDS,
+    at_noon,
+    compared,
+    with_binding,
+    with_exchange_of_usdt,
+    with_payment_and_refund,
+    with_two_exchanges_of_rub,
+)
+from tests.restored import House, World
+
+MOMENT = timedelta(microseconds=1)
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    world = World("memory", tmp_path)
+    world.banks = world.banks[:1]
+    async with world.opened() as opened:
+        yield opened
+
+
+async def scope(house: House, owner: str = "") -> Scope:
+    bank = house.ports.banks.named("bank")
+    assert isinstance(bank, ReportingBank)
+    return await scope_of(house.ports, bank, owner)
+
+
+async def read(house: House, begin: datetime, end: datetime, owner: str = "") -> list[Counted]:
+    """All of ours of this time."""
+    whose = await scope(house, owner)
+    return [
+        *[each async for each in payments_between(house.ports, whose, begin, end)],
+        *[each async for each in others_between(house.ports, whose, begin, end)],
+    ]
+
+
+async def plant(house: House, row: Any, **fields: Any) -> None:
+    """Let it stand so."""
+    async with beneath(house.ports).unit() as unit:
+        present = await unit[type(row)].get(row.id)
+        unit[type(row)].save(msgspec.structs.replace(present, **fields))
+        await unit.commit()
+
+
+async def test_a_stretch_has_what_began_at_its_first_moment_and_nothing_of_its_end(house: House) -> None:
+    begin, end = bounds(await at_noon(house))
+    for make in KINDS:
+        await make(house)
+    [made] = [each for each in await everything(house.ports, Exchange) if each.takes_usdt]
+    await with_exchange_of_usdt(house)
+    going = msgspec.structs.replace(made.parts[0], status=PartStatus.SENT)
+    await plant(house, made, parts=(going, *made.parts[1:]))
+    all_of_it = await read(house, begin, end)
+    open_ones = {each.operation for each in all_of_it if not each.is_counted}
+    assert open_ones == {going.operation}
+    scope_of_all = await scope(house)
+    for moment in {each.began for each in all_of_it}:
+        before = {each.operation for each in all_of_it if each.began < moment}
+        since = {each.operation for each in all_of_it} - before
+        assert {each.operation for each in await read(house, begin, moment)} == before
+        assert {each.operation for each in await read(house, moment, end)} == since
+        assert await counted_between(house.ports, scope_of_all, begin, moment) == len(before - open_ones)
+        assert await counted_between(house.ports, scope_of_all, moment, end) == len(since - open_ones)
+
+
+async def test_of_returns_each_is_of_its_own_time_whichever_ended_first(house: House) -> None:
+    begin, end = bounds(await at_noon(house))
+    await with_two_exchanges_of_rub(house)
+    first, second = await everything(house.ports, ExchangeTransfer)
+    assert first.resolved_at < second.resolved_at
+    sent = msgspec.structs.replace(first.sent_back, sent_at=begin - MOMENT)
+    await plant(house, first, sent_back=sent)
+    found = {each.object_id for each in await read(house, begin, end)}
+    assert first.id not in found
+    assert second.id in found
+
+
+async def test_a_payout_is_of_the_day_on_which_it_was_sent_some_days_after_its_exchange_too(house: House) -> None:
+    begin, end = bounds(await at_noon(house))
+    [exchange_id] = await with_exchange_of_usdt(house)
+    [exchange] = await everything(house.ports, Exchange)
+    await plant(house, exchange, created_at=begin - timedelta(days=6))
+    assert {each.object_id for each in await read(house, begin, end)} == {exchange_id}
+    assert await read(house, begin - timedelta(days=7), begin) == []
+
+
+async def test_a_refund_is_of_the_day_on_which_it_was_sent_after_a_month_of_approval_too(house: House) -> None:
+    begin, end = bounds(await at_noon(house))
+    await with_payment_and_refund(house)
+    [refund] = await everything(house.ports, Refund)
+    await plant(house, refund, created_at=begin - WAITS_FOR_MONEY - timedelta(days=31))
+    assert refund.id in {each.object_id for each in await read(house, begin, end)}
+    assert await read(house, begin - timedelta(days=90), begin) == []
+
+
+async def test_usdt_that_go_back_are_none_of_a_bank(house: House) -> None:
+    """The wallet sends them: whoever books such an operation at the bank books one that is not ours."""
+    await at_noon(house)
+    await with_exchange_of_usdt(house)
+    [transfer] = await everything(house.ports, ExchangeTransfer)
+    operation = f"{transfer.id}#1"
+    back = MoneyReturn(operation=operation, number=1, amount=transfer.amount, created_at=transfer.received_at)
+    await plant(house, transfer, sent_back=back)
+    assert await known(house.ports, await scope(house), {operation}) == {}
+
+
+async def test_a_binding_that_takes_no_money_is_not_missed_unless_some_came_for_it(house: House) -> None:
+    day = await at_noon(house)
+    await with_binding(house, "none")
+    [payment] = await everything(house.ports, Payment)
+    house.world.script.entries.omitted.add(binding_operation(payment.id))
+    assert await compared(house, day) is ReconciliationStatus.AGREED
+    await plant(house, payment, transfer_id="t-1", actual_amount=payment.amount)
+    assert await compared(house, day) is ReconciliationStatus.DIFFERENT
+
+
+async def test_what_went_by_a_merchants_credentials_is_in_its_list_alone(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Payouts go by the installation's."""
+    begin, end = bounds(await at_noon(house))
+    made = set[str]()
+    for make in KINDS:
+        made |= await make(house)
+    [payout] = [each.id for each in await everything(house.ports, Exchange) if each.takes_usdt]
+    merchant = house.world.account_id
+    monkeypatch.setattr(house.world.bank, "owner_of", lambda _: merchant)
+    assert {each.object_id for each in await read(house, begin, end)} == {payout}
+    found = await read(house, begin, end, merchant)
+    assert {each.object_id for each in found} == made - {payout}
+    assert {each.owner for each in found} == {merchant}
+
+
+@pytest.mark.parametrize("of", ["account", "shop", "terminal"])
+async def test_the_credentials_of_an_account_its_shop_or_its_terminal_are_that_merchants(house: House, of: str) -> None:
+    merchant = house.world.account_id
+    shop = await create_shop(house.ports, merchant, "Shop")
+    terminal = await create_terminal(house.ports, merchant, TerminalWish(label="Terminal"))
+    owner = {"account": merchant, "shop": shop.id, "terminal": terminal.id}[of]
+    whose = await scope(house, owner)
+    assert (whose.owner, whose.account_id) == (owner, merchant)
+
+
+@pytest.mark.parametrize("owner", ["", "acc_0198c3f2-7d1a-7e4b-9f60-000000000001", "\0"])
+async def test_credentials_of_nobody_whom_we_know_are_of_no_merchant(house: House, owner: str) -> None:
+    whose = await scope(house, owner)
+    assert (whose.owner, whose.account_id) == (owner, None)
