@@ -162,16 +162,16 @@ async def at_noon(house: House) -> date:
 async def compared(house: House, day: date) -> ReconciliationStatus:
     end = datetime.combine(day, datetime.min.time(), MOSCOW) + timedelta(hours=28)
     await house.work(max(0.0, (end - house.world.clock.now()).total_seconds()))
-    [one] = await reconcile(house.ports, day)
+    [one] = await reconcile(house.ports, day, "bank")
     assert one.result is not None
     return one.result.status
 
 
-async def paid(house: House) -> Payment:
+async def paid(house: House, *, waits: float = 1) -> Payment:
     key = house.ports.ids.uuid()
     made = await create_payment(house.ports, await house.caller(), key, lambda: PaymentOrder(amount_rub="1000.00"))
     await house.pay(made.resource)
-    await house.work(1)
+    await house.work(waits)
     return made.resource
 
 

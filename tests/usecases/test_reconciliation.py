@@ -19,7 +19,7 @@ from cambist.core.usecases.standing import start_standing
 from cambist.ports.bank import InvoiceStatus, RefundStatus
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.faults import Unavailable
-from cambist.ports.reporting import ReportedPage, ReportedState, ReportingBank
+from cambist.ports.reporting import ReportedKind, ReportedPage, ReportedState, ReportingBank
 from tests.invariants import everything
 from tests.planting import beneath
 from tests.reconciliation_kit import BANK, Day, at, entry, open_day
@@ -168,6 +168,22 @@ async def test_a_second_payment_of_one_operation_is_extra(day: Day) -> None:
     assert (row.difference, row.entry, row.object_id) == (Difference.EXTRA, "second", payment_id)
 
 
+async def test_another_payment_under_our_operation_is_extra_and_does_not_stand_for_ours(day: Day) -> None:
+    payment_id = await day.live.paid(mode="live")
+    day.told.omitted.add(payment_id)
+    day.told.invented.append(entry("another", day.clock.now(), operation=payment_id, reference="of another"))
+    await day.over()
+    await day.compared()
+    assert sorted(await day.found()) == [("extra", payment_id), ("missing", payment_id)]
+
+
+@pytest.mark.parametrize("kind", list(ReportedKind))
+async def test_what_failed_there_and_is_not_ours_is_nothing(day: Day, kind: ReportedKind) -> None:
+    day.told.invented.append(entry("x", day.clock.now(), kind=kind, state=ReportedState.FAILED))
+    await day.over()
+    assert (await day.compared()).status is S.AGREED
+
+
 async def test_what_the_bank_booked_hours_later_is_missed_at_first_and_found_after_all(day: Day) -> None:
     payment_id = await day.live.paid(mode="live")
     day.told.turned[payment_id] = lambda each: msgspec.structs.replace(each, moment=each.moment + timedelta(hours=3))
@@ -305,18 +321,6 @@ async def stored(day: Day) -> Reconciliation:
     return row
 
 
-async def test_a_list_that_never_ends_fails_and_does_not_go_on_for_ever(day: Day) -> None:
-    await day.over()
-
-    async def endless(owner: str, since: datetime, until: datetime, cursor: str | None) -> ReportedPage:
-        return ReportedPage(entries=(), next_cursor="again")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(day.live.bank("live"), "entries", endless)
-        row = await day.compared()
-    assert row.status is S.FAILED
-
-
 @pytest.mark.parametrize("which", ["young", "nobody"])
 async def test_what_cannot_be_compared_is_refused(day: Day, which: str) -> None:
     asked = {"young": (day.day, BANK), "nobody": (day.day - timedelta(days=2), "nobody")}[which]
@@ -329,6 +333,24 @@ async def test_simulators_are_compared_only_when_somebody_asks(day: Day) -> None
     await start_standing(day.ports)
     await day.live.house.work(2 * 86400)
     assert await everything(day.ports, Reconciliation) == []
+
+
+async def test_all_open_differences_of_a_day_are_told_the_oldest_first(
+    day: Day, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many of each kind as are written down."""
+    monkeypatch.setattr("cambist.core.usecases.reconciliation.discrepancies.MOST", 4)
+    missing, dearer = [[await day.live.paid(mode="live") for _ in range(4)] for _ in range(2)]
+    day.told.omitted |= set(missing)
+    for each in dearer:
+        day.told.turned[each] = lambda told: msgspec.structs.replace(told, amount_kopecks=100_01)
+    day.told.invented += [entry(f"x{hours}", await at(day, hours)) for hours in (20, 8, 14, 2)]
+    await day.over()
+    told = await open_differences(day.ports, await day.compared())
+    assert [each.entry for each in told if each.difference is Difference.EXTRA] == ["x2", "x8", "x14", "x20"]
+    assert [each.moment for each in told] == sorted(each.moment for each in told)
+    assert {each.object_id for each in told} == {None, *missing, *dearer}
+    assert len(told) == 12
 
 
 async def test_open_differences_of_a_day_are_told_by_day(day: Day) -> None:

@@ -14,42 +14,46 @@ from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.exchanges.payouts import PartStatus
 from cambist.core.domain.exchanges.returns import MoneyReturn
 from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.payments.suspense import RETURN_FAILED, RETURN_REVERSED, Suspense
 from cambist.core.domain.reconciliation.comparing import Counted
 from cambist.core.domain.reconciliation.reconciliation import ReconciliationStatus, bounds
 from cambist.core.domain.refunds.refunds import WAITS_FOR_MONEY, Refund
+from cambist.core.domain.refunds.suspense_returns import return_operation
 from cambist.core.usecases.accounts.shops import create_shop
 from cambist.core.usecases.accounts.terminals import create_terminal
 from cambist.core.usecases.payments.recurring import binding_operation
 from cambist.core.usecases.reconciliation.counted import counted_between, known, others_between
 from cambist.core.usecases.reconciliation.payments import payments_between
 from cambist.core.usecases.reconciliation.scope import Scope, scope_of
-from cambist.ports.reporting import ReportingBank
+from cambist.ports.reporting import ReportedState, ReportingBank
 from tests.invariants import everything
 from tests.planting import beneath
 from tests.reconciliation_kit import (
     KINDS,
     at_noon,
     compared,
+    paid,
     with_binding,
     with_exchange_of_usdt,
+    with_money_sent_back,
     with_payment_and_refund,
     with_two_exchanges_of_rub,
 )
 from tests.restored import House, World
 
+S = ReconciliationStatus
 MOMENT = timedelta(microseconds=1)
 
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     world = World("memory", tmp_path)
-    world.banks = world.banks[:1]
     async with world.opened() as opened:
         yield opened
 
 
-async def scope(house: House, owner: str = "") -> Scope:
-    bank = house.ports.banks.named("bank")
+async def scope(house: House, owner: str = "", *, at: str = "bank") -> Scope:
+    bank = house.ports.banks.named(at)
     assert isinstance(bank, ReportingBank)
     return await scope_of(house.ports, bank, owner)
 
@@ -57,16 +61,19 @@ async def scope(house: House, owner: str = "") -> Scope:
 async def read(house: House, begin: datetime, end: datetime, owner: str = "") -> list[Counted]:
     """All of ours of this time."""
     whose = await scope(house, owner)
-    return [
+    found = [
         *[each async for each in payments_between(house.ports, whose, begin, end)],
         *[each async for each in others_between(house.ports, whose, begin, end)],
     ]
+    assert all(begin <= each.began < end for each in found)
+    assert len({each.operation for each in found}) == len(found)
+    return found
 
 
 async def plant(house: House, row: Any, **fields: Any) -> None:
     """Let it stand so."""
     async with beneath(house.ports).unit() as unit:
-        present = await unit[type(row)].get(row.id)
+        present: Any = await unit[type(row)].get(row.id)
         unit[type(row)].save(msgspec.structs.replace(present, **fields))
         await unit.commit()
 
@@ -92,13 +99,27 @@ async def test_a_stretch_has_what_began_at_its_first_moment_and_nothing_of_its_e
         assert await counted_between(house.ports, scope_of_all, moment, end) == len(since - open_ones)
 
 
+@pytest.mark.parametrize("of_one_moment", [1, 2, 3, 5])
+async def test_all_are_read_however_many_began_at_one_moment(
+    house: House, monkeypatch: pytest.MonkeyPatch, of_one_moment: int
+) -> None:
+    """They are read some at a time."""
+    monkeypatch.setattr("cambist.core.usecases.reconciliation.scope._BATCH", 2)
+    begin, end = bounds(await at_noon(house))
+    waits = [1.0, *(0.0 for _ in range(of_one_moment - 1)), 1.0, 1.0]
+    payments = [await paid(house, waits=each) for each in waits]
+    assert len({each.created_at for each in payments}) == 3
+    assert {each.object_id for each in await read(house, begin, end)} == {each.id for each in payments}
+
+
 async def test_of_returns_each_is_of_its_own_time_whichever_ended_first(house: House) -> None:
     begin, end = bounds(await at_noon(house))
     await with_two_exchanges_of_rub(house)
     first, second = await everything(house.ports, ExchangeTransfer)
     assert first.resolved_at < second.resolved_at
-    sent = msgspec.structs.replace(first.sent_back, sent_at=begin - MOMENT)
-    await plant(house, first, sent_back=sent)
+    await plant(house, first, sent_back=msgspec.structs.replace(first.sent_back, sent_at=begin - MOMENT))
+    decided = msgspec.structs.replace(second.sent_back, created_at=begin - MOMENT)
+    await plant(house, second, sent_back=decided)
     found = {each.object_id for each in await read(house, begin, end)}
     assert first.id not in found
     assert second.id in found
@@ -133,14 +154,74 @@ async def test_usdt_that_go_back_are_none_of_a_bank(house: House) -> None:
     assert await known(house.ports, await scope(house), {operation}) == {}
 
 
+async def test_what_went_by_one_bank_is_not_known_at_another(house: House) -> None:
+    begin, end = bounds(await at_noon(house))
+    for make in KINDS:
+        await make(house)
+    operations = {each.operation for each in await read(house, begin, end)}
+    assert set(await known(house.ports, await scope(house), operations)) == operations
+    assert await known(house.ports, await scope(house, at="other"), operations) == {}
+
+
+async def test_an_attempt_to_send_money_back_that_was_never_made_is_not_known(house: House) -> None:
+    await at_noon(house)
+    await with_money_sent_back(house)
+    [money] = await everything(house.ports, Suspense)
+    first, second = (return_operation(money, number) for number in (1, 2))
+    assert set(await known(house.ports, await scope(house), {first, second})) == {first}
+
+
+@pytest.mark.parametrize(
+    ("fields", "first", "second"),
+    [
+        ({"resolved_at": None, "sending_since": None, "operation": None}, "failed", None),
+        ({"resolved_at": None}, "open", None),
+        ({}, "done", None),
+        ({"resolved_at": None, "reason": RETURN_FAILED}, "failed", None),
+        ({"resolved_at": None, "reason": RETURN_REVERSED}, "undone", None),
+        ({"resolved_at": None, "sending_since": None, "operation": None, "attempt": 2}, "undone", "failed"),
+        ({"resolved_at": None, "operation": None, "attempt": 2}, "undone", "open"),
+        ({"operation": None, "attempt": 2}, "undone", "done"),
+    ],
+)
+async def test_money_that_goes_back_stands_as_its_attempt_does(
+    house: House, fields: dict[str, Any], first: str, second: str | None
+) -> None:
+    await at_noon(house)
+    await with_money_sent_back(house)
+    [money] = await everything(house.ports, Suspense)
+    await plant(house, money, **fields)
+    names = [return_operation(money, number) for number in (1, 2, 3)]
+    found = await known(house.ports, await scope(house), names)
+    expected = {names[0]: first} | ({} if second is None else {names[1]: second})
+    assert {name: each.standing.value for name, each in found.items()} == expected
+    assert {each.began for each in found.values()} == {
+        money.received_at if fields.get("sending_since", True) is None else money.sending_since
+    }
+
+
+@pytest.mark.parametrize("is_both", [False, True])
+async def test_a_refund_that_the_bank_let_fail_is_another_state_unless_it_had_said_both(
+    house: House, is_both: bool
+) -> None:
+    day = await at_noon(house)
+    await with_payment_and_refund(house)
+    [refund] = await everything(house.ports, Refund)
+    await plant(house, refund, contradicted_at=refund.completed_at if is_both else None)
+    house.world.script.entries.turned[refund.id] = lambda each: msgspec.structs.replace(
+        each, state=ReportedState.FAILED
+    )
+    assert await compared(house, day) is (S.AGREED if is_both else S.DIFFERENT)
+
+
 async def test_a_binding_that_takes_no_money_is_not_missed_unless_some_came_for_it(house: House) -> None:
     day = await at_noon(house)
     await with_binding(house, "none")
     [payment] = await everything(house.ports, Payment)
     house.world.script.entries.omitted.add(binding_operation(payment.id))
-    assert await compared(house, day) is ReconciliationStatus.AGREED
+    assert await compared(house, day) is S.AGREED
     await plant(house, payment, transfer_id="t-1", actual_amount=payment.amount)
-    assert await compared(house, day) is ReconciliationStatus.DIFFERENT
+    assert await compared(house, day) is S.DIFFERENT
 
 
 async def test_what_went_by_a_merchants_credentials_is_in_its_list_alone(

@@ -13,12 +13,13 @@ from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.exchanges.returns import ReturnStatus, rub_return_operation
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.payments.suspense import Suspense
+from cambist.core.domain.reconciliation.comparing import Difference
 from cambist.core.domain.reconciliation.reconciliation import ReconciliationStatus
 from cambist.core.domain.refunds.suspense_returns import former_operation, present_operation
 from cambist.core.usecases.reconciliation.counted import known
 from cambist.core.usecases.reconciliation.discrepancies import list_differences
 from cambist.core.usecases.reconciliation.scope import scope_of
-from cambist.ports.reporting import ReportingBank
+from cambist.ports.reporting import ReportedState, ReportingBank
 from tests.invariants import everything
 from tests.reconciliation_kit import (
     KINDS,
@@ -100,6 +101,21 @@ async def test_what_is_known_by_a_former_name_is_no_other(house: House) -> None:
             each, operation=former
         )
     assert await compared(house, day) is S.AGREED, await list_differences(house.ports)
+
+
+async def test_what_failed_there_by_a_former_name_is_another_state(house: House) -> None:
+    """Not one that the bank lacks."""
+    day = await at_noon(house)
+    [sent_back] = [each for each in await with_money_sent_back(house) if each.startswith("sus_")]
+    money = await house.ports.storage.get(Suspense, sent_back)
+    assert money is not None
+    house.world.script.entries.turned[present_operation(money)] = lambda each: msgspec.structs.replace(
+        each, operation=former_operation(money.id, 1), state=ReportedState.FAILED
+    )
+    assert await compared(house, day) is S.DIFFERENT
+    assert [(each.difference, each.object_id) for each in await list_differences(house.ports)] == [
+        (Difference.STATE, money.id)
+    ]
 
 
 async def test_a_binding_is_known_by_both_of_its_names(house: House) -> None:

@@ -103,19 +103,25 @@ async def test_a_refund_that_ends_after_its_day_was_compared_is_sought_at_the_ba
     assert [day for day, run in runs if run > 1] == [row.day]
 
 
-async def test_money_that_came_after_its_day_was_compared_is_sought_at_the_bank(real: RealHouse) -> None:
+@pytest.mark.parametrize("is_listed", [False, True])
+async def test_money_that_came_after_its_day_was_compared_is_sought_at_the_bank(
+    real: RealHouse, is_listed: bool
+) -> None:
+    """Once, where it is found; each night of a week, where it is not."""
     here = real.live.house.clock.now().astimezone(MOSCOW)
     late_evening = datetime.combine(here.date() + timedelta(days=1), datetime.min.time(), MOSCOW) - timedelta(hours=0.5)
     await real.live.house.work((late_evening - here).total_seconds())
     made = await real.live.house.payment((await real.live.house.create(mode="live")).json()["id"])
-    real.script.entries.omitted.add(made.id)
+    real.script.entries.omitted |= set() if is_listed else {made.id}
     await real.live.house.work(5 * 3600)
     assert await list_differences(real.ports) == []
     paid = Pretence(status=InvoiceStatus.PAID)
     for notice in await real.bank.pretend(made.id, paid, reference=made.bank_reference):
         await on_notice(real.ports, notice)
-    await real.live.house.work(86400)
-    assert [each.object_id for each in await list_differences(real.ports)] == [made.id]
+    await real.live.house.work(3 * 86400)
+    assert [each.object_id for each in await list_differences(real.ports)] == ([] if is_listed else [made.id])
+    runs = {each.day: each.run for each in await everything(real.ports, Reconciliation)}
+    assert [runs[each] for each in sorted(runs)] == [1, 2 if is_listed else 4, 1, 1, 1]
 
 
 async def test_days_on_which_no_worker_ran_are_made_up_for(real: RealHouse) -> None:
