@@ -33,7 +33,7 @@ async def others_between(ports: Ports, scope: Scope, begin: datetime, end: datet
 async def counted_between(ports: Ports, scope: Scope, begin: datetime, end: datetime) -> int:
     """How many operations of this time the bank must have by now. What ends later, or is heard of later, changes it:
     then the time is compared anew."""
-    others = [each.is_counted and begin <= each.began < end async for each in others_between(ports, scope, begin, end)]
+    others = [each.is_counted async for each in others_between(ports, scope, begin, end)]
     return await money_between(ports, scope, begin, end) + sum(others)
 
 
