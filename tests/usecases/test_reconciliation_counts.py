@@ -125,13 +125,13 @@ async def test_of_returns_each_is_of_its_own_time_whichever_ended_first(house: H
     assert second.id in found
 
 
-async def test_a_payout_is_of_the_day_on_which_it_was_sent_some_days_after_its_exchange_too(house: House) -> None:
+async def test_a_payout_is_of_the_day_on_which_it_was_sent_a_week_after_its_exchange_too(house: House) -> None:
     begin, end = bounds(await at_noon(house))
     [exchange_id] = await with_exchange_of_usdt(house)
     [exchange] = await everything(house.ports, Exchange)
-    await plant(house, exchange, created_at=begin - timedelta(days=6))
+    await plant(house, exchange, created_at=begin - timedelta(days=7))
     assert {each.object_id for each in await read(house, begin, end)} == {exchange_id}
-    assert await read(house, begin - timedelta(days=7), begin) == []
+    assert await read(house, begin - timedelta(days=8), begin) == []
 
 
 async def test_a_refund_is_of_the_day_on_which_it_was_sent_after_a_month_of_approval_too(house: House) -> None:

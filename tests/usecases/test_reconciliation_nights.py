@@ -2,7 +2,7 @@
 of its own (docs/reconciliation.md)."""
 
 from collections.abc import AsyncIterator
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from itertools import pairwise
 
 import msgspec
@@ -24,12 +24,13 @@ from cambist.core.domain.reconciliation.reconciliation import (
 )
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.reconciliation.discrepancies import list_differences, settle_difference
-from cambist.core.usecases.reconciliation.nightly import COMPARE
+from cambist.core.usecases.reconciliation.nightly import COMPARE, NIGHTLY
 from cambist.core.usecases.reconciliation.reconciliation import Compared, reconcile
 from cambist.frontends.compose import Adapters
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.faults import NotConfigured, Unavailable
+from cambist.ports.jobs import Job
 from cambist.ports.reporting import ReportedPage
 from tests.invariants import everything
 from tests.reconciliation_kit import RealBank, RealHouse, open_real_house
@@ -50,6 +51,9 @@ async def test_each_night_the_day_that_is_over_is_compared(real: RealHouse) -> N
     rows = await everything(real.ports, Reconciliation)
     assert [each.status for each in rows] == [S.AGREED] * 3
     assert len({each.day for each in rows}) == 3
+    assert {each.started_at.astimezone(MOSCOW).time() for each in rows} == {time(4)}
+    [job] = [each for each in await everything(real.ports, Job) if each.kind == NIGHTLY]
+    assert job.attempts == 0, "a night that fails is tried again as soon as the first one"
     assert not await real.jobs()
 
 
@@ -122,6 +126,42 @@ async def test_money_that_came_after_its_day_was_compared_is_sought_at_the_bank(
     assert [each.object_id for each in await list_differences(real.ports)] == ([] if is_listed else [made.id])
     runs = {each.day: each.run for each in await everything(real.ports, Reconciliation)}
     assert [runs[each] for each in sorted(runs)] == [1, 2 if is_listed else 4, 1, 1, 1]
+
+
+@pytest.mark.parametrize(("days", "runs"), [(30, 2), (31, 1)])
+async def test_what_ends_late_is_sought_for_thirty_days(real: RealHouse, days: int, runs: int) -> None:
+    made = await real.live.house.payment((await real.live.house.create(mode="live")).json()["id"])
+    day = made.created_at.astimezone(MOSCOW).date()
+    noon = datetime.combine(day + timedelta(days=days), time(12), MOSCOW)
+    await real.live.house.work((noon - real.live.house.clock.now()).total_seconds())
+    for notice in await real.bank.pretend(made.id, Pretence(status=InvoiceStatus.PAID), reference=made.bank_reference):
+        await on_notice(real.ports, notice)
+    await real.live.house.work(86400)
+    [row] = [each for each in await everything(real.ports, Reconciliation) if each.day == day.isoformat()]
+    assert (row.run, row.status) == (runs, S.AGREED)
+
+
+async def test_a_day_of_open_differences_is_compared_again_for_a_week(real: RealHouse) -> None:
+    payment_id = await real.paid()
+    real.script.entries.omitted.add(payment_id)
+    await real.live.house.work(12 * 86400)
+    [found] = await list_differences(real.ports)
+    runs = {each.day: each.run for each in await everything(real.ports, Reconciliation)}
+    assert runs.pop(found.day) == 1 + 7
+    assert set(runs.values()) == {1}
+
+
+async def test_each_time_that_something_of_a_day_ends_late_it_is_compared_anew(real: RealHouse) -> None:
+    made = [(await real.live.house.create(mode="live")).json()["id"] for _ in range(2)]
+    await real.live.house.work(2 * 86400)
+    for payment_id in made:
+        payment = await real.live.payment(payment_id)
+        paid = Pretence(status=InvoiceStatus.PAID)
+        for notice in await real.bank.pretend(payment_id, paid, reference=payment.bank_reference):
+            await on_notice(real.ports, notice)
+        await real.live.house.work(86400)
+    day = payment.created_at.astimezone(MOSCOW).date().isoformat()
+    assert {each.run for each in await everything(real.ports, Reconciliation) if each.day == day} == {3}
 
 
 async def test_days_on_which_no_worker_ran_are_made_up_for(real: RealHouse) -> None:
