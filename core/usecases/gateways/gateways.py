@@ -33,7 +33,7 @@ class GatewaySimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class ShownGateway(msgspec.Struct, frozen=True, kw_only=True):
-    """A gateway as it is shown; `simulated`: by the account, in test mode, not how it is."""
+    """A gateway as it is shown."""
 
     gateway_id: str
     mode: Mode
@@ -41,7 +41,6 @@ class ShownGateway(msgspec.Struct, frozen=True, kw_only=True):
     status: GatewayStatus
     reason: GatewayReason | None
     since: datetime | None
-    simulated: bool = False
 
 
 def read_status(text: str) -> GatewayStatus:
@@ -64,11 +63,11 @@ async def list_gateways(ports: Ports, mode: Mode, account_id: str | None = None)
     for name in names:
         own = None if account_id is None else records.get(own_id(account_id, name))
         is_simulated = own is not None and own.status is not GatewayStatus.OPERATIONAL
-        shown.append(_shown(name, mode, (own if is_simulated else None) or records.get(name), simulated=is_simulated))
+        shown.append(_shown(name, mode, own if is_simulated else records.get(name)))
     return shown
 
 
-def _shown(name: str, mode: Mode, record: Gateway | None, *, simulated: bool = False) -> ShownGateway:
+def _shown(name: str, mode: Mode, record: Gateway | None) -> ShownGateway:
     record = record or Gateway(id=name)
     return ShownGateway(
         gateway_id=name,
@@ -77,7 +76,6 @@ def _shown(name: str, mode: Mode, record: Gateway | None, *, simulated: bool = F
         status=record.status,
         reason=record.reason,
         since=record.since,
-        simulated=simulated,
     )
 
 
