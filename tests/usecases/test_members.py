@@ -9,7 +9,7 @@ import pytest
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.usecases.browse.gateways import known_gateways
-from cambist.core.usecases.gateways.members import BELIEVED, FRESH, READ_MEMBERS, known_members
+from cambist.core.usecases.gateways.members import READ_MEMBERS, known_members
 from cambist.core.usecases.gateways.watch import health_id
 from cambist.frontends.compose import Adapters
 from cambist.frontends.console.kinds.gateways import _facts
@@ -75,9 +75,12 @@ async def test_the_first_exchange_is_taken_as_it_is_and_the_next_is_held_against
 
 async def test_it_is_asked_once_a_day_while_somebody_wants_to_know(house: ExchangeHouse, bank: Listing) -> None:
     await asked(house)
-    await house.house.work(FRESH.total_seconds())
+    await house.house.work(24 * 3600)
     assert bank.asked == 1, "nobody wanted to know"
-    for number in (2, 3, 4):
+    await asked(house, number=2)
+    await house.house.work(1)
+    assert bank.asked == 2
+    for number in (3, 4):
         await asked(house, number=number)
         await house.house.work(1)
     assert bank.asked == 2
@@ -89,7 +92,7 @@ async def test_a_read_that_fails_refuses_nobody_and_ends(house: ExchangeHouse, b
     assert await asked(house, "bank5") == (201, None)
     await house.house.work(0.5)
     assert bank.asked == 1, "not five times at once"
-    await house.house.work(FRESH.total_seconds())
+    await house.house.work(24 * 3600)
     assert bank.asked == 5
     assert await house.ports.storage.get(ProviderNote, health_id("lists")) is None, (
         "a gateway of test mode is not judged"
@@ -128,7 +131,7 @@ async def test_a_list_is_used_while_it_cannot_be_read_anew_and_no_longer_than_a_
     await asked(house)
     await house.house.work(1)
     bank.fault = Unavailable("away")
-    await house.house.clock.advance((BELIEVED - timedelta(seconds=2)).total_seconds())
+    await house.house.clock.advance((timedelta(days=7) - timedelta(seconds=2)).total_seconds())
     assert await asked(house, "bank5", 2) == UNKNOWN
     await house.house.clock.advance(1)
     assert await asked(house, "bank5", 2) == (201, None)

@@ -97,7 +97,9 @@ async def test_an_outcome_is_counted_at_once_and_an_operator_s_after_the_last_tr
     await house.work(2 * 3600)
     assert [payment.status for payment in await everything(house.ports, Payment)] == [PaymentStatus.EXPIRED] * 2
     assert await told(house) == [first, second], "the oldest first"
-    await house.work(72 * 3600)
+    await house.work(64 * 3600)
+    assert await told(house) == [first, second], "for three days"
+    await house.work(8 * 3600)
     assert (await told(house), await counted(house, Mode.LIVE, Operation.CREATE_INVOICE)) == ([], 0)
 
 

@@ -192,6 +192,9 @@ async def test_what_is_under_way_is_looked_at_at_its_deadline_and_then_for_as_lo
 @table(
     ("hours", "looked", "due"),
     [
+        (0.25, Looked(), 1800),
+        (0.5, Looked(), 2 * 3600),
+        (2, Looked(), 6 * 3600),
         (6 - 1 / 3600, Looked(), 6 * 3600),
         (6, Looked(), None),
         (6, Looked(is_heard=False), 6 * 3600 + 600),
@@ -201,7 +204,7 @@ async def test_what_is_under_way_is_looked_at_at_its_deadline_and_then_for_as_lo
         (24, Looked(is_heard=False), None),
     ],
 )
-async def test_the_last_look_is_that_after_six_hours_or_the_first_that_is_answered_within_a_day(
+async def test_late_looks_are_three_and_the_last_one_is_tried_until_it_is_answered_or_a_day_is_over(
     hours: float, looked: Looked, due: int | None
 ) -> None:
     """In seconds since its creation."""
