@@ -12,12 +12,23 @@ from cambist.core.domain.gateways.gateways import Gateway, GatewayReason, Gatewa
 from cambist.core.domain.gateways.health import TRIALS, Seen
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.gateways.gateways import ShownGateway, list_gateways, set_gateway
-from cambist.core.usecases.gateways.watch import health_id, may_be_tried
+from cambist.core.usecases.gateways.watch import health_id, may_be_tried, watched
 from cambist.frontends.compose import FurtherBank
+from cambist.ports.faults import (
+    BulkheadFull,
+    Fault,
+    Held,
+    NotConfigured,
+    NotSupported,
+    OutcomeUnknown,
+    Refused,
+    Unavailable,
+)
 from cambist.ports.notes import ProviderNote
 from tests.houses import TestHouse, open_test_house
 from tests.invariants import everything
 from tests.refund_house import open_refund_house
+from tests.tables import table
 
 LIVE, SECOND = "simulator-live", "second-live"
 S, R = GatewayStatus, GatewayReason
@@ -174,6 +185,26 @@ async def test_of_several_judged_down_the_first_gets_what_is_left() -> None:
                 assert await may_be_tried(house.ports, name)
         await pay(house, None)
         assert [payment.bank for payment in await everything(house.ports, Payment)] == [LIVE]
+
+
+@table(
+    ("fault", "is_noted"),
+    [
+        (OutcomeUnknown("silent"), True),
+        (Unavailable("away"), True),
+        (Refused("no"), False),
+        (NotConfigured("off"), False),
+        (NotSupported("cannot"), False),
+        (Held("a copy"), False),
+        (BulkheadFull("too many at once"), False),
+    ],
+)
+async def test_whoever_asks_hears_the_fault_and_only_what_the_bank_did_is_noted(fault: Fault, is_noted: bool) -> None:
+    async with open_test_house() as house:
+        with pytest.raises(type(fault)):
+            async with watched(house.ports, Mode.LIVE, LIVE):
+                raise fault
+        assert (await house.ports.storage.get(ProviderNote, health_id(LIVE)) is not None) is is_noted
 
 
 @pytest.mark.parametrize("read", [False, True], ids=["sent", "asked about"])
