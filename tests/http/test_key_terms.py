@@ -22,6 +22,7 @@ from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.frontends.http.operations import OPERATIONS
 from cambist.frontends.telemetry.requests import RequestWatch
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
 from tests.tables import table
 
 KEYED = [each for each in OPERATIONS if each.keyed]
@@ -266,6 +267,40 @@ class TestLastUse:
             await asyncio.gather(uses.flush(house.ports), _of_another_process(house, key))
             used = (await get_account(house.ports, house.account.account_id)).uses
             assert (used[key] - minute).total_seconds() == 60
+
+    async def test_a_key_in_use_is_one_write_a_minute_for_all_processes(
+        self, house: TestHouse, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        uses, units, unit = KeyUses(), 0, house.ports.storage.unit
+
+        def counted() -> Any:
+            nonlocal units
+            units += 1
+            return unit()
+
+        monkeypatch.setattr(house.ports.storage, "unit", counted)
+        for _ in range(3):
+            uses.note("svc_test_a")
+            await uses.flush(house.ports)
+        assert units == 1
+        await _of_another_process(house, "svc_test_a")
+        await house.clock.advance(60)
+        await uses.flush(house.ports)
+        kept = await house.ports.storage.get(KeyUse, "svc_test_a")
+        assert kept is not None
+        assert (kept.version, units) == (0, 2), "nobody used it in this minute"
+        uses.note("svc_test_a")
+        await uses.flush(house.ports)
+        kept = await house.ports.storage.get(KeyUse, "svc_test_a")
+        assert kept is not None
+        assert (kept.version, units) == (1, 3)
+
+    async def test_many_are_written_at_once(self, house: TestHouse) -> None:
+        uses = KeyUses()
+        for number in range(250):
+            uses.note(f"svc_test_{number}")
+        await uses.flush(house.ports)
+        assert len(await everything(house.ports, KeyUse)) == 250
 
     async def test_requests_note_it_those_that_are_refused_too(self, house: TestHouse) -> None:
         noted: list[str] = []

@@ -17,7 +17,7 @@ from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.accounts.request_log import BATCHES, KEPT, FirstBatch, RequestBatch, RequestCount, shown_object
 from cambist.core.usecases.accounts import request_log, request_pruning
 from cambist.core.usecases.accounts.accounts import create_account
-from cambist.core.usecases.accounts.request_list import RequestFilter, list_requests
+from cambist.core.usecases.accounts.request_list import RequestFilter, follow_requests, list_requests
 from cambist.core.usecases.accounts.request_log import Noted, RequestLog
 from cambist.core.usecases.accounts.request_pruning import PRUNE, first_pruning, prune
 from cambist.frontends.http.app import create_app
@@ -178,7 +178,9 @@ async def test_pages_are_those_that_sorting_gives(url: str, tmp_path: Path) -> N
 
 
 async def test_what_no_request_could_have_is_refused(house: TestHouse) -> None:
-    bad = [*(("status", text) for text in ("abc", "4xx", "99", "600", "²00", "")), ("created_from", "now")]
+    for text in ("100", "599"):
+        assert (await house.get(f"/requests?status={text}")).status_code == 200
+    bad = [*(("status", text) for text in ("abc", "4xx", "99", "099", "600", "²00", "")), ("created_from", "now")]
     for name, text in bad:
         response = await house.get(f"/requests?{urlencode({name: text})}")
         assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR"), (name, text)
@@ -193,6 +195,24 @@ async def test_a_test_accounts_clock_does_not_hide_its_requests(watched: Watched
     await watched.ask("GET", "/balance")
     [found] = (await watched.listed())["data"]
     assert found["created_at"] == "2026-01-01T00:00:00.000Z"
+
+
+async def test_who_follows_is_given_what_was_answered_from_a_moment_on(house: TestHouse) -> None:
+    """The first batch of an hour among it, which may have begun before; of one mode."""
+    log, moments = RequestLog(), []
+    for number in range(4):
+        moments.append(house.clock.now())
+        for mode in Mode:
+            now = house.clock.monotonic()
+            of = house.account.account_id, mode
+            log.note(Noted(*of, "key", "GET", PAYMENT, (), 200, None, now, now, f"{mode}-{number}"))
+        await house.clock.advance(5)
+        if number % 2:
+            await log.flush(house.ports)
+    assert len(await everything(house.ports, FirstBatch)) == len(Mode)
+    for number, moment in enumerate(moments):
+        found = await follow_requests(house.ports, house.account.account_id, Mode.TEST, moment)
+        assert [each.request_id for each in found] == [f"test-{later}" for later in range(number, 4)]
 
 
 class TestBounds:
@@ -237,6 +257,44 @@ class TestBounds:
         told = {each.account_id: each.count for each in await everything(house.ports, RequestCount)}
         assert (told, log.lost) == ({"acc_0": 1, "acc_1": 2}, 4)
 
+    async def test_many_are_written_in_units_of_250_and_what_comes_meanwhile_waits_for_the_next_time(
+        self, house: TestHouse, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        log, units, unit = RequestLog(), 0, house.ports.storage.unit
+        for number in range(600):
+            log.note(_noted(house, f"acc_{number}"))
+
+        def counted() -> Any:
+            nonlocal units
+            units += 1
+            if units == 3:
+                raise Unavailable("away")
+            log.note(_noted(house, f"acc_meanwhile_{units}"))
+            return unit()
+
+        monkeypatch.setattr(house.ports.storage, "unit", counted)
+        with pytest.raises(Unavailable):
+            await log.flush(house.ports)
+        assert len(log._waiting) == 100 + 2
+        await log.flush(house.ports)
+        assert (units, len(log._waiting)) == (4, 1)
+        assert len({each.account_id for each in await everything(house.ports, FirstBatch)}) == 602
+
+    async def test_how_many_were_not_kept_waits_as_well(
+        self, watched: Watched, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(request_log, "WAITING", 0)
+        await watched.ask("GET", "/balance")
+
+        def away() -> None:
+            raise Unavailable("away")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(watched.house.ports.storage, "unit", away)
+            with pytest.raises(Unavailable):
+                await watched.log.flush(watched.house.ports)
+        assert (await watched.listed())["not_kept"] == 1
+
     async def test_while_the_storage_is_away_it_waits(self, watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
         await watched.ask("GET", "/balance")
 
@@ -276,12 +334,14 @@ class TestBounds:
     async def test_few_are_written_at_once_and_more_of_them_together(
         self, house: TestHouse, waiting: int, seconds: float, due: bool
     ) -> None:
-        log = RequestLog()
-        await log.flush(house.ports)
-        await house.clock.advance(seconds)
-        for number in range(waiting):
-            log.note(_noted(house, f"acc_{number}"))
-        assert log.is_due(house.ports) is due
+        for is_new in (False, True):
+            log = RequestLog()
+            if not is_new:
+                await log.flush(house.ports)
+            await house.clock.advance(seconds)
+            for number in range(waiting):
+                log.note(_noted(house, f"acc_{number}"))
+            assert log.is_due(house.ports) is (due or is_new)
 
     async def test_the_end_of_a_process_waits_for_no_more_of_them(self, house: TestHouse) -> None:
         log = RequestLog()

@@ -5,6 +5,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,7 +16,7 @@ from cambist.core.domain.accounts.accounts import Account, ApiKey, Mode
 from cambist.core.domain.accounts.shops import Shop
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ids import canonical_uuid
-from cambist.core.usecases.accounts.access import authenticate
+from cambist.core.usecases.accounts.access import RECENT, authenticate
 from cambist.core.usecases.accounts.accounts import (
     create_account,
     get_account,
@@ -280,6 +281,24 @@ class TestAccess:
                 await authenticate(ports, api_key, api_secret)
             answers.add((caught.value.code, caught.value.status, caught.value.message, caught.value.details is None))
         assert answers == {("Unauthorized", 401, "The API key or secret is not valid", True)}
+
+    @pytest.mark.parametrize(("mode", "within"), [(Mode.LIVE, RECENT), (Mode.TEST, 0.0)])
+    async def test_a_key_and_a_live_account_are_as_of_2_seconds_ago_and_a_test_account_as_of_now(
+        self, ports: Ports, monkeypatch: pytest.MonkeyPatch, mode: Mode, within: float
+    ) -> None:
+        """Its clock may be moved by another process, and time never goes back."""
+        made = await create_account(ports, "Merchant")
+        asked: dict[Any, float] = {}
+        recent = ports.storage.recent
+
+        async def noted(kind: Any, record_id: str, /, *, within: float = 0.0) -> Any:
+            asked[kind] = within
+            return await recent(kind, record_id, within=within)
+
+        monkeypatch.setattr(ports.storage, "recent", noted)
+        pair = made.live if mode is Mode.LIVE else made.test
+        await authenticate(ports, pair.api_key, pair.api_secret)
+        assert asked == {ApiKey: RECENT, Account: within}
 
     async def test_an_unknown_key_costs_the_same_digest_as_a_known_one(self, ports: Ports) -> None:
         """A keyed digest is computed and compared whatever the key is, so that time tells nothing of its existence."""
