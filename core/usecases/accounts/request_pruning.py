@@ -47,7 +47,7 @@ async def prune(ports: Ports, job: Job) -> None:
 
 
 async def _prune(ports: Ports, owner: Owner, before: datetime, left: int) -> int:
-    """Delete what is old of one owner; how many batches may still be deleted, 0 when it may not be all."""
+    """Delete what is old of one owner; how many batches may still be deleted, none where it may not be all."""
     old = Between(owner_prefix(*owner), ids_from(*owner, before))
 
     async def work(unit: Unit) -> int:
@@ -59,10 +59,9 @@ async def _prune(ports: Ports, owner: Owner, before: datetime, left: int) -> int
             deleted += len(batches)
             if deleted == _BATCH:
                 return deleted
-        if deleted < _BATCH:
-            hours = Between(owner_prefix(*owner), f"{owner_prefix(*owner)}{hour_of(before)}")
-            for count in await unit[RequestCount].find(id=hours, limit=_BATCH, readable=True):
-                unit[RequestCount].remove(count)
+        hours = Between(owner_prefix(*owner), f"{owner_prefix(*owner)}{hour_of(before)}")
+        for count in await unit[RequestCount].find(id=hours, limit=_BATCH, readable=True):
+            unit[RequestCount].remove(count)
         return deleted
 
     while left > 0:
@@ -70,4 +69,4 @@ async def _prune(ports: Ports, owner: Owner, before: datetime, left: int) -> int
         left -= deleted
         if deleted < _BATCH:
             break
-    return max(0, left)
+    return left
