@@ -86,6 +86,15 @@ async def test_a_request_is_told_by_these_fields_and_no_others(watched: Watched)
     assert (await watched.listed("live"))["data"] == []
 
 
+async def test_a_request_is_of_when_it_was_answered_and_not_of_when_it_is_written(watched: Watched) -> None:
+    now = watched.house.clock.monotonic()
+    of = watched.house.account.account_id, Mode.TEST
+    watched.log.note(Noted(*of, "key", "GET", PAYMENT, (), 200, None, now - 0.25, now + 7.5, "r"))
+    await watched.house.clock.advance(50)
+    [found] = (await watched.listed())["data"]
+    assert (found["created_at"], found["took_ms"]) == ("2026-01-01T00:00:07.500Z", 7750)
+
+
 async def test_refusals_have_their_code_and_paths_of_others_their_form_alone(watched: Watched) -> None:
     await watched.ask("GET", "/payments/+79001234567")
     await watched.ask("POST", "/payments", json={"amount_rub": "1.00", "metadata": {"phone": "+79001234567"}})
