@@ -103,6 +103,14 @@ async def test_requests_that_are_let_in_write_nothing(house: TestHouse) -> None:
     assert door.storage.units == 0
 
 
+async def test_what_was_written_is_not_written_again(house: TestHouse) -> None:
+    door = Door(house)
+    async with hits_kept(door.ports, door.watch.hits):
+        await door.ask(61)
+        await house.clock.advance(10 * EVERY)
+    assert door.storage.units == 1
+
+
 async def test_each_of_the_four_limits_is_told_apart_and_by_minute(house: TestHouse) -> None:
     """Two buckets, each with a counter per key and one per IP (docs/limits.md "Requests")."""
     door = Door(house)
@@ -145,9 +153,9 @@ async def test_what_is_counted_beside_the_writing_is_written_at_the_end(house: T
         await door.ask(62)
         door.storage.answers.clear()
         await house.clock.advance(EVERY)
-        await door.ask(3)
+        await door.ask(1)
         asyncio.get_running_loop().call_soon(door.storage.answers.set)
-    assert list((await rows(house)).values()) == [5]
+    assert list((await rows(house)).values()) == [3]
 
 
 async def test_what_waits_is_bounded_and_the_newest_stays(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
