@@ -9,7 +9,8 @@ from uuid import uuid4
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
-from cambist.core.usecases.kyc.clients import set_blocked
+from cambist.core.domain.errors import Refusal
+from cambist.core.usecases.kyc.clients import every_client, set_blocked
 from tests.kyc_kit import PHONE, KycHouse, code, open_kyc_house
 from tests.tables import table
 
@@ -91,6 +92,7 @@ async def test_search_keeps_the_digits_only_and_needs_three(kyc: KycHouse, q: st
         await play(kyc, phone)
         await kyc.house.work(1)
     assert await phones(kyc, f"?q={q}") == found
+    assert (await kyc.house.get(f"/exchange-clients?q={q}")).json()["pagination"]["total"] == len(found)
 
 
 async def test_a_search_is_paged_and_goes_with_the_status(kyc: KycHouse) -> None:
@@ -189,3 +191,28 @@ async def test_the_gate_asks_for_a_check_in_progress_anew(kyc: KycHouse) -> None
     assert await gate(kyc, PHONE, "live") == "passed"
     await set_blocked(kyc.ports, (await kyc.client(PHONE, Mode.LIVE)).id, True)
     assert await gate(kyc, PHONE, "live") == "403 CLIENT_BLOCKED"
+
+
+async def test_operators_see_the_newest_of_both_modes_first_and_so_many_at_most(kyc: KycHouse) -> None:
+    account_id, made = kyc.account.account_id, list[str]()
+    for number in range(4):
+        phone = f"+7900000000{number}"
+        if number % 2:
+            await kyc.register(await kyc.documents(phone))
+        else:
+            await play(kyc, phone)
+        made.insert(0, (await kyc.client(phone, Mode.LIVE if number % 2 else Mode.TEST)).id)
+        await kyc.house.work(1)
+    assert [each.id for each in await every_client(kyc.ports, account_id)] == made
+    assert [each.id for each in await every_client(kyc.ports, account_id, Mode.LIVE)] == made[::2]
+    assert [each.id for each in await every_client(kyc.ports, account_id, limit=3)] == made[:3]
+    with pytest.raises(Refusal) as caught:
+        await every_client(kyc.ports, "acc_none")
+    assert caught.value.code == "ACCOUNT_NOT_FOUND"
+
+
+@table("client_id", ["", "nobody", "x\0"], ids=ascii)
+async def test_nobody_is_blocked_who_is_not_there(kyc: KycHouse, client_id: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        await set_blocked(kyc.ports, client_id, True)
+    assert caught.value.code == "CLIENT_NOT_FOUND"

@@ -15,7 +15,7 @@ from cambist.core.domain.exchanges.exchanges import Exchange, invoice_operation
 from cambist.core.domain.exchanges.funds import ExchangeTransfer, transfer_source
 from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.exchanges.returns import rub_return_operation, usdt_return_operation
-from cambist.core.domain.kyc.clients import KycStatus, former_operation_of, operation_of
+from cambist.core.domain.kyc.clients import Client, KycStatus, former_operation_of, operation_of
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.payments.suspense import Suspense, suspended_transfer
 from cambist.core.domain.refunds.suspense_returns import former_operation, return_operation
@@ -273,13 +273,21 @@ async def only_payment(house: House) -> Payment:
     return payment
 
 
-async def test_a_check_keeps_the_id_that_it_was_begun_with(kyc: KycHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_kept", [True, False])
+async def test_a_check_keeps_the_id_that_it_was_begun_with(
+    kyc: KycHouse, monkeypatch: pytest.MonkeyPatch, is_kept: bool
+) -> None:
+    """Where what the verifier was asked is not kept, it is looked for by either."""
     with monkeypatch.context() as before:
         before.setattr(register, "operation_of", former_operation_of)
         kyc.twist("register", Ending.UNKNOWN_DONE)
         assert (await kyc.register()).status_code == 502
     client = await kyc.client()
     assert client.kyc is KycStatus.REGISTERING
+    if not is_kept:
+        async with kyc.ports.storage.unit() as unit:
+            unit[Client].save(msgspec.structs.replace(client, request=None))
+            await unit.commit()
     heard = await on_check_notice(kyc.ports, CheckNotice(operation=former_operation_of(client)))
     assert heard is not None
     assert heard.kyc is not KycStatus.REGISTERING

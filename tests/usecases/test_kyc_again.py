@@ -2,7 +2,7 @@
 (docs/kyc.md "Another verifier"; docs/decisions.md "Checks")."""
 
 from collections.abc import AsyncIterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,15 @@ from cambist.adapters.script import Ending
 from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.kyc.clients import Client, KycStatus
-from cambist.core.domain.kyc.kyc import RegisterOrder
+from cambist.core.domain.kyc.kyc import UPLOAD_MAX, RegisterOrder
 from cambist.core.usecases.alarms.troubles import look as troubles
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.kyc.gate import present_client
 from cambist.core.usecases.kyc.register import register_client
-from cambist.core.usecases.kyc.results import look
+from cambist.core.usecases.kyc.results import CHECKS, FOLLOWED, look
+from cambist.core.usecases.kyc.uploads import missing_files
 from cambist.core.usecases.notice_intake import take_notice
+from cambist.core.usecases.operations.operation import Looked
 from cambist.core.usecases.operators.action_items import CHECK_LATE, read_action_items
 from cambist.core.usecases.operators.client_forgetting import forget_client
 from cambist.core.usecases.operators.provider_checks import providers_of
@@ -28,10 +30,12 @@ from cambist.frontends.compose import open_house
 from cambist.frontends.plugins import PluginError
 from cambist.frontends.settings import Settings
 from cambist.ports.faults import Forged, NotConfigured
-from cambist.ports.kyc import CheckStatus
+from cambist.ports.files import StoredFile
+from cambist.ports.kyc import Check, CheckStatus
 from cambist.ports.notices import InboundNotice
 from tests.kyc_kit import OTHER, PHONE, KycHouse, open_kyc_house
 from tests.refund_house import RefundHouse
+from tests.tables import table
 
 DAY = 24 * 3600
 GONE = "elsewhere"
@@ -86,6 +90,48 @@ async def test_a_decided_check_is_asked_for_three_times_more(kyc: KycHouse, monk
     await kyc.house.work(90 * DAY)
     assert asked == [1, 7, 30]
     assert (await kyc.check())["status"] == "verified"
+
+
+@table(
+    ("asked", "check_after", "quiet", "pause"),
+    [
+        (1, None, timedelta(0), 10),
+        (1, 5.0, timedelta(0), 5),
+        (1, 0.0, timedelta(0), 1),
+        (1, 1e6, timedelta(0), 10),
+        (7, 1e6, timedelta(0), 21_600),
+        (9, None, FOLLOWED - timedelta(microseconds=1), 21_600),
+        (9, None, FOLLOWED, None),
+    ],
+)
+async def test_a_check_is_looked_at_when_its_verifier_says_and_no_later_than_by_our_ladder(
+    kyc: KycHouse, asked: int, check_after: float | None, quiet: timedelta, pause: int | None
+) -> None:
+    """Until nothing moved it for a month."""
+    await kyc.register()
+    now = kyc.ports.clock.now()
+    client = msgspec.structs.replace(await kyc.client(), updated_at=now - quiet)
+    word = Check(reference="x", status=CheckStatus.PROCESSING, check_after=check_after)
+    due = CHECKS.next_look(kyc.ports, client, Looked(began=client, word=word, asked=asked))
+    assert due == (None if pause is None else now + timedelta(seconds=pause))
+
+
+@table(("size", "is_missing"), [(None, True), (0, True), (1, False), (UPLOAD_MAX, False), (UPLOAD_MAX + 1, True)])
+async def test_a_file_that_is_empty_or_larger_than_granted_is_none(
+    kyc: KycHouse, size: int | None, is_missing: bool
+) -> None:
+    """A store in a cloud may hold anything by then."""
+    key = "0" * 64
+    stored: Any = None if size is None else StoredFile(key=key, size=size)
+
+    class Files:
+        async def stat(self, _: str) -> StoredFile | None:
+            return stored  # type: ignore[no-any-return]
+
+    files: Any = Files()
+    order = RegisterOrder(phone=PHONE, selfie_key=key)
+    missing = await missing_files(msgspec.structs.replace(kyc.ports, files=files), order)
+    assert missing == ({"selfie_key"} if is_missing else set())
 
 
 # Another verifier
