@@ -16,12 +16,15 @@ from hypothesis import strategies as st
 from cambist.adapters.clock import SystemClock, VirtualClock
 from cambist.adapters.files.local import LEAST_RATE, LocalFiles
 from cambist.adapters.vault.sealed import SealedVault
-from cambist.core.domain.kyc.kyc import UPLOAD_MAX
+from cambist.core.domain.kyc.kyc import UPLOAD_KEPT, UPLOAD_MAX
 from cambist.core.usecases.kyc.upload_put import PER_MINUTE
+from cambist.core.usecases.kyc.uploads import TIDY_UPLOAD
 from cambist.frontends.http.app import create_app
 from cambist.ports.faults import Refused
 from cambist.ports.files import UploadFault
+from cambist.ports.jobs import Job
 from cambist.ports.kyc import CheckStatus
+from tests.invariants import everything
 from tests.kyc_kit import JPEG, PDF, PNG, KycHouse, code, open_kyc_house
 from tests.tables import table
 
@@ -274,13 +277,21 @@ async def test_documents_go_a_day_after_they_were_granted_or_their_check_was_dec
     await kyc.house.work(120)
     assert files(tmp_path) == []
     assert await kyc.upload(body["selfie_key"]) is None
-    await kyc.house.work(3 * 24 * 3600)
+    assert await tidying(kyc) == []
+
+
+async def tidying(kyc: KycHouse) -> list[timedelta]:
+    """In what time each document is looked at again."""
+    now = kyc.house.clock.now()
+    return [job.due - now for job in await everything(kyc.ports, Job) if job.kind == TIDY_UPLOAD]
 
 
 async def test_documents_of_a_check_that_is_not_decided_stay(kyc: KycHouse, tmp_path: Path) -> None:
     await kyc.register()
+    assert await tidying(kyc) == [UPLOAD_KEPT] * 2
     await kyc.decide(CheckStatus.PROCESSING)
     await kyc.house.work(5 * 24 * 3600)
+    assert await tidying(kyc) == [UPLOAD_KEPT] * 2, "once a day"
     assert len(files(tmp_path)) == 2
     await kyc.decide(CheckStatus.VERIFIED)
     await kyc.house.work(2 * 24 * 3600)
