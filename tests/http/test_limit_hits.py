@@ -12,6 +12,7 @@ import pytest
 
 from cambist.core.domain.accounts.limit_hits import LimitHits
 from cambist.core.usecases.accounts import limit_hits
+from cambist.core.usecases.accounts.admission import Counted, admit_stranger
 from cambist.core.usecases.accounts.limit_hits import read_hits
 from cambist.frontends.http.door.edge import Edge
 from cambist.frontends.telemetry.limit_hits import EVERY, hits_kept
@@ -130,6 +131,13 @@ async def test_each_of_the_four_limits_is_told_apart_and_by_minute(house: TestHo
         ("money:ip", 1, 2),
         ("money:key", 2, 4),
     }
+
+
+async def test_who_has_no_key_is_counted_by_the_minute_and_waits_for_its_end(house: TestHouse) -> None:
+    begun = int(house.clock.now().timestamp())
+    await house.clock.advance(42)
+    found = [await admit_stranger(house.ports, "pages:ip", "192.0.2.1", 2) for _ in range(3)]
+    assert found == [Counted(over=over, minute=begun, wait=18) for over in (False, False, True)]
 
 
 async def test_while_the_storage_is_away_requests_are_answered_and_counts_wait_with_their_minutes(
