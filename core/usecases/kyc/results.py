@@ -61,12 +61,6 @@ async def plan_follow(ports: Ports, unit: Unit, client_id: str) -> None:
     await FOLLOW.plan(unit, client_id, now + _LADDER[0], now, anew=True)
 
 
-async def keep_following(ports: Ports, unit: Unit, client_id: str) -> None:
-    """Have a check followed of which nobody knows yet, also where it was given up."""
-    now = ports.clock.now()
-    await FOLLOW.keep(unit, client_id, now + _LADDER[0], now)
-
-
 def finding(check: Check) -> Finding:
     """A verifier's answer in the domain's words."""
     return Finding(
