@@ -4,11 +4,13 @@
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 import pytest
 
+from cambist.core.domain.accounts.accounts import Account
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.kyc.clients import set_blocked
 from cambist.core.usecases.kyc.uploads import HELD_AT_ONCE, OPEN_AT_ONCE
@@ -28,6 +30,8 @@ async def kyc(tmp_path: Path) -> AsyncIterator[KycHouse]:
 
 
 async def second_merchant(kyc: KycHouse, **settings: str) -> str:
+    """Of whom the page knows, and before him one who has no KYC."""
+    await create_account(kyc.ports, "Shop without KYC")
     other = await create_account(kyc.ports, "Other shop")
     await set_settings(kyc.ports, other.account_id, {"kyc": "required", **settings})
     await kyc.house.clock.advance(60)  # what the page knows of merchants is a minute old
@@ -121,6 +125,22 @@ async def test_the_shop_is_asked_for_where_there_are_several(kyc: KycHouse) -> N
     await set_settings(kyc.ports, other, {"return_url": "https://shop.example"})
     await kyc.house.clock.advance(60)
     assert face(await give(kyc, phone=PHONE, site="shop.example")) == "link", "an origin of two is nobody's"
+
+
+async def test_strangers_have_the_accounts_read_once_a_minute(kyc: KycHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    walks, scan = 0, kyc.ports.storage.scan
+
+    def counted(kind: Any, **how: Any) -> Any:
+        nonlocal walks
+        walks += kind is Account
+        return scan(kind, **how)
+
+    monkeypatch.setattr(kyc.ports.storage, "scan", counted)
+    for seconds in (0, 59, 1):
+        await kyc.house.clock.advance(seconds)
+        await come(kyc)
+        begun(await give(kyc, phone=PHONE))
+        assert walks == (2 if seconds == 1 else 1)
 
 
 @pytest.mark.parametrize(
