@@ -1,0 +1,248 @@
+"""From when on, and for how long, each thing waits for a person (docs/operations.md "What needs a person")."""
+
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.days import LONG_AGO
+from cambist.core.domain.exchanges.exchanges import ExchangeStatus
+from cambist.core.domain.exchanges.funds import ExchangeTransfer
+from cambist.core.domain.exchanges.reversals import LOST
+from cambist.core.domain.kyc.clients import Client, KycStatus
+from cambist.core.domain.ledger import Currency
+from cambist.core.domain.money import Rub, Usdt
+from cambist.core.domain.payments.outcomes import Operation, UnknownOutcome
+from cambist.core.domain.payments.payments import PaymentStatus
+from cambist.core.domain.payments.proofs import STUCK, DeliveryProof, ProofNetwork, ProofStatus
+from cambist.core.domain.payments.suspense import Suspense
+from cambist.core.domain.refunds.refunds import PendingReason, RefundStatus
+from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.usecases.operators.action_item import ActionItem
+from cambist.core.usecases.operators.action_items import read_action_items
+from cambist.core.usecases.payments.receipt_sales import SALE
+from cambist.core.usecases.refunds.receipts import BACK
+from cambist.core.usecases.sealed import tag_exchange, tag_withdrawal
+from cambist.ports.vault import Vault
+from tests.domain.exchange_kit import client, exchange
+from tests.domain.refund_kit import payment, refund
+from tests.planting import beneath
+from tests.refund_house import RefundHouse, open_refund_house
+
+Make = Callable[[datetime, Vault], Any]
+"""What has stood as it stands since then."""
+OWNED: dict[str, Any] = {"account_id": "acc_1", "mode": Mode.LIVE}
+DAY, HOUR, MOMENT = timedelta(days=1), timedelta(hours=1), timedelta(microseconds=1)
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[RefundHouse]:
+    async with open_refund_house(made_up=True) as opened:
+        yield opened
+
+
+async def found(house: RefundHouse, *rows: Any) -> list[ActionItem]:
+    async with beneath(house.ports).unit() as unit:
+        for row in rows:
+            unit[type(row)].add(row)
+        await unit.commit()
+    return (await read_action_items(house.ports)).found
+
+
+def withdrawal(status: WithdrawalStatus, *, tagged: bool = True) -> Make:
+    def make(since: datetime, vault: Vault) -> Withdrawal:
+        row = Withdrawal(
+            id="wd_1", status=status, amount=Usdt(1_00000000), wallet="T", sender="s", network="tron",
+            created_at=since, **OWNED,
+        )  # fmt: skip
+        return tag_withdrawal(vault, row) if tagged else row
+
+    return make
+
+
+def refunding(status: RefundStatus, reason: PendingReason | None = None) -> Make:
+    return lambda since, _: msgspec.structs.replace(refund(status), created_at=since, pending_reason=reason)
+
+
+def transfer(**fields: Any) -> Make:
+    return lambda since, _: ExchangeTransfer(
+        **{"id": "exch_1:x", "exchange_id": "exch_1", "currency": Currency.RUB, "amount": 5_00, "received_at": since}
+        | OWNED
+        | fields
+    )
+
+
+def applicant(**fields: Any) -> Make:
+    def make(since: datetime, _: Vault) -> Client:
+        return msgspec.structs.replace(client(), **{"created_at": since, "updated_at": since, **fields})
+
+    return make
+
+
+def proof(status: ProofStatus) -> Make:
+    return lambda since, _: DeliveryProof(
+        id="pay_1", network=ProofNetwork.TRC20, tx_hash="ab" * 32, status=status, status_at=since, submitted_at=since
+    )
+
+
+def unknown(operation: Operation) -> Make:
+    return lambda since, _: UnknownOutcome(id="pay_1", operation=operation, created_at=since, **OWNED)
+
+
+def sending(status: ExchangeStatus, *, tagged: bool) -> Make:
+    def make(since: datetime, vault: Vault) -> Any:
+        row = msgspec.structs.replace(exchange(status), created_at=since)
+        return tag_exchange(vault, row) if tagged else row
+
+    return make
+
+
+W, R, K, P, E = WithdrawalStatus, RefundStatus, KycStatus, ProofStatus, ExchangeStatus
+FROM: list[tuple[Make, timedelta, str, str]] = [
+    (withdrawal(W.PENDING), HOUR, "payout", "1.00000000 USDT cannot be signed yet"),
+    (withdrawal(W.PROCESSING), 3 * HOUR, "payout", "1.00000000 USDT is signed, and not final on chain yet"),
+    (withdrawal(W.SENT), 3 * HOUR, "payout", "1.00000000 USDT is signed, and not final on chain yet"),
+    (refunding(R.PROCESSING), DAY, "unknown", "100.00 RUB of a refund: the bank is silent"),
+    (unknown(Operation.CREATE_INVOICE), 6 * HOUR + MOMENT, "unknown", "the bank never said what became of it"),
+    (proof(P.IN_REVIEW), STUCK, "proof", "delivery proof in review"),
+    (
+        applicant(kyc=K.REGISTERING, verifier="someone"),
+        HOUR + MOMENT,
+        "check",
+        "1 client waits for someone to begin their checks; see the log and `cambist doctor`",
+    ),
+]
+"""Since when it has stood so, for how long it is nobody's concern, and what it is then."""
+UNTIL: list[tuple[Make, timedelta, str, str]] = [
+    (withdrawal(W.FAILED), 7 * DAY, "payout", "1.00000000 USDT failed"),
+    (
+        transfer(reason=LOST, taken_back=5_00),
+        90 * DAY,
+        "loss",
+        "5.00 RUB were taken back once the exchange was over: a loss",
+    ),
+    (
+        applicant(kyc=K.VERIFIED, blocked=True),
+        30 * DAY,
+        "client",
+        "verified, and refused by the verifier since: blocked",
+    ),
+    (
+        applicant(kyc=K.REGISTERING, verifier="someone"),
+        30 * DAY,
+        "check",
+        "1 client waits for someone to begin their checks; see the log and `cambist doctor`",
+    ),
+]
+"""And how long it is shown."""
+AT_ONCE: list[tuple[Make, str, str]] = [
+    (refunding(R.PENDING, PendingReason.AWAITING_APPROVAL), "refund", "100.00 RUB awaits approval"),
+    (transfer(reason="late", suspended=5_00), "suspense", "RUB of an exchange: late"),
+    (
+        lambda since, _: Suspense(
+            id="sus_1", payment_id="pay_1", amount=Rub(1_00), reason="late", received_at=since, **OWNED
+        ),
+        "suspense",
+        "1.00 RUB came: late",
+    ),
+    (
+        lambda since, _: payment(PaymentStatus.AMOUNT_MISMATCH, created_at=since),
+        "mismatch",
+        "100.00 RUB came for 120.00 RUB",
+    ),
+    (
+        lambda since, _: payment(PaymentStatus.AMOUNT_MISMATCH, created_at=since, actual_amount=None),
+        "mismatch",
+        "an unknown amount came for 120.00 RUB",
+    ),
+]
+URGENT: list[tuple[Make, str, str]] = [
+    (
+        withdrawal(W.PENDING, tagged=False),
+        "payout",
+        "1.00000000 USDT not signed: its wallet or amount is not what the vault tagged",
+    ),
+    *(
+        (
+            sending(status, tagged=False),
+            "exchange",
+            "not sent: where it goes to, or how much, is not what the vault tagged",
+        )
+        for status in (E.USDT_RECEIVED, E.RUB_SENDING, E.RUB_RECEIVED, E.USDT_SENDING)
+    ),
+]
+NEVER: list[Make] = [
+    refunding(R.PENDING, PendingReason.INSUFFICIENT_BALANCE),
+    refunding(R.COMPLETED),
+    withdrawal(W.COMPLETED),
+    proof(P.ACCEPTED),
+    applicant(kyc=K.VERIFIED),
+    applicant(kyc=K.VERIFIED, blocked=True, level=1),
+    transfer(reason="late", suspended=5_00, resolved_at=LONG_AGO),
+    sending(E.RUB_SENDING, tagged=True),
+]
+
+
+@pytest.mark.parametrize(("make", "age", "kind", "text"), FROM)
+async def test_what_ends_by_itself_as_a_rule_waits_for_a_person_from_a_moment_on(
+    house: RefundHouse, make: Make, age: timedelta, kind: str, text: str
+) -> None:
+    since = house.house.clock.now()
+    await house.house.clock.advance((age - MOMENT).total_seconds())
+    assert await found(house, make(since, house.ports.vault)) == []
+    await house.house.clock.advance(MOMENT.total_seconds())
+    [item] = await found(house)
+    assert (item.kind, item.text, item.since, item.urgent) == (kind, text, since, False)
+
+
+@pytest.mark.parametrize(("make", "age", "kind", "text"), UNTIL)
+async def test_what_nobody_can_end_is_shown_for_so_long(
+    house: RefundHouse, make: Make, age: timedelta, kind: str, text: str
+) -> None:
+    since = house.house.clock.now()
+    await house.house.clock.advance((age - MOMENT).total_seconds())
+    [item] = await found(house, make(since, house.ports.vault))
+    assert (item.kind, item.text, item.since, item.urgent) == (kind, text, since, False)
+    await house.house.clock.advance(2 * MOMENT.total_seconds())
+    assert await found(house) == []
+
+
+@pytest.mark.parametrize(("rows", "urgent"), [(AT_ONCE, False), (URGENT, True)])
+async def test_what_only_a_person_ends_waits_at_once_and_for_ever(
+    house: RefundHouse, rows: list[tuple[Make, str, str]], urgent: bool
+) -> None:
+    for make, kind, text in rows:
+        since = house.house.clock.now()
+        row = make(since, house.ports.vault)
+        [item] = await found(house, row)
+        assert (item.kind, item.text, item.since, item.urgent) == (kind, text, since, urgent)
+        await house.house.clock.advance(400 * DAY.total_seconds())
+        assert await found(house) == [item]
+        async with beneath(house.ports).unit() as unit:
+            present: Any = await unit[type(row)].get(row.id)
+            unit[type(row)].remove(present)
+            await unit.commit()
+
+
+@pytest.mark.parametrize("make", NEVER)
+async def test_what_goes_well_waits_for_nobody(house: RefundHouse, make: Make) -> None:
+    since = house.house.clock.now()
+    await house.house.clock.advance(2 * DAY.total_seconds())
+    assert await found(house, make(since, house.ports.vault)) == []
+
+
+@pytest.mark.parametrize(("kind", "of"), [(SALE, "payment"), (BACK, "refund")])
+async def test_receipts_that_are_not_written_for_an_hour_are_one_line(house: RefundHouse, kind: Any, of: str) -> None:
+    since = house.house.clock.now()
+    rows = [kind.first(f"{of}_{number}", since + DAY, since + number * MOMENT) for number in range(2)]
+    await house.house.clock.advance((HOUR - MOMENT).total_seconds())
+    assert await found(house, *rows) == []
+    await house.house.clock.advance(MOMENT.total_seconds())
+    [item] = await found(house)
+    assert (item.object_id, item.text) == (f"{of}_0", f"the receipt of a {of} is not written; see the log")
+    await house.house.clock.advance(MOMENT.total_seconds())
+    [item] = await found(house)
+    assert (item.kind, item.since, item.text) == ("receipt", since, f"2 receipts of {of}s are not written; see the log")
