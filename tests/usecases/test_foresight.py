@@ -1,0 +1,97 @@
+"""What an operator is told, before an act, of what it moves and what is left (docs/console.md)."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.ledger import Currency, Purse
+from cambist.core.domain.money import Rub, Usdt
+from cambist.core.usecases.operators.foresight import (
+    DuePayout,
+    DueSettlement,
+    foresee_payout,
+    foresee_purse,
+    foresee_refund,
+    foresee_settlement,
+)
+from tests.payout_kit import WALLET, lost_wallet
+from tests.refund_house import MARKET_100, SETTLED_100, RefundHouse, open_refund_house
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[RefundHouse]:
+    async with open_refund_house() as opened:
+        yield opened
+
+
+async def test_a_purse_is_told_with_what_is_added_to_it(house: RefundHouse) -> None:
+    await house.paid()
+    account_id = house.house.account.account_id
+    held = await foresee_purse(house.ports, account_id, Mode.TEST, Purse.PENDING, -5_00)
+    assert (held.purse, held.currency, held.holds, held.adds) == (Purse.PENDING, Currency.RUB, 100_00, -5_00)
+    held = await foresee_purse(house.ports, account_id, Mode.LIVE, Purse.AVAILABLE, 1)
+    assert (held.currency, held.holds, held.adds, held.is_covered) == (Currency.USDT, 0, 1, True)
+
+
+async def test_a_refund_before_the_settlement_takes_what_is_pending(house: RefundHouse) -> None:
+    payment_id = await house.paid()
+    refund = await house.refund(await house.apply(payment_id, "100.00"))
+    payment, held = await foresee_refund(house.ports, refund)
+    assert (payment and payment.id, held and (held.purse, held.holds, held.adds, held.is_covered)) == (
+        payment_id,
+        (Purse.PENDING, 100_00, -100_00, True),
+    )
+
+
+@pytest.mark.parametrize(("overdraft", "is_covered"), [(0, False), (-1, False), (None, True)])
+async def test_a_refund_after_the_settlement_takes_the_market_value_down_to_the_overdraft(
+    house: RefundHouse, overdraft: int | None, is_covered: bool
+) -> None:
+    """`overdraft`: to the unit, or so much less; 0: there is none."""
+    lacks = MARKET_100 - SETTLED_100
+    await house.set(refund_overdraft_usdt=str(Usdt(0 if overdraft == 0 else lacks + (overdraft or 0))))
+    refund = await house.refund(await house.apply(await house.settled()))
+    _, held = await foresee_refund(house.ports, refund)
+    assert held is not None
+    assert (held.purse, held.holds, held.adds) == (Purse.AVAILABLE, SETTLED_100, -MARKET_100)
+    assert held.is_covered is is_covered
+
+
+async def test_a_payout_takes_what_refunds_that_wait_leave_as_far_as_the_network_can_move_it(
+    house: RefundHouse,
+) -> None:
+    account_id = house.house.account.account_id
+    first = await house.settled()
+    assert await foresee_payout(house.ports, account_id, Mode.TEST) == DuePayout(
+        amount=Usdt(SETTLED_100 // 100 * 100), available=Usdt(SETTLED_100), kept=Usdt(0), wallet=None
+    )
+    due = await foresee_payout(lost_wallet(house.ports), account_id, Mode.TEST)
+    assert (due.amount, due.available) == (Usdt(0), Usdt(SETTLED_100))
+    await house.set(refund_reserve="true", refund_approval="auto")
+    await house.apply(first)
+    await house.house.work(5)
+    due = await foresee_payout(house.ports, account_id, Mode.TEST)
+    assert (due.amount, due.available, due.kept) == (Usdt(0), Usdt(SETTLED_100), Usdt(MARKET_100))
+    await house.settled()
+    await house.set(payout_wallet=WALLET)
+    due = await foresee_payout(house.ports, account_id, Mode.TEST)
+    left = due.available - due.kept
+    assert left > Usdt(0)
+    assert (due.amount, due.wallet) == (Usdt(left.units // 100 * 100), WALLET)
+
+
+async def test_a_settlement_takes_all_that_was_paid_before_its_cutoff(house: RefundHouse) -> None:
+    for _ in range(2):
+        await house.paid()
+    due = await foresee_settlement(house.ports, Mode.TEST, None)
+    assert (due.payments, due.merchants, due.amount) == (0, 0, Rub(0))
+    await house.house.clock.advance(2 * 86400)
+    await house.paid("70.00")
+    due = await foresee_settlement(house.ports, Mode.TEST, None)
+    assert due == DueSettlement(mode=Mode.TEST, payments=2, merchants=1, amount=Rub(200_00), rate=due.rate)
+    await house.settle()
+    due = await foresee_settlement(house.ports, Mode.TEST, None)
+    assert (due.payments, due.merchants, due.rate) == (0, 0, "92.50")
+    live = await foresee_settlement(house.ports, Mode.LIVE, None)
+    assert (live.mode, live.payments, live.amount, live.rate) == (Mode.LIVE, 0, Rub(0), None)
