@@ -12,25 +12,31 @@ from cambist.core.domain.days import LONG_AGO
 from cambist.core.domain.exchanges.exchanges import ExchangeStatus
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.exchanges.reversals import LOST
+from cambist.core.domain.installation import Because, Installation
 from cambist.core.domain.kyc.clients import Client, KycStatus
-from cambist.core.domain.ledger import Currency
+from cambist.core.domain.ledger import Currency, LedgerAccount
 from cambist.core.domain.money import Rub, Usdt
+from cambist.core.domain.operators.pending_acts import PendingAct
 from cambist.core.domain.payments.outcomes import Operation, UnknownOutcome
 from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.core.domain.payments.proofs import STUCK, DeliveryProof, ProofNetwork, ProofStatus
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.refunds.refunds import PendingReason, RefundStatus
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
+from cambist.core.domain.webhooks.breaker import new_breaker
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.operators.action_item import ActionItem
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.payments.receipt_sales import SALE
 from cambist.core.usecases.refunds.receipts import BACK
-from cambist.core.usecases.sealed import tag_exchange, tag_withdrawal
+from cambist.core.usecases.sealed import tag_act, tag_exchange, tag_withdrawal
+from cambist.ports.unreadable import UnreadableRow
 from cambist.ports.vault import Vault
 from tests.domain.exchange_kit import client, exchange
 from tests.domain.refund_kit import payment, refund
 from tests.planting import beneath
 from tests.refund_house import RefundHouse, open_refund_house
+from tests.usecases.test_reseal import blank
 
 Make = Callable[[datetime, Vault], Any]
 """What has stood as it stands since then."""
@@ -67,12 +73,12 @@ def refunding(status: RefundStatus, reason: PendingReason | None = None) -> Make
     return lambda since, _: msgspec.structs.replace(refund(status), created_at=since, pending_reason=reason)
 
 
-def transfer(**fields: Any) -> Make:
-    return lambda since, _: ExchangeTransfer(
-        **{"id": "exch_1:x", "exchange_id": "exch_1", "currency": Currency.RUB, "amount": 5_00, "received_at": since}
-        | OWNED
-        | fields
-    )
+def transfer(**given: Any) -> Make:
+    def make(since: datetime, _: Vault) -> ExchangeTransfer:
+        fields: dict[str, Any] = {"id": "exch_1:x", "exchange_id": "exch_1", "currency": Currency.RUB, **OWNED, **given}
+        return ExchangeTransfer(amount=5_00, received_at=since, **fields)
+
+    return make
 
 
 def applicant(**fields: Any) -> Make:
@@ -246,3 +252,115 @@ async def test_receipts_that_are_not_written_for_an_hour_are_one_line(house: Ref
     await house.house.clock.advance(MOMENT.total_seconds())
     [item] = await found(house)
     assert (item.kind, item.since, item.text) == ("receipt", since, f"2 receipts of {of}s are not written; see the log")
+
+
+async def test_all_that_wait_are_told_the_oldest_first_whatever_their_kind(house: RefundHouse) -> None:
+    """And before them what has no beginning."""
+    now, vault = house.house.clock.now(), house.ports.vault
+    makes = (proof(P.IN_REVIEW), withdrawal(W.FAILED), refunding(R.PROCESSING), transfer(reason="late", suspended=1))
+    rows = [make(now + number * HOUR, vault) for number, make in enumerate(makes)]
+    held = Installation(mark="", marked_at=now, held_since=now + DAY, held_because=Because.OLDER, as_of=now)
+    await house.house.clock.advance(3 * DAY.total_seconds())
+    items = await found(house, *rows, held)
+    assert [(each.kind, each.since) for each in items] == [
+        ("hold", None),
+        *((kind, now + number * HOUR) for number, kind in enumerate(("proof", "payout", "unknown", "suspense"))),
+    ]
+    assert [each.urgent for each in items] == [True, False, False, False, False]
+
+
+@pytest.mark.parametrize("count", [99, 100])
+async def test_so_many_of_a_kind_may_be_not_all(house: RefundHouse, count: int) -> None:
+    now = house.house.clock.now()
+    rows = [
+        Suspense(id=f"sus_{number}", payment_id="pay_1", amount=Rub(1), reason="late", received_at=now, **OWNED)
+        for number in range(count)
+    ]
+    assert len(await found(house, *rows)) == count
+    assert (await read_action_items(house.ports)).complete is (count < 100)
+
+
+@pytest.mark.parametrize("verifier", [None, "someone"])
+async def test_clients_who_wait_for_one_verifier_are_one_line(house: RefundHouse, verifier: str | None) -> None:
+    since = house.house.clock.now()
+    rows = [
+        msgspec.structs.replace(
+            applicant(kyc=K.REGISTERING, verifier=verifier)(since + number * MOMENT, house.ports.vault),
+            id=f"cl_{number}",
+            phone_digest=b"%d" % number,
+        )
+        for number in range(2)
+    ]
+    await house.house.clock.advance(DAY.total_seconds())
+    [item] = await found(house, *rows)
+    name = verifier or house.ports.kyc.name
+    assert (item.object_id, item.since) == (name, since)
+    assert item.text.startswith(f"2 clients wait for {name} to begin")
+
+
+@pytest.mark.parametrize(
+    ("given_up", "text"), [(1, "1 webhook given up"), (2, "2 webhooks given up"), (100, "100+ webhooks given up")]
+)
+async def test_webhooks_that_were_given_up_are_one_line_of_their_receiver_for_thirty_days(
+    house: RefundHouse, given_up: int, text: str
+) -> None:
+    now = house.house.clock.now()
+    breaker = msgspec.structs.replace(new_breaker("acc_1", Mode.LIVE), last_failure_at=now)
+    rows = [
+        msgspec.structs.replace(
+            blank(Delivery, f"evt-{number:03}", account_id="acc_1", mode=Mode.LIVE, status=DeliveryStatus.FAILED),
+            created_at=now + number * MOMENT,
+        )
+        for number in range(given_up)
+    ]
+    assert await found(house, breaker) == [], "it failed, and was given nothing up"
+    [item] = await found(house, *rows)
+    assert (item.kind, item.of, item.text, item.since) == ("delivery", "receiver", text, now)
+    await house.house.clock.advance((30 * DAY).total_seconds())
+    assert await found(house) == [item]
+    await house.house.clock.advance(MOMENT.total_seconds())
+    assert await found(house) == []
+
+
+@pytest.mark.parametrize("is_altered", [False, True])
+async def test_what_another_operator_asked_for_waits_and_is_urgent_where_it_was_altered(
+    house: RefundHouse, is_altered: bool
+) -> None:
+    now = house.house.clock.now()
+    act = PendingAct(
+        id="act_1", use_case="approve_refund", act="refund.approve", object_id="ref_1", arguments={}, shown=(),
+        operator="ivan", reason="ok", created_at=now, expires_at=now + DAY, slot="slot", **OWNED,
+    )  # fmt: skip
+    act = tag_act(house.ports.vault, act)
+    if is_altered:
+        act = msgspec.structs.replace(act, object_id="ref_2")
+    [item] = await found(house, act)
+    told = "not what the vault tagged: reject it"
+    assert (item.kind, item.object_id, item.since, item.urgent) == ("confirm", "act_1", now, is_altered)
+    assert item.text == (told if is_altered else "ivan asks for refund.approve")
+    assert item.brief == (told if is_altered else "refund.approve waits for a second operator")
+
+
+async def test_a_row_that_cannot_be_read_waits_with_its_reason(house: RefundHouse) -> None:
+    now = house.house.clock.now()
+    row = UnreadableRow(
+        id="jobs:job_1", source="jobs", row_id="job_1", why="`due` is no time", found_at=now, found_by="1"
+    )
+    [item] = await found(house, row)
+    assert (item.kind, item.object_id, item.text, item.since) == (
+        "unreadable",
+        "jobs:job_1",
+        "cannot be read: `due` is no time",
+        now,
+    )
+
+
+async def test_books_that_do_not_hold_are_urgent(house: RefundHouse) -> None:
+    await house.paid()
+    async with beneath(house.ports).unit() as unit:
+        [row, *_] = await unit[LedgerAccount].find()
+        unit[LedgerAccount].increase(row.id, "balance", 1)
+        await unit.commit()
+    [item] = await found(house)
+    assert (item.kind, item.since, item.urgent) == ("ledger", None, True)
+    assert "off zero" in item.text

@@ -213,7 +213,8 @@ async def test_what_stays_unknown_waits_for_an_operator_whose_word_ends_it(
     waiting = await story.waiting()
     assert (waiting.operation, waiting.of) == (operation, of)
     items = [item for item in (await read_action_items(story.ports)).found if item.kind == "unanswered"]
-    assert [(item.of, item.object_id) for item in items] == [(of, waiting.object_id)]
+    assert [(item.of, item.object_id, item.since) for item in items] == [(of, waiting.object_id, waiting.until)]
+    assert timedelta(0) < story.house.clock.now() - waiting.until < timedelta(hours=12)
     assert await end_unanswered(story.ports, operation, "done") == waiting
     assert await list_unanswered(story.ports) == []
     with pytest.raises(Refusal):
