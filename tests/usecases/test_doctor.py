@@ -46,8 +46,10 @@ async def test_a_house_that_works_is_well(house: TestHouse) -> None:
     [
         (0.4, Level.OK),
         (-0.9, Level.OK),
+        (1, Level.OK),
         (2, Level.WARNING),
         (-2, Level.WARNING),
+        (30, Level.WARNING),
         (31, Level.FAILED),
         (-31, Level.FAILED),
     ],

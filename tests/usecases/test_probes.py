@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
@@ -15,8 +16,10 @@ from cambist.core.usecases.gateways.gateways import ShownGateway
 from cambist.core.usecases.operators import probes
 from cambist.core.usecases.operators.probes import SettlementSigns, Waiting
 from cambist.core.usecases.standing import start_standing
+from cambist.ports.forwarding import ForwardingStorage
 from cambist.ports.jobs import Job
 from tests.houses import TestHouse
+from tests.invariants import everything
 from tests.planting import beneath
 
 
@@ -41,11 +44,12 @@ async def test_jobs_in_hand_do_not_wait_and_those_of_later_are_not_due(house: Te
         job(house, "a", 2, 10),
         job(house, "b", 1, 90, leased=5),
         job(house, "b", 2, 20, leased=-1),
+        job(house, "b", 3, 10, leased=0),
         job(house, "c", 1, -60),
     )
     assert await probes.waiting_jobs(house.ports) == (
-        4,
-        (Waiting(kind="a", jobs=2, lateness=30.0), Waiting(kind="b", jobs=1, lateness=20.0)),
+        5,
+        (Waiting(kind="a", jobs=2, lateness=30.0), Waiting(kind="b", jobs=2, lateness=20.0)),
     )
     assert await probes.lateness(house.ports) == 30.0
 
@@ -59,8 +63,34 @@ async def test_what_lies_behind_the_longest_due_is_counted_as_a_whole(
 
 
 async def test_nothing_due_is_not_late(house: TestHouse) -> None:
-    await write(house, job(house, "a", 1, -60))
-    assert await probes.lateness(house.ports) == 0.0
+    for _ in range(2):
+        assert await probes.lateness(house.ports) == 0.0
+        assert {signs.lateness for signs in await probes.settlements(house.ports)} == {0.0}
+        await write(house, *([] if await everything(house.ports, Job) else [job(house, "a", 1, -60)]))
+
+
+@pytest.mark.parametrize("ahead", [0, 7, -7])
+async def test_the_storages_clock_is_held_against_the_middle_of_the_question(house: TestHouse, ahead: int) -> None:
+    """What the way there and back takes is no difference."""
+    storage, began = SlowClock(house, ahead), house.clock.now()
+    ports = msgspec.structs.replace(house.ports, storage=storage)
+    assert await probes.clock_offset(ports) == timedelta(seconds=ahead)
+    assert house.clock.now() - began == timedelta(seconds=6)
+
+
+class SlowClock(ForwardingStorage):
+    """Each way takes three seconds."""
+
+    def __init__(self, house: TestHouse, ahead: int) -> None:
+        super().__init__(house.ports.storage)
+        self._clock = house.clock
+        self._ahead = timedelta(seconds=ahead)
+
+    async def now(self) -> datetime:
+        await self._clock.advance(3)
+        now = self._clock.now() + self._ahead
+        await self._clock.advance(3)
+        return now
 
 
 async def test_only_open_breakers_and_open_sums_count(house: TestHouse) -> None:
