@@ -195,3 +195,35 @@ class TestMoneyUnderWay:
         assert await house.status(made.id) == "completed"
         with pytest.raises(Refusal, match="suspense"):
             await forget_client(house.ports, str(made.client_id))
+
+    async def test_money_in_suspense_is_looked_for_to_its_end(
+        self, house: ExchangeHouse, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """However much of others' waits before it."""
+        monkeypatch.setattr("cambist.core.usecases.operators.client_forgetting._AT_ONCE", 1)
+        phones = (PHONE, OTHER, "+79001234569")
+        clients = []
+        for phone in phones:
+            await house.act("/sandbox/exchange-clients", {"phone": phone, "kyc_status": "verified"})
+            made = await house.made(phone=phone)
+            clients.append(str(made.client_id))
+            for amount in ("60", "50") if phone != phones[2] else ("100",):
+                await house.send(made.id, amount)
+            await house.house.work(15)
+        for each in clients[:2]:
+            with pytest.raises(Refusal, match="suspense"):
+                await forget_client(house.ports, each)
+        await forget_client(house.ports, clients[2])
+
+
+@pytest.mark.parametrize(
+    ("verifier", "checks", "told"),
+    [
+        (None, ("chk_1",), "No verifier was asked about the client."),
+        ("v", (), "No verifier was asked about the client."),
+        ("v", ("chk_1", "chk_2"), "What was handed in remains at v: have it deleted there, under chk_1, chk_2."),
+    ],
+)
+def test_what_remains_elsewhere_is_told(verifier: str | None, checks: tuple[str, ...], told: str) -> None:
+    done = ForgottenClient(client_id="cl_1", account_id="acc_1", uploads=0, events=0, verifier=verifier, checks=checks)
+    assert remains(done) == told

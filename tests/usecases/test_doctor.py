@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from cambist.adapters.vault.sealed import SealedVault
-from cambist.core.domain.accounts.accounts import Account, Mode
+from cambist.core.domain.accounts.accounts import Account, Mode, Settings
 from cambist.core.domain.chains import ChainHead
 from cambist.core.domain.ledger import LedgerAccount
 from cambist.core.domain.payments.suspense import Suspense
@@ -60,7 +60,9 @@ def test_clocks_that_differ(seconds: float, level: Level) -> None:
     assert (finding.remedy is None) is (level is Level.OK)
 
 
-@pytest.mark.parametrize(("late", "level"), [(5, Level.OK), (60, Level.WARNING), (600, Level.FAILED)])
+@pytest.mark.parametrize(
+    ("late", "level"), [(5, Level.OK), (30, Level.OK), (60, Level.WARNING), (300, Level.WARNING), (600, Level.FAILED)]
+)
 async def test_jobs_that_nobody_does(house: TestHouse, late: int, level: Level) -> None:
     await house.work()
     due = await house.ports.storage.next_due()
@@ -131,6 +133,28 @@ async def test_unencrypted_webhooks_are_named_by_account() -> None:
         assert finding.level is Level.WARNING
         assert house.account.account_id in finding.message
         assert "secret-path" not in finding.message
+
+
+async def test_a_thorough_look_reads_every_kind_of_row_and_tells_how_far_it_is(house: TestHouse) -> None:
+    for _ in range(2):
+        await house.created()
+    told: list[str] = []
+    assert (await THOROUGH["rows"](house.ports, told.append)).level is Level.OK
+    assert {"2 of Payment", "1 of Account"} <= set(told)
+
+
+@pytest.mark.parametrize(("count", "more"), [(4, ""), (5, ""), (6, " and 1 more")])
+async def test_five_accounts_are_named_and_further_ones_counted(count: int, more: str) -> None:
+    async with open_test_house(receiver=False) as house:
+        house.made_up = True
+        names = [f"acc_{number}" for number in range(count)]
+        settings = Settings(webhook_url="http://merchant.example")
+        async with beneath(house.ports).unit() as unit:
+            for name in names:
+                unit[Account].add(blank(Account, name, settings=settings))
+            await unit.commit()
+        told = f"webhooks go unencrypted to {count} accounts: {', '.join(names[:5])}{more}"
+        assert (await found(house, "webhooks")).message == told
 
 
 class TestVault:

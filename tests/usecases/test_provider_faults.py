@@ -2,6 +2,7 @@
 (docs/adapters.md "When the provider fails")."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -16,9 +17,11 @@ from cambist.core.usecases.operators.doctor import check_credentials
 from cambist.core.usecases.operators.findings import Level
 from cambist.core.usecases.operators.provider_checks import LIMIT, check_providers
 from cambist.frontends.provider_checks import providers_checked
+from cambist.ports.alarms import AlarmChannels
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import NotConfigured, OutcomeUnknown, Unavailable
 from tests.houses import TestHouse
+from tests.payout_kit import lost_wallet
 from tests.quiesce import at_rest
 from tests.usecases.test_gateway_watch import LIVE, pay, state, told
 
@@ -149,3 +152,12 @@ async def test_every_port_of_live_mode_is_asked(house: TestHouse) -> None:
     ports = {each.port for each in await check_providers(house.ports)}
     assert ports == {"bank", "payouts", "deposits", "rates", "kyc", "chain"}
     assert Mode.LIVE.value in house.ports.banks.order
+
+
+async def test_without_a_wallet_all_others_are_asked_alarms_among_them(house: TestHouse) -> None:
+    channel: Any = SimpleNamespace(name="mail", check=raising(NotConfigured("no password")))
+    wired = msgspec.structs.replace(lost_wallet(house.ports), alarms=AlarmChannels(channels={"mail": channel}))
+    checks = {each.port: each for each in await check_providers(wired)}
+    assert set(checks) == {"bank", "deposits", "rates", "kyc", "chain", "alarms"}
+    assert (str(checks["alarms"]), str(checks["alarms"].fault)) == ("alarms mail", "no password")
+    assert [each.port for each in checks.values() if each.is_checkable] == ["alarms"]

@@ -154,6 +154,7 @@ async def test_each_transfer_goes_back_by_itself(desk: Desk) -> None:
     """A QR may be paid twice."""
     desk.bank.pay(KOPECKS, KOPECKS)
     assert await desk.run(desk.trial()) is TrialStep.RETURNED
+    assert desk.news[1].message == "20.00 RUB came in 2 transfers; the bank keeps 0.14 RUB"
     assert [each.transfer for each in desk.bank.refunds.values()] == ["t-0", "t-1"]
 
 
@@ -234,13 +235,25 @@ async def test_a_bank_without_refunds_is_told_as_such() -> None:
     async with opened(BankCapabilities(refunds=False)) as desk:
         desk.bank.pay(KOPECKS)
         assert await desk.run(desk.trial()) is TrialStep.NOT_RETURNED
-        assert desk.bank.refunds == {}
+        assert (desk.bank.refunds, desk.steps()) == ({}, ["opened", "paid", "not_returned"])
 
 
 async def test_a_bank_that_stays_away_ends_the_trial_with_its_fault(desk: Desk) -> None:
     desk.bank.troubles["find_invoice"] = [Unavailable("away")] * 1000
     with pytest.raises(Unavailable, match="away"):
         await desk.run(desk.trial())
+
+
+@pytest.mark.parametrize(("said", "waits"), [(None, 3), (0.2, 1), (10, 10), (1000, 30)])
+@pytest.mark.parametrize("call", ["find_invoice", "invoice_state", "find_refund"])
+async def test_a_bank_is_asked_again_when_it_says_within_half_a_minute(
+    desk: Desk, call: str, said: float | None, waits: float
+) -> None:
+    desk.bank.pay(KOPECKS)
+    desk.bank.troubles[call] = [Unavailable("busy", retry_after=said)]
+    began = desk.ports.clock.now()
+    assert await desk.run(desk.trial()) is TrialStep.RETURNED
+    assert desk.ports.clock.now() - began == timedelta(seconds=waits)
 
 
 async def test_a_refusal_ends_it_at_once(desk: Desk) -> None:

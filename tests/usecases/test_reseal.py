@@ -27,7 +27,7 @@ from cambist.core.usecases.operators.reseal import SealReport, inspect_seals, re
 from cambist.core.usecases.sealed import SEALED, SealedField
 from cambist.core.usecases.units import retrying
 from cambist.ports.bundle import Ports
-from cambist.ports.storage import Unit
+from cambist.ports.storage import OneOf, Unit
 from tests.contracts.storage_kit import START
 from tests.houses import open_test_house
 from tests.planting import beneath
@@ -252,6 +252,27 @@ async def test_what_a_process_with_the_old_key_seals_meanwhile_is_reported(monke
         report = await reseal(keyed(ports, BETWEEN))
         assert walks == 2
         assert (report.old_in_use, report.in_use[1], report.droppable) == ((1,), 1, ())
+
+
+async def test_a_value_that_is_not_there_or_does_not_open_keeps_no_other_of_its_record_from_the_new_key() -> None:
+    lost = SealedVault({9: bytes([9]) * 32}, 9, PEPPER)
+    field = next(each for each in SEALED if (each.record, each.name) == (Account, "previous_secret"))
+    firsts = {"acc-none": None, "acc-lost": lost.seal(b"x", field.place("acc-lost"))}
+    records = [
+        blank(Account, name, webhook_secret=first, previous_secret=BEFORE.seal(b"former", field.place(name)))
+        for name, first in firsts.items()
+    ]
+    async with storage_of(*records) as ports:
+        told = list[tuple[str, int, int]]()
+        report = await reseal(keyed(ports, BETWEEN), progress=lambda *each: told.append(each))
+        assert (report.resealed, report.unopened_count, report.in_use[2]) == (2, 1, 2)
+        async with ports.storage.unit() as unit:
+            for account in await unit[Account].find(id=OneOf(tuple(firsts))):
+                assert account.previous_secret is not None
+                assert AFTER.unseal(account.previous_secret, field.place(account.id)) == b"former"
+                assert account.webhook_secret == firsts[account.id]
+            accounts = len(await unit[Account].find())
+        assert [each for each in told if each[0] == "Account"] == [("Account", accounts, 2)]
 
 
 async def test_what_does_not_open_is_named_and_left_as_it_is() -> None:
