@@ -1,6 +1,6 @@
 """An operator forgets a client (docs/kyc.md "Forgetting a client")."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,13 @@ from cambist.core.usecases.acts.audit import acting, list_audit
 from cambist.core.usecases.kyc.clients import set_blocked
 from cambist.core.usecases.kyc.results import on_notice
 from cambist.core.usecases.operators.client_forgetting import ForgottenClient, forget_client, remains
+from cambist.core.usecases.sandbox.forgetting import forget_clients
 from cambist.core.usecases.sealed import open_exchange_phone
+from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
 from cambist.ports.kyc import CheckNotice, CheckStatus
+from cambist.ports.storage import Unit
+from tests.event_factory import happen
 from tests.exchange_house import ExchangeHouse, open_exchange_house
 from tests.kyc_kit import FORM, OTHER, PHONE, KycHouse, open_kyc_house
 from tests.servers import house_url
@@ -164,6 +168,23 @@ async def test_interrupted_it_is_done_by_the_next_call(kyc: KycHouse, monkeypatc
             await forget(kyc, client)
     await forget(kyc, client)
     assert client.id not in await rows(kyc, Client, Upload, Event, Delivery, Job)
+
+
+async def test_what_happens_while_a_client_is_forgotten_goes_too(
+    kyc: KycHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await kyc.register(await kyc.documents())
+    await kyc.decide(CheckStatus.VERIFIED)
+    client = await kyc.client()
+    before = len(await kyc.events())
+
+    async def meanwhile(ports: Ports, unit: Unit, clients: Sequence[Client]) -> int:
+        await happen(ports, client.account_id, mode=client.mode, object_id=client.id)
+        return await forget_clients(ports, unit, clients)
+
+    monkeypatch.setattr("cambist.core.usecases.operators.client_forgetting.forget_clients", meanwhile)
+    assert (await forget(kyc, client)).events == before + 1
+    assert client.id not in await rows(kyc, Event)
 
 
 class TestMoneyUnderWay:

@@ -1,5 +1,6 @@
 """How the service does (core/usecases/operators/probes.py), for metrics and `/health`."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +15,8 @@ from cambist.core.domain.settlement.settlement import SettlementBatch
 from cambist.core.domain.webhooks.breaker import Breaker
 from cambist.core.usecases.gateways.gateways import ShownGateway
 from cambist.core.usecases.operators import probes
+from cambist.core.usecases.operators.doctor import check_jobs
+from cambist.core.usecases.operators.health import Question
 from cambist.core.usecases.operators.probes import SettlementSigns, Waiting
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.forwarding import ForwardingStorage
@@ -21,6 +24,7 @@ from cambist.ports.jobs import Job
 from tests.houses import TestHouse
 from tests.invariants import everything
 from tests.planting import beneath
+from tests.quiesce import at_rest
 
 
 async def write(house: TestHouse, *records: Any) -> None:
@@ -63,10 +67,16 @@ async def test_what_lies_behind_the_longest_due_is_counted_as_a_whole(
 
 
 async def test_nothing_due_is_not_late(house: TestHouse) -> None:
+    async with house.ports.storage.unit() as unit:
+        for each in await unit[Job].find():
+            unit[Job].remove(each)
+        await unit.commit()
     for _ in range(2):
+        assert (await check_jobs(house.ports)).message == "no job is late"
         assert await probes.lateness(house.ports) == 0.0
         assert {signs.lateness for signs in await probes.settlements(house.ports)} == {0.0}
-        await write(house, *([] if await everything(house.ports, Job) else [job(house, "a", 1, -60)]))
+        if not await everything(house.ports, Job):
+            await write(house, job(house, "a", 1, -60))
 
 
 @pytest.mark.parametrize("ahead", [0, 7, -7])
@@ -186,3 +196,26 @@ async def test_a_settlement_that_is_not_opened_is_late(house: TestHouse) -> None
     await start_standing(house.ports)
     await house.clock.advance(10 * 3600)
     assert [signs.lateness for signs in await probes.settlements(house.ports)] == [3600.0, 3600.0]
+
+
+async def test_until_a_question_that_hangs_ends_all_others_hear_at_once_that_there_is_no_answer() -> None:
+    gate, asked = asyncio.Event(), list[int]()
+
+    async def ask() -> int:
+        asked.append(len(asked))
+        await gate.wait()
+        return asked[-1]
+
+    question = Question(ask)
+    with pytest.raises(TimeoutError, match="no answer in time"):
+        await question.answer(0)
+    other = asyncio.ensure_future(question.answer(3600))
+    await at_rest()
+    assert other.done()
+    with pytest.raises(TimeoutError, match="no answer in time"):
+        await other
+    assert (asked, question.is_under_way) == ([0], True)
+    gate.set()
+    await at_rest()
+    assert not question.is_under_way
+    assert await question.answer(3600) == 1

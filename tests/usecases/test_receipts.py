@@ -374,10 +374,13 @@ async def test_the_doctor_names_accounts_that_a_bank_takes_nothing_of(house: Tes
     await configured(house, receipt_vat="")
     assert (await check_receipts(house.ports)).level is Level.WARNING
     await configured(house)
-    made = [(await create_account(house.ports, f"Merchant {number}")).account_id for number in range(5)]
-    message = (await check_receipts(house.ports)).message
-    assert len([each for each in made if each in message]) == 3
-    assert "and 2 more" in message
+    made: list[str] = []
+    for further, more in ((3, ";"), (2, " and 2 more;")):
+        made += [(await create_account(house.ports, f"Merchant {number}")).account_id for number in range(further)]
+        message = (await check_receipts(house.ports)).message
+        [*_, last] = [each for each in made if each in message]
+        assert len([each for each in made if each in message]) == 3
+        assert f"{last}{more}" in message
 
 
 async def test_beside_a_bank_that_writes_none_their_payments_pass_it_by() -> None:
