@@ -66,6 +66,8 @@ async def test_a_payout_takes_what_refunds_that_wait_leave_as_far_as_the_network
     assert await foresee_payout(house.ports, account_id, Mode.TEST) == DuePayout(
         amount=Usdt(SETTLED_100 // 100 * 100), available=Usdt(SETTLED_100), kept=Usdt(0), wallet=None
     )
+    live = await foresee_payout(house.ports, account_id, Mode.LIVE)
+    assert (live.amount, live.available) == (Usdt(0), Usdt(0))
     due = await foresee_payout(lost_wallet(house.ports), account_id, Mode.TEST)
     assert (due.amount, due.available) == (Usdt(0), Usdt(SETTLED_100))
     await house.set(refund_reserve="true", refund_approval="auto")
