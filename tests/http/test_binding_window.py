@@ -9,7 +9,7 @@ from cambist.frontends.http.payer.binding_texts import BINDING_TEXTS
 from cambist.frontends.http.payer.pages import HEADERS
 from cambist.ports.mandates import MandateEvent
 from tests.houses import TestHouse
-from tests.subscription_house import bindings, bound, call, open_link, play, pretend, record, shown, subscribed
+from tests.subscription_house import bindings, bound, call, open_link, patch, play, pretend, record, shown, subscribed
 from tests.windows import Page
 
 SHOP = "https://shop.example/thanks"
@@ -126,6 +126,35 @@ async def test_success_leads_back_to_the_shop_after_five_seconds_once(house: Tes
     assert "data-return" not in Page((await page(house, without)).text).main
 
 
+@pytest.mark.parametrize("charge", ["first", "none"])
+async def test_the_terms_say_whether_anything_is_charged_now(house: TestHouse, charge: str) -> None:
+    """Before a QR is asked for and beside it, and beside another one, once the first charge is paid."""
+    made = await subscribed(house, binding_charge=charge)
+    for query, shown_face in (("?lang=en&keep=1", "lapsed"), ("?lang=en", "waiting")):
+        drawn = Page((await page(house, made, query)).text)
+        assert drawn.main["data-face"] == shown_face
+        assert ("now, then the same" in drawn.text) is (charge == "first")
+        assert ("nothing is charged now" in drawn.text) is (charge == "none")
+    for outcome in ("confirm", "mandate_lost"):
+        await play(house, made["id"], outcome)
+    await call(house, made["id"], "rebind", Idempotency_Key="00000000-0000-4000-8000-000000000001")
+    again = Page((await page(house, made, "?lang=en")).text)
+    assert (again.main["data-face"], "nothing is charged now" in again.text) == ("waiting", True)
+
+
+async def test_while_a_qr_waits_the_amount_is_the_one_that_it_takes(house: TestHouse) -> None:
+    made = await subscribed(house)
+    await page(house, made)
+    changed = await patch(house, made["id"], {"amount_rub": "400.00"})
+    assert changed.status_code == 200, changed.text
+    amounts = []
+    for seconds in (0, 16 * 60):
+        await house.work(seconds)
+        text = Page((await page(house, made, "?lang=en&keep=1")).text).text
+        amounts.append([each for each in ("₽500.00", "₽400.00") if each in text])
+    assert amounts == [["₽500.00"], ["₽400.00"]]
+
+
 async def test_a_symbolic_qr_says_that_its_rouble_is_not_charged(house: TestHouse) -> None:
     made = await subscribed(house, binding_charge="none")
     text = Page((await page(house, made, "?lang=en")).text).text
@@ -140,8 +169,10 @@ async def test_the_panel_plays_the_payer(house: TestHouse) -> None:
     assert (refused.status_code, refused.headers["location"]) == (303, f"/s/{made['id']}?keep=1")
     [payment] = await bindings(house, made["id"])
     assert (payment.status, payment.failure_reason) == ("failed", "declined_by_bank")
-    await page(house, made)
-    await house.http.post(f"/s/{made['id']}/simulate", data={"act": "confirm"})
+    for is_open in (True, False):
+        forms = Page((await page(house, made)).text).all("form")
+        assert ("test" in [tag.get("id") for tag in forms]) is is_open
+        await house.http.post(f"/s/{made['id']}/simulate", data={"act": "confirm"})
     assert (await shown(house, made["id"]))["status"] == "active"
     foreign = await house.http.post(
         f"/s/{made['id']}/simulate", data={"act": "confirm"}, headers={"Sec-Fetch-Site": "cross-site"}
