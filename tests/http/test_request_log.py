@@ -401,8 +401,9 @@ class TestPruning:
                 hours = {each.hour for each in await everything(ports, kind)}
                 assert hours == {"2026-01-01T01", "2026-01-01T02"}
             await house.clock.advance(86400)
-            await self.pruned(house)
+            job = await self.pruned(house)
             assert (await _batches(house), await everything(ports, RequestCount)) == (0, [])
+            assert job.due - house.clock.now() == first_pruning(ports).due - house.clock.now() == timedelta(days=1)
 
     async def test_many_are_deleted_in_turns(self, house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(request_pruning, "_BATCH", 2)
