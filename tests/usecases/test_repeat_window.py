@@ -237,6 +237,14 @@ async def test_a_bank_that_speaks_at_last_counts_for_more_than_the_operator(
     assert await list_unanswered(story.ports) == [], "what the bank said took effect"
 
 
+async def test_beside_a_bank_that_forgets_later_it_waits_as_soon(stack: AsyncExitStack) -> None:
+    story = await refund(stack, WINDOW)
+    [later] = [bank for name, bank in story.ports.banks.banks.items() if name == "simulator-live"]
+    inside(later)._capabilities = msgspec.structs.replace(later.capabilities, repeat_window=30 * WINDOW)
+    await story.house.work(32 * HOUR)
+    assert (await story.waiting()).of == "refund"
+
+
 async def test_a_refund_that_never_went_can_be_asked_for_anew(stack: AsyncExitStack) -> None:
     story = await refund(stack, WINDOW)
     await story.house.work(32 * HOUR)
