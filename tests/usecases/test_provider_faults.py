@@ -16,8 +16,10 @@ from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.doctor import check_credentials
 from cambist.core.usecases.operators.findings import Level
 from cambist.core.usecases.operators.provider_checks import LIMIT, check_providers
+from cambist.core.usecases.operators.provider_facts import Credentials, provider_facts
 from cambist.frontends.provider_checks import providers_checked
 from cambist.ports.alarms import AlarmChannels
+from cambist.ports.bank import BankCapabilities
 from cambist.ports.bundle import Ports
 from cambist.ports.faults import NotConfigured, OutcomeUnknown, Unavailable
 from tests.houses import TestHouse
@@ -167,3 +169,27 @@ async def test_without_a_wallet_all_others_are_asked_alarms_among_them(house: Te
     assert set(checks) == {"bank", "deposits", "rates", "kyc", "chain", "alarms"}
     assert (str(checks["alarms"]), str(checks["alarms"].fault)) == ("alarms mail", "no password")
     assert [each.port for each in checks.values() if each.is_checkable] == ["alarms"]
+
+
+async def test_facts_are_of_live_mode_and_of_banks_of_test_mode_that_are_no_simulators(house: TestHouse) -> None:
+    told = await provider_facts(house.ports)
+    assert {each.mode for each in told} == {Mode.LIVE}
+    assert [each.name for each in told if each.port == "bank"] == [LIVE]
+    [bank] = await provider_facts(house.ports, LIVE)
+    assert (bank.credentials, bank.is_well) == (Credentials.NOT_CHECKED, True)
+    real: Any = SimpleNamespace(name="real", capabilities=BankCapabilities(simulated=False))
+    order = {**house.ports.banks.order, Mode.TEST.value: ("real",)}
+    banks = msgspec.structs.replace(house.ports.banks, banks={**house.ports.banks.banks, "real": real}, order=order)
+    [bank] = await provider_facts(msgspec.structs.replace(house.ports, banks=banks), "real")
+    assert (bank.mode, bank.port) == (Mode.TEST, "bank")
+
+
+@pytest.mark.parametrize(
+    ("skew", "is_well"), [(None, True), (30.0, True), (-30.0, True), (30.001, False), (-30.001, False)]
+)
+async def test_a_provider_whose_clock_is_half_a_minute_off_is_well_and_no_further(
+    house: TestHouse, skew: float | None, is_well: bool
+) -> None:
+    [bank] = await provider_facts(house.ports, LIVE)
+    assert msgspec.structs.replace(bank, clock_skew=skew).is_well is is_well
+    assert not msgspec.structs.replace(bank, clock_skew=skew, fault="away").is_well
