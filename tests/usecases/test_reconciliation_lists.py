@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from operator import attrgetter
+from typing import cast
 
 import pytest
 
@@ -122,10 +123,8 @@ async def test_what_ended_just_now_and_the_bank_lacks_is_missing(day: Day) -> No
 def without_list(bank: SimulatedBank) -> Bank:
     """The bank, which can all else that it can."""
     names = (name for name in dir(bank) if not name.startswith("_") and name != "entries")
-    made: Bank = type(
-        "WithoutList", (), {name: property(attrgetter(f"bank.{name}")) for name in names} | {"bank": bank}
-    )()
-    return made
+    kept = {name: property(attrgetter(f"bank.{name}")) for name in names}
+    return cast("Bank", type("WithoutList", (), {**kept, "bank": bank})())
 
 
 async def test_a_bank_without_a_list_is_named_and_keeps_no_other_from_its_comparison() -> None:

@@ -160,7 +160,7 @@ async def test_each_time_that_something_of_a_day_ends_late_it_is_compared_anew(r
         for notice in await real.bank.pretend(payment_id, paid, reference=payment.bank_reference):
             await on_notice(real.ports, notice)
         await real.live.house.work(86400)
-    day = payment.created_at.astimezone(MOSCOW).date().isoformat()
+    day = (await real.live.payment(made[0])).created_at.astimezone(MOSCOW).date().isoformat()
     assert {each.run for each in await everything(real.ports, Reconciliation) if each.day == day} == {3}
 
 
