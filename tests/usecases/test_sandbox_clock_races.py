@@ -18,14 +18,16 @@ from cambist.core.domain.webhooks.delivery import LIFETIME
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases.jobs import do, run, run_due
 from cambist.core.usecases.payments.payments import create_payment
-from cambist.core.usecases.sandbox.clock import ADVANCE, IN_HAND, LEASE, advance, read_clock
+from cambist.core.usecases.sandbox.clock import ADVANCE, AGAIN, IN_HAND, LEASE, TRIES, _Advance, advance, read_clock
 from cambist.core.usecases.sandbox.clock_dues import STRAIGHTEN
 from cambist.core.usecases.sandbox.sandbox import PaymentSimulation, simulate
 from cambist.core.usecases.sandbox.subscriptions import SubscriptionSimulation, simulate_subscription
 from cambist.core.usecases.test_clock import living_with
 from cambist.ports.bundle import Ports
+from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.notifier import Answer, DeliveryResult, WebhookRequest
+from cambist.ports.storage import Unit
 from tests.clock_kit import DAY, YEAR, ask, moment, record, standing
 from tests.clock_kit import advance as advanced
 from tests.crash_points import CrashPoint, Killed, fused
@@ -93,6 +95,39 @@ async def test_an_advance_that_is_killed_at_any_commit_is_brought_to_its_end(at:
         # As after a kill -9, only the lease brings it back.
         await house.clock.advance(LEASE + 1)
         await run_due(house.ports)
+        await check(house, payment_id)
+
+
+@pytest.mark.parametrize(
+    ("fails", "asked_for"), [(0, 0), (TRIES, None), (TRIES + 1, TRIES + 1)], ids=["never", "often", "too often"]
+)
+async def test_an_advance_goes_on_where_the_database_fails_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, fails: int, asked_for: int | None
+) -> None:
+    """Before each of its steps, so that the pauses after failures would come again and again. One that is away for
+    longer has it come back (seed 30645)."""
+    step, failed, in_a_row = _Advance._step, 0, 0
+
+    async def failing(self: _Advance, unit: Unit) -> Any:
+        nonlocal failed, in_a_row
+        if in_a_row < fails:
+            failed, in_a_row = failed + 1, in_a_row + 1
+            raise Unavailable("away")
+        in_a_row = 0
+        return await step(self, unit)
+
+    async with opened("memory://") as (house, caller, payment_id):
+        monkeypatch.setattr(_Advance, "_step", failing)
+        asked = asyncio.ensure_future(advance(house.ports, caller, WISH, do))
+        while not asked.done():
+            await asyncio.sleep(0)
+            await house.clock.advance(AGAIN / 2)
+        if asked_for is not None:
+            assert failed == asked_for
+        if fails > TRIES:
+            assert isinstance(asked.exception(), Unavailable)
+            return
+        await house.work(60)
         await check(house, payment_id)
 
 

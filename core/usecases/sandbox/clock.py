@@ -21,7 +21,7 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.clock import TestClock
-from ....ports.faults import Fault
+from ....ports.faults import Fault, Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account, Caller, Mode
@@ -53,6 +53,9 @@ VAIN = 5.0
 once. After them the account's webhooks wait for the end of the advance; else a dead receiver would make a year take
 hours."""
 
+TRIES, AGAIN = 5, 1.0
+"""So many failures of the storage in a row an advance lives through, and so many seconds later it goes on: somebody
+waits for it, and what was stepped stays."""
 IN_HAND = 0.05
 """Seconds between two looks at a job that a worker claimed before the advance began, and still runs."""
 
@@ -181,19 +184,31 @@ class _Advance:
         version was not moved by its own run."""
 
     async def go_on(self, *, until: float | None) -> None:
-        """Step until the advance ends or is lost; past `until` (seconds of the monotonic clock) hand it to a worker."""
-        clock = self._ports.clock
+        """Step until the advance ends or is lost; past `until` (seconds of the monotonic clock) hand it to a worker.
+        Raises: Unavailable, after TRIES others in a row."""
+        clock, failed = self._ports.clock, 0
         while until is None or clock.monotonic() < until:
-            found = await retrying(self._ports.storage, self._step)
-            if found.over:
-                await straighten(self._ports, self._account_id)
-            if found.over or found.lost:
-                return
-            if found.batch:
-                await self._do(found.batch)
-            elif found.wait:
-                await clock.sleep(IN_HAND)
+            try:
+                if await self._ended_with_next():
+                    return
+                failed = 0
+            except Unavailable:
+                failed += 1
+                if failed > TRIES:
+                    raise
+                await clock.sleep(AGAIN)
         await self._hand_over()
+
+    async def _ended_with_next(self) -> bool:
+        """Whether the advance ended, or was lost, with the next step; else its jobs were run."""
+        found = await retrying(self._ports.storage, self._step)
+        if found.over:
+            await straighten(self._ports, self._account_id)
+        elif found.batch:
+            await self._do(found.batch)
+        elif found.wait:
+            await self._ports.clock.sleep(IN_HAND)
+        return found.over or found.lost
 
     async def _step(self, unit: Unit) -> _Next:
         """In one unit, take the next jobs (count their attempts, and set the clock to their time), or end the
