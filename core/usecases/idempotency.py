@@ -98,7 +98,8 @@ async def once(
 async def yield_to_maker(unit: Unit, lock: Lock) -> None:
     """Call it where a request is refused. What this very key made meanwhile may be the reason: then it is a repeat.
 
-    Raises: Conflict, upon which `once` recalls it."""
+    Raises: Conflict, upon which `once` recalls it.
+    """
     if await unit[IdempotencyKey].get(lock.record_id) is not None:
         raise Conflict(KEY_TAKEN) from None
 

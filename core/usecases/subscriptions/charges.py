@@ -111,13 +111,13 @@ async def _take(ports: Ports, caller: Caller, subscription_id: str, order: Charg
         try:
             verdict: MayCharge | Blocked | Occupied | Refusal = judge_charge(case)
         except Refusal as refusal:
+            await yield_to_maker(unit, lock)
             verdict = refusal
         if subscription is None:
             raise no_subscription()
         after = await tell_exhaustion(ports, unit, subscription)
         taken: _Taken | Refusal
         if isinstance(verdict, Refusal):
-            await yield_to_maker(unit, lock)
             taken = verdict
         elif isinstance(verdict, MayCharge):
             payment, after = await _record(ports, unit, case, after, verdict, lock(payment_id), terms)
