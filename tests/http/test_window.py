@@ -174,7 +174,7 @@ async def test_the_link_answers_for_a_minute_after_paid_and_404_then(house: Test
 
 
 async def test_a_late_payment_reopens_the_link_for_a_minute(house: TestHouse) -> None:
-    """What is refunded, and what is unknown, is 404 (docs/window.md "How long it is there")."""
+    """docs/window.md "How long it is there"."""
     payment = await house.created()
     await house.work(5 * 3600)
     assert Page((await page_of(house, payment)).text).main["data-face"] == "expired"
@@ -193,10 +193,14 @@ async def test_settlement_does_not_reopen_the_link(house: TestHouse) -> None:
     assert (await page_of(house, payment)).status_code == 404
 
 
-async def test_refunded_is_404(house: TestHouse) -> None:
+async def test_refund_within_the_paid_minute_keeps_the_window_open(house: TestHouse) -> None:
+    """docs/window.md "How long it is there"."""
     payment = await house.created()
     await house.simulate(payment["id"], outcome="paid")
+    await house.clock.advance(30)
     await store(house, payment["id"], status=S.REFUNDED)
+    assert Page((await page_of(house, payment)).text).main["data-face"] == "paid"
+    await house.clock.advance(30)
     assert (await page_of(house, payment)).status_code == 404
 
 

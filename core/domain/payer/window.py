@@ -37,14 +37,20 @@ FINAL_FACES = frozenset({Face.PAID, Face.FAILED, Face.CANCELLED})
 """Nothing that a payer should watch for comes after these."""
 
 _S = PaymentStatus
-_CLOSING = {_S.PAID: Face.PAID, _S.SETTLED: Face.PAID, _S.FAILED: Face.FAILED, _S.CANCELLED: Face.CANCELLED}
+_CLOSING = {
+    _S.PAID: Face.PAID,
+    _S.SETTLED: Face.PAID,
+    _S.REFUNDED: Face.PAID,
+    _S.FAILED: Face.FAILED,
+    _S.CANCELLED: Face.CANCELLED,
+}
 
 
 def face(payment: Payment, now: datetime) -> Face | None:
-    """What the window shows at `now`, or None when it is closed (the link answers 404).
+    """Return what the window shows at `now`; None when it is closed and the link answers 404.
 
-    The minute runs from `closed_at`, which a late payment moves, so that it reopens the window; the instant at which
-    it is over is closed already.
+    The minute is half-open and runs from `closed_at`. A late payment moves `closed_at`, so it reopens the window. A
+    refund does not, so it neither opens the window nor closes it before the minute is over.
     """
     if payment.status in _CLOSING:
         shown = payment.closed_at is not None and now < payment.closed_at + MINUTE
@@ -55,9 +61,7 @@ def face(payment: Payment, now: datetime) -> Face | None:
         return Face.REVIEW
     if payment.status is _S.PROCESSING:
         return Face.PROCESSING
-    if payment.status is _S.PENDING:
-        return _pending(payment, now)
-    return None
+    return _pending(payment, now)
 
 
 def _pending(payment: Payment, now: datetime) -> Face:
