@@ -6,9 +6,14 @@ from collections.abc import Iterable
 from .errors import shape_error
 from .ids import canonical_uuid
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Unicode's category Cc, which a terminal or a log would obey, and lone surrogates, which are no text in UTF-8. No body
-by HTTP has the latter, but an operator's shell and whoever embeds the service may."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that no short text may have:
+
+- Unicode's category Cc, because terminals and logs obey it;
+- embeddings, overrides and isolates of the text's direction (U+202A to U+202E, U+2066 to U+2069), because they reorder
+  what stands beside them on a page. Letters and marks of scripts written from right to left are allowed;
+- lone surrogates, because they cannot be encoded in UTF-8. HTTP bodies never have them; an operator's shell or an
+  embedding program may."""
 
 
 _MAILED = re.compile(
@@ -22,7 +27,7 @@ def is_mail_address(text: str) -> bool:
 
 
 def has_control(text: str) -> bool:
-    """Whether a text has characters that are not written but obeyed."""
+    """Return whether a text has a character that is obeyed instead of shown."""
     return _CONTROL.search(text) is not None
 
 

@@ -17,7 +17,9 @@ from cambist.core.domain.webhooks.wanted import ALWAYS
 from tests.tables import table
 
 WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
-CONTROL = [chr(code) for code in (*range(0x20), 0x7F, *range(0x80, 0xA0))]
+CONTROL = [
+    chr(code) for code in (*range(0x20), 0x7F, *range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+]
 
 
 def _account(**changes: object) -> Account:
@@ -44,7 +46,7 @@ class TestNames:
 
     @table("char", CONTROL, ids=ascii)
     def test_control_characters_are_refused(self, rule: Callable[[str], str], char: str) -> None:
-        """No control characters, C0, DEL or C1 (docs/concepts.md "Shops")."""
+        """C0, DEL, C1, and what turns the direction of text (docs/concepts.md "Shops")."""
         with pytest.raises(Refusal, match="control characters"):
             rule(f"Te{char}a")
 

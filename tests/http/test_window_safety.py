@@ -12,6 +12,7 @@ from cambist.frontends.http.payer.window_page import WindowPage
 from cambist.frontends.http.payer.window_texts import EN
 from cambist.ports.faults import Unavailable
 from tests.houses import TestHouse
+from tests.subscription_house import subscribed
 from tests.windows import FACES, Page, page_of, with_face
 
 NOBODY = "0190a5f2-7b1c-7def-8abc-0123456789ab"
@@ -110,6 +111,26 @@ async def test_what_a_merchant_writes_is_text_and_never_markup(house: TestHouse)
     assert page.text.count(nasty) >= 2
     assert page.all("img") == []
     assert len(page.all("script")) == 1
+
+
+@pytest.mark.parametrize("path", ["/p", "/s", "closed"])
+async def test_what_a_merchant_writes_is_isolated_in_its_direction(house: TestHouse, path: str) -> None:
+    """A name written from right to left moves nothing beside it (docs/limits.md "Sizes")."""
+    hebrew = {name: f"{name} חנות 7 (!)" for name in ("shop", "description", "order")}
+    await shops.rename_shop(house.ports, house.account.default_shop_id, hebrew["shop"])
+    order = {"description": hebrew["description"], "external_id": hebrew["order"]}
+    if path == "/s":
+        page = await house.http.get(f"/s/{(await subscribed(house, **order))['id']}")
+    else:
+        payment = await house.created(order)
+        if path == "closed":
+            await house.simulate(payment["id"], outcome="paid")
+            await house.clock.advance(61)
+        page = await page_of(house, payment)
+    body = page.text.partition("<body>")[2]
+    isolated = re.findall(r"<bdi[^>]*>([^<]*)</bdi>", body)
+    assert set(isolated) == ({hebrew["shop"], hebrew["order"]} if path == "closed" else set(hebrew.values()))
+    assert re.sub(r"<bdi[^>]*>[^<]*</bdi>", "", body).count("חנות") == 0
 
 
 async def test_nothing_personal_is_on_the_page(house: TestHouse) -> None:
