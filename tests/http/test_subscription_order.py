@@ -9,10 +9,12 @@ import httpx
 import msgspec
 
 from cambist.core.domain.accounts.terminals import TerminalWish
+from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.subscriptions.orders import RULES
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.accounts import shops, terminals
 from cambist.core.usecases.accounts.accounts import set_settings
+from cambist.core.usecases.gateways.gateways import set_gateway
 from tests.houses import TestHouse
 from tests.invariants import everything
 from tests.subscription_house import bound, call, subscribe, subscribed
@@ -22,7 +24,7 @@ NOWHERE = "00000000-0000-4000-8000-000000000000"
 
 async def test_post_refuses_in_the_order_of_decisions_and_rules(house: TestHouse) -> None:
     account_id, ports = house.account.account_id, house.ports
-    await set_settings(ports, account_id, {"acceptance": "false"})
+    await set_settings(ports, account_id, {"acceptance": "false", "kyc": "required"})
     shop = await shops.create_shop(ports, account_id, "New")
     await shops.set_shop(ports, shop.id, {"markup": ""})
     await shops.disable_shop(ports, shop.id)
@@ -66,6 +68,12 @@ async def test_post_refuses_in_the_order_of_decisions_and_rules(house: TestHouse
     await told()
     body["client_phone"] = "+79001234567"
     await told()
+    body["client_phone"] = "+70000000001"
+    await set_gateway(ports, "simulator-test", GatewayStatus.DOWN)
+    await set_settings(ports, account_id, {"subscription_scheme": "calendar"})
+    await told()
+    await set_gateway(ports, "simulator-test", GatewayStatus.OPERATIONAL)
+    await told()
     assert codes == [
         (413, "PAYLOAD_TOO_LARGE"),
         (401, "Unauthorized"),
@@ -81,6 +89,8 @@ async def test_post_refuses_in_the_order_of_decisions_and_rules(house: TestHouse
         (400, "METHOD_NOT_AVAILABLE"),
         (400, "INVALID_AMOUNT"),
         (422, "PAYER_DATA_REQUIRED"),
+        (400, "KYC_REQUIRED"),
+        (503, "PAYMENT_ROUTE_UNAVAILABLE"),
         (201, "made"),
     ]
     assert len(RULES) == 9

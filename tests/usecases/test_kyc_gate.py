@@ -7,11 +7,14 @@ import pytest
 from cambist.adapters.kyc.simulator import SimulatedVerifier
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.kyc.clients import Client, KycStatus
+from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.kyc.gate import client_id
 from cambist.core.usecases.sealed import client_phone_place
 from cambist.ports.kyc import CheckStatus, Verdict
 from tests.houses import TestHouse
+from tests.invariants import everything
+from tests.subscription_house import subscribe
 
 PHONE = "+79001234567"
 GATE = "KYC_"
@@ -56,6 +59,12 @@ async def test_without_the_demand_nobody_is_asked(house: TestHouse, demand: str)
     assert await answer(house, None) == (201, "pending")
 
 
+async def subscription_answer(house: TestHouse, phone: str | None = PHONE, mode: str = "live") -> tuple[int, str]:
+    response = await subscribe(house, mode=mode, **({} if phone is None else {"client_phone": phone}))
+    body = response.json()
+    return response.status_code, body["error"]["code"] if "error" in body else "pending"
+
+
 ROWS = [
     (KycStatus.VERIFIED, False, (201, "pending")),
     (KycStatus.REQUIRED, False, (400, "KYC_REQUIRED")),
@@ -73,6 +82,23 @@ async def test_the_client_s_state_decides(
     await require(house)
     await add_client(house, kyc, blocked=blocked)
     assert await answer(house) == expected
+    assert await subscription_answer(house) == expected
+
+
+@pytest.mark.parametrize("scheme", ["window", "calendar"])
+async def test_subscriptions_pass_the_gate_in_both_modes_and_schemes(house: TestHouse, scheme: str) -> None:
+    """A refused subscription leaves no record, asks no bank and frees its key (docs/kyc.md "In payments")."""
+    await set_settings(house.ports, house.account.account_id, {"subscription_scheme": scheme})
+    await require(house)
+    for mode in ("live", "test"):
+        for phone in (None, PHONE, "8 900 123-45-67"):
+            assert await subscription_answer(house, phone, mode) == (400, "KYC_REQUIRED")
+    key = str(uuid4())
+    assert (await subscribe(house, key=key)).status_code == 400
+    assert await everything(house.ports, Subscription) == []
+    assert (await subscribe(house, key=key, client_phone="+70000000001")).status_code == 201
+    await add_client(house, KycStatus.VERIFIED)
+    assert await subscription_answer(house) == (201, "pending")
 
 
 async def test_without_a_phone_or_an_account_s_client_kyc_is_required(house: TestHouse) -> None:

@@ -21,6 +21,7 @@ from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities
 from tests.houses import TestHouse, open_test_house
 from tests.planting import beneath
+from tests.subscription_house import record, subscribe, subscribed
 from tests.tables import table
 
 PAYER = {"full_name": "Ivan Ivanov", "document_number": "4500123456"}
@@ -122,6 +123,27 @@ async def test_without_method_id_the_oldest_enabled_terminal_counts(house: TestH
     assert (await house.created({"payment_method": "sbp"}))["method_id"] == second.id
     await terminals.disable_terminal(house.ports, second.id)
     assert "method_id" not in await house.created()
+
+
+async def test_exchange_terminal_is_never_taken_by_silence(house: TestHouse) -> None:
+    """Without `method_id` an older exchange terminal is passed over (docs/payments.md "Terminals")."""
+    exchange = await add(house, "USDT", kind="exchange")
+    assert "method_id" not in await house.created(), "the way of an account without terminals"
+    assert (await record(house, (await subscribed(house))["id"])).method_id is None
+    await house.clock.advance(1)
+    ordinary = await add(house, "SBP")
+    assert (await house.created({"amount_rub": "20000.00"}))["method_id"] == ordinary.id
+    assert (await house.created({"amount_rub": "20000.00", "method_id": exchange.id}))["method_id"] == exchange.id
+
+
+async def test_subscription_without_method_id_meets_required_fields(house: TestHouse) -> None:
+    """It goes by the oldest enabled ordinary terminal, as a payment does (docs/payments.md "Terminals")."""
+    terminal = await add(house, required_fields=("client_phone",))
+    refused = await subscribe(house)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (422, "PAYER_DATA_REQUIRED")
+    assert refused.json()["error"]["details"]["missing_fields"] == ["client_phone"]
+    made = await subscribed(house, client_phone=PHONE)
+    assert (await record(house, made["id"])).method_id == terminal.id
 
 
 async def test_while_terminals_are_off_none_counts(house: TestHouse) -> None:

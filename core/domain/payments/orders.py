@@ -81,8 +81,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     shop: Shop | None
     """Of `shop_id`, the default one without; None when there is none."""
     terminal: Terminal | None
-    """Of `method_id`; without, the account's oldest enabled one of the payment method, so that leaving `method_id`
-    out escapes no rule of it. None when there is none, and while the account's terminals are off."""
+    """The terminal of `method_id`; without one, the account's oldest enabled ordinary terminal of the payment method.
+    None when there is no such terminal, and while the account's terminals are off."""
 
     @cached_property
     def amount(self) -> Rub:

@@ -50,7 +50,8 @@ class SubscriptionCase(msgspec.Struct, frozen=True, kw_only=True):
     shop: Shop | None
     """Of `shop_id`, the default one without; None when there is none."""
     terminal: Terminal | None
-    """Of `method_id`; None without one, when there is none, and while the account's terminals are off."""
+    """The terminal of `method_id`; without one, the account's oldest enabled ordinary terminal. None when there is no
+    such terminal, and while the account's terminals are off."""
 
     @property
     def amount(self) -> Rub:
@@ -131,7 +132,7 @@ def _above_zero(case: SubscriptionCase) -> None:
 
 def _required_fields(case: SubscriptionCase) -> None:
     required = () if case.terminal is None else case.terminal.required_fields
-    # What this body does not know (`payer`, `client_email`) is always missing: such a terminal takes no subscriptions.
+    # The body has no `payer` and no `client_email`, so a terminal that requires them takes no subscriptions.
     missing = [name for name in required if not (getattr(case.order, name, None) or "").strip()]
     if missing:
         raise Refusal(

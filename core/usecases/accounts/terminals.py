@@ -6,7 +6,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Caller
-from ...domain.accounts.terminals import PAYMENT_METHODS, Terminal, TerminalWish, new_terminal
+from ...domain.accounts.terminals import PAYMENT_METHODS, Terminal, TerminalKind, TerminalWish, new_terminal
 from ...domain.errors import Refusal
 from ...domain.ids import canonical_uuid
 from ...domain.payments.payments import Payment
@@ -74,8 +74,12 @@ async def list_methods(ports: Ports, caller: Caller) -> list[Terminal]:
 
 
 async def offered_terminal(unit: Unit, caller: Caller, method_id: str | None, payment_method: str) -> Terminal | None:
-    """The terminal that an order is about: the one it names, as it is stored, else the account's oldest enabled one of
-    the payment method. None when there is none, and while the account's terminals are off."""
+    """Return the terminal that an order goes by: the one it names, as stored, whatever its state.
+
+    Without `method_id` it is the account's oldest enabled ordinary terminal of the payment method, so that leaving
+    `method_id` out escapes no required field. An exchange terminal is never chosen by silence. None when there is no
+    such terminal, and while the account's terminals are off.
+    """
     if not caller.account.settings.terminals:
         return None
     if method_id is not None:
@@ -84,7 +88,12 @@ async def offered_terminal(unit: Unit, caller: Caller, method_id: str | None, pa
     if payment_method not in PAYMENT_METHODS:
         return None
     found = await unit[Terminal].find(
-        account_id=caller.account_id, payment_method=payment_method, enabled=True, order="created_at", limit=1
+        account_id=caller.account_id,
+        payment_method=payment_method,
+        kind=TerminalKind.ORDINARY,
+        enabled=True,
+        order="created_at",
+        limit=1,
     )
     return found[0] if found else None
 

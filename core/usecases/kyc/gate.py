@@ -1,7 +1,6 @@
-"""Verified clients as a condition: the gate before payments (docs/kyc.md "In payments"). That before exchanges is a
-rule of theirs (domain/exchanges/orders.py).
+"""The gate that lets only verified clients make payments and subscriptions (docs/kyc.md "In payments").
 
-How clients come to be verified: check.py, register.py, results.py.
+Exchanges have a rule of their own (domain/exchanges/orders.py). check.py, register.py and results.py verify clients.
 """
 
 from ....ports.bundle import Ports
@@ -25,9 +24,10 @@ async def find_client(ports: Ports, unit: Unit, account_id: str, mode: Mode, pho
 
 
 async def pass_gate(ports: Ports, caller: Caller, phone: str | None) -> None:
-    """Let a new payment through, or say what its client lacks. Without a phone there is no client.
+    """Let a new payment or subscription through, or refuse it by what its client lacks. Without a phone there is no
+    client.
 
-    A check that was in progress is asked for anew, so that nobody waits for a notice that was lost.
+    The verifier is asked about a check in progress, in case its notification was lost.
     Raises: Refusal KYC_REQUIRED, KYC_PROCESSING, KYC_FAILED.
     """
     if caller.account.settings.kyc is not KYC_REQUIRED:

@@ -12,6 +12,7 @@ from ...domain import ids
 from ...domain.accounts.accounts import Caller, Scheme
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.accounts.shops import Shop
+from ...domain.accounts.terminals import PAYMENT_METHODS
 from ...domain.errors import Refusal
 from ...domain.ids import canonical_uuid
 from ...domain.subscriptions.moves import cancelled, rebound, repriced
@@ -20,6 +21,7 @@ from ...domain.subscriptions.patches import PatchCase, SubscriptionPatch, judge_
 from ...domain.subscriptions.subscriptions import Subscription
 from ..accounts.terminals import offered_terminal
 from ..idempotency import Lock, Made, once, yield_to_maker
+from ..kyc.gate import pass_gate
 from ..payments.recurring import no_subscription, own_subscription, save_subscription
 from ..payments.route_refusals import no_route
 from ..units import retrying
@@ -43,13 +45,14 @@ async def create_subscription(
     one only the shop counts.
 
     In the window scheme no bank is called; in the calendar scheme one is asked for the link.
-    Raises: Refusal, in the order of `subscription_orders.RULES`; IDEMPOTENCY_KEY_REUSED for another shop;
-    PAYMENT_ROUTE_UNAVAILABLE where no bank binds payers.
+    Raises: Refusal, in the order of `subscription_orders.RULES`, then KYC_REQUIRED, KYC_PROCESSING or KYC_FAILED, then
+    PAYMENT_ROUTE_UNAVAILABLE where no bank binds payers. IDEMPOTENCY_KEY_REUSED for another shop.
     """
 
     async def make(lock: Lock) -> Subscription:
         case = await _case(ports, caller, read_order())
         judge_subscription(case)
+        await pass_gate(ports, caller, case.order.client_phone)
         subscription_id = ids.prefixed(ids.SUBSCRIPTION, ports.ids.uuid())
         key_record = lock(subscription_id)
         is_window = caller.account.settings.subscription_scheme is Scheme.WINDOW
@@ -82,9 +85,7 @@ async def _case(ports: Ports, caller: Caller, order: SubscriptionOrder) -> Subsc
     shop_id = canonical_uuid(order.shop_id or caller.account.default_shop_id)
     async with ports.storage.unit() as unit:
         shop = None if shop_id is None else await unit[Shop].get(shop_id)
-        terminal = None
-        if order.method_id is not None:
-            terminal = await offered_terminal(unit, caller, order.method_id, "")
+        terminal = await offered_terminal(unit, caller, order.method_id, PAYMENT_METHODS[0])
     return SubscriptionCase(order=order, caller=caller, shop=shop, terminal=terminal)
 
 
