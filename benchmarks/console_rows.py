@@ -24,6 +24,8 @@ from cambist.core.domain.refunds.refunds import Refund, RefundStatus
 from cambist.core.domain.webhooks.delivery import attempt_id
 from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus, Event, EventType
 from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.sealed import event_body_place
+from cambist.ports.vault import Vault
 from tests.console.seeds import everything_there_is
 from tests.invariants import everything
 from tests.refund_house import open_refund_house
@@ -41,7 +43,8 @@ _RARE = 20_000
 class _Rows:
     """Who the rows are of, and what numbers they go on from."""
 
-    def __init__(self, accounts: list[Account], count: int, chained: int) -> None:
+    def __init__(self, vault: Vault, accounts: list[Account], count: int, chained: int) -> None:
+        self.vault = vault
         self.chance = random.Random(1)
         self.accounts = accounts
         self.count = count
@@ -56,9 +59,11 @@ class _Rows:
         yield payment
         kind = EventType.REFUND_FAILED if rare else EventType.PAYMENT_STATUS_CHANGED
         ended = number % _RARE != 11
+        event_id = self._id("evt_", moment)
+        body = self.vault.seal(b'{"event":"payment.status_changed","data":{}}', event_body_place(event_id))
         event = Event(
-            id=self._id("evt_", moment), account_id=payment.account_id, mode=payment.mode, type=kind,
-            object_id=payment.id, sequence=1, body=b'{"event":"payment.status_changed","data":{}}', created_at=moment,
+            id=event_id, account_id=payment.account_id, mode=payment.mode, type=kind,
+            object_id=payment.id, sequence=1, body=body, created_at=moment,
         )  # fmt: skip
         yield event
         delivery = Delivery(
@@ -122,8 +127,9 @@ async def fill(url: str, folder: Path, count: int) -> None:
         await everything_there_is(refunds)
         made = [(await create_account(refunds.ports, f"Merchant {each}")).account_id for each in range(MERCHANTS)]
         accounts = [each for each in await everything(refunds.ports, Account) if each.id in made]
+        vault = refunds.ports.vault
         entries = await everything(refunds.ports, JournalEntry)
-    world = _Rows(accounts, count, max(each.number or 0 for each in entries) + 1000)
+    world = _Rows(vault, accounts, count, max(each.number or 0 for each in entries) + 1000)
     maps, rows = keep(CATALOGUE), await rows_into(url)
     for first in range(0, count, BATCH):
         batch: dict[type[Any], list[Any]] = {}

@@ -27,6 +27,7 @@ from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.webhooks.delivery import sent_anew
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event, EventType
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
+from cambist.core.usecases.sealed import event_body_place
 from cambist.core.usecases.webhooks.outbox import DELIVER, ask_to_deliver
 from cambist.frontends.compose import open_house
 from cambist.frontends.gc_pause import keep_for_good
@@ -130,14 +131,15 @@ async def fill(ports: Ports, accounts: list[Account], rounds: Iterator[int]) -> 
         async with ports.storage.unit() as unit:
             for number in range(start, min(start + 500, EVENTS)):
                 account = accounts[number % ACCOUNTS]
+                event_id = f"evt_{turn:04}-{number:09}"
                 event = Event(
-                    id=f"evt_{turn:04}-{number:09}",
+                    id=event_id,
                     account_id=account.id,
                     mode=Mode.TEST,
                     type=EventType.PAYMENT_STATUS_CHANGED,
                     object_id=f"pay_{number}",
                     sequence=1,
-                    body=body(number),
+                    body=ports.vault.seal(body(number), event_body_place(event_id)),
                     created_at=now,
                 )
                 delivery = Delivery(

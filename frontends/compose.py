@@ -130,7 +130,7 @@ async def open_house(
             rates=providers.rates(),
             senders=providers.senders(),
             deposits=providers.deposits(),
-            storage=TestClockStorage(AssertingStorage(kept, _breaches(telemetry)), shifting),
+            storage=TestClockStorage(AssertingStorage(kept, _breaches(telemetry), vault), shifting),
             clock=shifting,
             ids=chance,
             banks=providers.banks(script, further_banks),

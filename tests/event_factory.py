@@ -6,6 +6,7 @@ from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.days import iso
 from cambist.core.domain.payloads import PaymentPayload
 from cambist.core.domain.webhooks.events import Event, EventType
+from cambist.core.usecases.sealed import seal_event_body
 from cambist.core.usecases.webhooks.outbox import announce
 from cambist.ports.bundle import Ports
 
@@ -21,35 +22,34 @@ async def happen(
 ) -> list[str]:
     """So many money events in one unit; their ids, in the order of age. `receives`: the account has a receiver."""
     now = ports.clock.now()
-    body = msgspec.json.encode(
-        PaymentPayload(
-            event="payment.status_changed",
-            payment_id=object_id,
-            external_id=None,
-            status="paid",
-            previous_status="pending",
-            amount_rub="100.00",
-            actual_amount_rub="100.00",
-            amount_usdt=None,
-            payment_method="sbp",
-            refund_pending=False,
-            timestamp=iso(now),
-            metadata=None,
-        )
+    payload = PaymentPayload(
+        event="payment.status_changed",
+        payment_id=object_id,
+        external_id=None,
+        status="paid",
+        previous_status="pending",
+        amount_rub="100.00",
+        actual_amount_rub="100.00",
+        amount_usdt=None,
+        payment_method="sbp",
+        refund_pending=False,
+        timestamp=iso(now),
+        metadata=None,
     )
     made = []
     async with ports.storage.unit() as unit:
         found = await unit[Account].get(account_id)
         account = found if found is None or found.receives is receives else _receiving(found, receives)
         for _ in range(count):
+            event_id = f"evt_{ports.ids.uuid()}"
             event = Event(
-                id=f"evt_{ports.ids.uuid()}",
+                id=event_id,
                 account_id=account_id,
                 mode=mode,
                 type=EventType.PAYMENT_STATUS_CHANGED,
                 object_id=object_id,
                 sequence=1,
-                body=body,
+                body=seal_event_body(ports.vault, event_id, payload),
                 created_at=now,
             )
             announce(ports, unit, event, account)

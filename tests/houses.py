@@ -18,6 +18,7 @@ from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
+from cambist.core.usecases.sealed import open_event_body
 from cambist.frontends.compose import Adapters, FurtherBank, open_house
 from cambist.frontends.settings import Settings
 from cambist.ports.bank_simulator import Pretence
@@ -138,15 +139,16 @@ class TestHouse:
         """The payloads of an object's events, in order, sent or not; each is of its schema."""
         async with self.ports.storage.unit() as unit:
             found = await unit[Event].find(object_id=object_id, order="sequence")
-        for event in found:
-            check_body(event.type, event.body)
-        return [msgspec.json.decode(event.body) for event in found]
+        bodies = [open_event_body(self.ports.vault, event) for event in found]
+        for event, body in zip(found, bodies, strict=True):
+            check_body(event.type, body)
+        return [msgspec.json.decode(body) for body in bodies]
 
     async def check_payloads(self) -> None:
         """Every event there is, and every webhook sent so far, is of its schema."""
         async for batch in self.ports.storage.scan(Event):
             for event in batch:
-                check_body(event.type, event.body)
+                check_body(event.type, open_event_body(self.ports.vault, event))
         for webhook in self.postman.webhooks:
             check_webhook(webhook.headers, webhook.body)
 

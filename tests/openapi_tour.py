@@ -21,6 +21,7 @@ from cambist.core.usecases.accounts import accounts
 from cambist.core.usecases.accounts.request_log import Noted, RequestLog
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
+from cambist.core.usecases.sealed import open_event_body
 from cambist.core.usecases.standing import STANDING, start_standing
 from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.ports.bank import InvoiceStatus
@@ -128,7 +129,7 @@ async def _bodies(house: TestHouse) -> Examples:
     found: dict[str, dict[str, Any]] = {}
     async for batch in house.ports.storage.scan(Event):
         for event in batch:
-            body = msgspec.json.decode(event.body)
+            body = msgspec.json.decode(open_event_body(house.ports.vault, event))
             known = found.get(event.type)
             if known is None or _said(body) > _said(known):
                 found[event.type] = body

@@ -1,10 +1,10 @@
-"""A vault for a storage in memory: what is sealed never leaves the process, so nothing is encrypted, and embedding
-needs no library for it.
+"""A vault for a storage in memory, on the standard library alone, so that embedding needs no further package.
 
-A sealed value is a random token; the plain bytes stay here, under it. Whatever shows the storage's records (a log, a
-repr, a dump) shows tokens.
+The key is random and never leaves the process. A value is encrypted all the same, so that no log, repr or dump of the
+storage's records shows it: XOR with a stream of SHAKE-256, then an HMAC over the associated data, nonce and ciphertext.
 """
 
+import hashlib
 import hmac
 import os
 
@@ -12,7 +12,8 @@ from ...ports.vault import VaultError
 from .tags import placed, tag_key
 
 _KEY = 1
-_TOKEN_SIZE = 32
+_NONCE_SIZE = 16
+_MAC_SIZE = 32
 
 
 def _bytes(text: str) -> bytes:
@@ -21,14 +22,15 @@ def _bytes(text: str) -> bytes:
 
 
 class MemoryVault:
-    """Opens what it sealed itself, and nothing after the end of the process."""
+    """Decrypts what it encrypted itself. Nothing can be decrypted after the end of the process."""
 
-    __slots__ = ("_pepper", "_sealed", "_tagging")
+    __slots__ = ("_encrypting", "_pepper", "_proving", "_tagging")
 
     def __init__(self) -> None:
         self._pepper = os.urandom(32)
         self._tagging = os.urandom(32)
-        self._sealed: dict[bytes, tuple[bytes, bytes]] = {}
+        self._encrypting = os.urandom(32)
+        self._proving = os.urandom(32)
 
     def __repr__(self) -> str:
         return "<MemoryVault>"
@@ -44,26 +46,34 @@ class MemoryVault:
         return frozenset((_KEY,))
 
     def key_of(self, sealed: bytes) -> int:
-        """Always the one. Raises VaultError for what is too short to be a token."""
-        if len(sealed) < 1 + _TOKEN_SIZE:
+        """Always the one. Raises VaultError for what is too short to be an encrypted value."""
+        if len(sealed) < 1 + _MAC_SIZE:
             raise VaultError("a sealed value is too short")
         return sealed[0]
 
     def seal(self, plain: bytes, place: str) -> bytes:
-        """A token of its own for every call."""
-        token = bytes((_KEY,)) + os.urandom(_TOKEN_SIZE)
-        self._sealed[token] = (_bytes(place), bytes(plain))
-        return token
+        """Key id, nonce, ciphertext and MAC, in one."""
+        nonce = os.urandom(_NONCE_SIZE)
+        mixed = self._mixed(nonce, plain)
+        return bytes((_KEY,)) + nonce + mixed + self._mac(nonce, mixed, place)
 
     def unseal(self, sealed: bytes, place: str) -> bytes:
         """The plain bytes. Raises VaultError, without a word of the content."""
         number = self.key_of(sealed)
         if number != _KEY:
             raise VaultError(f"a value is sealed with key {number}, which this vault does not have")
-        kept = self._sealed.get(bytes(sealed))
-        if kept is None or kept[0] != _bytes(place):
+        nonce, mixed = sealed[1 : 1 + _NONCE_SIZE], sealed[1 + _NONCE_SIZE : -_MAC_SIZE]
+        if not hmac.compare_digest(sealed[-_MAC_SIZE:], self._mac(nonce, mixed, place)):
             raise VaultError("a sealed value was altered or belongs elsewhere")
-        return kept[1]
+        return self._mixed(nonce, mixed)
+
+    def _mixed(self, nonce: bytes, text: bytes) -> bytes:
+        """XOR with the nonce's stream, which encrypts and decrypts."""
+        stream = hashlib.shake_256(self._encrypting + nonce).digest(len(text))
+        return (int.from_bytes(text) ^ int.from_bytes(stream)).to_bytes(len(text))
+
+    def _mac(self, nonce: bytes, mixed: bytes, place: str) -> bytes:
+        return hmac.digest(self._proving, placed(nonce + mixed, place), "sha256")
 
     def fingerprint(self, secret: str) -> bytes:
         """HMAC-SHA256 under a pepper of this process."""

@@ -47,6 +47,8 @@ class Change(msgspec.Struct):
 class Written(msgspec.Struct, eq=False):
     """What one unit writes, as far as a rule looks at it."""
 
+    body_of: Callable[[Event], bytes]
+    """Decrypts the payload of a new event."""
     entries: list[JournalEntry] = []
     """New ones."""
     rewritten: list[str] = []
@@ -176,7 +178,7 @@ def _previous(written: Written) -> str | None:
         before, after = change.before, change.after
         if after.sequence - before.sequence != 1 or before.status is after.status:
             continue
-        if f'"previous_status":"{before.status}"'.encode() not in event.body:
+        if f'"previous_status":"{before.status}"'.encode() not in written.body_of(event):
             return f"{event.id}: {before.id} was {before.status}"
     return None
 

@@ -4,6 +4,7 @@ domain/assertions.py at its commit. Whatever storage is beneath, a unit that bre
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -12,6 +13,7 @@ import msgspec
 from ...ports.faults import Stale
 from ...ports.forwarding import ForwardingShelf, ForwardingStorage
 from ...ports.storage import R, Shelf, Storage, Unit
+from ...ports.vault import Vault
 from ..domain.assertions import Breach, Change, Written, breach_of
 from ..domain.ledger import JournalEntry, LedgerAccount
 from ..domain.payments.payments import Payment
@@ -20,6 +22,7 @@ from ..domain.refunds.refunds import Refund
 from ..domain.settlement.settlement import Settlement, SettlementItem
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.webhooks.events import Event
+from .sealed import open_event_body
 
 Told = Callable[[str], None]
 """Hears the name of the rule that a unit would have broken."""
@@ -30,9 +33,10 @@ log = logging.getLogger("cambist.assertions")
 class AssertingStorage(ForwardingStorage):
     """A Storage (ports/storage.py) over another one, which commits nothing that cannot be true."""
 
-    def __init__(self, inner: Storage, told: Told) -> None:
+    def __init__(self, inner: Storage, told: Told, vault: Vault) -> None:
         super().__init__(inner)
         self._told = told
+        self.body_of = partial(open_event_body, vault)
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         return _Unit(self.inner.unit(), self)
@@ -78,7 +82,7 @@ class _Unit(msgspec.Struct, eq=False):
         if watching is None:
             return self._unit[kind]
         if self._written is None:
-            self._written = Written()
+            self._written = Written(self._storage.body_of)
         return cast("Shelf[R]", watching(self._unit[kind], self._written, self._seen))
 
     def commit(self, *, durable: bool = True) -> Coroutine[Any, Any, None]:

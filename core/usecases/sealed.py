@@ -14,10 +14,12 @@ from ..domain.exchanges.funds import ExchangeTransfer
 from ..domain.kyc.clients import Client
 from ..domain.notices import NoticeAddress
 from ..domain.operators.pending_acts import PendingAct
+from ..domain.payloads import Payload
 from ..domain.payments.payments import Payment
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
 from ..domain.webhooks.endpoints import WebhookEndpoint
+from ..domain.webhooks.events import Event
 from .chains import CHAINS
 
 
@@ -51,6 +53,10 @@ def exchange_phone_place(exchange_id: str) -> str:
     return f"exchanges.client_phone:{exchange_id}"
 
 
+def event_body_place(event_id: str) -> str:
+    return f"events.body:{event_id}"
+
+
 def notice_secret_place(adapter: str) -> str:
     return f"notice_addresses.secret:{adapter}"
 
@@ -82,6 +88,16 @@ def open_payer_name(vault: Vault, payment: Payment) -> str | None:
     if payment.payer_name is None:
         return None
     return vault.unseal(payment.payer_name, payer_name_place(payment.id)).decode()
+
+
+def seal_event_body(vault: Vault, event_id: str, payload: Payload) -> bytes:
+    """Encode the payload of an event and encrypt it for this event alone."""
+    return vault.seal(msgspec.json.encode(payload), event_body_place(event_id))
+
+
+def open_event_body(vault: Vault, event: Event) -> bytes:
+    """Return the payload of an event as it is sent. Raises: VaultError."""
+    return vault.unseal(event.body, event_body_place(event.id))
 
 
 def open_webhook_secret(vault: Vault, holder: str, sealed: bytes) -> str:
@@ -252,6 +268,7 @@ SEALED: tuple[SealedField, ...] = (
     SealedField(Client, "phone", client_phone_place),
     SealedField(Client, "request", kyc_request_place),
     SealedField(Exchange, "client_phone", exchange_phone_place),
+    SealedField(Event, "body", event_body_place),
     SealedField(NoticeAddress, "secret", notice_secret_place),
     SealedField(NoticeAddress, "former", notice_secret_place),
 )

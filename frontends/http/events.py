@@ -122,7 +122,7 @@ def whole_event_view(whole: ToldWhole) -> WholeEventView:
     """The event object with its payload and attempts."""
     return WholeEventView(
         **msgspec.structs.asdict(event_view(whole.told)),
-        payload=msgspec.Raw(whole.told.event.body),
+        payload=msgspec.Raw(whole.payload),
         attempts=[_attempt_view(attempt) for attempt in whole.attempts],
         further_deliveries=[_further_view(delivery) for delivery in whole.further],
     )

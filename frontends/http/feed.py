@@ -59,7 +59,7 @@ def _letter_view(letter: FedLetter) -> LetterView:
         created_at=iso(event.created_at),
         resent=letter.resent,
         headers=letter.headers,
-        body=event.body.decode(),
+        body=letter.body.decode(),
     )
 
 

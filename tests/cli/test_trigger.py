@@ -9,6 +9,7 @@ from cambist.adapters.ids import SystemIds
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.webhooks.events import Event, EventType
 from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.sealed import open_event_body
 from cambist.frontends.cli.recipes import RECIPES
 from cambist.frontends.cli.triggering import Caller, Told, perform
 from cambist.ports.faults import Unavailable
@@ -59,7 +60,8 @@ async def test_every_event_happens(served: Served, name: str) -> None:
         return
     kind, _, status = name.partition(".")
     wanted = name if name in OWN_EVENT or kind == "refund" else SAYS[kind]
-    bodies = [event.body for event in await everything(served.house.ports, Event) if event.type == wanted]
+    ports = served.house.ports
+    bodies = [open_event_body(ports.vault, each) for each in await everything(ports, Event) if each.type == wanted]
     assert bodies
     assert wanted == name or any(f'"status":"{status}"'.encode() in body for body in bodies), bodies
 
@@ -71,7 +73,8 @@ async def test_every_event_happens(served: Served, name: str) -> None:
 async def test_what_no_status_says_is_said_otherwise(served: Served, name: str, says: bytes) -> None:
     await perform(caller(served), RECIPES[name], GIVEN, lambda _: None)
     await served.house.work(5)
-    assert any(says in event.body for event in await everything(served.house.ports, Event))
+    ports = served.house.ports
+    assert any(says in open_event_body(ports.vault, event) for event in await everything(ports, Event))
 
 
 async def test_a_refusal_is_the_apis_own(served: Served) -> None:

@@ -84,7 +84,9 @@ def gone(before: Any) -> Change:
 
 
 def written(*changes: Change, **fields: Any) -> Written:
-    return Written(changes={(each.after or each.before).id: each for each in changes}, **fields)
+    return Written(
+        body_of=lambda event: event.body, changes={(each.after or each.before).id: each for each in changes}, **fields
+    )
 
 
 def booked(*entries: JournalEntry, by: int = 0) -> dict[str, Any]:

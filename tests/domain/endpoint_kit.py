@@ -10,7 +10,7 @@ from cambist.core.domain.webhooks.breaker import Breaker, after_delivery, closed
 from cambist.core.domain.webhooks.delivery import AT_ONCE, Outcome, sent_anew
 from cambist.core.domain.webhooks.endpoint_state import EndpointState
 from cambist.core.domain.webhooks.endpoints import EndpointKey, own_receiver
-from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event, EventType
+from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, EventType, OpenEvent
 from cambist.core.domain.webhooks.limiter import Permit, SendLimiter
 from cambist.core.domain.webhooks.steps import (
     Commit,
@@ -223,18 +223,9 @@ def is_idle(limiter: SendLimiter) -> bool:
     return limiter._all.empty and not limiter._hosts and not limiter._asked
 
 
-def event(delivery: Delivery) -> Event:
-    """The event of a delivery."""
-    return Event(
-        id=delivery.id,
-        account_id=delivery.account_id,
-        mode=Mode.TEST,
-        type=delivery.type,
-        object_id="pay_1",
-        sequence=1,
-        body=b"{}",
-        created_at=NOW,
-    )
+def event(delivery: Delivery) -> OpenEvent:
+    """Return the event of a delivery."""
+    return OpenEvent(id=delivery.id, type=delivery.type, sequence=1, body=b"{}")
 
 
 def play(endpoint: PlayedEndpoint, story: str) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.memory.memory import MemoryStorage
+from cambist.adapters.vault.memory import MemoryVault
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.assertions import RULES, Breach
 from cambist.core.domain.ledger import EntryKind, JournalEntry, LedgerAccount, Posting, Purse, journal_entry
@@ -22,6 +23,7 @@ from cambist.core.domain.webhooks.events import Event
 from cambist.core.usecases.assertions import AssertingStorage
 from cambist.core.usecases.ledger.ledger import post
 from cambist.core.usecases.payments.tallies import add_payment, remove_payment, save_moved
+from cambist.core.usecases.sealed import event_body_place
 from cambist.frontends.conformance.storage.kit import START, payment
 from cambist.ports.faults import Stale
 from cambist.ports.storage import Unit
@@ -51,11 +53,13 @@ def entry(kind: EntryKind, object_id: str, postings: dict[Purse, int]) -> Journa
     return journal_entry(kind, object_id, account_id="acc_1", mode=Mode.TEST, at=START, postings=postings)
 
 
+VAULT = MemoryVault()
 RECEIPT = entry(EntryKind.RECEIPT, "pay_1", {Purse.BANK: -5, Purse.PENDING: 5})
 
 
 def event(object_id: str, sequence: int, previous: str = "") -> Event:
-    return msgspec.structs.replace(assertion_kit.event(object_id, sequence, previous), mode=Mode.TEST)
+    made = assertion_kit.event(object_id, sequence, previous)
+    return msgspec.structs.replace(made, mode=Mode.TEST, body=VAULT.seal(made.body, event_body_place(made.id)))
 
 
 async def _unbalanced(unit: Unit) -> None:
@@ -195,7 +199,7 @@ async def seeded() -> tuple[MemoryStorage, AssertingStorage, list[str]]:
         unit[Withdrawal].add(PAYOUT)
         unit[Settlement].add(STATEMENT)
         await unit.commit()
-    return kept, AssertingStorage(kept, told.append), told
+    return kept, AssertingStorage(kept, told.append, VAULT), told
 
 
 @table("rule, plant", PLANTED)

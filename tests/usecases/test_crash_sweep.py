@@ -16,6 +16,7 @@ from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
 from cambist.core.usecases.jobs import LEASE
 from cambist.core.usecases.payments.payments import create_payment
 from cambist.core.usecases.sandbox.sandbox import simulate_payment
+from cambist.core.usecases.sealed import open_event_body
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
@@ -68,7 +69,7 @@ async def check(house: TestHouse, payment_id: str) -> None:
     assert [payment.id for payment in payments] == [payment_id]
     assert [key.resource_id for key in keys] == [payment_id]
     assert (payments[0].status, payments[0].sequence) == ("paid", 1)
-    assert [msgspec.json.decode(event.body)["status"] for event in events] == ["paid"]
+    assert [msgspec.json.decode(open_event_body(house.ports.vault, event))["status"] for event in events] == ["paid"]
     assert [delivery.status for delivery in deliveries] == [DeliveryStatus.DELIVERED]
     assert {webhook.headers["X-Webhook-Id"] for webhook in house.postman.webhooks} == {events[0].id}
     assert [job.kind for job in jobs] in ([], ["payment.watch"])

@@ -10,6 +10,7 @@ from cambist.core.domain.accounts.accounts import Account, Caller, Mode
 from cambist.core.domain.list_counts import ListCount
 from cambist.core.domain.webhooks.events import DeliveryStatus, Event, EventType
 from cambist.core.usecases import long_lists
+from cambist.core.usecases.sealed import event_body_place
 from cambist.core.usecases.webhooks.events import (
     EndpointEventFilter,
     EventQuery,
@@ -112,8 +113,9 @@ async def test_long_lists_of_each_type_are_counted_by_themselves(
     at = house.clock.now() - timedelta(days=3)
     async with beneath(house.ports).unit() as unit:
         for number, each in enumerate(types):
-            told = {"id": f"evt_{number}", "account_id": caller.account_id, "mode": Mode.LIVE, "type": each}
-            body = msgspec.json.encode(full(each))
+            event_id = f"evt_{number}"
+            told = {"id": event_id, "account_id": caller.account_id, "mode": Mode.LIVE, "type": each}
+            body = house.ports.vault.seal(msgspec.json.encode(full(each)), event_body_place(event_id))
             unit[Event].add(msgspec.structs.replace(EVENT, **told, body=body, created_at=at))
         await unit.commit()
     kept = list[Any]()

@@ -87,6 +87,20 @@ async def test_one_that_cannot_be_read_delays_no_other_and_is_told_of(
     assert note.why == f"{field} (OverflowError)"
 
 
+async def test_an_event_that_does_not_decrypt_delays_no_other(
+    street: Spoilable, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second, third = await waiting(street, 3)
+    await street.spoil(f"UPDATE events SET body = (SELECT body FROM events WHERE id = '{first}') WHERE id = '{second}'")
+    await street.work()
+    assert street.street.told("ours") == [first, third]
+    assert f"{second} is not delivered" in caplog.text
+    one = await street.call("ours", "GET", f"/events/{second}")
+    assert (one.status_code, one.json()["error"]["code"]) == (500, "INTERNAL_ERROR")
+    letters = (await street.call("ours", "GET", "/sandbox/letters")).json()["data"]
+    assert [each["id"] for each in letters] == [first, third]
+
+
 async def test_what_is_repaired_is_sent_within_the_hour(street: Spoilable) -> None:
     """A newer program repairs it by being there."""
     [event] = await waiting(street, 1)

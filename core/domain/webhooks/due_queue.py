@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from .delivery import AT_ONCE, given_up, is_too_old, put_off
-from .events import Delivery, Event
+from .events import Delivery, OpenEvent
 from .steps import ReadDue
 
 BATCH = 128
@@ -18,7 +18,7 @@ class Ready(msgspec.Struct, frozen=True, gc=False):
     """A delivery whose turn comes, with what it delivers."""
 
     delivery: Delivery
-    event: Event
+    event: OpenEvent
 
 
 class DueQueue:
@@ -28,7 +28,7 @@ class DueQueue:
         self.ready: deque[Ready] = deque()
         """Those whose turn comes."""
         self.unsent: list[Delivery] = []
-        """Those that are not sent: given up, or put off, because their event cannot be read."""
+        """Those that are not sent: given up, or put off, because their event cannot be read or decrypted."""
         self._in_hand: set[str] = set()
         """All that were read and not committed: queued, under way, answered."""
         self.complete = False
@@ -47,8 +47,8 @@ class DueQueue:
         """Those of a page that are not in hand."""
         return [delivery for delivery in found if delivery.id not in self._in_hand]
 
-    def take(self, page: ReadDue, found: Sequence[Delivery], events: Mapping[str, Event], now: datetime) -> None:
-        """Take a page in hand, as it was found at `now` with the events that can be read."""
+    def take(self, page: ReadDue, found: Sequence[Delivery], events: Mapping[str, OpenEvent], now: datetime) -> None:
+        """Queue a page that was read at `now`, with those of its events that can be read and decrypted."""
         fresh = self.fresh(found)
         whole = len(found) < page.limit
         self.complete = whole and page.after is None

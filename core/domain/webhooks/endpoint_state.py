@@ -13,7 +13,7 @@ from .breaker import room as room_of
 from .delivery import TIMEOUT, Outcome
 from .due_queue import DueQueue
 from .endpoints import EndpointKey, Receiver
-from .events import Delivery, Event
+from .events import Delivery, OpenEvent
 from .limiter import Permit, SendLimiter, host_of
 from .limiter_pool import Customer, Trust
 from .steps import Aside, Commit, Leave, Read, ReadDue, ReadEndpoint, ReadJob, Send, Sent, Step, Wait, Webhook
@@ -126,8 +126,8 @@ class EndpointState:
         if asked:
             self.due.complete = False
 
-    def due_read(self, page: ReadDue, found: Sequence[Delivery], events: Mapping[str, Event], at: datetime) -> None:
-        """A page of what is due, with the events that can be read; `at` by the storage's clock."""
+    def due_read(self, page: ReadDue, found: Sequence[Delivery], events: Mapping[str, OpenEvent], at: datetime) -> None:
+        """Take a page of due deliveries, with the events that can be read and decrypted; `at` is the storage's time."""
         self.due.take(page, found, events, at)
         if self._probe_due:
             # The oldest, or the one after the last that failed, so that one bad event does not hold up all others.

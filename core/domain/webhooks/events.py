@@ -33,7 +33,7 @@ class EventType(StrEnum):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Something happened. `body` is the very bytes that are signed and sent, the same on every attempt."""
+    """Something happened."""
 
     id: str
     account_id: str
@@ -44,8 +44,19 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     sequence: int
     """Rises per object: the order in which things happened, whatever order they arrive in."""
     body: bytes
+    """The payload, encrypted by the vault: it may name a person (usecases/sealed.py: open_event_body)."""
     created_at: datetime
     version: int = 0
+
+
+class OpenEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """An event as a webhook carries it."""
+
+    id: str
+    type: str
+    sequence: int
+    body: bytes
+    """The payload in clear: the bytes that are signed and sent, the same on every attempt."""
 
 
 class DeliveryStatus(StrEnum):

@@ -7,7 +7,7 @@ import msgspec
 
 from .delivery import Outcome
 from .endpoints import Receiver
-from .events import Delivery, Event
+from .events import Delivery, OpenEvent
 
 
 class ReadEndpoint(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class Webhook(msgspec.Struct, frozen=True, gc=False):
 
     receiver: Receiver
     delivery: Delivery
-    event: Event
+    event: OpenEvent
     probe: bool
 
 

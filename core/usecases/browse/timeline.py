@@ -8,11 +8,13 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import Between, OneOf, Snapshot
+from ....ports.vault import Vault, VaultError
 from ...domain.ledger import Currency, EntryKind, JournalEntry, currency_of, entry_id
 from ...domain.money import Rub, Usdt
 from ...domain.operators.audit import AuditEntry
 from ...domain.payments.payments import Payment
 from ...domain.webhooks.events import Attempt, Event
+from ..sealed import open_event_body
 
 _MOST = 500
 _REVISIONS = 11
@@ -58,7 +60,7 @@ async def read_timeline(ports: Ports, record: Any) -> list[Moment]:
     async with ports.storage.snapshot() as seen:
         found = [
             *_own(record),
-            *await _told(seen, record.id),
+            *await _told(seen, ports.vault, record.id),
             *await _booked(seen, record.id),
             *await read_acts(seen, record.id),
         ]
@@ -89,13 +91,13 @@ def _ended(record: Any) -> str:
     return "completed" if status == "completed" else f"ended: {status}"
 
 
-async def _told(seen: Snapshot, object_id: str) -> list[Moment]:
+async def _told(seen: Snapshot, vault: Vault, object_id: str) -> list[Moment]:
     events = await seen[Event].find(object_id=object_id, order="id", limit=_MOST, readable=True)
-    return [moment for event in events for moment in await event_moments(seen, event)]
+    return [moment for event in events for moment in await event_moments(seen, vault, event)]
 
 
-async def event_moments(seen: Snapshot, event: Event) -> list[Moment]:
-    """An event, and every webhook that it was sent by."""
+async def event_moments(seen: Snapshot, vault: Vault, event: Event) -> list[Moment]:
+    """List an event and every webhook that carried it."""
     webhooks = await seen[Attempt].find(
         id=Between(f"{event.id}/", f"{event.id};"), order="id", limit=_MOST, readable=True
     )
@@ -109,7 +111,7 @@ async def event_moments(seen: Snapshot, event: Event) -> list[Moment]:
         for webhook in webhooks
     ]
     told = Moment(
-        at=event.created_at, source="event", text=_event(event), detail=event.id, of="event", object_id=event.id
+        at=event.created_at, source="event", text=_event(vault, event), detail=event.id, of="event", object_id=event.id
     )
     return [told, *found]
 
@@ -123,9 +125,12 @@ async def read_acts(seen: Snapshot, object_id: str) -> list[Moment]:
     ]
 
 
-def _event(event: Event) -> str:
-    """Of an event's body only its statuses, because it may name a payer."""
-    body = msgspec.json.decode(event.body, type=_Moved)
+def _event(vault: Vault, event: Event) -> str:
+    """Describe an event by the statuses in its body alone, because the body may name a payer."""
+    try:
+        body = msgspec.json.decode(open_event_body(vault, event), type=_Moved)
+    except VaultError:
+        return f"{event.type}: its body does not decrypt"
     if body.status is None:
         return event.type
     what = event.type.removesuffix(".status_changed")

@@ -18,6 +18,7 @@ from ...domain.gateways.gateways import HELD_FOR, Gateway, GatewayCount, Gateway
 from ...domain.payloads import GatewayPayload
 from ...domain.webhooks.events import Event, EventType
 from ..schedule import FollowUp, is_ours
+from ..sealed import seal_event_body
 from ..test_clock import test_clock_of
 from ..units import retrying
 from ..webhooks.outbox import announce
@@ -156,14 +157,15 @@ async def gateway_event(ports: Ports, unit: Unit, account_id: str, mode: Mode, t
         reason=telling.reason,
         timestamp=iso(telling.at),
     )
+    event_id = ids.prefixed(ids.EVENT, ports.ids.uuid())
     return Event(
-        id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
+        id=event_id,
         account_id=account_id,
         mode=mode,
         type=EventType.GATEWAY_STATUS_CHANGED.value,
         object_id=telling.gateway_id,
         sequence=await _next_number(unit, account_id, mode, telling.gateway_id),
-        body=msgspec.json.encode(payload),
+        body=seal_event_body(ports.vault, event_id, payload),
         created_at=ports.clock.now(),
     )
 

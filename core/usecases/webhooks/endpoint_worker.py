@@ -22,7 +22,7 @@ from ..schedule import is_ours, reschedule_at
 from ..test_clock import test_clock_of
 from .receivers import receiver_of
 from .results import commit, set_aside
-from .signing import Signers, signed_webhook
+from .signing import Signers, opened, signed_webhook
 
 
 class EndpointWorker:
@@ -127,7 +127,7 @@ class EndpointWorker:
             )
             ids = tuple(delivery.event_id for delivery in self.state.due.fresh(found))
             events = await unit[Event].find(id=OneOf(ids), limit=len(ids), quick=True, readable=True)
-        self.state.due_read(page, found, {event.id: event for event in events}, now)
+        self.state.due_read(page, found, {event.id: event for event in opened(self._ports.vault, events)}, now)
 
     async def _commit(self, step: Commit) -> bool:
         """Returns whether the job was removed."""

@@ -19,6 +19,7 @@ from ...domain.webhooks.delivery import last_attempt_id
 from ...domain.webhooks.events import EVENT_KEPT, Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event, EventType
 from ..long_lists import LongList, keep, page_within
 from ..paging import MomentFilter, Page
+from ..sealed import open_event_body
 from .receivers import further_deliveries, own_endpoint
 
 _OF_ONE_OBJECT = 1000
@@ -64,6 +65,8 @@ class ToldWhole(msgspec.Struct, frozen=True):
     """An event with its deliveries to further endpoints, and all webhooks, in the order sent."""
 
     told: Told
+    payload: bytes
+    """The event's body in clear."""
     attempts: list[Attempt]
     further: list[EndpointDelivery]
 
@@ -237,11 +240,11 @@ async def _joined(seen: Snapshot, events: list[Event], deliveries: Sequence[Deli
 
 
 async def get_event(ports: Ports, caller: Caller, event_id: str) -> ToldWhole:
-    """One event of the caller's account and mode. Raises: Refusal EVENT_NOT_FOUND."""
+    """Return one event of the caller's account and mode. Raises: Refusal EVENT_NOT_FOUND; VaultError."""
     async with ports.storage.snapshot() as seen:
         told = await told_of(seen, event_id, caller)
         further = await further_deliveries(seen, [told.event])
-        return ToldWhole(told, await _attempts(seen, event_id), further)
+        return ToldWhole(told, open_event_body(ports.vault, told.event), await _attempts(seen, event_id), further)
 
 
 async def told_of(seen: Snapshot | Unit, event_id: str, caller: Caller | None) -> Told:

@@ -18,7 +18,7 @@ from ...domain.webhooks.feed import KEPT, Feed, FeedEntry
 from ...domain.webhooks.signing import Signer, headers
 from ..schedule import reschedule_at
 from ..units import retrying
-from .signing import Signers
+from .signing import Signers, opened
 
 TIDY = "feed.tidy"
 
@@ -37,6 +37,8 @@ class FedLetter(msgspec.Struct, frozen=True, kw_only=True):
     cursor: str
     """Read on after this one."""
     event: Event
+    body: bytes
+    """The payload in clear."""
     resent: bool
     headers: dict[str, str]
 
@@ -93,8 +95,13 @@ async def read_feed(ports: Ports, caller: Caller, after: str, types: frozenset[E
         found = await unit[Event].find(id=wanted, limit=BATCH, readable=True) if entries else []
         account = await unit[Account].get(caller.account_id) or caller.account
     events = {event.id: event for event in found if types is None or event.type in types}
+    bodies = {event.id: event.body for event in opened(ports.vault, events.values())}
     sign = _Signing(ports, account)
-    letters = [sign.letter(entry, events[entry.event_id]) for entry in entries if entry.event_id in events]
+    letters = [
+        sign.letter(entry, events[entry.event_id], bodies[entry.event_id])
+        for entry in entries
+        if entry.event_id in bodies
+    ]
     more = len(entries) == BATCH
     cursor = entries[-1].position if more else last
     return Fed(letters=letters, cursor=str(cursor), more=more)
@@ -156,10 +163,11 @@ class _Signing:
             else signers.of(account.id, account.webhook_secret)
         )
 
-    def letter(self, entry: FeedEntry, event: Event) -> FedLetter:
+    def letter(self, entry: FeedEntry, event: Event, body: bytes) -> FedLetter:
         return FedLetter(
             cursor=str(entry.position),
             event=event,
+            body=body,
             resent=entry.resent,
             headers=headers(
                 self._signer,
@@ -169,7 +177,7 @@ class _Signing:
                 sequence=event.sequence,
                 attempt=1,
                 timestamp=self._timestamp,
-                body=event.body,
+                body=body,
             ),
         )
 

@@ -5,8 +5,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Protocol
 
-import msgspec
-
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
 from ....ports.storage import Unit
@@ -19,6 +17,7 @@ from ...domain.webhooks.endpoints import EndpointKey
 from ...domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery, Event, EventType, delivery_id
 from ...domain.webhooks.wanted import wants
 from ..schedule import FollowUp, reschedule_at
+from ..sealed import seal_event_body
 from ..test_clock import as_moved, living_with
 from ..units import retrying
 from .feed import note_letters
@@ -61,14 +60,15 @@ def announce_to(
     before it, and its receiver has the whole ladder's time for it, wherever the test clock was moved meanwhile."""
     with ports.clock.entered(as_moved(ports, account)):
         now = ports.clock.now()
+        event_id = ids.prefixed(ids.EVENT, ports.ids.uuid())
         event = Event(
-            id=ids.prefixed(ids.EVENT, ports.ids.uuid()),
+            id=event_id,
             account_id=subject.account_id,
             mode=subject.mode,
             type=event_type.value,
             object_id=subject.id,
             sequence=subject.sequence,
-            body=msgspec.json.encode(payload(now)),
+            body=seal_event_body(ports.vault, event_id, payload(now)),
             created_at=now,
         )
         announce(ports, unit, event, account)

@@ -1,13 +1,18 @@
 """The signed webhook of an event (docs/webhooks.md "The signature")."""
 
+import logging
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from ....ports.notifier import WebhookRequest
-from ....ports.vault import Vault
+from ....ports.vault import Vault, VaultError
 from ...domain.accounts.accounts import Mode
 from ...domain.webhooks.endpoints import Receiver
+from ...domain.webhooks.events import Event, OpenEvent
 from ...domain.webhooks.signing import Signer, headers
-from ..sealed import open_webhook_secret
+from ..sealed import open_event_body, open_webhook_secret
+
+log = logging.getLogger("cambist.webhooks")
 
 _SIGNERS = 256
 """As many as there may be webhooks under way at once; some kilobytes each."""
@@ -33,6 +38,17 @@ class Signers:
                 del self._made[next(iter(self._made))]
             self._made[key] = signer
         return signer
+
+
+def opened(vault: Vault, events: Iterable[Event]) -> Iterator[OpenEvent]:
+    """Decrypt events. One whose body does not open is logged and left out, so that it holds up no other one."""
+    for event in events:
+        try:
+            body = open_event_body(vault, event)
+        except VaultError as error:
+            log.error("%s is not delivered: %s", event.id, error)  # noqa: TRY400 - the traceback would say no more
+        else:
+            yield OpenEvent(id=event.id, type=event.type, sequence=event.sequence, body=body)
 
 
 def signed_webhook(

@@ -11,6 +11,7 @@ from ....core.domain.webhooks.events import DeliveryStatus, Event, EventType
 from ....core.usecases.accounts.accounts import storable
 from ....core.usecases.browse.events import TrackedEvent, browse_events, track_event
 from ....core.usecases.browse.timeline import Moment, event_moments, read_acts
+from ....core.usecases.sealed import open_event_body
 from ....core.usecases.webhooks.resends import resend_event
 from ....ports.bundle import Ports
 from ...terminal_texts import json_text
@@ -43,6 +44,8 @@ class _Shown(msgspec.Struct, frozen=True, kw_only=True):
     version: int
     account_id: str
     event: Event
+    body: bytes
+    """The payload in clear."""
     tracked: TrackedEvent
     breaker: Breaker | None
 
@@ -70,6 +73,7 @@ async def _get(ports: Ports, event_id: str) -> _Shown | None:
         version=tracked.version,
         account_id=tracked.account_id,
         event=tracked.event,
+        body=open_event_body(ports.vault, tracked.event),
         tracked=tracked,
         breaker=breaker,
     )
@@ -133,18 +137,18 @@ def _masked(value: Any) -> Any:
 
 
 def _body(shown: _Shown) -> str:
-    return json_text(_masked(msgspec.json.decode(shown.event.body)))
+    return json_text(_masked(msgspec.json.decode(shown.body)))
 
 
 def _private(_ports: Ports, shown: _Shown) -> dict[str, str]:
-    return {"body": json_text(msgspec.json.decode(shown.event.body))}
+    return {"body": json_text(msgspec.json.decode(shown.body))}
 
 
 async def _timeline(ports: Ports, shown: _Shown) -> list[Moment]:
     """Its object first, to be opened; then every webhook, and what operators did."""
     event = shown.event
     async with ports.storage.snapshot() as seen:
-        told = await event_moments(seen, event)
+        told = await event_moments(seen, ports.vault, event)
         acts = [act for each in dict.fromkeys((event.id, shown.id)) for act in await read_acts(seen, each)]
     of = _KINDS.get(event.type.partition(".")[0], "")
     subject = msgspec.structs.replace(told[0], detail=event.object_id, of=of, object_id=event.object_id)
