@@ -23,6 +23,7 @@ from ..core.usecases.holding import hold
 from ..core.usecases.installation.backups import note_backup
 from ..core.usecases.ledger.check import LedgerReport, verify_ledger
 from ..core.usecases.operators.reseal import SealReport, inspect_seals
+from ..ports.database_urls import sqlite_url
 from ..ports.faults import Refused, Unavailable, Unreadable
 from .compose import open_house, system_clock
 from .maintenance import close_sqlite_log, copy_database, database_facts, dump_postgres, is_postgres
@@ -129,7 +130,7 @@ async def _noted(settings: Settings, began: datetime) -> None:
 async def _verified(settings: Settings, database: Path, as_of: datetime) -> tuple[LedgerReport, SealReport]:
     """Open the copy as the service would, and prove the books and the seals in it. It is held: who serves from it one
     day does not know what went out since."""
-    own = msgspec.structs.replace(settings, database_url=f"sqlite:///{database}", redis_url=None)
+    own = msgspec.structs.replace(settings, database_url=sqlite_url(database), redis_url=None)
 
     async with open_house(own, recognising=False) as house:
         await hold(house.ports, Because.BACKUP, as_of)

@@ -186,11 +186,11 @@ async def _open_storage(settings: Settings, clock: Clock | None, kick: Kick, *, 
         from ..adapters.storage.memory.memory import MemoryStorage  # here: a service on a database does without
 
         return MemoryStorage(clock or SystemClock(), kick)
-    if url.startswith("sqlite:///"):
+    path = settings.sqlite_path
+    if path is not None:
         with needing("sql", "SQLite"):
             from ..adapters.storage.sqlite.sqlite import SqliteStorage
 
-        path = Path(url.removeprefix("sqlite:///"))
         return await SqliteStorage.open(path, clock or SystemClock(), kick, patient=patient)
     if not has_own_schema(url):
         elsewhere = StorageTools(url=url, clock=clock or SystemClock(), kick=kick)

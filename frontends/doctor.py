@@ -11,8 +11,10 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from ..adapters.postgres_away import SHARED
 from ..core.usecases.operators.doctor import Progress, clocks_apart
 from ..core.usecases.operators.findings import Finding, failed, ok, warning
+from ..ports.database_urls import read_postgres_url
 from ..ports.registry import Role
 from .compose import key_file, system_clock
 from .maintenance import DatabaseFacts, database_damage, database_facts, open_registry, redis_facts
@@ -85,8 +87,14 @@ def _faults_of_servers(settings: Settings) -> list[str]:
     if settings.storage_url.startswith("postgresql://"):
         if settings.vault is None:
             faults.append("the vault's keys are in this machine's key file: another machine would need the same ones")
-        if not is_near(settings.storage_url) and "ssl" not in urlsplit(settings.storage_url).query:
+        read = read_postgres_url(settings.storage_url)
+        if not is_near(settings.storage_url) and "sslmode" not in read.parameters:
             faults.append("database_url does not ask for TLS: add ?sslmode=verify-full")
+        if read.parameters.get("channel_binding") == "require" and not read.verifies_server:
+            faults.append(
+                "database_url has channel_binding=require, which the driver cannot do: sslmode=verify-full proves the "
+                "server instead"
+            )
     if settings.redis_url is not None and not is_near(settings.redis_url):
         roles = urlsplit(settings.redis_url)
         if roles.scheme == "redis":
@@ -152,8 +160,7 @@ async def check_uploads(examined: Examined) -> Finding:
 
 
 def _data_folder(settings: Settings) -> Path:
-    url = settings.storage_url
-    return Path(url.removeprefix("sqlite:///")).parent if url.startswith("sqlite:///") else settings.data_dir
+    return settings.data_dir if settings.sqlite_path is None else settings.sqlite_path.parent
 
 
 def _nearest(folder: Path) -> Path:
@@ -171,18 +178,43 @@ async def check_database(examined: Examined) -> Finding:
         return warning("the storage is in memory", "set CAMBIST_DATABASE_URL, or leave it out")
     if facts is None:
         return warning("the storage is from another package, which is not looked into", "see what its package says")
-    return judge_database(facts)
+    return judge_database(facts, is_live=not examined.settings.allow_live_simulators)
 
 
-def judge_database(facts: DatabaseFacts) -> Finding:
-    """What a database's own words mean."""
+_LOST: Mapping[str, str] = {
+    "off": "a power cut loses what was written last",
+    "local": "a failover loses what no standby has yet",
+    "remote_write": "a failover to a standby that crashed at the same moment loses what it had not flushed",
+}
+"""By a `synchronous_commit` below `on`: what it can lose."""
+
+
+def judge_database(facts: DatabaseFacts, *, is_live: bool) -> Finding:
+    """Judge what a database says of itself. `is_live`: live mode takes real money here."""
     name = f"{facts.kind} {facts.version} answers"
     said = facts.settings
-    lazy = [each for each in ("fsync", "full_page_writes", "synchronous_commit") if said.get(each) == "off"]
-    if "fsync" in lazy or "full_page_writes" in lazy:
+    lazy = [each for each in ("fsync", "full_page_writes") if said.get(each) == "off"]
+    if lazy:
         return failed(f"{name}, with {', '.join(lazy)} off: a power cut loses payments", "switch them on in Postgres")
     if said.get("transaction_read_only") == "on":
         return failed(f"{name}, but takes no writes", "name the primary in CAMBIST_DATABASE_URL, not a replica")
+    if said.get("shared_sessions") == "on":
+        return failed(
+            f"{name}, but {SHARED}", "set pool_mode = session in pgbouncer.ini, or connect without the pooler"
+        )
+    if said.get("lost_settings"):
+        return failed(
+            f"{name}, but its sessions do not keep what cambist sets: {said['lost_settings']}",
+            "have the pooler before Postgres pool by session, or connect without it",
+        )
+    commits = said.get("synchronous_commit", "on")
+    if commits in _LOST:
+        judge = failed if is_live else warning
+        return judge(
+            f"{name}, with synchronous_commit {commits} as the default: cambist sets it for its own sessions, but for "
+            f"all others {_LOST[commits]}",
+            "set synchronous_commit = on in postgresql.conf, and for the database and its role",
+        )
     if "max_connections" in said:
         held, most = int(said["connections"]), int(said["max_connections"])
         if held > most * 0.8:

@@ -15,13 +15,13 @@ from .settings import Settings
 def open_registry(settings: Settings) -> ProcessRegistry | None:
     """The registry of the processes that share this database; None for a storage in memory, which nobody shares, and
     for one from another package, which has no registry."""
-    url = settings.storage_url
+    url, path = settings.storage_url, settings.sqlite_path
     if not has_own_schema(url):
         return None
-    if url.startswith("sqlite:///"):
+    if path is not None:
         from ..adapters.registry.file import FileRegistry
 
-        return FileRegistry(Path(url.removeprefix("sqlite:///")))
+        return FileRegistry(path)
     from ..adapters.registry.postgres import PostgresRegistry
     from ..adapters.storage.sql.revisions import head
 
@@ -30,11 +30,11 @@ def open_registry(settings: Settings) -> ProcessRegistry | None:
 
 def open_beside(settings: Settings) -> Beside:
     """What stands beside the database and tells a copy of it; nothing does for one in memory or from elsewhere."""
-    url = settings.storage_url
-    if url.startswith("sqlite:///"):
+    url, path = settings.storage_url, settings.sqlite_path
+    if path is not None:
         from ..adapters.storage.sqlite.marks import FileMarks
 
-        return FileMarks(Path(url.removeprefix("sqlite:///")))
+        return FileMarks(path)
     if has_own_schema(url):
         from ..adapters.storage.postgres.marks import PostgresMarks
 
@@ -59,15 +59,15 @@ async def database_facts(settings: Settings) -> DatabaseFacts | None:
 
     Raises: Unavailable.
     """
-    url = settings.storage_url
+    url, path = settings.storage_url, settings.sqlite_path
     if not has_own_schema(url):
         return None
     from ..adapters.storage.sql.revisions import head
 
-    if url.startswith("sqlite:///"):
+    if path is not None:
         from ..adapters.storage.sqlite.facts import sqlite_facts
 
-        version, revision, said = await sqlite_facts(Path(url.removeprefix("sqlite:///")))
+        version, revision, said = await sqlite_facts(path)
         return DatabaseFacts(kind="SQLite", version=version, revision=revision, head=head(), settings=said)
     from ..adapters.storage.postgres.facts import postgres_facts
 
@@ -88,13 +88,13 @@ async def database_damage(settings: Settings, progress: Callable[[str], None]) -
 
     Raises: Unavailable.
     """
-    url = settings.storage_url
+    url, path = settings.storage_url, settings.sqlite_path
     if not has_own_schema(url):
         return None
-    if url.startswith("sqlite:///"):
+    if path is not None:
         from ..adapters.storage.sqlite.damage import sqlite_damage
 
-        return await sqlite_damage(Path(url.removeprefix("sqlite:///")), progress)
+        return await sqlite_damage(path, progress)
     from ..adapters.storage.postgres.damage import postgres_damage
 
     return await postgres_damage(url, progress)
@@ -127,12 +127,11 @@ async def copy_database(settings: Settings, target: Path, progress: Callable[[in
     `progress` is told how many pages are left, and of how many.
     Raises: NotSupported for another database; Unavailable.
     """
-    url = settings.storage_url
-    if not url.startswith("sqlite:///"):
+    if settings.sqlite_path is None:
         raise NotSupported("this copies SQLite and Postgres only")
     from ..adapters.storage.sqlite.copy import copy
 
-    await copy(Path(url.removeprefix("sqlite:///")), target, progress)
+    await copy(settings.sqlite_path, target, progress)
 
 
 async def copy_sqlite(source: Path, target: Path, progress: Callable[[int, int], None]) -> None:
@@ -161,7 +160,7 @@ def swap_sqlite(draft: Path, target: Path, former: Path) -> Path | None:
 
 def is_postgres(settings: Settings) -> bool:
     """Whether the database is a Postgres."""
-    return has_own_schema(settings.storage_url) and not settings.storage_url.startswith("sqlite:///")
+    return has_own_schema(settings.storage_url) and settings.sqlite_path is None
 
 
 async def dump_postgres(settings: Settings, target: Path, tell: Callable[[str], None]) -> None:

@@ -15,6 +15,7 @@ from ..core.domain.masked import Masked
 from ..core.domain.money import Rub
 from ..core.domain.operators.pending_acts import Guarded
 from ..core.domain.web_addresses import is_web_address
+from ..ports.database_urls import is_postgres_url, read_postgres_url, sqlite_path
 from .plugins import KINDS, PluginError, found
 
 _DIGITS = re.compile(r"[0-9]{1,9}\Z")
@@ -27,7 +28,6 @@ _SECRET = re.compile(r"[!-~]{1,1024}\Z")
 _COUNTRY = re.compile(r"[A-Z]{3}\Z")
 _EXTENDED_KEY = re.compile(r"[a-z]p(?:ub|rv)[1-9A-HJ-NP-Za-km-z]{90,120}\Z")
 _HOST = re.compile(r"[A-Za-z0-9._:-]{1,255}\Z")
-_POSTGRES = ("postgresql", "postgres", "postgresql+asyncpg")
 _REDIS = ("redis", "rediss", "unix")
 
 
@@ -113,14 +113,21 @@ def read_database(raw: Any) -> str:
     try:
         text = read_text(raw)
         parts = urlsplit(text)
-        parts.port  # noqa: B018  (reading it checks it)
     except ValueError:
         raise refusal from None
-    if text == "memory://" or (text.startswith("sqlite:///") and len(text) > len("sqlite:///")):
+    if text == "memory://":
+        return text
+    if sqlite_path(text) is not None:
+        if "?" in text or "#" in text:
+            raise ValueError(
+                "must be sqlite:///path without ? and #: SQLite takes no options here (a folder of such a name is "
+                "given by CAMBIST_DATA_DIR)"
+            )
         return text
     if not text.startswith(f"{parts.scheme}://") or not parts.scheme:
         raise refusal
-    if parts.scheme in _POSTGRES:
+    if is_postgres_url(text):
+        read_postgres_url(text)
         return f"postgresql{text[len(parts.scheme) :]}"
     try:
         others = found("storage")

@@ -15,6 +15,7 @@ from ..core.domain.installation import Because, Installation
 from ..core.usecases.holding import hold
 from ..core.usecases.ledger.check import LedgerReport, verify_ledger
 from ..core.usecases.operators.reseal import SealReport, inspect_seals
+from ..ports.database_urls import sqlite_url
 from ..ports.faults import NotSupported, Refused
 from ..ports.registry import Role
 from .backup import DATABASE, DUMP, MANIFEST, UPLOADS, Backup, Progress, copy_uploads, digest
@@ -62,19 +63,19 @@ async def restore(settings: Settings, source: Path, progress: Progress, *, repla
     """
     if is_postgres(settings):
         return await _restore_postgres(settings, source, progress, replace=replace)
-    if not settings.storage_url.startswith("sqlite:///"):
+    if settings.sqlite_path is None:
         raise NotSupported("a storage from another package is restored by what its package says")
-    return await _restore_sqlite(settings, source, progress)
+    return await _restore_sqlite(settings, settings.sqlite_path, source, progress)
 
 
-async def _restore_sqlite(settings: Settings, source: Path, progress: Progress) -> Restored:
-    target = await asyncio.to_thread(Path(settings.storage_url.removeprefix("sqlite:///")).absolute)
+async def _restore_sqlite(settings: Settings, target: Path, source: Path, progress: Progress) -> Restored:
+    target = await asyncio.to_thread(target.absolute)
     copy, manifest = await asyncio.to_thread(_backup_in, source, DATABASE)
     async with alone(settings):
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         await asyncio.to_thread(_clear_drafts, target)
         draft = target.with_name(f".{target.name}.restoring")
-        own = msgspec.structs.replace(settings, database_url=f"sqlite:///{draft}", redis_url=None)
+        own = msgspec.structs.replace(settings, database_url=sqlite_url(draft), redis_url=None)
         try:
             await _check_digest(copy, manifest, progress)
             await copy_sqlite(copy, draft, lambda left, pages: progress(f"{left} of {pages} pages left"))
@@ -101,7 +102,7 @@ async def _restore_postgres(settings: Settings, source: Path, progress: Progress
         found = await _held(settings, manifest, progress)
         _require_keys(found.seals, manifest)
         uploads = await asyncio.to_thread(copy_uploads, copy.parent / UPLOADS, settings.data_dir / UPLOADS)
-    return _told(found, manifest, database=settings.storage_url.rpartition("@")[2], former=None, uploads=uploads)
+    return _told(found, manifest, database=settings.database_place, former=None, uploads=uploads)
 
 
 async def _require_replaceable(settings: Settings, manifest: Backup | None, *, replace: bool) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from ..core.domain.masked import Masked
 from ..core.domain.money import Rub
 from ..ports.alarms import QuietHours
+from ..ports.database_urls import is_postgres_url, read_postgres_url, sqlite_path, sqlite_url
 from .option_readers import masked_url
 
 PREFIX = "CAMBIST_"
@@ -34,9 +35,14 @@ def _own_address(host: str, port: int) -> str:
 
 def is_near(url: str) -> bool:
     """Whether a server is on this very machine, as far as its address tells: a loopback address or a name that stands
-    for one, or none at all."""
-    host = urlsplit(url).hostname
-    if not host or host == "localhost" or host.endswith(".localhost"):
+    for one, or none at all. Of several servers all have to be."""
+    if is_postgres_url(url):
+        return all(map(_is_near, read_postgres_url(url).hosts))
+    return _is_near(urlsplit(url).hostname or "")
+
+
+def _is_near(host: str) -> bool:
+    if not host or host.startswith("/") or host == "localhost" or host.endswith(".localhost"):
         return True
     try:
         return ip_address(host).is_loopback
@@ -133,7 +139,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def storage_url(self) -> str:
         """`database_url`, or the SQLite file in `data_dir` that stands for none."""
-        return self.database_url or f"sqlite:///{self.data_dir / 'cambist.db'}"
+        return self.database_url or sqlite_url(self.data_dir / "cambist.db")
+
+    @property
+    def sqlite_path(self) -> Path | None:
+        """The file of the database; None where it is no SQLite."""
+        return sqlite_path(self.storage_url)
+
+    @property
+    def database_place(self) -> str:
+        """Where the database is, for people: a file, or servers and name without user, password and parameters."""
+        parts = urlsplit(self.storage_url)
+        return str(self.sqlite_path or f"{parts.netloc.rpartition('@')[2]}{parts.path}")
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         shown = {name: getattr(self, name) for name in self.__struct_fields__}

@@ -18,13 +18,13 @@ import asyncpg
 from ...ports.faults import Unavailable
 from ...ports.registry import Role
 from ..postgres_away import away
+from ..postgres_sessions import ANSWERS_WITHIN, connect
 
 _CLASS = 0x63616D62
 """`camb` in ASCII: the first number of all these locks."""
 _NUMBERS = {Role.COUNTING: 1, Role.WORKING: 2}
 _LOOK = 5.0
 """Seconds between two looks whether the session still stands."""
-_ANSWERS_WITHIN = 5
 _GIVEN_UP_AFTER = 6
 """Looks in a row at which a place was taken: the server may still believe in our own session before."""
 _SETTINGS = {
@@ -124,11 +124,8 @@ class PostgresRegistry:
             try:
                 if self._connection is None:
                     name = f"cambist process {os.getpid()}{self._made_for} on {socket.gethostname()}"[:63]
-                    settings = {**_SETTINGS, "application_name": name}
-                    self._connection = await asyncpg.connect(
-                        self._url, timeout=_ANSWERS_WITHIN, server_settings=settings
-                    )
-                return await getattr(self._connection, how)(statement, *values, timeout=_ANSWERS_WITHIN)
+                    self._connection = await connect(self._url, {**_SETTINGS, "application_name": name})
+                return await getattr(self._connection, how)(statement, *values, timeout=ANSWERS_WITHIN)
             except _AWAY as fault:
                 await self._disconnect()
                 raise away(fault) from fault
@@ -138,6 +135,6 @@ class PostgresRegistry:
         if connection is None:
             return
         try:
-            await connection.close(timeout=_ANSWERS_WITHIN)
+            await connection.close(timeout=ANSWERS_WITHIN)
         except _AWAY:
             connection.terminate()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import exc
 
+from ...ports.database_urls import is_postgres_url, sqlite_path
 from ...ports.faults import NotConfigured, Unavailable
 from .postgres.migrate import migrate_postgres, postgres_current
 from .sql.revisions import head
@@ -24,13 +25,10 @@ async def current(url: str) -> str | None:
     path = _sqlite_path(url)
     if path is not None:
         return await asyncio.to_thread(sqlite_current, path)
-    import asyncpg  # here: SQLite alone needs no Postgres driver
+    from ..postgres_sessions import asking  # here: SQLite alone needs no Postgres driver
 
-    connection = await asyncpg.connect(url)
-    try:
+    async with asking(url) as connection:
         return await postgres_current(connection)
-    finally:
-        await connection.close()
 
 
 async def migrate(url: str) -> str:
@@ -52,9 +50,8 @@ async def migrate(url: str) -> str:
 
 def _sqlite_path(url: str) -> Path | None:
     """Where a SQLite URL points; None for a Postgres URL."""
-    scheme, _, rest = url.partition("://")
-    if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:
-        return Path(rest[1:])
-    if scheme in ("postgresql", "postgres"):
-        return None
-    raise NotConfigured(f"a database URL begins with sqlite:/// or postgresql://, not with {scheme}://")
+    path = sqlite_path(url)
+    if path is None and not is_postgres_url(url):
+        scheme = url.partition("://")[0]
+        raise NotConfigured(f"a database URL begins with sqlite:/// or postgresql://, not with {scheme}://")
+    return path

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -89,10 +88,10 @@ def known_addresses(settings: Settings) -> tuple[list[ShownAddress], str | None]
 def _is_there(settings: Settings) -> bool:
     from ..compose import key_file
 
-    path, own = settings.storage_url, key_file(settings)
-    if path == "memory://" or (own is not None and not own.exists()):
+    path, own = settings.sqlite_path, key_file(settings)
+    if settings.storage_url == "memory://" or (own is not None and not own.exists()):
         return False
-    return not path.startswith("sqlite:///") or Path(path.removeprefix("sqlite:///")).exists()
+    return path is None or path.exists()
 
 
 async def _read(settings: Settings) -> list[ShownAddress]:

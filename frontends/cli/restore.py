@@ -29,7 +29,7 @@ def restore(*, path: Path, replace: bool, yes: bool, as_json: bool) -> None:
         from ..restore import restore as put_back
 
         if not yes:
-            click.confirm(f"Put {path} in the place of {_shown(settings.storage_url)}?", abort=True, err=True)
+            click.confirm(f"Put {path} in the place of {settings.database_place}?", abort=True, err=True)
         done = asyncio.run(put_back(settings, path, lambda text: click.echo(text, err=True), replace=replace))
         document = msgspec.to_builtins(done)
         return Answer(document=document, text=fields({name.replace("_", " "): each for name, each in document.items()}))
@@ -38,8 +38,3 @@ def restore(*, path: Path, replace: bool, yes: bool, as_json: bool) -> None:
     give(answer, as_json=as_json)
     if not answer.document["ledger_holds"]:
         raise click.exceptions.Exit(REFUSED)
-
-
-def _shown(url: str) -> str:
-    """Where the database is, without a password."""
-    return url.removeprefix("sqlite:///") if url.startswith("sqlite:") else url.rpartition("@")[2]

@@ -4,7 +4,6 @@ first; all else is a use case away."""
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import msgspec
@@ -216,7 +215,9 @@ def open(  # noqa: A001 - `cambist.open`; the builtin is not used here
     does not open; VaultError; PluginError.
     """
     settings = database if isinstance(database, Settings) else _settings(database, base_url)
-    brings_up = settings.storage_url.startswith("sqlite:") if migrated is None else migrated
+    if settings.database_url is not None:
+        _read_database(settings.database_url)
+    brings_up = settings.sqlite_path is not None if migrated is None else migrated
     own_storage = adapters is not None and adapters.storage is not None
     return _opened(settings, on_event, adapters or Adapters(), migrates=brings_up and not own_storage)
 
@@ -242,15 +243,22 @@ async def _opened(
                 service.end_streams()
 
 
-def _settings(database: str, base_url: str) -> Settings:
+def _read_database(text: str) -> str:
+    """Raises: ValueError."""
     from ..options import OPTIONS
 
     try:
-        url: str = OPTIONS["database_url"].read(database)
+        url: str = OPTIONS["database_url"].read(text)
     except ValueError as error:
         raise ValueError(f"the database {error}") from None
+    return url
+
+
+def _settings(database: str, base_url: str) -> Settings:
+    from ..options import OPTIONS
+
+    url = _read_database(database)
     address = OPTIONS["base_url"].read(base_url) if base_url else ""
     settings = Settings(database_url=url, base_url=address)
-    if url.startswith("sqlite:///"):
-        return msgspec.structs.replace(settings, data_dir=Path(url.removeprefix("sqlite:///")).parent)
-    return settings
+    path = settings.sqlite_path
+    return settings if path is None else msgspec.structs.replace(settings, data_dir=path.parent)

@@ -232,9 +232,15 @@ class TestSecretFiles:
     ("said", "level"),
     [
         ({"fsync": "on", "full_page_writes": "on", "connections": "5", "max_connections": "100"}, Level.OK),
+        ({"synchronous_commit": "on", "shared_sessions": "off", "lost_settings": ""}, Level.OK),
+        ({"synchronous_commit": "remote_apply"}, Level.OK),
+        ({"synchronous_commit": "local"}, Level.FAILED),
+        ({"synchronous_commit": "remote_write"}, Level.FAILED),
+        ({"shared_sessions": "on"}, Level.FAILED),
+        ({"lost_settings": "lock_timeout"}, Level.FAILED),
         ({"fsync": "off"}, Level.FAILED),
         ({"full_page_writes": "off"}, Level.FAILED),
-        ({"synchronous_commit": "off"}, Level.OK),  # every session of ours sets it
+        ({"synchronous_commit": "off"}, Level.FAILED),
         ({"transaction_read_only": "on"}, Level.FAILED),
         ({"connections": "90", "max_connections": "100"}, Level.WARNING),
         ({"journal_mode": "delete"}, Level.WARNING),
@@ -242,7 +248,14 @@ class TestSecretFiles:
 )
 def test_what_a_database_says_of_itself(said: dict[str, str], level: Level) -> None:
     facts = DatabaseFacts(kind="Postgres", version="15", revision="0001", head="0001", settings=said)
-    assert judge_database(facts).level is level
+    assert judge_database(facts, is_live=True).level is level
+
+
+def test_lesser_commits_by_default_are_a_warning_without_live_mode() -> None:
+    said = {"synchronous_commit": "local"}
+    facts = DatabaseFacts(kind="Postgres", version="15", revision="0001", head="0001", settings=said)
+    finding = judge_database(facts, is_live=False)
+    assert (finding.level, "a failover loses" in finding.message) == (Level.WARNING, True)
 
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)

@@ -5,6 +5,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 
 from tests.cli.conftest import Call
+from tests.poolers import own_pgbouncer
 from tests.servers import database
 
 
@@ -31,3 +32,12 @@ def test_a_database_that_is_not_there_is_a_message(call: Call, server: str, argu
     outcome = call(*arguments, "--json", env=env)
     assert (outcome.status, outcome.document["error"]["code"]) == (1, "UNAVAILABLE")
     assert 'Postgres answers, but database "cambist_none" does not exist: make it with createdb' in outcome.err
+
+
+def test_commands_work_behind_a_pooler_by_session(call: Call, server: str) -> None:
+    with database(server) as url, own_pgbouncer(url, "session") as pooled:
+        env = {"CAMBIST_DATABASE_URL": pooled}
+        assert call("migrate", env=env).status == 0
+        assert call("account", "create", "Tea", env=env).status == 0
+        found = {each["name"]: each for each in call("doctor", "--json", env=env).document["checks"]}
+        assert [found[name]["level"] for name in ("database", "schema", "processes")] == ["ok", "ok", "warning"], found

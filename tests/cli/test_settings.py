@@ -10,6 +10,7 @@ from cambist.frontends.option_readers import masked_url
 from cambist.frontends.provider_options import ALL_OPTIONS, PROVIDER_OPTIONS
 from cambist.frontends.settings import Settings, SettingsError, for_many_processes
 from cambist.frontends.settings_sources import Loaded, load
+from tests.cli.conftest import Call
 from tests.tables import table
 
 KEY, OTHER_KEY, PEPPER = "ab" * 32, "cd" * 32, "ef" * 32
@@ -135,6 +136,15 @@ class TestReading:
     def test_a_database_address_is_one_of_three_kinds(self, given: str, kept: str) -> None:
         settings = _load({"CAMBIST_DATABASE_URL": given}).settings
         assert settings.database_url == settings.storage_url == kept
+
+    @table("options", ["?timeout=30", "?mode=rw", "?cache=shared&mode=rwc", "#x"])
+    def test_sqlite_url_with_options_makes_no_second_database(self, call: Call, folder: Path, options: str) -> None:
+        env = {"CAMBIST_DATABASE_URL": f"sqlite:///{folder}/shop.db"}
+        call("account", "create", "Tea", env=env)
+        files = sorted(path.name for path in folder.iterdir())
+        refused = call("account", "list", env={"CAMBIST_DATABASE_URL": f"sqlite:///{folder}/shop.db{options}"})
+        assert (refused.status, "takes no options" in refused.err) == (1, True)
+        assert sorted(path.name for path in folder.iterdir()) == files
 
     @pytest.mark.parametrize("url", ["redis://h", "rediss://:p@h:6380/3", "unix:///run/redis.sock?db=1"])
     def test_a_redis_address_is_kept(self, url: str) -> None:

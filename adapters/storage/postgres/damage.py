@@ -4,9 +4,9 @@ service."""
 from collections.abc import Callable
 from typing import Any
 
-from ...postgres_away import away
+import asyncpg
 
-_ANSWERS_WITHIN = 5
+from ...postgres_sessions import asking
 
 Progress = Callable[[str], None]
 
@@ -14,21 +14,11 @@ Progress = Callable[[str], None]
 async def postgres_damage(url: str, progress: Progress) -> tuple[list[str], str]:
     """What is wrong with this program's schema, table by table, and what was looked at: every value of every row is
     read, and every index is looked at where the extension `amcheck` is there. Raises: Unavailable."""
-    import asyncpg  # here: SQLite alone needs no Postgres driver
-
-    try:
-        connection = await asyncpg.connect(url, timeout=_ANSWERS_WITHIN)
-        try:
-            return await _postgres_damage(connection, progress)
-        finally:
-            connection.terminate()
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as fault:
-        raise away(fault) from fault
+    async with asking(url, command_timeout=None) as connection:
+        return await _postgres_damage(connection, progress)
 
 
 async def _postgres_damage(connection: Any, progress: Progress) -> tuple[list[str], str]:
-    import asyncpg  # as above
-
     async def faults(name: str, question: str, *parameters: Any) -> list[str]:
         try:
             await connection.fetchval(question, *parameters)

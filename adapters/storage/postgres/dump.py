@@ -5,14 +5,11 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from urllib.parse import unquote, urlsplit, urlunsplit
-
-import asyncpg
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from ....ports.faults import NotConfigured, Unavailable
-from ...postgres_away import away
+from ...postgres_sessions import asking
 
-_ANSWERS_WITHIN = 5
 _LOCK_WAIT = "30s"
 """How long pg_dump waits for a table that a migration has locked."""
 _GRACE = 10.0
@@ -54,14 +51,8 @@ async def load(url: str, source: Path, tell: Tell, *, replace: bool) -> None:
 
 async def is_empty(url: str) -> bool:
     """Whether there is no table in the database. Raises: Unavailable."""
-    try:
-        connection = await asyncpg.connect(url, timeout=_ANSWERS_WITHIN, command_timeout=_ANSWERS_WITHIN)
-        try:
-            count: int = await connection.fetchval(_TABLES)
-        finally:
-            await connection.close(timeout=_ANSWERS_WITHIN)
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as fault:
-        raise away(fault) from fault
+    async with asking(url) as connection:
+        count: int = await connection.fetchval(_TABLES)
     return count == 0
 
 
@@ -119,9 +110,12 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _without_password(url: str) -> tuple[str, str | None]:
-    """The URL as everybody on the machine may see it, in the list of processes, and the password."""
+    """Return the URL as everybody on the machine may see it, in the list of processes, and the password."""
     parts = urlsplit(url)
-    if parts.password is None:
-        return url, None
-    before, _, host = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=f"{before.partition(':')[0]}@{host}")), unquote(parts.password)
+    before, at, host = parts.netloc.rpartition("@")
+    user, colon, password = before.partition(":")
+    given = parse_qsl(parts.query)
+    secrets = [unquote(password)] if colon else [value for name, value in given if name == "password"]
+    query = urlencode([(name, value) for name, value in given if name != "password"])
+    shown = f"{parts.scheme}://{user}{at}{host}{parts.path}{'?' if query else ''}{query}"
+    return shown, secrets[-1] if secrets else None

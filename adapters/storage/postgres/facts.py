@@ -1,36 +1,54 @@
 """What can be asked of a Postgres before anything opens its database: for whoever looks why it does not open."""
 
 from collections.abc import Mapping
+from typing import Any
 
-from ...postgres_away import away
+from ...postgres_sessions import asking, is_shared
 from .migrate import postgres_current
+from .sessions import UNITS
 
-_ANSWERS_WITHIN = 5
 _ASKED = (
     "server_encoding",
     "fsync",
     "full_page_writes",
     "synchronous_commit",
+    "synchronous_standby_names",
     "max_connections",
     "transaction_read_only",
 )
+_SETTINGS = """
+SELECT name, CASE name WHEN 'transaction_read_only' THEN setting ELSE reset_val END
+FROM pg_settings WHERE name = ANY($1)
+"""
+"""`reset_val`: what a session has that asks for nothing."""
 
 
 async def postgres_facts(url: str) -> tuple[str, str | None, Mapping[str, str]]:
-    """The server's version, the schema's revision, and how the server is set. Raises: Unavailable."""
-    import asyncpg  # here: SQLite alone needs no Postgres driver
+    """Return the server's version, the schema's revision, and how the server is set.
 
-    try:
-        connection = await asyncpg.connect(url, timeout=_ANSWERS_WITHIN, command_timeout=_ANSWERS_WITHIN)
-        try:
-            version: str = await connection.fetchval("SHOW server_version")
-            revision = await postgres_current(connection)
-            rows = await connection.fetch("SELECT name, setting FROM pg_settings WHERE name = ANY($1)", list(_ASKED))
-            held = await connection.fetchval(
-                "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
-            )
-            return version, revision, {**{row[0]: row[1] for row in rows}, "connections": str(held)}
-        finally:
-            await connection.close(timeout=_ANSWERS_WITHIN)
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as fault:
-        raise away(fault) from fault
+    Beside the server's settings: `lost_settings`, those that a session of ours asks for and does not get;
+    `shared_sessions`, whether two connections are one session; `connections`, how many are open.
+    Raises: Unavailable.
+    """
+    async with asking(url, UNITS) as connection:
+        version: str = await connection.fetchval("SHOW server_version")
+        revision = await postgres_current(connection)
+        rows = await connection.fetch(_SETTINGS, list(_ASKED))
+        open_ones = await connection.fetchval(
+            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+        )
+        lost = [name for name, wanted in UNITS.items() if await _present(connection, name) != wanted]
+        if await _present(connection, "synchronous_commit") not in ("on", "remote_apply"):
+            lost.append("synchronous_commit")
+        shared = await is_shared(connection, url)
+        found = {
+            "connections": str(open_ones),
+            "lost_settings": ", ".join(lost),
+            "shared_sessions": "on" if shared else "off",
+        }
+        return version, revision, {**{row[0]: row[1] for row in rows}, **found}
+
+
+async def _present(connection: Any, name: str) -> str | None:
+    found: str | None = await connection.fetchval("SELECT current_setting($1, true)", name)
+    return found

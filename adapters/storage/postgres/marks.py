@@ -3,9 +3,8 @@
 import asyncpg
 
 from ....ports.marks import Marks
-from ...postgres_away import away
+from ...postgres_sessions import asking
 
-_ANSWERS_WITHIN = 5
 _WHERE = """
 SELECT (SELECT system_identifier FROM pg_control_system()),
 CASE WHEN pg_is_in_recovery() THEN NULL ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END,
@@ -30,16 +29,11 @@ class PostgresMarks:
 
         Raises: Unavailable.
         """
-        try:
-            connection = await asyncpg.connect(self._url, timeout=_ANSWERS_WITHIN, command_timeout=_ANSWERS_WITHIN)
+        async with asking(self._url) as connection:
             try:
                 system, timeline, table = await connection.fetchrow(_WHERE)
-            finally:
-                await connection.close(timeout=_ANSWERS_WITHIN)
-        except _UNTOLD:
-            return None
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as fault:
-            raise away(fault) from fault
+            except _UNTOLD:
+                return None
         return None if timeline is None else f"system {system} timeline {timeline} table {table}"
 
     async def read(self) -> Marks | None:

@@ -33,12 +33,11 @@ async def migrate_postgres(url: str) -> None:
     """Bring a Postgres database to the head. Raises: SchemaMismatch, Unavailable."""
     import asyncpg  # here: SQLite alone needs no Postgres driver
 
+    from ...postgres_sessions import asking
+
     try:
-        connection = await asyncpg.connect(url)
-        try:
+        async with asking(url) as connection:
             found = await postgres_current(connection)
-        finally:
-            await connection.close()
         revisions.refuse_newer(found)
         if found != revisions.head():
             await _migrate_postgres(url)
@@ -47,13 +46,14 @@ async def migrate_postgres(url: str) -> None:
 
 
 async def _migrate_postgres(url: str) -> None:
-    import asyncpg  # here: SQLite alone needs no Postgres driver
     from sqlalchemy.ext.asyncio import create_async_engine
 
-    async def connect() -> Any:
-        return await asyncpg.connect(url)
+    from ...postgres_sessions import connect
 
-    engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, poolclass=NullPool)
+    async def begin() -> Any:
+        return await connect(url)
+
+    engine = create_async_engine("postgresql+asyncpg://", async_creator=begin, poolclass=NullPool)
     async with engine.connect() as connection:
         await connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{revisions.LOCK_SECONDS}s'")
         await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))

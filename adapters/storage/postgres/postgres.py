@@ -21,6 +21,7 @@ from ....ports.faults import Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import R
 from ....ports.unreadable import UnreadableRow
+from ...postgres_sessions import create_pool, is_shared
 from ..sql.asides import taken_out_of_postgres
 from ..sql.revisions import require_head
 from ..sql.room import Room
@@ -39,7 +40,7 @@ from .groups import Groups
 from .lookups import HotReader
 from .migrate import postgres_beside, postgres_current
 from .pool import ACQUIRE_SECONDS, Connections
-from .sessions import BY_INDEX, SETTINGS, ask_by_itself, leave, prepare, require_utf8
+from .sessions import READS, UNITS, ask_by_itself, leave, require_own_session, require_utf8
 from .stall import Stall
 
 _COMMAND_SECONDS = 15
@@ -108,19 +109,18 @@ class PostgresStorage(SqlStorage):
         """Connect to `postgresql://…`. Units have `connections` at most, longer reads as many besides.
 
         Raises SchemaMismatch when the schema does not fit (it is not migrated here: several processes share it, and
-        only `cambist migrate` changes it); NotConfigured for a database that does not keep every text; Unavailable
-        when the server does not answer.
+        only `cambist migrate` changes it); NotConfigured for a database that does not keep every text, for a pooler by
+        transaction, and for a URL that cannot be read; Unavailable when the server does not answer.
         """
         with translated():
-            pool = await asyncpg.create_pool(
+            pool = await create_pool(
                 url,
+                UNITS,
+                within=ACQUIRE_SECONDS,
                 min_size=1,
                 max_size=connections,
-                timeout=ACQUIRE_SECONDS,
                 command_timeout=_COMMAND_SECONDS,
                 statement_cache_size=_STATEMENTS,
-                server_settings={**SETTINGS, **BY_INDEX},
-                init=prepare,
                 reset=leave,
             )
         try:
@@ -128,17 +128,19 @@ class PostgresStorage(SqlStorage):
                 async with pool.acquire() as connection:
                     encoding = await connection.fetchval("SELECT current_setting('server_encoding')")
                     found, beside = await postgres_current(connection), await postgres_beside(connection)
+                    shared = await is_shared(connection, url)
             require_utf8(encoding)
+            require_own_session(shared=shared)
             require_head(found, beside)
             # Its connections are made when they are first needed.
             with translated():
-                reading = await asyncpg.create_pool(
+                reading = await create_pool(
                     url,
+                    READS,
+                    within=ACQUIRE_SECONDS,
                     min_size=0,
                     max_size=connections,
-                    timeout=ACQUIRE_SECONDS,
                     command_timeout=_READ_SECONDS,
-                    server_settings={**SETTINGS, "default_transaction_read_only": "on"},
                     reset=leave,
                 )
         except BaseException:

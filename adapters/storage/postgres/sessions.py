@@ -1,30 +1,36 @@
-"""How sessions of Postgres are begun, asked and given back."""
+"""What the storage's sessions of Postgres are set to, and how they are begun, asked and given back."""
 
 from typing import Any
 
-import asyncpg
-
 from ....ports.faults import NotConfigured
+from ...postgres_away import SHARED
+from ...postgres_sessions import connect
 
 STALL_SECONDS = 5
 """After which a server that hangs is asked anew whether it still does."""
-SETTINGS = {
-    "application_name": "cambist",
+UNITS = {
     "lock_timeout": "5s",
     # A process that stops in the middle of a unit must not hold its rows for ever.
     "idle_in_transaction_session_timeout": "10s",
-}
-BY_INDEX = {
+    # The client sets its own limits. One of the server's would end the wait for a synchronous standby, and Postgres
+    # would then report the commit as done.
+    "statement_timeout": "0",
+    # All that units do goes by an index and is planned once. Left to itself Postgres plans it for the small tables of
+    # its last ANALYZE, and then walks ones that have grown: by measurement, twice the work within a minute of a new
+    # database.
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "jit": "off",
 }
-"""All that units do goes by an index and is planned once. Left to itself Postgres plans it for the small tables of its
-last ANALYZE, and then walks ones that have grown: by measurement, twice the work within a minute of a new database."""
-DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
-"""A commit that returned is on disk, whatever the server's default; a stronger setting is left alone."""
+"""Of sessions that carry out units."""
+READS = {
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "10s",
+    "default_transaction_read_only": "on",
+}
+"""Of sessions for longer reads."""
 
 
 def require_utf8(encoding: str) -> None:
@@ -33,14 +39,15 @@ def require_utf8(encoding: str) -> None:
         raise NotConfigured(f"the database's encoding must be UTF8, not {encoding}")
 
 
-async def prepare(connection: Any) -> None:
-    """Make a new connection's commits durable."""
-    await connection.execute(DURABLE)
+def require_own_session(*, shared: bool) -> None:
+    """Raises NotConfigured where sessions are given to several clients: settings and prepared statements get lost."""
+    if shared:
+        raise NotConfigured(SHARED)
 
 
 async def ask_by_itself(url: str) -> None:
-    """One question on a new connection. Raises: what asyncpg does; TimeoutError."""
-    connection = await asyncpg.connect(url, timeout=STALL_SECONDS, command_timeout=STALL_SECONDS)
+    """Ask one question on a new connection. Raises: what asyncpg does; TimeoutError."""
+    connection = await connect(url, within=STALL_SECONDS, command_timeout=STALL_SECONDS)
     try:
         await connection.fetchval("SELECT 1")
     finally:

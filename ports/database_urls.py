@@ -1,0 +1,158 @@
+"""URLs of the databases that this program keeps by itself. Every adapter and front end reads them here."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
+
+import msgspec
+
+_SQLITE = "sqlite:///"
+_SCHEMES = ("postgresql", "postgres", "postgresql+asyncpg")
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:/]*)(?::([0-9]{1,5}))?\Z")
+_TLS = ("require", "verify-ca", "verify-full")
+
+_DRIVER = frozenset(
+    (
+        *("host", "port", "dbname", "user", "password", "passfile", "service", "options", "target_session_attrs"),
+        *("sslmode", "sslcert", "sslkey", "sslpassword", "sslrootcert", "sslcrl", "sslnegotiation"),
+        *("ssl_min_protocol_version", "ssl_max_protocol_version", "krbsrvname", "gsslib"),
+    )
+)
+"""Parameters of libpq that the driver takes as they are."""
+
+_OURS = frozenset(("application_name", "connect_timeout"))
+"""Parameters that the adapters apply themselves."""
+
+_WITHOUT_EFFECT: Mapping[str, frozenset[str] | None] = {
+    # The stall detector finds a silent server within seconds.
+    "keepalives": None,
+    "keepalives_idle": None,
+    "keepalives_interval": None,
+    "keepalives_count": None,
+    "tcp_user_timeout": None,
+    "fallback_application_name": None,
+    "sslcompression": frozenset("0"),
+    "sslsni": frozenset("1"),
+    "sslcertmode": frozenset(("allow",)),
+    "gssencmode": frozenset(("disable", "prefer")),
+    "gssdelegation": frozenset("0"),
+    "load_balance_hosts": frozenset(("disable",)),
+    "client_encoding": frozenset(("auto", "utf8", "UTF8", "utf-8", "UTF-8")),
+    "channel_binding": frozenset(("disable", "prefer", "require")),
+}
+"""Parameters of libpq that change nothing here, with the values of which that is true. None: any value."""
+
+
+class PostgresUrl(msgspec.Struct, frozen=True, kw_only=True):
+    """A Postgres URL, read. Its repr hides it: it may hold a password."""
+
+    dsn: str
+    """The URL as asyncpg understands it."""
+    hosts: tuple[str, ...]
+    """Names, addresses or folders of sockets; empty: what the environment or the driver chooses."""
+    application_name: str | None
+    connect_timeout: float | None
+    """Seconds that a connection may take; None: no limit of the operator's."""
+    parameters: Mapping[str, str]
+    """All parameters, by libpq's names."""
+
+    def __repr__(self) -> str:
+        return "<Postgres URL>"
+
+    @property
+    def verifies_server(self) -> bool:
+        """Whether TLS with a checked certificate is required."""
+        return self.parameters.get("sslmode") in ("verify-ca", "verify-full")
+
+
+def sqlite_path(url: str) -> Path | None:
+    """Return the file of a SQLite URL; None for another database."""
+    return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) and url != _SQLITE else None
+
+
+def sqlite_url(path: Path | str) -> str:
+    """Return the URL of a SQLite file."""
+    return f"{_SQLITE}{path}"
+
+
+def is_postgres_url(url: str) -> bool:
+    """Whether the scheme is one of Postgres'."""
+    return url.partition("://")[0] in _SCHEMES and "://" in url
+
+
+def read_postgres_url(url: str) -> PostgresUrl:
+    """Read a Postgres URL. Raises: ValueError, which names a wrong parameter and never quotes a value."""
+    parts = urlsplit(url)
+    if parts.scheme not in _SCHEMES or not is_postgres_url(url):
+        raise ValueError("must begin with postgresql://")
+    if parts.fragment or "#" in url:
+        raise ValueError("must not have a part after #; a # in the password is written %23")
+    user, at, place = parts.netloc.rpartition("@")
+    hosts = [_host(each) for each in place.split(",")] if place else []
+    given = _parameters(parts.query)
+    if "host" in given:
+        hosts = [each if each.startswith("/") else _host(each) for each in given["host"].split(",")]
+    _check(given)
+    passed = {name: value for name, value in given.items() if name in _DRIVER}
+    # The driver takes the first @ for the end of the password.
+    netloc = f"{user.replace('@', '%40')}{at}{place}"
+    return PostgresUrl(
+        # By hand: `urlunsplit` leaves the slashes of an empty place out.
+        dsn=f"postgresql://{netloc}{parts.path}{'?' if passed else ''}{urlencode(passed)}",
+        hosts=tuple(each for each in hosts if each),
+        application_name=given.get("application_name"),
+        connect_timeout=_seconds(given.get("connect_timeout")),
+        parameters=given,
+    )
+
+
+def _host(text: str) -> str:
+    match = _HOST.match(text)
+    if match is None or (match[2] is not None and not 0 < int(match[2]) < 65536):
+        raise ValueError("must be a URL with hosts written host:port, several with commas between")
+    return unquote(match[1].strip("[]"))
+
+
+def _parameters(query: str) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
+    except ValueError:
+        raise ValueError("must have its parameters as name=value, with & between") from None
+    given: dict[str, str] = {}
+    for name, value in pairs:
+        name = "dbname" if name == "database" else name
+        if name not in _DRIVER and name not in _OURS and name not in _WITHOUT_EFFECT:
+            raise ValueError(
+                f"has the parameter {name if name.isprintable() else '?'}, which is not understood: take it out; "
+                'docs/operations.md "Postgres" lists those that are'
+            )
+        if not value:
+            raise ValueError(f"has the parameter {name} without a value")
+        given[name] = value
+    return given
+
+
+def _check(given: Mapping[str, str]) -> None:
+    """Raises: ValueError for a value that would have to change something that nothing here can change."""
+    for name, value in given.items():
+        allowed = _WITHOUT_EFFECT.get(name)
+        if allowed is not None and value not in allowed:
+            raise ValueError(f"has a value of {name} that is not supported; supported: {', '.join(sorted(allowed))}")
+    mode = given.get("sslmode")
+    if given.get("channel_binding") == "require" and mode not in _TLS:
+        raise ValueError("has channel_binding=require, which needs TLS: add sslmode=verify-full")
+    if given.get("sslrootcert") == "system" and mode != "verify-full":
+        raise ValueError("has sslrootcert=system, which needs sslmode=verify-full")
+    ports = given.get("port", "1").split(",")
+    if not all(each.isascii() and each.isdigit() and 0 < int(each) < 65536 for each in ports):
+        raise ValueError("has a parameter port that is no port, nor several with commas between")
+
+
+def _seconds(text: str | None) -> float | None:
+    """libpq's: zero and negative numbers are no limit."""
+    if text is None:
+        return None
+    if not re.fullmatch(r"-?[0-9]{1,6}", text):
+        raise ValueError("has a parameter connect_timeout that is no whole number of seconds")
+    return float(text) if int(text) > 0 else None
