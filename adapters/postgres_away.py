@@ -1,10 +1,10 @@
-"""What to say of a Postgres that does not do what it is asked: for storage and registry, which connect to it."""
+"""Faults of Postgres in the words of ports/faults.py, for the storage and the registry."""
 
 from ..ports.faults import Unavailable
 
 _NO_DATABASE = "3D000"
 _NOT_LET_IN = frozenset({"28000", "28P01"})
-"""SQLSTATE of its manual's appendix A: by these a server is there, and what was asked for, or who asks, is wrong."""
+"""SQLSTATE codes of the manual's appendix A. With these the server answers, and the database or the login is wrong."""
 _PROTOCOL = "08P01"
 _STATEMENT_OF_ANOTHER = frozenset({"42P05", "26000"})
 """A prepared statement is there that the session did not prepare, or one is gone that it did."""

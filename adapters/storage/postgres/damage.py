@@ -12,8 +12,8 @@ Progress = Callable[[str], None]
 
 
 async def postgres_damage(url: str, progress: Progress) -> tuple[list[str], str]:
-    """What is wrong with this program's schema, table by table, and what was looked at: every value of every row is
-    read, and every index is looked at where the extension `amcheck` is there. Raises: Unavailable."""
+    """Return the damage of this program's tables, and a line about what was read. Every value of every row is read, and
+    every index is checked where the extension `amcheck` is installed. Raises: Unavailable."""
     async with asking(url, command_timeout=None) as connection:
         return await _postgres_damage(connection, progress)
 

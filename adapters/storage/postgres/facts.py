@@ -1,4 +1,4 @@
-"""What can be asked of a Postgres before anything opens its database: for whoever looks why it does not open."""
+"""Questions to a Postgres that `cambist doctor` asks before anything opens the database."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,13 +20,13 @@ _SETTINGS = """
 SELECT name, CASE name WHEN 'transaction_read_only' THEN setting ELSE reset_val END
 FROM pg_settings WHERE name = ANY($1)
 """
-"""`reset_val`: what a session has that asks for nothing."""
+"""`reset_val` is the value that a new session begins with."""
 
 
 async def postgres_facts(url: str) -> tuple[str, str | None, Mapping[str, str]]:
     """Return the server's version, the schema's revision, and how the server is set.
 
-    Beside the server's settings: `lost_settings`, those that a session of ours asks for and does not get;
+    Beside the server's settings the answer has `lost_settings`, the settings that our session set and did not keep;
     `shared_sessions`, whether two connections are one session; `connections`, how many are open.
     Raises: Unavailable.
     """

@@ -1,4 +1,4 @@
-"""What the storage's sessions of Postgres are set to, and how they are begun, asked and given back."""
+"""Settings of the storage's sessions in Postgres."""
 
 from typing import Any
 
