@@ -53,6 +53,7 @@ from .faults import Refused as Refused
 from .faults import Stale as Stale
 from .faults import Unavailable as Unavailable
 from .files import ElsewhereFiles as ElsewhereFiles
+from .files import EncryptedFiles as EncryptedFiles
 from .files import FileStore as FileStore
 from .files import HeadedUploads as HeadedUploads
 from .files import StoredFile as StoredFile

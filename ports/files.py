@@ -63,6 +63,21 @@ class HeadedUploads(FileStore, Protocol):
         ...
 
 
+@runtime_checkable
+class EncryptedFiles(FileStore, Protocol):
+    """A store that encrypts what it keeps with the keys of our vault, so that a rotation of these has to reach it."""
+
+    async def key_of(self, key: str) -> int | None:
+        """Return the id of the vault's key that encrypts the file; None where there is none. Raises: Unavailable;
+        VaultError."""
+        ...
+
+    async def encrypt_anew(self, key: str) -> None:
+        """Encrypt the file with the vault's current key. A file that is removed meanwhile may be there again
+        afterwards. Raises: Unavailable; Refused; VaultError."""
+        ...
+
+
 class UploadFault(Fault):
     """An upload that is not taken; `reason` says which of the store's conditions it breaks."""
 

@@ -1,7 +1,8 @@
 """Files on the local disk, uploaded through our own front end by signed addresses.
 
-A file is written under a name of its own and linked to its key when it is whole: what lies under a key is complete, and
-is never overwritten. Several processes need a folder that all of them see.
+A file is encrypted as it comes (encrypted.py), written under a name of its own, and linked to its key when it is whole:
+what lies under a key is complete. Only a rotation of the vault's keys replaces it. Several processes need a folder that
+all of them see.
 """
 
 import asyncio
@@ -19,8 +20,9 @@ from urllib.parse import urlencode
 from ...ports.clock import Clock
 from ...ports.faults import Refused, Unavailable
 from ...ports.files import BUSY, EXISTS, FORBIDDEN, TOO_LARGE, WRONG_TYPE, StoredFile, UploadFault
-from ...ports.vault import Vault
+from ...ports.vault import Vault, VaultError
 from ..durable import sync
+from .encrypted import PART, PartWriter, plain_size, read_parts, vault_key
 
 MAGIC: Mapping[str, bytes] = {
     "image/jpeg": b"\xff\xd8\xff",
@@ -31,7 +33,6 @@ MAGIC: Mapping[str, bytes] = {
 
 AT_ONCE = 32
 """Uploads under way in one process; with the buffer of each they bound the memory."""
-BUFFER = 256 * 1024
 SILENCE = 30.0
 """Seconds that an upload may stand still."""
 LONGEST = 120.0
@@ -46,7 +47,7 @@ _NUMBER = re.compile(r"[0-9]{1,12}\Z")
 
 
 class LocalFiles:
-    """Fills the ports FileStore and UploadReceiver."""
+    """Fills the ports FileStore, UploadReceiver and EncryptedFiles."""
 
     def __init__(
         self,
@@ -78,31 +79,67 @@ class LocalFiles:
 
     async def stat(self, key: str) -> StoredFile | None:
         """What lies under the key. Raises: Unavailable."""
-        path = self._path(key)
-        if path is None:
-            return None
         try:
-            found = await asyncio.to_thread(path.stat)
-        except FileNotFoundError:
+            file = await self._open(key)
+        except Refused:
             return None
-        except OSError as error:
-            raise _unavailable(error) from None
-        return StoredFile(key=key, size=found.st_size)
+        with file:
+            try:
+                return StoredFile(key=key, size=await asyncio.to_thread(plain_size, file))
+            except VaultError:
+                return None  # it cannot be read either
+            except OSError as error:
+                raise _unavailable(error) from None
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
-        """The content, in parts. Raises: Unavailable; Refused."""
-        path = self._path(key)
-        if path is None:
-            raise Refused("there is no such file", reason="not_found")
+        """Yield the content, decrypted part by part. Raises: Unavailable; Refused, also for an altered file."""
+        with await self._open(key) as file:
+            parts = read_parts(file, self._vault, key)
+            try:
+                while part := await asyncio.to_thread(next, parts, None):
+                    yield part
+            except VaultError as error:
+                raise Refused(f"a file was altered, or its key is gone: {error}", reason="altered") from None
+            except OSError as error:
+                raise _unavailable(error) from None
+
+    async def key_of(self, key: str) -> int | None:
+        """Return the id of the vault's key that encrypts the file; None where there is none. Raises: Unavailable;
+        VaultError."""
         try:
-            file = await asyncio.to_thread(path.open, "rb")
-        except FileNotFoundError:
-            raise Refused("there is no such file", reason="not_found") from None
-        except OSError as error:
-            raise _unavailable(error) from None
+            file = await self._open(key)
+        except Refused:
+            return None
         with file:
-            while part := await asyncio.to_thread(file.read, BUFFER):
-                yield part
+            try:
+                return await asyncio.to_thread(vault_key, file, self._vault)
+            except OSError as error:
+                raise _unavailable(error) from None
+
+    async def encrypt_anew(self, key: str) -> None:
+        """Encrypt the file with the vault's current key, and put that in its place. Raises: Unavailable; Refused;
+        VaultError."""
+        with await self._open(key) as file:
+            draft = self._draft(key)
+
+            def work() -> None:
+                with self._create(draft) as fresh:
+                    writer, part = PartWriter(fresh, self._vault, key), b""
+                    for following in read_parts(file, self._vault, key):
+                        if part:
+                            writer.write(part)
+                        part = following
+                    _finish(writer, fresh, part)
+                draft.replace(self._folder / key)
+                sync(self._folder)
+
+            try:
+                await asyncio.to_thread(work)
+            except OSError as error:
+                raise _unavailable(error) from None
+            finally:
+                with suppress(OSError):
+                    draft.unlink()
 
     async def remove(self, key: str) -> None:
         """Take the file away. Raises: Unavailable."""
@@ -151,11 +188,10 @@ class LocalFiles:
             raise UploadFault(BUSY, "The file is being uploaded already")
         self._free -= 1
         self._under_way.add(key)
-        draft = self._folder / f"{key}.{secrets.token_hex(8)}.part"
+        draft = self._draft(key)
         try:
-            file = await asyncio.to_thread(self._create, draft)
-            with file:
-                size = await self._write(file, parts, limit, magic)
+            with await asyncio.to_thread(self._create, draft) as file:
+                size = await self._write(file, key, parts, limit, magic)
             await asyncio.to_thread(self._keep, draft, key)
         except OSError as error:
             raise _unavailable(error) from None
@@ -166,8 +202,9 @@ class LocalFiles:
                 draft.unlink()
         return StoredFile(key=key, size=size)
 
-    async def _write(self, file: BinaryIO, parts: AsyncIterator[bytes], limit: int, magic: bytes) -> int:
-        """Returns the size. Raises: UploadFault."""
+    async def _write(self, file: BinaryIO, key: str, parts: AsyncIterator[bytes], limit: int, magic: bytes) -> int:
+        """Encrypt the upload into the file. Returns its size. Raises: UploadFault, OSError."""
+        writer = await asyncio.to_thread(PartWriter, file, self._vault, key)
         size, looked_at = 0, False
         waiting = bytearray()
         began = self._clock.monotonic()
@@ -193,12 +230,12 @@ class LocalFiles:
             if not looked_at and size >= len(magic):
                 _look_at(waiting, magic)
                 looked_at = True
-            if len(waiting) >= BUFFER:
-                await asyncio.to_thread(file.write, bytes(waiting))
-                waiting.clear()
+            while len(waiting) > PART:  # the rest is not empty: it may be the last part
+                await asyncio.to_thread(writer.write, bytes(waiting[:PART]))
+                del waiting[:PART]
         if not looked_at:
             _look_at(waiting, magic)
-        await asyncio.to_thread(_finish, file, bytes(waiting))
+        await asyncio.to_thread(_finish, writer, file, bytes(waiting))
         return size
 
     def _judge(self, key: str, query: Mapping[str, str]) -> int:
@@ -221,6 +258,21 @@ class LocalFiles:
     def _path(self, key: str) -> Path | None:
         return self._folder / key if _KEY.match(key) else None
 
+    async def _open(self, key: str) -> BinaryIO:
+        """Raises: Refused where there is no such file; Unavailable."""
+        path = self._path(key)
+        if path is None:
+            raise Refused("there is no such file", reason="not_found")
+        try:
+            return await asyncio.to_thread(path.open, "rb")
+        except FileNotFoundError:
+            raise Refused("there is no such file", reason="not_found") from None
+        except OSError as error:
+            raise _unavailable(error) from None
+
+    def _draft(self, key: str) -> Path:
+        return self._folder / f"{key}.{secrets.token_hex(8)}.part"
+
     def _create(self, draft: Path) -> BinaryIO:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
@@ -239,8 +291,8 @@ def _look_at(beginning: bytearray, magic: bytes) -> None:
         raise UploadFault(WRONG_TYPE, "The content is not of the granted type")
 
 
-def _finish(file: BinaryIO, rest: bytes) -> None:
-    file.write(rest)
+def _finish(writer: PartWriter, file: BinaryIO, rest: bytes) -> None:
+    writer.write(rest, last=True)
     file.flush()
     os.fsync(file.fileno())
 

@@ -46,6 +46,12 @@ def files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
+async def contents(kyc: KycHouse, folder: Path) -> list[bytes]:
+    """Return what lies in the files under their keys, decrypted."""
+    kept = kyc.house.ports.files
+    return [b"".join([part async for part in kept.read(path.name)]) for path in files(folder)]
+
+
 @pytest.mark.parametrize(
     ("content_type", "content"), [("image/jpeg", JPEG), ("image/png", PNG), ("application/pdf", PDF)]
 )
@@ -55,7 +61,8 @@ async def test_a_file_of_each_type_is_taken(kyc: KycHouse, tmp_path: Path, conte
     assert (response.status_code, response.json()) == (200, {"status": "uploaded"})
     assert response.headers["Access-Control-Allow-Origin"] == "*"
     [stored] = files(tmp_path)
-    assert stored.read_bytes() == content
+    assert await contents(kyc, tmp_path) == [content]
+    assert content not in stored.read_bytes()
     assert (stored.name, stored.stat().st_mode & 0o777) == (grant["file_key"], 0o600)
     assert stored.parent.stat().st_mode & 0o777 == 0o700
 
@@ -65,18 +72,18 @@ async def test_an_address_takes_one_file_once_and_nothing_is_overwritten(kyc: Ky
     await kyc.put(grant["upload_url"], JPEG)
     for content in (JPEG, JPEG + b"other"):
         assert code(await kyc.put(grant["upload_url"], content)) == (409, "UPLOAD_EXISTS")
-    assert [path.read_bytes() for path in files(tmp_path)] == [JPEG]
+    assert await contents(kyc, tmp_path) == [JPEG]
 
 
 async def test_of_two_uploads_at_once_one_is_kept_whole(kyc: KycHouse, tmp_path: Path) -> None:
     grant = await kyc.grant()
-    contents = [JPEG + bytes([number]) * 1000 for number in range(8)]
-    answers = await asyncio.gather(*(kyc.put(grant["upload_url"], content) for content in contents))
+    given = [JPEG + bytes([number]) * 1000 for number in range(8)]
+    answers = await asyncio.gather(*(kyc.put(grant["upload_url"], content) for content in given))
     statuses = [answer.status_code for answer in answers]
     assert statuses.count(200) == 1
     assert set(statuses) <= {200, 409, 503}, "it is there, or it is being uploaded"
-    [kept] = [content for content, answer in zip(contents, answers, strict=True) if answer.status_code == 200]
-    assert [path.read_bytes() for path in files(tmp_path)] == [kept]
+    [kept] = [content for content, answer in zip(given, answers, strict=True) if answer.status_code == 200]
+    assert await contents(kyc, tmp_path) == [kept]
 
 
 @pytest.mark.parametrize("content_type", ["image/png", "text/html", "", None, "image/jpeg2"])
@@ -106,7 +113,7 @@ async def test_content_is_looked_at_also_when_it_comes_byte_by_byte(kyc: KycHous
     grant = await kyc.grant("image/png")
     assert (await kyc.put(grant["upload_url"], drip(JPEG), "image/png")).status_code == 400
     assert (await kyc.put(grant["upload_url"], drip(PNG), "image/png")).status_code == 200
-    assert [path.read_bytes() for path in files(tmp_path)] == [PNG]
+    assert await contents(kyc, tmp_path) == [PNG]
 
 
 async def test_ten_megabytes_are_taken_and_not_one_byte_more(kyc: KycHouse, tmp_path: Path) -> None:
@@ -133,7 +140,8 @@ async def test_ten_megabytes_are_taken_and_not_one_byte_more(kyc: KycHouse, tmp_
     assert seen < UPLOAD_MAX + 2 * 65_536
     assert files(tmp_path) == []
     assert (await kyc.put(url, parts(UPLOAD_MAX))).status_code == 200
-    assert [path.stat().st_size for path in files(tmp_path)] == [UPLOAD_MAX]
+    [content] = await contents(kyc, tmp_path)
+    assert len(content) == UPLOAD_MAX
 
 
 async def test_an_address_ends_after_ten_minutes(kyc: KycHouse) -> None:

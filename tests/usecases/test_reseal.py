@@ -6,20 +6,24 @@ import types
 import typing
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 import pytest
 
 import cambist
+from cambist.adapters.clock import VirtualClock
+from cambist.adapters.files.local import LocalFiles
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.vault.sealed import SealedVault
 from cambist.core.domain.accounts.accounts import Account
 from cambist.core.domain.chains import ChainHead
 from cambist.core.domain.kyc.clients import Client
+from cambist.core.domain.kyc.kyc import Upload
 from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Event
@@ -295,3 +299,67 @@ async def test_what_does_not_open_is_named_and_left_as_it_is() -> None:
         assert report.old_in_use == (1, 9)
         async with ports.storage.unit() as unit:
             assert (await unit[Client].get("lost")) == record
+
+
+KEY, GONE = "5e" * 32, "0f" * 32
+
+
+def files_in(folder: Path, vault: SealedVault) -> LocalFiles:
+    return LocalFiles(folder, "https://pay.example", vault, VirtualClock())
+
+
+async def uploaded(folder: Path, key: str) -> None:
+    """A document that the old key encrypts."""
+    files = files_in(folder, BEFORE)
+    address = files.grant(key, "application/pdf", 1000, VirtualClock().now() + timedelta(minutes=10))
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"%PDF-1.7"
+
+    await files.receive(key, dict(parse_qsl(urlsplit(address).query)), parts())
+
+
+class _Tidied(LocalFiles):
+    """The row of a document goes while the document is encrypted anew, as a worker's tidying may have it."""
+
+    ports: Ports
+
+    async def encrypt_anew(self, key: str) -> None:
+        async with self.ports.storage.unit() as unit:
+            [row] = await unit[Upload].find(id=key)
+            unit[Upload].remove(row)
+            await unit.commit()
+        await self.remove(key)
+        (self._folder / key).write_bytes(b"there again")
+
+
+async def test_documents_are_counted_and_encrypted_anew(tmp_path: Path) -> None:
+    await uploaded(tmp_path, KEY)
+    async with storage_of(blank(Upload, KEY), blank(Upload, GONE)) as ports:
+        ours = msgspec.structs.replace(keyed(ports, BETWEEN), files=files_in(tmp_path, BETWEEN))
+        before = await inspect_seals(ours)
+        assert ({each.field: each.by_key for each in before.fields}, before.old_in_use) == (
+            {room.DOCUMENTS: {1: 1}},
+            (1,),
+        )
+        report = await reseal(ours)
+        assert (report.in_use, report.resealed, report.droppable) == ({2: 1}, 1, (1,))
+    assert [part async for part in files_in(tmp_path, AFTER).read(KEY)] == [b"%PDF-1.7"]
+
+
+async def test_a_document_that_was_removed_meanwhile_does_not_come_back(tmp_path: Path) -> None:
+    await uploaded(tmp_path, KEY)
+    async with storage_of(blank(Upload, KEY)) as ports:
+        files = _Tidied(tmp_path, "https://pay.example", BETWEEN, VirtualClock())
+        files.ports = ports
+        await reseal(msgspec.structs.replace(keyed(ports, BETWEEN), files=files))
+    assert [*tmp_path.iterdir()] == []
+
+
+async def test_a_document_that_does_not_decrypt_is_named(tmp_path: Path) -> None:
+    await uploaded(tmp_path, KEY)
+    (tmp_path / KEY).write_bytes((tmp_path / KEY).read_bytes()[:-1])
+    async with storage_of(blank(Upload, KEY)) as ports:
+        ours = msgspec.structs.replace(keyed(ports, BETWEEN), files=files_in(tmp_path, BETWEEN))
+        [unopened] = (await inspect_seals(ours)).unopened
+    assert (unopened.field, unopened.record_id) == (room.DOCUMENTS, KEY)

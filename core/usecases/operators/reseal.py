@@ -2,6 +2,7 @@
 
 It runs beside a working service: each record is read and saved in a unit, so whoever was changing it decides again, or
 this does. Whatever was done stays done, so it may be broken off anywhere; another run writes only what is left.
+Documents on the disk are encrypted anew, too.
 """
 
 from collections import Counter
@@ -11,8 +12,11 @@ from typing import Any
 import msgspec
 
 from ....ports.bundle import Ports
+from ....ports.faults import Refused
+from ....ports.files import EncryptedFiles
 from ....ports.storage import OneOf, Unit
 from ....ports.vault import Vault, VaultError
+from ...domain.kyc.kyc import Upload
 from ..sealed import SEALED, TAGGED, SealedField, TaggedField
 from ..units import retrying
 
@@ -71,6 +75,9 @@ class SealReport(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(number for number in self.keys if number != self.current and number not in self.in_use)
 
 
+DOCUMENTS = "Upload.content"
+"""What a report calls the documents, which lie in files."""
+
 Field = SealedField | TaggedField
 _ALL: tuple[Field, ...] = (*SEALED, *TAGGED)
 
@@ -122,15 +129,23 @@ class _Seen:
             name = field_name(field)
             try:
                 number = self._vault.key_of(sealed)
-                self.by_key.setdefault(name, Counter())[number] += 1
+                self.count(name, number)
                 field.judge(self._vault, record)
             except VaultError as error:
-                self.unopened_count += 1
-                if len(self.unopened) < NAMED:
-                    self.unopened.append(Unopened(field=name, record_id=record.id, reason=str(error)))
+                self.note(name, record.id, error)
             else:
                 is_old = is_old or number != self._vault.current
         return is_old
+
+    def count(self, name: str, number: int) -> None:
+        """Count a value of this field that the key of this number encrypts."""
+        self.by_key.setdefault(name, Counter())[number] += 1
+
+    def note(self, name: str, record_id: str, error: Exception) -> None:
+        """Note a value that does not decrypt."""
+        self.unopened_count += 1
+        if len(self.unopened) < NAMED:
+            self.unopened.append(Unopened(field=name, record_id=record_id, reason=str(error)))
 
 
 async def _walk(ports: Ports, progress: Progress, *, writes: bool) -> SealReport:
@@ -146,6 +161,7 @@ async def _walk(ports: Ports, progress: Progress, *, writes: bool) -> SealReport
             looked_at += len(batch)
             progress(record.__name__, looked_at, resealed)
         written += resealed
+    written += await _walk_files(ports, seen, progress, writes=writes)
     return SealReport(
         current=ports.vault.current,
         keys=tuple(sorted(ports.vault.keys)),
@@ -154,6 +170,42 @@ async def _walk(ports: Ports, progress: Progress, *, writes: bool) -> SealReport
         unopened_count=seen.unopened_count,
         resealed=written,
     )
+
+
+async def _walk_files(ports: Ports, seen: _Seen, progress: Progress, *, writes: bool) -> int:
+    """Do the same with the documents of a store that the vault encrypts. Returns how many were encrypted anew."""
+    files = ports.files
+    if not isinstance(files, EncryptedFiles):
+        return 0
+    looked_at = written = 0
+    async for batch in ports.storage.scan(Upload):
+        for upload in batch:
+            try:
+                number = await files.key_of(upload.id)
+                if number is None:
+                    continue
+                seen.count(DOCUMENTS, number)
+                async for _ in files.read(upload.id):
+                    pass
+            except (VaultError, Refused) as error:
+                seen.note(DOCUMENTS, upload.id, error)
+                continue
+            if writes and number != ports.vault.current:
+                written += await _encrypt_anew(ports, files, upload.id)
+        looked_at += len(batch)
+        progress(DOCUMENTS, looked_at, written)
+    return written
+
+
+async def _encrypt_anew(ports: Ports, files: EncryptedFiles, key: str) -> bool:
+    """Returns whether it was done. A document whose row went meanwhile is removed, because nobody else would."""
+    try:
+        await files.encrypt_anew(key)
+    except (VaultError, Refused):
+        return False
+    if await ports.storage.get(Upload, key) is None:
+        await files.remove(key)
+    return True
 
 
 async def _seal_anew(ports: Ports, record: type[Any], ids: Sequence[str], fields: Sequence[Field]) -> int:
