@@ -85,10 +85,9 @@ def described(rows: Sequence[Sequence[Any]]) -> list[tuple[str, ...]]:
 AT_ONCE = 3
 """Processes that migrate: one that does, one that waits, and one that waits for that one."""
 HOW = (
-    "write a migration (adapters/storage/migrations/versions; 0021 adds columns, 0018 a table): columns in the order "
-    "of the record's fields, a str or enum as TEXT of 0018, a mapping or list as sa.Text()"
+    "the migration steps and the catalogue differ: write a migration (adapters/storage/migrations/versions) that adds "
+    "the columns in the order of the record's fields"
 )
-"""What to do where migrations and catalogue differ."""
 
 SQLITE_SCHEMA = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
 POSTGRES_SCHEMA = """

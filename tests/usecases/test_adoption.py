@@ -1,6 +1,4 @@
-"""Taking over chains that the vault never tagged: which of them, and what beside them
-(core/usecases/ledger/adoption.py). Databases of before there were tags are in
-tests/contracts/test_chains_migration.py."""
+"""An operator takes over a chain that bears no tag of the vault (core/usecases/ledger/adoption.py)."""
 
 from typing import Any
 

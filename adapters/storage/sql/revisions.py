@@ -20,7 +20,7 @@ _VERSIONS = sa.Table(
 )
 """As Alembic makes it."""
 
-BESIDE = "0015"
+BESIDE = "0001"
 """The oldest revision whose programs may run beside this one, on this one's schema. A migration raises it to its own
 number where it takes from older programs what they need (a column or table goes, a new column may not be null), or
 where they would do harm. Postgres' schema itself says it, so that older programs, too, know it of newer schemas."""
