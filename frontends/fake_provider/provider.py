@@ -121,11 +121,18 @@ class FakeProvider:
         with the fault's status as seconds or a date (for BUSY and 5xx); `always`: every such call from now on, until
         `recover()`.
         """
+        if isinstance(trouble, ProviderFault) and trouble in _DENIALS:
+            trouble = self.denial(_DENIALS[trouble]) or trouble
         wire: Wire = trouble.wire if isinstance(trouble, ProviderFault) else partial(_this, trouble)
         likely = isinstance(trouble, ProviderFault) and trouble.done
         if retry_after is not None:
             wire = _with_header(wire, "Retry-After", _said(retry_after))
         self._troubles.append(_Trouble(matching, likely if done is None else done, wire, stays=always))
+
+    def denial(self, status: int) -> ProviderAnswer | None:  # noqa: ARG002 - of those that override it
+        """Return what the provider itself answers to credentials that it does not take, as UNAUTHORIZED (401) and
+        FORBIDDEN (403) are to look. Override it where the adapter tells this from a proxy's answer by the body."""
+        return None
 
     def hold_next(self, *, matching: Matching = any_call, done: bool = True) -> HeldCall:
         """The next call that matches waits until it is released: carried out before (`done`) or after it."""
@@ -230,6 +237,9 @@ class FakeProvider:
                     self._raised = self._raised or error
                     return ProviderAnswer(status=500)
         return ProviderAnswer.of_json({"error": "not found"}, 404)
+
+
+_DENIALS = {ProviderFault.UNAUTHORIZED: 401, ProviderFault.FORBIDDEN: 403}
 
 
 def _bound(port: int) -> socket.socket:

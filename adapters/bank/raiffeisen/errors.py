@@ -60,6 +60,11 @@ class _Coded(msgspec.Struct):
     code: str | None = None
 
 
+class _Denial(msgspec.Struct):
+    status: int
+    error: str
+
+
 def code_of(answer: Answer) -> str | None:
     """The code that the answer's body names; None: it names none, or SUCCESS."""
     try:
@@ -101,10 +106,21 @@ def _of_both(answer: Answer, code: str | None) -> Fault | None:
         return NotConfigured(f"{answer.name}: {_NOT_CONFIGURED[code]}")
     if answer.status == 429:
         return Unavailable(f"{answer.name}: too many requests", retry_after=answer.retry_after())
-    is_about_key = code is None or any(word in code for word in _DENIED)
-    if answer.status in (401, 403) and is_about_key:
+    if answer.status not in (401, 403):
+        return None
+    if code is None and not _is_own_denial(answer):
+        return Unavailable(f"{answer.name}: {answer.status} without an answer of the bank's: a proxy's answer")
+    if code is None or any(word in code for word in _DENIED):
         return NotConfigured(f"{answer.name}: the secret key is not taken")
     return None
+
+
+def _is_own_denial(answer: Answer) -> bool:
+    """Whether the bank's gateway itself denied access, which names no code: it repeats the status in its body."""
+    try:
+        return msgspec.json.decode(answer.body, type=_Denial).status == answer.status
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
 
 
 def _shown(answer: Answer, code: str | None) -> Any:

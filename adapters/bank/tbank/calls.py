@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ....ports.clock import Clock
-from ....ports.faults import Fault, NotConfigured, Unavailable
-from ...provider_http import ProviderHttp
+from ....ports.faults import Fault, NotConfigured, OutcomeUnknown, Unavailable
+from ...provider_http import Answer, ProviderHttp
 from .errors import HOUR, NOT_FOUND, fault_of
 from .references import Reference
 from .terminals import Terminal, Terminals
@@ -26,13 +26,18 @@ class Calls:
         self.http = ProviderHttp("tbank", base_url, limit=_SECONDS, headers=headers, clock=clock)
 
     async def say(self, terminal: Terminal, method: str, fields: Mapping[str, Any], *, writes: bool) -> Said:
-        """What T-Bank answers, be it a refusal. Raises: Unavailable (also for 429), NotConfigured (401, 403),
-        OutcomeUnknown for a write without an answer that can be read."""
+        """Return what T-Bank answers, a refusal included.
+
+        Raises: Unavailable, also for 429, and for a 401 or 403 of a proxy; NotConfigured for one of T-Bank's own;
+        OutcomeUnknown for a write without a readable answer.
+        """
         signed = {"TerminalKey": terminal.key, **fields}
         signed["Token"] = token(signed, terminal.password)
         body = json.dumps(signed, ensure_ascii=False).encode("utf-8", "replace")
         answer = await self.http.call("POST", f"/v2/{method}", writes=writes, body=body)
         if answer.status in (401, 403):
+            if not _is_own(answer):
+                raise Unavailable(f"tbank: {answer.status} without an answer of T-Bank's: a proxy's answer")
             raise self._not_taken(terminal, "it does not take the terminal and its password")
         if answer.status == 429:
             raise Unavailable("tbank: too many requests", retry_after=answer.retry_after())
@@ -79,3 +84,12 @@ class Calls:
     async def close(self) -> None:
         """Close all connections."""
         await self.http.close()
+
+
+def _is_own(answer: Answer) -> bool:
+    """Whether T-Bank itself wrote the answer."""
+    try:
+        answer.decoded(Said)
+    except (OutcomeUnknown, Unavailable):
+        return False
+    return True

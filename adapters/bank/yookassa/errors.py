@@ -50,9 +50,11 @@ def fault_of(answer: Answer, *, owner: str | None, now: datetime) -> Fault:
     alone take the whole gateway down when they are not taken."""
     error = _read(answer)
     if answer.status in (401, 403):
+        if error is None:
+            return Unavailable(f"yookassa: {answer.status} without an error of YooKassa's: a proxy's answer")
         if owner is not None:
             return Unavailable(f"yookassa: the credentials of {owner} are not taken ({answer.status})")
-        if answer.status == 403 and error is not None:
+        if answer.status == 403:
             return Forbidden("yookassa: the shop has no right to do this")
         return NotConfigured(f"yookassa does not take the shop's key ({answer.status})")
     if answer.status == 429:

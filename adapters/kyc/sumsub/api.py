@@ -147,6 +147,8 @@ def _settled(answer: Answer, unclear: type[Fault]) -> Answer:
         wait = answer.retry_after()
         raise Unavailable("sumsub: its limit is reached", retry_after=_WINDOW if wait is None else wait)
     if answer.status in (401, 403):
+        if _complaint(answer) == Complaint():
+            raise Unavailable(f"sumsub: {answer.status} without an error of Sumsub's: a proxy's answer")
         raise NotConfigured(
             f"sumsub: {answer.status} ({_complaint(answer)}): it does not take the token, the secret or its "
             "permissions, or this machine's clock is more than a minute wrong"

@@ -69,6 +69,9 @@ class Raiffeisen(FakeReceipts):
         self._endpoint("PUT", f"{path}/{{id}}", shop, lambda parts, _: self._register_receipt(side, parts["id"]))
         self._endpoint("GET", f"{path}/{{id}}", shop, lambda parts, _: self._show_receipt(side, parts["id"]))
 
+    def denial(self, status: int) -> ProviderAnswer:
+        return ProviderAnswer.of_json({"status": status, "error": "Unauthorized", "path": "/api"}, status)
+
     def pay(self, qr_id: str) -> None:
         """A payer scans the QR and pays what it says."""
         qr = self.qrs[qr_id]
@@ -145,7 +148,7 @@ class Raiffeisen(FakeReceipts):
                 body = json_of(request) if method == "POST" else {}
                 said = handler(request.parts, body)
             except PermissionError:
-                return ProviderAnswer.of_json({"status": 401, "error": "Unauthorized", "path": request.path}, 401)
+                return self.denial(401)
             except Rejected as no:
                 told = {"code": no.code, "message": "Не выполнено"}
                 return ProviderAnswer.of_json(told, 200 if coded else no.status)

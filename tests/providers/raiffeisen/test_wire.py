@@ -156,8 +156,8 @@ class TestErrors:
             (200, "BAD_MESSAGE", OutcomeUnknown, None),
             (200, "ERROR.MERCHANT_NOT_REGISTERED", NotConfigured, None),
             (400, "ERROR.ACCOUNT_IS_NOT_REGISTERED", NotConfigured, None),
-            (401, None, NotConfigured, None),
-            (403, None, NotConfigured, None),
+            (401, None, Unavailable, None),
+            (403, None, Unavailable, None),
             (429, None, Unavailable, None),
             (400, None, OutcomeUnknown, None),
             (404, None, OutcomeUnknown, None),
@@ -172,6 +172,21 @@ class TestErrors:
         assert getattr(said, "reason", None) == reason
         assert "Ivanov" not in str(said), "the bank's message may name people"
 
+    @table(
+        ("status", "body", "fault"),
+        [
+            (401, b'{"status": 401, "error": "Unauthorized", "path": "/api"}', NotConfigured),
+            (403, b'{"status": 403, "error": "Forbidden"}', NotConfigured),
+            (401, b'{"status": 200, "error": "Unauthorized"}', Unavailable),
+            (401, b'{"error": "unauthorized"}', Unavailable),
+            (403, b"<html>Access denied</html>", Unavailable),
+        ],
+    )
+    def test_only_the_bank_s_own_denial_is_about_the_key(self, status: int, body: bytes, fault: type[Fault]) -> None:
+        for write in (True, False):
+            answer = answered(status, body=body, write=write)
+            assert type((of_write if write else of_question)(answer, code_of(answer))) is fault
+
     @pytest.mark.parametrize("code", ["ERROR.INSUFFICIENT_FUNDS", "ERROR.DAILY_LIMIT_EXCEEDED"])
     def test_a_payout_that_wants_money_goes_later(self, code: str) -> None:
         answer = answered(400, code)
@@ -185,7 +200,7 @@ class TestErrors:
             (404, None, Unavailable),
             (500, None, Unavailable),
             (429, None, Unavailable),
-            (401, None, NotConfigured),
+            (401, None, Unavailable),
             (400, "ERROR.MERCHANT_NOT_REGISTERED", NotConfigured),
         ],
     )

@@ -85,6 +85,9 @@ class FakeSumsub(FakeProvider):
 
         self.on(method, path, handler)
 
+    def denial(self, status: int) -> ProviderAnswer:
+        return ProviderAnswer.of_json(Trouble(status, "Invalid App Token").body, status)
+
     def _authenticate(self, request: ProviderRequest) -> None:
         """The signature is over time, method, target and body as they came. Raises: Trouble 401."""
         told = {name: request.headers.get(f"x-app-{name}", "") for name in ("token", "access-ts", "access-sig")}

@@ -218,6 +218,17 @@ async def test_no_broken_answer_to_a_look_says_anything(bench: SumsubBench) -> N
     assert (await bench.verifier.check_state(begun.reference)).status is S.FAILED
 
 
+@pytest.mark.parametrize("status", [401, 403])
+async def test_denial_by_a_proxy_is_no_wrong_token(bench: SumsubBench, status: int) -> None:
+    begun = await bench.verifier.register(bench.request())
+    bench.fake.next(ProviderAnswer(status=status, body=b"<html>Access denied</html>"))
+    with pytest.raises(Unavailable):
+        await bench.verifier.check_state(begun.reference)
+    bench.fake.next(ProviderFault.UNAUTHORIZED)
+    with pytest.raises(NotConfigured):
+        await bench.verifier.check_state(begun.reference)
+
+
 async def test_nothing_of_the_person_is_remembered_or_told(bench: SumsubBench) -> None:
     begun = await bench.verifier.register(bench.request(redirect=True))
     told: list[str] = [repr(bench.verifier), repr(bench.http)]

@@ -58,6 +58,9 @@ class TBankFake(FakeProvider):
         [found] = [each for each in self.books.payments.values() if each.order_id == order_id]
         return found
 
+    def denial(self, status: int) -> ProviderAnswer:
+        return ProviderAnswer.of_json({"Success": False, "ErrorCode": "204", "Message": _MESSAGES["204"]}, status)
+
     def notice(self, payment: Payment, **other: Any) -> bytes:
         """What is posted of a payment's status."""
         told = {

@@ -74,6 +74,9 @@ class YooKassaFake(FakeProvider):
     def add_shop(self, shop: str, key: str) -> None:
         self._shops[shop] = key
 
+    def denial(self, status: int) -> ProviderAnswer:
+        return _error(Wrong(None, "no access", status=401, code="invalid_credentials"))
+
     def notice(self, event: str, thing: Thing) -> dict[str, Any]:
         """What it posts of a thing as it stands now."""
         return {"type": "notification", "event": event, "object": json.loads(json.dumps(self.books.shown(thing)))}
