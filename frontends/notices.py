@@ -6,7 +6,7 @@ from ipaddress import IPv4Network, IPv6Network
 
 from ..core.domain.accounts.accounts import Mode
 from ..core.domain.days import iso
-from ..core.usecases.notice_addresses import ShownAddress, list_addresses, make_addresses
+from ..core.usecases.notice_addresses import ShownAddress, list_addresses, make_addresses, silent_banks
 from ..core.usecases.operators.findings import Finding, ok, warning
 from ..ports.bundle import Ports
 from ..ports.notices import Notices
@@ -64,6 +64,13 @@ async def judge_notices(ports: Ports) -> Finding:
     live = {*ports.banks.order.get(Mode.LIVE.value, ()), ports.kyc.name, *ports.former_kyc}
     if live & {each.adapter for each in shown} and not ports.urls.base_url.startswith("https://"):
         return warning(f"notices are taken: {told}", "providers post to https only: set CAMBIST_BASE_URL")
+    silent = await silent_banks(ports)
+    if silent:
+        return warning(
+            f"{', '.join(silent)} never notified, although payments were paid there; they are seen by polling alone. "
+            f"Notices are taken: {told}",
+            "enter the address in the cabinet of the bank, for every shop or terminal that takes payments there",
+        )
     return ok(f"notices are taken: {told}")
 
 

@@ -2,7 +2,7 @@
 operators, given a new secret by them (docs/operations.md "Notices of providers")."""
 
 from collections.abc import Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 from hmac import compare_digest
 from ipaddress import IPv4Network, IPv6Network
 from urllib.parse import quote
@@ -11,13 +11,21 @@ import msgspec
 
 from ...ports.bundle import Ports
 from ...ports.storage import OneOf, Unit
+from ..domain.accounts.accounts import Mode
 from ..domain.errors import Refusal
 from ..domain.notices import PATH, SECRET_BYTES, NoticeAddress, rotated
+from ..domain.payments.payments import Payment, PaymentStatus
+from .gateways.polling import is_backed_up
 from .sealed import notice_secret_place, open_notice_secret
 from .units import retrying
 
 RECENT = 5.0
 """Seconds within which a process hears of a rotation that another one did."""
+
+_ARRIVES_WITHIN = timedelta(minutes=10)
+"""After a payment was paid: when its notification should have arrived."""
+_NEWEST = 500
+"""Paid payments of a status that are looked at for banks that never notified."""
 
 _MADE_ALREADY = ("notice_addresses_id",)
 
@@ -102,6 +110,23 @@ async def last_heard(ports: Ports) -> dict[str, datetime]:
     async with ports.storage.unit() as unit:
         found = await _found(unit, ports.notice_networks)
     return {each.id: each.heard_at for each in found if each.heard_at is not None}
+
+
+async def silent_banks(ports: Ports) -> list[str]:
+    """Return the banks of live mode that should notify and never did, although payments were paid at them: their
+    address was probably never entered. Looks at the newest paid payments."""
+    heard, before = await last_heard(ports), ports.clock.now() - _ARRIVES_WITHIN
+    expected = {name for name in ports.notice_networks if name not in heard and is_backed_up(ports, name)}
+    if not expected:
+        return []
+    async with ports.storage.unit() as unit:
+        paid = [
+            payment
+            for status in (PaymentStatus.PAID, PaymentStatus.SETTLED)
+            for payment in await unit[Payment].find(status=status, order="-created_at", limit=_NEWEST, readable=True)
+        ]
+    live = (each for each in paid if each.mode is Mode.LIVE and each.paid_at is not None and each.paid_at <= before)
+    return sorted({each.bank for each in live if each.bank is not None} & expected)
 
 
 async def _found(unit: Unit, adapters: Collection[str]) -> list[NoticeAddress]:

@@ -21,6 +21,9 @@ def provider() -> None:
     """Banks, verifiers, chains and markets: are they ready?"""
 
 
+_NEVER_NOTIFIED = "payments were paid, and no notice ever came: enter the address in the bank's cabinet"
+
+
 def _document(facts: ProviderFacts) -> dict[str, Any]:
     return {
         "port": facts.port,
@@ -32,6 +35,7 @@ def _document(facts: ProviderFacts) -> dict[str, Any]:
         "notice_address": facts.notice_address,
         "notice_networks": [str(network) for network in facts.notice_networks],
         "last_notice": iso_or_none(facts.heard_at),
+        "notice_trouble": _NEVER_NOTIFIED if facts.is_silent else None,
         "can": list(facts.can),
         "cannot": list(facts.cannot),
         "limits": {name: shown(value) for name, value in facts.limits.items()},
@@ -51,8 +55,8 @@ def _text(document: dict[str, Any]) -> str:
 def check(*, name: str | None, as_json: bool) -> None:
     """Ask each provider, or NAME alone, whether it takes our credentials.
 
-    Tells its clock, where its notices go, what it can do and what is off. It moves nothing. Exit 1 when one does not
-    take the credentials or does not answer, or its clock is more than 30 s from ours.
+    Shows its clock, where its notices go, whether they arrive, what it can do and what is off. It moves nothing. Exit 1
+    when one does not take the credentials or does not answer, or its clock is more than 30 s from ours.
     """
     found = guarded(lambda: in_house(lambda ports: provider_facts(ports, name)), as_json=as_json)
     documents = [_document(each) for each in found]

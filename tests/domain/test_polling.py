@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cambist.core.domain.gateways.polling import late_poll_pause, poll_pause, slot_at
+from cambist.core.domain.gateways.polling import backup_poll_age, late_poll_pause, poll_pause, slot_at
 from tests.tables import table
 
 NOW = datetime(2026, 11, 22, 12, 0, 7, 250_000, UTC)
@@ -16,6 +16,28 @@ NOW = datetime(2026, 11, 22, 12, 0, 7, 250_000, UTC)
 @table(("age", "pause"), [(0, 3), (45, 3), (46, 46 / 15), (120, 8), (300, 20), (450, 30), (9000, 30)])
 def test_the_first_looks_come_after_seconds_and_then_after_tens(age: float, pause: float) -> None:
     assert poll_pause(timedelta(seconds=age)).total_seconds() == pytest.approx(pause)
+
+
+@table(
+    ("age", "is_proven", "due"),
+    [
+        (0, True, 30),
+        (29.9, True, 30),
+        (30, True, 60),
+        (59.9, True, 60),
+        (60, True, 120),
+        (299.9, True, 300),
+        (300, True, 600),
+        (599.9, True, 600),
+        (600, True, 900),
+        (0, False, 30),
+        (300, False, 360),
+        (3600, False, 3660),
+    ],
+)
+def test_backup_polls_follow_the_documented_ages(age: float, is_proven: bool, due: float) -> None:
+    """Also where a poll was late: the next one is at its own age."""
+    assert backup_poll_age(timedelta(seconds=age), is_proven=is_proven) == timedelta(seconds=due)
 
 
 @table(("age", "pause"), [(0, 60), (360, 60), (900, 150), (21_600, 3600)])

@@ -12,9 +12,9 @@ from cambist.core.domain.payments.payments import LinkKind, Payment
 from cambist.core.domain.payments.payments import PaymentStatus as P
 from cambist.core.domain.subscriptions.binding_reports import BindingReport, MandateStanding
 from cambist.core.domain.subscriptions.subscriptions import SubscriptionStatus as S
+from cambist.core.usecases.gateways import polling
 from cambist.core.usecases.gateways.polling import Looked
 from cambist.core.usecases.payments.recurring import binding_operation
-from cambist.core.usecases.subscriptions import binding_progress
 from cambist.core.usecases.subscriptions.binding_progress import (
     Link,
     conclude,
@@ -177,7 +177,7 @@ async def test_a_look_that_was_not_its_turn_comes_back(house: TestHouse, monkeyp
     async def away(*_: object) -> datetime:
         return turn
 
-    monkeypatch.setattr(binding_progress, "turned_away", away)
+    monkeypatch.setattr(polling, "turned_away", away)
     house.script.mandate_state.append(Twist(ending=Ending.REFUSED))
     after, looked = await look_or_lapse(house.ports, payment)
     assert (after.status, looked) == (P.EXPIRED, Looked(turn=turn, is_heard=False))

@@ -4,6 +4,7 @@
 from collections import Counter, deque
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -11,9 +12,12 @@ import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.gateways.gateways import GatewayStatus
+from cambist.core.domain.notices import NoticeAddress
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.gateways.polling import Looked, hurry_look, next_late_poll, turned_away
+from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.payer import window
 from cambist.core.usecases.payments.opening import WATCH
 from cambist.core.usecases.payments.progress import next_look
@@ -25,6 +29,7 @@ from cambist.ports.bank import (
     InvoiceRequest,
     InvoiceState,
     InvoiceStatus,
+    Notice,
     RefundRequest,
     RefundState,
     Transfer,
@@ -35,6 +40,7 @@ from cambist.ports.jobs import Job
 from cambist.ports.mandates import MandateEvent, MandatePretence, MandateSimulator
 from tests.houses import TestHouse, open_test_house
 from tests.invariants import everything
+from tests.planting import beneath
 from tests.subscription_house import subscribed
 from tests.tables import table
 
@@ -51,6 +57,7 @@ class TellsNothing:
         self.clock: Clock | None = None
         self.asked: list[tuple[str, datetime]] = []
         self.paid: dict[str, Transfer] = {}
+        self.again: dict[str, Transfer] = {}
         self.hints: deque[float] = deque()
         self.away: deque[float | None] = deque()
         """With what word of its own it is away at the next looks."""
@@ -74,7 +81,8 @@ class TellsNothing:
         hint = self.hints.popleft() if self.hints else None
         if reference not in self.paid:
             return InvoiceState(reference=reference, status=InvoiceStatus.OPEN, check_after=hint)
-        return InvoiceState(reference=reference, status=InvoiceStatus.PAID, transfers=(self.paid[reference],))
+        transfers = [came[reference] for came in (self.paid, self.again) if reference in came]
+        return InvoiceState(reference=reference, status=InvoiceStatus.PAID, transfers=tuple(transfers))
 
     async def refund(self, request: RefundRequest) -> RefundState:
         raise NotSupported("it sends nothing back")
@@ -176,7 +184,7 @@ async def test_a_bank_that_never_answers_is_left_alone_after_a_day(house: TestHo
 
 @pytest.mark.parametrize(
     ("sends_notices", "now", "due"),
-    [(True, 0, 900), (True, 899, 900), (True, 900, 930), (False, 899, 900), (False, 900, 1050)],
+    [(True, 0, 30), (True, 899, 900), (True, 900, 930), (False, 899, 900), (False, 900, 1050)],
 )
 async def test_what_is_under_way_is_looked_at_at_its_deadline_and_then_for_as_long_as_it_takes(
     sends_notices: bool, now: float, due: float
@@ -220,8 +228,8 @@ async def test_late_looks_are_three_and_the_last_one_is_tried_until_it_is_answer
 class TestBindings:
     """A payer who binds waits at a page, too."""
 
-    @pytest.mark.parametrize(("sends_notices", "status"), [(False, "active"), (True, "pending_binding")])
-    async def test_what_is_confirmed_unheard_is_seen_within_ten_seconds(self, sends_notices: bool, status: str) -> None:
+    @pytest.mark.parametrize(("sends_notices", "seconds"), [(False, 10), (True, 60)])
+    async def test_confirmation_without_notification_is_seen_within(self, sends_notices: bool, seconds: int) -> None:
         told = BankCapabilities(own_lifetime=True, mandates=True, sends_notices=sends_notices)
         async with open_test_house(further_banks=[FurtherBank(name="real", capabilities=told)]) as house:
             await set_gateway(house.ports, "simulator-test", GatewayStatus.DOWN)
@@ -234,26 +242,116 @@ class TestBindings:
             assert isinstance(bank, MandateSimulator)
             operation = binding_operation(payment.id)
             await bank.pretend_mandate(operation, MandatePretence(event=MandateEvent.CONFIRM))
-            await house.work(10)
-            assert (await house.get(f"/subscriptions/{made['id']}")).json()["status"] == status
+            await house.work(seconds)
+            assert (await house.get(f"/subscriptions/{made['id']}")).json()["status"] == "active"
 
 
-class TestNotices:
+EVERY_MINUTE = [30.0, *(60.0 * minute for minute in range(1, 16))]
+
+
+async def notified(house: TestHouse) -> None:
+    """Let a notification of the bank have been verified before."""
+    now = house.clock.now()
+    async with beneath(house.ports).unit() as unit:
+        unit[NoticeAddress].add(NoticeAddress(id="silent", secret=b"", created_at=now, heard_at=now))
+        await unit.commit()
+
+
+class TestNotifications:
+    """A bank that sends notifications is polled all the same: one may be lost, or its address not entered there."""
+
     @pytest.fixture
     def bank(self) -> TellsNothing:
         return TellsNothing(sends_notices=True)
 
-    async def test_a_bank_that_tells_is_asked_at_the_deadline_only(self, house: TestHouse, bank: TellsNothing) -> None:
+    async def test_bank_that_notifies_is_polled_sparsely(self, house: TestHouse, bank: TellsNothing) -> None:
+        await notified(house)
         payment = await made(house)
         await house.work(16 * 60)
-        assert bank.moments(house, payment.id, payment.created_at) == [900.0]
+        moments = bank.moments(house, payment.id, payment.created_at)
+        assert moments == [30.0, 60.0, 120.0, 180.0, 240.0, 300.0, 600.0, 900.0]
 
-    async def test_its_own_word_counts_all_the_same(self, house: TestHouse, bank: TellsNothing) -> None:
+    async def test_bank_that_never_notified_is_polled_every_minute(self, house: TestHouse, bank: TellsNothing) -> None:
         payment = await made(house)
-        await window.view(house.ports, payment.id)
-        bank.hints.append(100.0)
         await house.work(16 * 60)
-        assert bank.moments(house, payment.id, payment.created_at) == [0.0, 100.0, 900.0]
+        assert bank.moments(house, payment.id, payment.created_at) == EVERY_MINUTE
+
+    async def test_first_notification_thins_the_polls_of_open_payments(
+        self, house: TestHouse, bank: TellsNothing
+    ) -> None:
+        payment = await made(house)
+        await house.work(361)
+        await notified(house)
+        await house.work(600)
+        assert bank.moments(house, payment.id, payment.created_at)[-4:] == [360.0, 420.0, 600.0, 900.0]
+
+    async def test_hint_of_the_bank_goes_before_the_schedule(self, house: TestHouse, bank: TellsNothing) -> None:
+        payment = await made(house)
+        bank.hints.extend([100.0, 1000.0])
+        await house.work(16 * 60)
+        assert bank.moments(house, payment.id, payment.created_at) == [30.0, 130.0, 900.0]
+
+    @pytest.mark.parametrize("retry_after", [None, 600.0, 1e9])
+    async def test_failed_poll_is_repeated_within_a_minute(
+        self, house: TestHouse, bank: TellsNothing, retry_after: float | None
+    ) -> None:
+        """However long the bank wants to be left alone: a payer waits."""
+        await notified(house)
+        payment = await made(house)
+        bank.away.extend([retry_after] * 30)
+        await house.work(15 * 60 - 1)
+        asked = bank.moments(house, payment.id, payment.created_at)
+        pauses = [later - earlier for earlier, later in pairwise([0.0, *asked])]
+        assert max(pauses) <= 60
+        assert len(asked) <= 16
+
+    async def test_failed_poll_after_the_deadline_is_left_to_the_bank(
+        self, house: TestHouse, bank: TellsNothing
+    ) -> None:
+        payment = await made(house)
+        bank.away.extend([600.0] * 17)
+        await house.work(1600)
+        assert bank.moments(house, payment.id, payment.created_at)[-2:] == [900.0, 1500.0]
+
+    async def test_payment_that_ended_is_polled_once_more_at_its_deadline(
+        self, house: TestHouse, bank: TellsNothing
+    ) -> None:
+        """A second transfer may come for as long as the invoice can be paid, and its notification be lost."""
+        payment = await made(house)
+        await house.work(40)
+        bank.pay(payment.id)
+        await on_notice(house.ports, Notice(operation=payment.id))
+        assert (await house.payment(payment.id)).status == "paid"
+        await house.work(24 * 3600)
+        assert bank.moments(house, payment.id, payment.created_at) == [30.0, 40.0, 900.0]
+
+    async def test_poll_that_finds_the_money_plans_the_same_last_poll(
+        self, house: TestHouse, bank: TellsNothing
+    ) -> None:
+        payment = await made(house)
+        bank.pay(payment.id)
+        await house.work(24 * 3600)
+        assert bank.moments(house, payment.id, payment.created_at) == [30.0, 900.0]
+
+    async def test_second_transfer_without_notification_goes_to_suspense(
+        self, house: TestHouse, bank: TellsNothing
+    ) -> None:
+        payment = await made(house)
+        bank.pay(payment.id)
+        await house.work(40)
+        bank.again[payment.id] = Transfer(id="t-second", amount_kopecks=100_00, at=house.clock.now())
+        await house.work(900)
+        [suspense] = await everything(house.ports, Suspense)
+        assert (suspense.payment_id, suspense.reason) == (payment.id, "second_transfer")
+
+    async def test_poll_costs_one_write_beside_its_claim(self, house: TestHouse, bank: TellsNothing) -> None:
+        """Besides the claim: the job's next moment."""
+        payment = await made(house)
+        before = await house.payment(payment.id)
+        await house.work(300)
+        assert (await house.payment(payment.id)) == before
+        [job] = [each for each in await everything(house.ports, Job) if each.argument == payment.id]
+        assert (job.attempts, job.version) == (6, job.attempts * 2 + 1)
 
 
 class TestThePage:
@@ -267,6 +365,7 @@ class TestThePage:
         payment = await made(house)
         await house.work(300)
         bank.pay(payment.id)
+        assert (await house.payment(payment.id)).status == "pending"
         assert (await house.http.get(f"/p/{payment.id}")).status_code == 200
         await house.work()
         assert (await house.payment(payment.id)).status == "paid"
@@ -283,13 +382,43 @@ class TestThePage:
         self, house: TestHouse, bank: TellsNothing
     ) -> None:
         payment = await made(house)
-        for _ in range(30):
+        for _ in range(40):
             await house.http.get(f"/p/{payment.id}")
             await house.work(1)
-        assert 3 <= len(bank.asked) <= 4
+        assert 3 <= len(bank.asked) <= 4, "three by the page, one by the schedule"
+
+    async def test_page_opened_at_once_polls_nobody(self, house: TestHouse, bank: TellsNothing) -> None:
+        """Nobody pays within ten seconds, but programs open links to show a preview of them."""
+        payment = await made(house)
+        for _ in range(9):
+            await house.http.get(f"/p/{payment.id}")
+            await house.work(1)
+        assert bank.asked == []
+
+    async def test_page_that_is_opened_for_hours_stays_within_its_polls(
+        self, house: TestHouse, bank: TellsNothing
+    ) -> None:
+        payment = await made(house)
+        for _ in range(6 * 360 - 1):
+            await hurry_look(house.ports, WATCH, payment)
+            await house.work(10)
+        assert len(bank.asked) <= 160
+
+    async def test_pages_take_a_fifth_of_the_bank_s_polls(self) -> None:
+        """Whoever opens many links leaves the rest to payers who wait."""
+        bank = TellsNothing(sends_notices=True, looks_per_minute=60)
+        async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
+            bank.clock = house.ports.clock
+            payments = [await made(house) for _ in range(30)]
+            await house.work(20)
+            for payment in payments:
+                await hurry_look(house.ports, WATCH, payment)
+            await house.work()
+            assert len(bank.asked) == 2
 
     async def test_a_page_that_stays_open_has_nobody_asked(self, house: TestHouse, bank: TellsNothing) -> None:
         payment = await made(house)
+        await house.clock.advance(20)
         await window.standing(house.ports, payment.id)
         await house.work()
         assert bank.asked == []
@@ -318,7 +447,7 @@ class TestThePage:
         bank = TellsNothing(sends_notices=True, simulated=simulated)
         async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
             payment = msgspec.structs.replace(await made(house), **changes)
-            await house.clock.advance(30)
+            await house.clock.advance(29)
             await hurry_look(house.ports, WATCH, payment)
             job = await house.ports.storage.get(Job, WATCH.id_of(payment.id))
             assert job is not None

@@ -9,6 +9,12 @@ LONGEST = timedelta(seconds=30)
 _PART = 15
 """A look comes after a fifteenth of the time that has passed: a payer who is still there will mostly pay soon."""
 
+_BACKUP = ((timedelta(minutes=1), timedelta(seconds=30)), (timedelta(minutes=5), timedelta(minutes=1)))
+"""Until which age, and how often, an invoice is polled although its bank sends notifications: one may be lost, or its
+address was never entered at the bank."""
+_BACKUP_LATER, _UNPROVEN = timedelta(minutes=5), timedelta(minutes=1)
+"""The same after that: once a notification of the bank was verified, and before."""
+
 _LATE_SHORTEST = timedelta(minutes=1)
 _LATE_PART = 6
 
@@ -21,6 +27,14 @@ _KEPT = (2, 5)
 def poll_pause(age: timedelta) -> timedelta:
     """How long after a look at something that was opened `age` ago, and is still open, the next one comes."""
     return min(max(age / _PART, SHORTEST), LONGEST)
+
+
+def backup_poll_age(age: timedelta, *, is_proven: bool) -> timedelta:
+    """Return the age at which an open invoice of a bank that sends notifications is polled next. `is_proven`: one of
+    its notifications was verified before."""
+    later = _BACKUP_LATER if is_proven else _UNPROVEN
+    step = next((step for until, step in _BACKUP if age < until), later)
+    return (age // step + 1) * step
 
 
 def late_poll_pause(age: timedelta) -> timedelta:

@@ -115,6 +115,9 @@ PAYMENT_MOVES: Moves[PaymentStatus, PaymentTrigger] = Moves(
 )
 """The moves (docs/states.md "Payment"). Every move sends one `payment.status_changed`."""
 
+WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
+"""The bank's answer is still to come."""
+
 RECURRING = "recurring"
 """The payment method of subscription charges and bindings."""
 

@@ -11,6 +11,7 @@ from ..money import Rub
 from .payments import (
     LATE_WINDOW,
     PAYMENT_MOVES,
+    WAITING,
     FailureReason,
     Payment,
     PaymentStatus,
@@ -75,7 +76,6 @@ _TOLD: Mapping[PaymentStatus, PaymentTrigger] = {
 }
 """What a bank's word moves a payment by, where no money came with it; of all others it says nothing new."""
 
-_WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
 _CLOSING = (PaymentStatus.PAID, PaymentStatus.FAILED, PaymentStatus.CANCELLED)
 """Coming to rest here starts the payer window's minute."""
 _TOOK_MONEY = (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.REFUNDED)
@@ -121,14 +121,14 @@ def _strays(arrivals: Sequence[Arrival], known: str | None, reason: str) -> tupl
 
 def _barrier(payment: Payment, arrival: Arrival) -> str | None:
     """Why this money may not move the payment; None when it may."""
-    if payment.status in _WAITING or payment.status is PaymentStatus.EXPIRED:
+    if payment.status in WAITING or payment.status is PaymentStatus.EXPIRED:
         # One that lives longer than the late window is on time as long as it lives.
         return None if arrival.at <= max(payment.created_at + LATE_WINDOW, payment.expires_at) else "too_late"
     return f"after_{payment.status.value}"
 
 
 def _has_lapsed(payment: Payment, now: datetime) -> bool:
-    return payment.status in _WAITING and now >= payment.expires_at
+    return payment.status in WAITING and now >= payment.expires_at
 
 
 def _without_money(payment: Payment, report: Report, now: datetime) -> Decision:

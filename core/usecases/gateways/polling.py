@@ -1,81 +1,152 @@
-"""Asking banks by ourselves: how long until the next look at what waits for its payer, and whose turn it is within what
-a bank may be asked in a minute, by all processes together (docs/adapters.md "How often a provider is asked")."""
+"""Polls banks by schedule: when an open payment or binding is polled next, and how many polls a bank gets in a minute
+from all processes together (docs/adapters.md "How often a provider is asked")."""
 
 import logging
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 import msgspec
 
+from ....ports.bank import InvoiceState
 from ....ports.bundle import Ports
 from ....ports.counters import Counter
-from ....ports.faults import Fault
+from ....ports.faults import NO_ANSWER, Fault, Unavailable
+from ....ports.jobs import Job
+from ....ports.mandates import MandateState
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Mode
 from ...domain.accounts.quota import WINDOW
-from ...domain.gateways.polling import Slot, late_poll_pause, poll_pause, slot_at
-from ...domain.payments.payments import LATE_WINDOW, Payment, PaymentStatus
+from ...domain.gateways.polling import Slot, backup_poll_age, late_poll_pause, poll_pause, slot_at
+from ...domain.notices import NoticeAddress
+from ...domain.payments.payments import LATE_WINDOW, WAITING, Payment, PaymentStatus
 from ..schedule import FollowUp, hinted, next_late_look
 from ..simulated import is_advanced_over, is_simulated
 from ..units import retrying
 
 log = logging.getLogger("cambist.gateways")
 
+S = TypeVar("S", InvoiceState, MandateState)
+
 LATE_LOOKS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
-"""After creation: when one that has lapsed is looked at once more, for late money whose notice was lost."""
+"""Ages at which an expired payment is polled, for late money whose notification was lost."""
 
 _UNHEARD, _UNHEARD_FOR = timedelta(minutes=10), timedelta(days=1)
-"""How often the last of these looks is tried at a bank that does not answer, and until when."""
+"""How often the last of these polls is repeated while the bank does not answer, and until which age."""
+
+_FAILED_MOST = timedelta(minutes=1)
+"""The longest pause after a poll that failed, while a payer waits."""
 
 _PAGES = 60
-"""Looks a minute by which pages are counted: in slots of ten seconds."""
+"""Polls a minute by which pages are counted: in slots of ten seconds."""
+_PAGE_SHARE = 5
+"""One in so many of a bank's polls may be caused by pages: links that are opened by programs leave the rest."""
+_PAGE_FROM = timedelta(seconds=10)
+"""Age from which on a page causes polls. A payer who opens it at once has not paid yet."""
+_PAGE_RUNS = 150
+"""After so many polls of one payment its page causes no more of them. The schedule takes 90 at most."""
+
+_PROOF_RECENT = 60.0
+"""Seconds after which a process notices that a bank's first notification was verified."""
 
 _WAITED_FOR = timedelta(minutes=5)
-"""After creation: as long as a payer is taken to be there."""
+"""Age up to which a payer is assumed to be there."""
+
+_OVER = (PaymentStatus.EXPIRED, PaymentStatus.FAILED, PaymentStatus.CANCELLED)
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run learned about when to look again."""
+    """What a poll learned about when to poll again."""
 
     check_after: float | None = None
     """The bank's own word, in seconds."""
     turn: datetime | None = None
-    """When to come back, where it was not asked because the bank was asked so often by then."""
+    """When to come back, where the bank's polls of this slot were used up."""
     is_heard: bool = True
-    """The bank said how it stands."""
+    """The bank answered."""
+    is_proven: bool = True
+    """A notification of the bank was verified before."""
+
+    @property
+    def has_hint(self) -> bool:
+        """The bank, or its budget, says when to come back."""
+        return self.turn is not None or self.check_after is not None
+
+
+async def poll(
+    ports: Ports, payment: Payment, ask: Callable[[Ports, Payment], Awaitable[S]]
+) -> tuple[S | None, Looked]:
+    """Ask the bank of a payment or binding by `ask`, within the bank's budget. None where it was not asked, or did not
+    answer."""
+    turn = await turned_away(ports, payment)
+    if turn is not None:
+        return None, Looked(turn=turn, is_heard=False)
+    is_proven = await _has_notified(ports, payment.bank)
+    try:
+        state = await ask(ports, payment)
+    except NO_ANSWER as fault:
+        wait = fault.retry_after if isinstance(fault, Unavailable) else None
+        return None, Looked(check_after=wait, is_heard=False, is_proven=is_proven)
+    return state, Looked(check_after=state.check_after, is_proven=is_proven)
+
+
+async def _has_notified(ports: Ports, bank: str | None) -> bool:
+    """Whether a notification of the bank was ever verified. Until then its address may not be entered there."""
+    if not is_backed_up(ports, bank):
+        return True
+    address = await ports.storage.recent(NoticeAddress, bank or "", within=_PROOF_RECENT)
+    return address is not None and address.heard_at is not None
+
+
+def is_backed_up(ports: Ports, bank: str | None) -> bool:
+    """Whether the bank sends notifications, and is polled all the same in case one is lost. Simulators lose none."""
+    known = ports.banks.capabilities_of(bank)
+    return known is not None and known.sends_notices and not known.simulated
 
 
 def next_poll(ports: Ports, payment: Payment, looked: Looked) -> datetime | None:
-    """When the bank of a payment or binding that is open, or was, is asked again before any deadline; None: a bank that
-    sends notices, or a simulated one, is not."""
+    """Return when the bank of a payment or binding is polled next, deadlines aside. None: never, as at simulated banks
+    and, after the deadline, at banks that send notifications."""
     if looked.turn is not None:
         return looked.turn
-    if looked.check_after is not None:
-        return ports.clock.now() + hinted(looked.check_after)
-    known = ports.banks.capabilities_of(payment.bank)
-    if known is None or known.sends_notices or known.simulated:
-        return None
     now = ports.clock.now()
-    age = now - payment.created_at
-    return now + (poll_pause(age) if now < payment.expires_at else late_poll_pause(age))
+    at = _scheduled(ports, payment, now, is_proven=looked.is_proven)
+    if looked.check_after is not None:
+        at = now + hinted(looked.check_after)
+    if at is None or looked.is_heard or payment.status not in WAITING:
+        return at
+    return min(at, now + _FAILED_MOST)
+
+
+def _scheduled(ports: Ports, payment: Payment, now: datetime, *, is_proven: bool) -> datetime | None:
+    known = ports.banks.capabilities_of(payment.bank)
+    if known is None or known.simulated:
+        return None
+    age, is_open = now - payment.created_at, now < payment.expires_at
+    if not known.sends_notices:
+        return now + (poll_pause(age) if is_open else late_poll_pause(age))
+    if not is_open or payment.status in _OVER:
+        return None
+    return payment.created_at + backup_poll_age(age, is_proven=is_proven)
 
 
 def next_late_poll(ports: Ports, payment: Payment, looked: Looked) -> datetime | None:
-    """When the bank of one that has lapsed is asked once more, for a payer who was late: by the same ladder, and at
-    moments of its own in case a notice was lost. The last look is tried for a day, until the bank answers it."""
-    now, poll = ports.clock.now(), next_poll(ports, payment, looked)
+    """Return when the bank of an expired payment is polled next, for a payer who was late: by its schedule, and at
+    `LATE_LOOKS` in case a notification was lost. The last poll is repeated for a day until the bank answers it."""
+    now, at = ports.clock.now(), next_poll(ports, payment, looked)
     last = next_late_look(LATE_LOOKS, payment.created_at, now, advanced=is_advanced_over(ports, payment.bank))
     if last is not None:
-        return last if poll is None else min(poll, last)
+        return last if at is None else min(at, last)
     if looked.is_heard or now >= payment.created_at + _UNHEARD_FOR:
         return None
-    return now + _UNHEARD if looked.turn is None and looked.check_after is None else poll
+    return at if looked.has_hint else now + _UNHEARD
 
 
 async def turned_away(ports: Ports, payment: Payment) -> datetime | None:
-    """Take one of the looks that the payment's bank may get. None: ask it now; else when to come back.
+    """Take one of the polls that the payment's bank may get. None: ask it now; else when to come back.
 
-    Looks are kept for those whose payer waits and those at their deadline. Only live mode is counted: test accounts
-    have clocks of their own.
+    Some polls are kept for payments whose payer waits and for those at their deadline. Only live mode is counted: test
+    accounts have clocks of their own.
     """
     known = ports.banks.capabilities_of(payment.bank)
     if known is None or known.simulated or payment.mode is not Mode.LIVE:
@@ -91,22 +162,33 @@ async def turned_away(ports: Ports, payment: Payment) -> datetime | None:
 
 
 async def hurry_look(ports: Ports, watch: FollowUp, payment: Payment) -> None:
-    """A payer's page of something that is open was opened, or is back from the bank's: have the bank asked now, by the
-    job that follows it; once in ten seconds, however often that happens, and never at a simulated bank, where nothing
-    comes that is not told. Never raises what the storage does: the page is shown all the same."""
+    """Have the bank of an open payment polled now, by the job that follows it, because a payer opened its page or came
+    back to it from the bank's application.
+
+    Bounded: once in ten seconds and `_PAGE_RUNS` polls for a payment, one in `_PAGE_SHARE` of a bank's polls for all
+    pages. Simulated banks are not polled. A fault of the storage is logged, and the page is shown all the same.
+    """
+    now, known = ports.clock.now(), ports.banks.capabilities_of(payment.bank)
     if payment.mode is not Mode.LIVE or payment.bank_reference is None or is_simulated(ports, payment.bank):
         return
-    now = ports.clock.now()
+    if known is None or now < payment.created_at + _PAGE_FROM:
+        return
     if await _take(ports, slot_at(now, _PAGES), f"page:{payment.id}", 1) > 1:
+        return
+    slot = slot_at(now, known.looks_per_minute)
+    share = max((slot.kept + slot.common) // _PAGE_SHARE, 1)
+    if await _take(ports, slot, f"looks:{payment.bank}:pages", share) > share:
         return
 
     async def work(unit: Unit) -> None:
-        await watch.hurry(unit, payment.id, now)
+        job = await unit[Job].get(watch.id_of(payment.id))
+        if job is not None and job.leased_until is None and job.attempts < _PAGE_RUNS:
+            unit[Job].change(job, due=now)
 
     try:
         await retrying(ports.storage, work)
     except Fault:
-        log.warning("the bank of %s could not be asked when its page was opened", payment.id)
+        log.warning("the bank of %s could not be polled when its page was opened", payment.id)
 
 
 async def _take(ports: Ports, slot: Slot, name: str, limit: int) -> int:

@@ -16,7 +16,7 @@ from ....ports.checking import TellsTime
 from ....ports.faults import NotConfigured
 from ...domain.accounts.accounts import Mode
 from ...domain.errors import Refusal
-from ..notice_addresses import ShownAddress, list_addresses
+from ..notice_addresses import ShownAddress, list_addresses, silent_banks
 from .provider_checks import BANK, Provider, ProviderCheck, check_provider, providers_of
 
 SKEW_MOST = 30.0
@@ -49,6 +49,8 @@ class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
     notice_networks: Sequence[IPv4Network | IPv6Network]
     heard_at: datetime | None
     """Its last notice."""
+    is_silent: bool = False
+    """It should notify and never did, although payments were paid there."""
     can: Sequence[str] = ()
     cannot: Sequence[str] = ()
     limits: Mapping[str, Any] = {}
@@ -71,8 +73,12 @@ async def provider_facts(ports: Ports, name: str | None = None) -> list[Provider
     if not wanted:
         raise Refusal("GATEWAY_NOT_FOUND", f"No provider has this name; there are: {', '.join(e.name for e in every)}")
     addresses = {each.adapter: each for each in await list_addresses(ports)}
+    silent = await silent_banks(ports)
     checked = await asyncio.gather(*(check_provider(ports, each) for each in wanted))
-    return [_facts(each, said, addresses.get(each.name)) for each, said in zip(wanted, checked, strict=True)]
+    return [
+        _facts(each, said, addresses.get(each.name), is_silent=each.mode is Mode.LIVE and each.name in silent)
+        for each, said in zip(wanted, checked, strict=True)
+    ]
 
 
 def _known(ports: Ports, mode: Mode) -> Iterator[Provider]:
@@ -81,7 +87,7 @@ def _known(ports: Ports, mode: Mode) -> Iterator[Provider]:
             yield each
 
 
-def _facts(provider: Provider, said: ProviderCheck, address: ShownAddress | None) -> ProviderFacts:
+def _facts(provider: Provider, said: ProviderCheck, address: ShownAddress | None, *, is_silent: bool) -> ProviderFacts:
     can, cannot, limits = _abilities(provider.adapter)
     return ProviderFacts(
         port=provider.port,
@@ -93,6 +99,7 @@ def _facts(provider: Provider, said: ProviderCheck, address: ShownAddress | None
         notice_address=None if address is None else address.address,
         notice_networks=() if address is None else address.networks,
         heard_at=None if address is None else address.heard_at,
+        is_silent=is_silent,
         can=can,
         cannot=cannot,
         limits=limits,

@@ -18,6 +18,7 @@ from ..units import retrying
 from .bookings import book_move, book_noted, book_suspense
 from .charge_effects import follow_charge
 from .events import announce_payment
+from .opening import plan_last_look
 from .proof_reminders import plan_reminders
 from .receipt_sales import plan_sale
 from .tallies import save_moved
@@ -99,6 +100,7 @@ FOLLOWS: tuple[Callable[[Ports, Unit, PaymentMove], Awaitable[None]], ...] = (
     plan_reminders,
     plan_sale,
     follow_charge,
+    plan_last_look,
 )
 """What follows from a payment's move, in order: each function writes its part in the unit that saves the payment."""
 

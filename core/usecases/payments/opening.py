@@ -19,11 +19,21 @@ from ....ports.searching import find_invoice
 from ....ports.storage import Unit
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
-from ...domain.payments.payments import ASKING, OPEN, LinkKind, Opening, Payment, lifetime
+from ...domain.payments.payments import (
+    ASKING,
+    OPEN,
+    WAITING,
+    LinkKind,
+    Opening,
+    Payment,
+    PaymentMove,
+    PaymentStatus,
+    lifetime,
+)
 from ..accounts.terminals import terminal_of
 from ..gateways.gateways import first_open
 from ..gateways.outcomes import follow_outcome, save_unknown
-from ..gateways.polling import Looked, next_poll
+from ..gateways.polling import Looked, is_backed_up, next_poll
 from ..gateways.watch import at_bank, watched
 from ..schedule import FollowUp
 from ..units import retrying
@@ -43,7 +53,7 @@ minutes. The invoice that is not the payment's is shown to nobody, so nobody pay
 
 def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
     """Draw up the payment's invoice where its bank lets us. Returns the payment, not yet written, and its watch, which
-    looks at the deadline, or soon where the bank must be asked first."""
+    runs soon where the bank must be asked first."""
     bank = ports.banks.named(payment.bank or "")
     invoice = None
     if bank.capabilities.draws_invoices:
@@ -55,9 +65,23 @@ def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
 
 
 def _first_look(ports: Ports, payment: Payment, invoice: Invoice) -> datetime:
-    """At the deadline, or sooner where the bank sends no notice."""
+    """Return when the bank is polled first: at the deadline at the latest."""
     ends_at, poll = _end(payment, invoice), next_poll(ports, payment, Looked(check_after=invoice.check_after))
     return ends_at if poll is None else min(ends_at, poll)
+
+
+async def plan_last_look(ports: Ports, unit: Unit, move: PaymentMove) -> None:
+    """Have a payment that ended before its deadline polled once more at the deadline, where its bank sends
+    notifications: a second transfer may come, or one after a failure, and its notification be lost.
+
+    The watch that has the job in hand plans this itself (progress.py: next_look).
+    """
+    after = move.after
+    has_ended = move.before.status in WAITING and after.status not in (*WAITING, PaymentStatus.EXPIRED)
+    if not has_ended or after.subscription_id is not None or not is_backed_up(ports, after.bank):
+        return
+    if ports.clock.now() < after.expires_at:
+        await WATCH.hurry(unit, after.id, after.expires_at)
 
 
 def _end(payment: Payment, invoice: Invoice) -> datetime:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from ....ports.bank import InvoiceState, InvoiceStatus
 from ....ports.bundle import Ports
-from ....ports.faults import NO_ANSWER, Unavailable
+from ....ports.faults import NO_ANSWER
 from ....ports.jobs import Job
 from ...domain.errors import Refusal
 from ...domain.payments.payments import (
@@ -18,7 +18,7 @@ from ...domain.payments.payments import (
 )
 from ...domain.payments.reports import Report
 from ..gateways.closing import close_invoice
-from ..gateways.polling import Looked, next_late_poll, next_poll, turned_away
+from ..gateways.polling import Looked, is_backed_up, next_late_poll, next_poll, poll
 from ..gateways.watch import at_bank
 from ..operations.repeating import may_repeat
 from ..schedule import ASK_AGAIN, pause_after, reschedule_at
@@ -74,20 +74,15 @@ async def watch(ports: Ports, job: Job) -> None:
 
 
 async def _look_or_expire(ports: Ports, payment: Payment) -> tuple[Payment, Looked]:
-    """A bank that is away, or was asked too often already, keeps no payment pending past its deadline: `expired` allows
-    a late success."""
-    turn = await turned_away(ports, payment)
-    if turn is not None:
-        return await _expire_if_due(ports, payment), Looked(turn=turn, is_heard=False)
-    try:
-        state = await _ask(ports, payment)
-    except NO_ANSWER as fault:
-        wait = fault.retry_after if isinstance(fault, Unavailable) else None
-        return await _expire_if_due(ports, payment), Looked(check_after=wait, is_heard=False)
+    """Poll the bank. A payment whose bank does not answer, or has no poll left for it, still expires at its deadline:
+    `expired` allows a late success."""
+    state, looked = await poll(ports, payment, _ask)
+    if state is None:
+        return await _expire_if_due(ports, payment), looked
     after = await apply(ports, payment.id, _report(state)) or payment
     if after.status is _S.EXPIRED and state.status is InvoiceStatus.OPEN:
         await close_invoice(ports, after, after.bank_reference or "")
-    return after, Looked(check_after=state.check_after)
+    return after, looked
 
 
 async def _expire_if_due(ports: Ports, payment: Payment) -> Payment:
@@ -121,8 +116,7 @@ async def _recover(ports: Ports, job: Job, payment: Payment) -> Payment | None:
 
 
 def next_look(ports: Ports, payment: Payment, looks: int, looked: Looked) -> datetime | None:
-    """The next moment at which we ask the bank about this payment by ourselves; None when only its notices count from
-    now on."""
+    """Return when the bank is polled about this payment next; None when only its notifications count from now on."""
     now = ports.clock.now()
     if payment.bank_reference is None and payment.status in (_S.PENDING, _S.EXPIRED):
         if payment.opening is Opening.UNKNOWN and looks > len(ASK_AGAIN):
@@ -130,10 +124,11 @@ def next_look(ports: Ports, payment: Payment, looks: int, looked: Looked) -> dat
             return None
         return now + pause_after(looks)
     if payment.status not in MAY_BE_PAID:
-        return None
+        # A second transfer, or one after a failure, may come for as long as the invoice can be paid.
+        return payment.expires_at if now < payment.expires_at and is_backed_up(ports, payment.bank) else None
     if payment.status is _S.EXPIRED:
         return next_late_poll(ports, payment, looked)
-    poll = next_poll(ports, payment, looked)
+    at = next_poll(ports, payment, looked)
     if now < payment.expires_at:
-        return payment.expires_at if poll is None else min(poll, payment.expires_at)
-    return poll or now + _BANK_AWAY
+        return payment.expires_at if at is None else min(at, payment.expires_at)
+    return at or now + _BANK_AWAY

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import NO_ANSWER, Unavailable
+from ....ports.faults import NO_ANSWER
 from ....ports.jobs import Job
 from ....ports.mandates import MandateState
 from ....ports.storage import Unit
@@ -28,7 +28,7 @@ from ...domain.subscriptions.binding_reports import (
 from ...domain.subscriptions.moves import Mandate
 from ...domain.subscriptions.periods import current_period
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
-from ..gateways.polling import Looked, next_late_poll, next_poll, turned_away
+from ..gateways.polling import Looked, next_late_poll, next_poll, poll
 from ..gateways.watch import watched
 from ..operations.repeating import may_repeat
 from ..payments.moves import RACES, carry, read_arrivals, read_failure
@@ -191,17 +191,12 @@ async def watch_binding(ports: Ports, job: Job) -> None:
 
 
 async def look_or_lapse(ports: Ports, payment: Payment) -> tuple[Payment, Looked]:
-    """Ask the bank about a binding that has its reference. A bank that is away, or was asked too often already, keeps
-    none pending past its deadline: `expired` allows a late success."""
-    turn = await turned_away(ports, payment)
-    if turn is not None:
-        return await _lapse_if_due(ports, payment), Looked(turn=turn, is_heard=False)
-    try:
-        state = await _ask(ports, payment)
-    except NO_ANSWER as fault:
-        wait = fault.retry_after if isinstance(fault, Unavailable) else None
-        return await _lapse_if_due(ports, payment), Looked(check_after=wait, is_heard=False)
-    return await _take(ports, payment, state), Looked(check_after=state.check_after)
+    """Poll the bank of a binding that has its reference. A binding whose bank does not answer, or has no poll left for
+    it, still lapses at its deadline: `expired` allows a late success."""
+    state, looked = await poll(ports, payment, _ask)
+    if state is None:
+        return await _lapse_if_due(ports, payment), looked
+    return await _take(ports, payment, state), looked
 
 
 async def _lapse_if_due(ports: Ports, payment: Payment) -> Payment:
@@ -245,22 +240,23 @@ async def _reschedule(ports: Ports, job: Job, payment: Payment | None, looked: L
 def next_look(
     ports: Ports, payment: Payment, subscription: Subscription, looks: int, looked: Looked
 ) -> datetime | None:
-    """When the bank is asked about this binding again by ourselves; None: only its notices count from now on."""
+    """Return when the bank is polled about this binding next; None when only its notifications count from now on."""
     now = ports.clock.now()
-    poll = next_poll(ports, payment, looked)
+    at = next_poll(ports, payment, looked)
     payer_looks = ADVANCED_LOOKS if is_advanced_over(ports, payment.bank) else PAYER_LOOKS
     step = ASK_AGAIN[min(max(looks, 1), len(ASK_AGAIN)) - 1]
     if payment.bank_reference is None and payment.status in WAITING:
         return min(now + step, _deadline(payment, now, ASK_AGAIN[0]))
     if payment.status in WAITING:
-        wait = step if payment.bank_link is None and payment.qr_payload is None else payer_looks
-        return min(poll or now + wait, _deadline(payment, now, ASK_AGAIN[1]))
+        if payment.bank_link is None and payment.qr_payload is None and not looked.has_hint:
+            at = min(at or now + step, now + step)
+        return min(at or now + payer_looks, _deadline(payment, now, ASK_AGAIN[1]))
     if payment.status in _OVER:
         return next_late_poll(ports, payment, looked)
     waits = subscription.status is SubscriptionStatus.PENDING_BINDING
     if waits and payment.status in (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.AMOUNT_MISMATCH):
         # Paid and not bound, or under review: the mandate, or the review's end, may still come.
-        return poll or now + payer_looks
+        return at or now + payer_looks
     return None
 
 

@@ -185,7 +185,7 @@ async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced:
             else:
                 unit[Subscription].save(untold(before, after))
         first_look = next_poll(ports, payment, Looked(check_after=made.check_after))
-        if first_look is not None:
+        if first_look is not None and (made.link is not None or made.check_after is not None):
             await WATCH_BINDING.hurry(unit, payment.id, first_look)
         bound = msgspec.structs.replace(
             payment,

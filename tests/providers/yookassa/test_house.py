@@ -65,11 +65,21 @@ async def test_a_payment_that_is_paid_costs_three_calls(shop: Shop) -> None:
     assert shop.fake.calls == {"POST /v3/payments": 1, "GET /v3/payments/{id}": 2}
 
 
-async def test_one_that_nobody_pays_and_nobody_tells_of_costs_five(shop: Shop) -> None:
-    """Read at its deadline, and for money that comes late."""
+async def test_unpaid_payment_costs_twelve_calls(shop: Shop) -> None:
+    """docs/providers/yookassa.md "Calls": made, polled eight times until its deadline, and three times for late
+    money."""
+    await shop.paid()
+    await shop.house.work(86_400)
+    shop.fake.calls.clear()
     await shop.post("/payments", amount_rub="490.00")
     await shop.house.work(2 * 86_400)
-    assert shop.fake.calls == {"POST /v3/payments": 1, "GET /v3/payments/{id}": 4}
+    assert shop.fake.calls == {"POST /v3/payments": 1, "GET /v3/payments/{id}": 11}
+
+
+async def test_unpaid_payment_costs_twenty_calls_before_the_first_notification(shop: Shop) -> None:
+    await shop.post("/payments", amount_rub="490.00")
+    await shop.house.work(2 * 86_400)
+    assert shop.fake.calls == {"POST /v3/payments": 1, "GET /v3/payments/{id}": 19}
 
 
 async def test_a_refund_costs_its_sending_a_search_and_a_read(shop: Shop) -> None:

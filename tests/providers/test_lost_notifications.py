@@ -1,0 +1,166 @@
+"""A shipped bank whose notifications never arrive, on its strict fake: what was paid is seen by polling
+(docs/adapters.md "How often a provider is asked")."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from cambist.core.domain.gateways.gateways import Gateway, GatewayStatus
+from cambist.core.usecases.notice_addresses import silent_banks
+from cambist.core.usecases.operators.findings import Level
+from cambist.core.usecases.operators.provider_facts import provider_facts
+from cambist.frontends.notices import judge_notices
+from cambist.testing import ProviderAnswer, ProviderFault, ProviderRequest
+from tests.houses import TestHouse
+from tests.invariants import everything
+from tests.providers.raiffeisen.house import open_raiffeisen_house
+from tests.providers.tbank.fake import READS
+from tests.providers.tbank.house import open_tbank_house
+from tests.providers.yookassa.house import open_yookassa_house
+
+PROXY = b"<html><body><h1>Access denied</h1></body></html>"
+
+
+class ShippedBank(msgspec.Struct):
+    """A bank of live mode, and what its payer does."""
+
+    open: Callable[[], AbstractAsyncContextManager[tuple[TestHouse, Any, Any]]]
+    pay: Callable[[Any, str], None]
+
+
+def _pay_at_raiffeisen(fake: Any, payment_id: str) -> None:
+    [qr] = [each for each in fake.qrs.values() if each["order"] == payment_id]
+    fake.pay(qr["qrId"])
+
+
+BANKS = {
+    "yookassa": ShippedBank(
+        open_yookassa_house, lambda fake, payment_id: fake.books.pay(fake.books.of_operation(payment_id)["id"])
+    ),
+    "tbank": ShippedBank(
+        open_tbank_house, lambda fake, payment_id: fake.books.pay(fake.payment(payment_id.removeprefix("pay_")))
+    ),
+    "raiffeisen": ShippedBank(open_raiffeisen_house, _pay_at_raiffeisen),
+}
+
+
+class Shop:
+    """The merchant, whose bank notifies nobody."""
+
+    def __init__(self, bank: ShippedBank, house: TestHouse, fake: Any) -> None:
+        self.house, self.fake, self._pay = house, fake, bank.pay
+
+    async def create(self) -> str:
+        headers = self.house.headers("live", Idempotency_Key=str(uuid4()))
+        answer = await self.house.http.post("/api/v1/payments", json={"amount_rub": "490.00"}, headers=headers)
+        assert answer.status_code == 201, answer.text
+        made: str = answer.json()["id"]
+        return made
+
+    def pay(self, payment_id: str) -> None:
+        self._pay(self.fake, payment_id)
+
+    async def status(self, payment_id: str) -> str:
+        return (await self.house.payment(payment_id)).status.value
+
+    def spoil_reads(self, trouble: ProviderFault | ProviderAnswer, **more: Any) -> None:
+        self.fake.next(trouble, matching=_is_read, always=True, **more)
+
+
+def _is_read(request: ProviderRequest) -> bool:
+    return request.method == "GET" or request.path.rpartition("/")[2] in READS
+
+
+@pytest.fixture(params=BANKS)
+async def shop(request: pytest.FixtureRequest) -> AsyncIterator[Shop]:
+    bank = BANKS[request.param]
+    async with bank.open() as (house, fake, _):
+        yield Shop(bank, house, fake)
+
+
+@pytest.mark.parametrize("paid_at", [5, 45, 61, 200, 700])
+async def test_payment_is_seen_within_75_seconds_of_its_money(shop: Shop, paid_at: int) -> None:
+    """Of a bank that never notified, at any age of the payment."""
+    payment_id = await shop.create()
+    await shop.house.work(paid_at)
+    shop.pay(payment_id)
+    await shop.house.work(75)
+    assert await shop.status(payment_id) == "paid"
+
+
+@pytest.mark.parametrize("fault", [ProviderFault.BUSY, ProviderFault.OVERLOADED])
+async def test_bank_that_asks_for_ten_minutes_is_polled_each_minute(shop: Shop, fault: ProviderFault) -> None:
+    payment_id = await shop.create()
+    shop.spoil_reads(fault, retry_after=600)
+    await shop.house.work(100)
+    shop.pay(payment_id)
+    shop.fake.recover()
+    await shop.house.work(75)
+    assert await shop.status(payment_id) == "paid"
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_denial_by_a_proxy_is_no_wrong_password(shop: Shop, status: int) -> None:
+    """The payment is polled again, and the gateway is not down at once, as it is for wrong credentials."""
+    payment_id = await shop.create()
+    shop.spoil_reads(ProviderAnswer(status=status, body=PROXY, headers={"Content-Type": "text/html"}))
+    await shop.house.work(31)
+    down = [each.id for each in await everything(shop.house.ports, Gateway) if each.status is GatewayStatus.DOWN]
+    assert down == []
+    shop.pay(payment_id)
+    shop.fake.recover()
+    await shop.house.work(60)
+    assert await shop.status(payment_id) == "paid"
+
+
+@pytest.mark.parametrize("status", [401, 403])
+async def test_creation_denied_by_a_proxy_takes_no_gateway_down(shop: Shop, status: int) -> None:
+    """The merchant may repeat the request, and finds the bank in service."""
+    shop.fake.next(ProviderAnswer(status=status, body=PROXY, headers={"Content-Type": "text/html"}))
+    headers = shop.house.headers("live", Idempotency_Key=str(uuid4()))
+    answer = await shop.house.http.post("/api/v1/payments", json={"amount_rub": "490.00"}, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "PAYMENT_ROUTE_UNAVAILABLE")
+    await shop.create()
+
+
+@pytest.mark.parametrize("fault", [ProviderFault.UNAUTHORIZED, ProviderFault.FORBIDDEN])
+async def test_denial_by_the_bank_itself_takes_its_gateway_down(shop: Shop, fault: ProviderFault) -> None:
+    await shop.create()
+    shop.spoil_reads(fault)
+    await shop.house.work(31)
+    down = [each for each in await everything(shop.house.ports, Gateway) if each.status is GatewayStatus.DOWN]
+    assert len(down) == 1
+
+
+async def test_bank_that_never_notified_is_named_once_payments_were_paid(shop: Shop) -> None:
+    """`cambist doctor` and `cambist provider check`: the address was never entered at the bank."""
+    ports = shop.house.ports
+    payment_id = await shop.create()
+    assert (await judge_notices(ports)).level is Level.OK
+    shop.pay(payment_id)
+    await shop.house.work(60)
+    assert await silent_banks(ports) == [], "the notification may still be on its way"
+    await shop.house.work(660)
+    [name] = await silent_banks(ports)
+    finding = await judge_notices(ports)
+    assert (finding.level, finding.message.startswith(f"{name} never notified")) == (Level.WARNING, True)
+    [facts] = await provider_facts(ports, name)
+    assert facts.is_silent
+
+
+async def test_bank_that_notified_is_not_named() -> None:
+    bank = BANKS["tbank"]
+    async with bank.open() as (house, fake, cabinet):
+        shop = Shop(bank, house, fake)
+        payment_id = await shop.create()
+        shop.pay(payment_id)
+        there = fake.payment(payment_id.removeprefix("pay_"))
+        assert (await cabinet.post(fake.notice(there))).status_code == 200
+        await house.work(1000)
+        assert await shop.status(payment_id) == "paid"
+        assert await silent_banks(house.ports) == []
+        assert (await judge_notices(house.ports)).level is Level.OK
