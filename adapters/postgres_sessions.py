@@ -95,17 +95,19 @@ async def create_pool(
     settings: Mapping[str, str],
     *,
     within: float,
+    then: str = "",
     **given: Any,
 ) -> Any:
-    """Make a pool of such connections. `given`: further arguments of asyncpg.
+    """Make a pool of such connections. `then`: a further statement with which each begins; `given`: arguments of
+    asyncpg.
 
     Raises: as `connect`.
     """
     read = _read(url)
-    text = _setting(_named(read, settings))
+    text = ";".join((_setting(_named(read, settings)), then))
 
     async def begin(connection: Any) -> None:
-        await connection.execute(text)
+        await connection.execute(text, timeout=within)
 
     return await asyncpg.create_pool(_dsn(read), timeout=_limit(read, within), init=begin, **given)
 

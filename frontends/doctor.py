@@ -198,6 +198,11 @@ def judge_database(facts: DatabaseFacts, *, is_live: bool) -> Finding:
         return failed(f"{name}, with {', '.join(lazy)} off: a power cut loses payments", "switch them on in Postgres")
     if said.get("transaction_read_only") == "on":
         return failed(f"{name}, but takes no writes", "name the primary in CAMBIST_DATABASE_URL, not a replica")
+    if said.get("waiting_for_standby", "0") != "0":
+        return failed(
+            f"{name}, but {said['waiting_for_standby']} commits wait for a synchronous standby that does not answer",
+            "start the standby, or take it out of synchronous_standby_names: without it a failover loses payments",
+        )
     if said.get("shared_sessions") == "on":
         return failed(
             f"{name}, but {SHARED}", "set pool_mode = session in pgbouncer.ini, or connect without the pooler"

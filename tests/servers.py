@@ -21,8 +21,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Coroutine, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
@@ -207,6 +207,28 @@ class PostgresServer:
                     log_text = (self._folder / "log").read_text(errors="replace")
                     raise RuntimeError(f"Postgres did not start: {log_text}")
                 time.sleep(0.05)
+
+    @asynccontextmanager
+    async def standby(self) -> "AsyncIterator[PostgresServer]":
+        """A running standby; from here on this server's commits wait for it, as for any other of the same data."""
+        folder = Path(tempfile.mkdtemp(prefix="cambist-standby-"))
+        rights = _unprivileged(folder)
+        program = self._command[0]
+        try:
+            copying = [program.parent / "pg_basebackup", "-D", folder / "data", "-d", self.url, "-R", "-c", "fast"]
+            _call(copying, folder, rights)
+            server = PostgresServer(program, folder, rights)
+            server.start()
+            try:
+                await _execute(self.url, "ALTER SYSTEM SET synchronous_standby_names = '*'")
+                await _execute(self.url, "SELECT pg_reload_conf()")
+                yield server
+            finally:
+                await _execute(self.url, "ALTER SYSTEM RESET synchronous_standby_names")
+                await _execute(self.url, "SELECT pg_reload_conf()")
+                server.stop(signal.SIGINT)
+        finally:
+            shutil.rmtree(folder)
 
     def promote(self) -> None:
         """Start again as a replica would, and be promoted: another timeline, with all that was committed."""

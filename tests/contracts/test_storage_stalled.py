@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cambist.adapters.storage.postgres.gate import Gate
 from cambist.adapters.storage.postgres.postgres import PostgresStorage
 from cambist.adapters.storage.postgres.stall import Stall
 from cambist.frontends.compose import migrate
@@ -58,18 +59,20 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def watched(server: Server, *pools: Pool) -> AsyncIterator[Stall]:
-    stall = Stall(server, looks_every=SOON, answers_within=SOON, trusted_for=SOON)
-    stall.watch(*pools)
+async def watched(server: Server, *pools: Pool) -> AsyncIterator[Gate]:
+    gate = Gate()
+    gate.pools = pools
+    stall = Stall(gate, server, looks_every=SOON, answers_within=SOON, trusted_for=SOON)
+    stall.watch()
     try:
         async with asyncio.timeout(HANGS):
-            yield stall
+            yield gate
     finally:
         await stall.end()
 
 
-async def until(stall: Stall, *, on: bool) -> None:
-    while stall.is_on is not on:
+async def until(stall: Gate, *, on: bool) -> None:
+    while stall.is_shut is not on:
         await asyncio.sleep(0)
 
 
@@ -102,7 +105,7 @@ async def test_a_long_unit_alone_is_left_alone_while_the_server_answers() -> Non
     async with watched(server, pool) as stall:
         for _ in range(3):
             await server.asked.acquire()
-        assert (stall.is_on, pool.broken_off) == (False, 0)
+        assert (stall.is_shut, pool.broken_off) == (False, 0)
 
 
 async def test_what_comes_back_or_is_not_waited_for_asks_nothing() -> None:

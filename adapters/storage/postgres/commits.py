@@ -19,6 +19,7 @@ from ..table.writes import Add, Remove, Save, Write
 from .bulk import Bulk, parted
 from .joined import TAKEN_BACK, joined
 from .pool import Connections
+from .standby import CONFIRM
 
 _TRIES = 20
 """How often a unit is tried that the server breaks off in favour of another (a deadlock). Each lost try means that
@@ -113,7 +114,10 @@ class Commits:
         try:
             await self._commit(writes)
         except (Stale, Conflict):
-            return await self._stands(writes)
+            if not await self._stands(writes):
+                return False
+            # The server may have shown it before a standby had it.
+            await self._fetch(CONFIRM, ())
         return True
 
     async def _stands(self, writes: Sequence[Write]) -> bool:

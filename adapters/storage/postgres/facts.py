@@ -6,6 +6,7 @@ from typing import Any
 from ...postgres_sessions import asking, is_shared
 from .migrate import postgres_current
 from .sessions import UNITS
+from .standby import waiting_for_standby
 
 _ASKED = (
     "server_encoding",
@@ -27,6 +28,7 @@ async def postgres_facts(url: str) -> tuple[str, str | None, Mapping[str, str]]:
     """Return the server's version, the schema's revision, and how the server is set.
 
     Beside the server's settings the answer has `lost_settings`, the settings that our session set and did not keep;
+    `waiting_for_standby`, the number of sessions whose commit waits for a standby;
     `shared_sessions`, whether two connections are one session; `connections`, how many are open.
     Raises: Unavailable.
     """
@@ -43,6 +45,7 @@ async def postgres_facts(url: str) -> tuple[str, str | None, Mapping[str, str]]:
         shared = await is_shared(connection, url)
         found = {
             "connections": str(open_ones),
+            "waiting_for_standby": str(await waiting_for_standby(url)),
             "lost_settings": ", ".join(lost),
             "shared_sessions": "on" if shared else "off",
         }

@@ -12,7 +12,7 @@ from typing import Any
 
 import asyncpg
 
-from .stall import Stall
+from .gate import Gate
 
 ACQUIRE_SECONDS = 10
 _KEPT = 8
@@ -22,9 +22,9 @@ _KEPT = 8
 class Connections:
     """What of a pool is in use or kept (at most `kept`). For one event loop."""
 
-    def __init__(self, pool: Any, stall: Stall, *, mapped: int = _KEPT) -> None:
+    def __init__(self, pool: Any, gate: Gate, *, mapped: int = _KEPT) -> None:
         self._pool = pool
-        self._stall = stall
+        self._gate = gate
         self._most_kept = mapped
         self._table_map: list[Any] = []
         self._used: set[Any] = set()
@@ -40,9 +40,9 @@ class Connections:
     async def take(self) -> Any:
         """A connection that was not closed meanwhile.
 
-        Raises: what asyncpg does; TimeoutError; Unavailable at once while the server hangs.
+        Raises: what asyncpg does; TimeoutError; Unavailable at once while the gate is shut.
         """
-        self._stall.refuse()
+        self._gate.refuse()
         while self._table_map:
             connection = self._table_map.pop()
             if not connection.is_closed():

@@ -36,12 +36,14 @@ from ..table.writes import Pending
 from .bulk import Bulk
 from .commits import Commits
 from .faults import translated
+from .gate import Gate
 from .groups import Groups
 from .lookups import HotReader
 from .migrate import postgres_beside, postgres_current
 from .pool import ACQUIRE_SECONDS, Connections
 from .sessions import READS, UNITS, ask_by_itself, leave, require_own_session, require_utf8
 from .stall import Stall
+from .standby import CONFIRM, REASON, Standby, commit_apart, waiting_for_standby
 
 _COMMAND_SECONDS = 15
 _READ_SECONDS = 60
@@ -77,7 +79,7 @@ class PostgresStorage(SqlStorage):
         self,
         pool: Connections,
         reading: Connections,
-        stall: Stall,
+        watches: Sequence[Stall | Standby],
         clock: Clock | None,
         kick: Kick,
         catalogue: Sequence[Table],
@@ -86,7 +88,7 @@ class PostgresStorage(SqlStorage):
         self._clock = clock
         self._pool = pool
         self._long = reading
-        self._stall = stall
+        self._watches = watches
         self._room = Room(time.monotonic if clock is None else clock.monotonic, _is_full)
         self._hot = HotReader(self._tables, self._ask, self._fetch, self._met)
         bulk = Bulk()
@@ -112,17 +114,12 @@ class PostgresStorage(SqlStorage):
         only `cambist migrate` changes it); NotConfigured for a database that does not keep every text, for a pooler by
         transaction, and for a URL that cannot be read; Unavailable when the server does not answer.
         """
-        with translated():
-            pool = await create_pool(
-                url,
-                UNITS,
-                within=ACQUIRE_SECONDS,
-                min_size=1,
-                max_size=connections,
-                command_timeout=_COMMAND_SECONDS,
-                statement_cache_size=_STATEMENTS,
-                reset=leave,
-            )
+        try:
+            pool = await cls._units(url, connections)
+        except Unavailable as fault:
+            if await waiting_for_standby(url):
+                raise Unavailable(REASON) from fault
+            raise
         try:
             with translated():
                 async with pool.acquire() as connection:
@@ -138,6 +135,7 @@ class PostgresStorage(SqlStorage):
                     url,
                     READS,
                     within=ACQUIRE_SECONDS,
+                    then=CONFIRM,
                     min_size=0,
                     max_size=connections,
                     command_timeout=_READ_SECONDS,
@@ -146,10 +144,36 @@ class PostgresStorage(SqlStorage):
         except BaseException:
             pool.terminate()
             raise
-        stall = Stall(lambda: ask_by_itself(url))
-        units, reads = Connections(pool, stall), Connections(reading, stall, mapped=0)
-        stall.watch(units, reads)
-        return cls(units, reads, stall, clock, kick, catalogue)
+        gate = Gate()
+        units, reads = Connections(pool, gate), Connections(reading, gate, mapped=0)
+        gate.pools = (units, reads)
+
+        async def commit() -> None:
+            await units.fetch(CONFIRM, ())
+
+        stall = Stall(gate, lambda: ask_by_itself(url))
+        standby = Standby(gate, commit, lambda: commit_apart(url), lambda: waiting_for_standby(url))
+        stall.watch()
+        standby.watch()
+        return cls(units, reads, (stall, standby), clock, kick, catalogue)
+
+    @staticmethod
+    async def _units(url: str, connections: int) -> Any:
+        """Make the pool in which units are carried out. Raises: NotConfigured; Unavailable."""
+        with translated():
+            pool: Any = await create_pool(
+                url,
+                UNITS,
+                within=ACQUIRE_SECONDS,
+                # A new connection may be to a server that crashed, or to another: what is read there must be confirmed.
+                then=CONFIRM,
+                min_size=1,
+                max_size=connections,
+                command_timeout=_COMMAND_SECONDS,
+                statement_cache_size=_STATEMENTS,
+                reset=leave,
+            )
+        return pool
 
     @property
     def _reader(self) -> Reader:
@@ -235,7 +259,8 @@ class PostgresStorage(SqlStorage):
         with suppress(TimeoutError):
             await asyncio.wait_for(self._notes.again(), _COMMAND_SECONDS)
         self._closed = True
-        await self._stall.end()
+        for watch in self._watches:
+            await watch.end()
         try:
             # A connection that hangs must not keep the process from ending.
             await asyncio.wait_for(self._end(), _COMMAND_SECONDS)

@@ -1,19 +1,18 @@
 """Finding out that Postgres hangs: it takes connections and gives no answer, neither good nor bad.
 
-Left to itself every request would wait for its own connection and statement, 25 s, and each one's place with it. So a
-task looks twice a second whether anything comes back. Where something is under way and nothing does, it asks on a
-connection of its own. When that is not answered either, all that wait are let go, and whoever comes is refused at once,
-until the server answers again.
+Otherwise every request would wait for its own connection and statement, up to 25 s, and occupy its place for as long.
+So a task checks twice a second whether the server answered anything. If requests wait and nothing came back, the task
+asks a question on a connection of its own. If the server does not answer that either, the task shuts the gate (gate.py)
+until it does.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextvars import Context
-from typing import Protocol
 
-from ....ports.faults import Unavailable
+from .gate import Gate
 
 LOOKS_EVERY = 0.5
 """Seconds."""
@@ -21,72 +20,50 @@ ANSWERS_WITHIN = 2.0
 """Seconds that the question may take which is asked when nothing comes back."""
 TRUSTED_FOR = 2.0
 """Seconds after an answer in which it is not asked again: a long read alone brings nothing back for a while, too."""
+REASON = "Postgres gives no answer: it hangs"
 
 log = logging.getLogger("cambist.storage")
 
 
-class Waited(Protocol):
-    """Something in which requests wait for the server."""
-
-    @property
-    def is_waited_for(self) -> bool:
-        """Whether anybody does."""
-        ...
-
-    @property
-    def moved(self) -> int:
-        """A number that differs from the one before when anything came back."""
-        ...
-
-    async def break_off(self) -> None:
-        """Let all go that wait. They hear that the connection is gone."""
-        ...
-
-
 class Stall:
-    """Whether the server hangs. `ask` is one question on a connection of its own, with an end; a fault is an answer,
-    because a server that is away is refused soon enough; its TimeoutError is none."""
+    """Shuts the gate while the server hangs.
+
+    `ask` is one question on a connection of its own, with a limit. Its TimeoutError means that the server hangs; any
+    other fault is an answer, because a server that is away refuses soon enough.
+    """
 
     def __init__(
         self,
+        gate: Gate,
         ask: Callable[[], Awaitable[None]],
         *,
         looks_every: float = LOOKS_EVERY,
         answers_within: float = ANSWERS_WITHIN,
         trusted_for: float = TRUSTED_FOR,
     ) -> None:
+        self._gate = gate
         self._ask = ask
         self._every = looks_every
         self._within = answers_within
         self._trusted_for = trusted_for
-        self._pools: Sequence[Waited] = ()
         self._task: asyncio.Task[None] | None = None
-        self.is_on = False
 
-    def watch(self, *pools: Waited) -> None:
-        """Look at these from now on."""
-        self._pools = pools
-        # In a context of its own: it is nobody's request.
+    def watch(self) -> None:
+        """Begin. In a context of its own: the task belongs to no request."""
         self._task = asyncio.get_running_loop().create_task(self._look(), context=Context())
 
     async def end(self) -> None:
-        """Look no more."""
+        """Stop watching."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        self.is_on = False
-
-    def refuse(self) -> None:
-        """Raises Unavailable while the server hangs: nothing was sent to it."""
-        if self.is_on:
-            raise Unavailable("Postgres gives no answer: it hangs")
 
     async def _look(self) -> None:
         before: list[int] = []
         while True:
             await asyncio.sleep(self._every)
-            now = [pool.moved for pool in self._pools]
-            if now != before or not any(pool.is_waited_for for pool in self._pools):
+            now = [pool.moved for pool in self._gate.pools]
+            if now != before or not any(pool.is_waited_for for pool in self._gate.pools):
                 before = now
                 continue
             try:
@@ -102,21 +79,14 @@ class Stall:
             if asking.done() and asking.result():
                 await asyncio.sleep(self._trusted_for)
                 return
-            if [pool.moved for pool in self._pools] != before:
+            if [pool.moved for pool in self._gate.pools] != before:
                 return
-            await self._begin()
+            await self._gate.shut(REASON)
             while not await asking:
                 asking = asyncio.create_task(self._answers())
-            log.warning("Postgres answers again")
         finally:
-            self.is_on = False
+            self._gate.open(REASON)
             asking.cancel()
-
-    async def _begin(self) -> None:
-        log.error("Postgres gives no answer: requests are refused until it does")
-        self.is_on = True
-        for pool in self._pools:
-            await pool.break_off()
 
     async def _answers(self) -> bool:
         with contextlib.suppress(TimeoutError):

@@ -1,0 +1,58 @@
+"""The gate before the connections: shut while the server is known not to do what it is asked."""
+
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+from ....ports.faults import Unavailable
+
+log = logging.getLogger("cambist.storage")
+
+
+class Waited(Protocol):
+    """Something in which requests wait for the server."""
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether a request waits."""
+        ...
+
+    @property
+    def moved(self) -> int:
+        """A number that changes whenever the server gave an answer."""
+        ...
+
+    async def break_off(self) -> None:
+        """Fail all requests that wait: their connection is gone."""
+        ...
+
+
+class Gate:
+    """Refuses requests at once instead of letting them wait, for as long as there is a reason."""
+
+    def __init__(self) -> None:
+        self.pools: Sequence[Waited] = ()
+        self._reasons: list[str] = []
+
+    @property
+    def is_shut(self) -> bool:
+        """Whether requests are refused."""
+        return bool(self._reasons)
+
+    def refuse(self) -> None:
+        """Raises Unavailable while the gate is shut: nothing was sent to the server."""
+        if self._reasons:
+            raise Unavailable(self._reasons[0])
+
+    async def shut(self, reason: str) -> None:
+        """Refuse requests from now on, and fail the waiting ones."""
+        log.error("%s: requests are refused until this is over", reason)
+        self._reasons.append(reason)
+        for pool in self.pools:
+            await pool.break_off()
+
+    def open(self, reason: str) -> None:
+        """This reason is over, if there was one."""
+        if reason in self._reasons:
+            self._reasons.remove(reason)
+            log.warning("%s: this is over", reason)
