@@ -43,6 +43,10 @@ _NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 """There was no connection, so there was no request. A server that hangs up later may have read one."""
 
 
+class AnswerTooLong(Unavailable):
+    """The answer to a read is longer than the caller allows."""
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """A whole answer. Its repr shows the status alone."""
 
@@ -162,7 +166,7 @@ class ProviderHttp:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise lost(f"{self.name}: {type(error).__name__}") from None
         if read is None:
-            raise lost(f"{self.name}: the answer is too long")
+            raise (OutcomeUnknown if writes else AnswerTooLong)(f"{self.name}: the answer is too long")
         self._compare_clocks(response)
         return self._answer(response, read, lost)
 

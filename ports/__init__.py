@@ -35,6 +35,8 @@ from .chain import TokenMove as TokenMove
 from .chain import TransactionState as TransactionState
 from .chain import UsdtTransfer as UsdtTransfer
 from .checking import Checkable as Checkable
+from .checking import CountsSources as CountsSources
+from .checking import Shortage as Shortage
 from .checking import TellsTime as TellsTime
 from .clock import Clock as Clock
 from .clock import Ids as Ids

@@ -1,6 +1,10 @@
 """A provider that can be asked whether it takes our credentials, before a merchant's payment finds out."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol, runtime_checkable
+
+import msgspec
 
 
 @runtime_checkable
@@ -25,4 +29,24 @@ class TellsTime(Protocol):
     @property
     def clock_skew(self) -> float | None:
         """Seconds by which the provider's clock was ahead of ours at its last answer; None: it has not answered yet."""
+        ...
+
+
+class Shortage(msgspec.Struct, frozen=True, kw_only=True):
+    """Fewer sources of a provider answer than have to agree, so money waits."""
+
+    of: str
+    """The network, or whatever else the sources tell of."""
+    since: datetime
+    """When the process that asks noticed."""
+    told: str
+    """For operators."""
+
+
+@runtime_checkable
+class CountsSources(Protocol):
+    """An adapter that believes none of several sources alone (docs/providers/chains.md "Nodes")."""
+
+    async def shortages(self) -> Sequence[Shortage]:
+        """Where too few sources answer now; nothing where each has enough. A read; it raises nothing."""
         ...

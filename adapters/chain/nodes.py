@@ -2,12 +2,12 @@
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ...ports.chain import Final, InBlock, Network, NotFound, Reverted, Sighting
+from ...ports.checking import Shortage
 from ...ports.faults import NotConfigured
 from ..nodes.nodes import Nodes
-from ..nodes.records import transfers
 
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
 
@@ -22,7 +22,7 @@ class NodesChain:
         self._nodes = dict(nodes)
 
     async def lookup(self, network: Network, tx_hash: str) -> Sighting:
-        """As the port has it. What is final was said by two nodes, where two keep up."""
+        """As the port has it. What is final was said by two nodes, where two are set."""
         if not _HASH.match(tx_hash):
             raise ValueError("a transaction hash is 64 hex digits in lower case")
         if network not in self._nodes:
@@ -34,11 +34,16 @@ class NodesChain:
             return NotFound()
         if receipt.height > view.final:
             return InBlock()
-        return Reverted() if receipt.is_reverted else Final(transfers(nodes.chain, receipt.logs))
+        return Reverted() if receipt.is_reverted else Final(receipt.transfers)
 
     async def check(self) -> None:
         """Whether all nodes are of their networks. Raises: NotConfigured, Unavailable."""
         await asyncio.gather(*(nodes.check() for nodes in self._nodes.values()))
+
+    async def shortages(self) -> Sequence[Shortage]:
+        """As the port has it."""
+        found = await asyncio.gather(*(nodes.shortage() for nodes in self._nodes.values()))
+        return [each for each in found if each is not None]
 
     async def close(self) -> None:
         """Close all connections."""

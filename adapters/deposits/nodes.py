@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from ...ports.chain import Network
+from ...ports.checking import Shortage
 from ...ports.clock import Clock
 from ...ports.deposits import Deposit, WalletAddress
 from ...ports.faults import NO_ANSWER, Unavailable
 from ...ports.notebook import Notebook, NumberedOperations
 from ..nodes.logs import SPAN
-from ..nodes.nodes import Nodes
-from ..nodes.records import quantity, topic_of
-from ..nodes.rpc import Node, NodeRefused
+from ..nodes.nodes import Nodes, quantity_at
+from ..nodes.records import topic_of
 from .derived import AccountKey
 from .passes import Passes
 from .watched import AddressPage, WatchedAddress
@@ -130,6 +130,11 @@ class NodesDeposits:
         """Whether all nodes are of the network. Raises: NotConfigured, Unavailable."""
         await self._nodes.check()
 
+    async def shortages(self) -> Sequence[Shortage]:
+        """As the port has it."""
+        shortage = await self._nodes.shortage()
+        return [] if shortage is None else [shortage]
+
     async def close(self) -> None:
         """Close all connections."""
         await self._nodes.close()
@@ -137,17 +142,13 @@ class NodesDeposits:
             await asyncio.wait([self._reading])
 
     async def _begin(self, address: str) -> AddressPage:
-        """The page of an address that is given out for the first time: what is before it is nobody's."""
+        """The page of an address that is given out for the first time: what is before it is nobody's. What it held,
+        and which block is final, as many nodes say as are needed."""
         view, chain = await self._nodes.view(), self._nodes.chain
         call = {"to": chain.usdt, "data": _BALANCE_OF + topic_of(chain.spelling.read(address))[2:]}
-
-        async def ask(node: Node) -> str:
-            return await node.ask("eth_call", str, call, "latest")
-
-        try:
-            held = quantity(await self._nodes.ask(view, ask))
-        except NodeRefused as fault:
-            raise Unavailable(str(fault)) from None
+        held = max(
+            await self._nodes.agreed(view, "balances", lambda node: quantity_at(node, "eth_call", call, "latest"))
+        )
         since = max(0, min(view.final, view.latest - chain.reread))
         page, _ = await self._pages.start(address, AddressPage(since=since, is_used=held > 0))
         return page

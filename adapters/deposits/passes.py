@@ -15,7 +15,7 @@ from ...ports.deposits import Deposit
 from ...ports.faults import NO_ANSWER, Unavailable
 from ..nodes.logs import SPAN, LogSearch
 from ..nodes.nodes import Nodes, View
-from ..nodes.records import FoundLog, Receipt, plain_hash, topic_of, transfers
+from ..nodes.records import FoundLog, Receipt, topic_of
 from .watched import WatchedAddress
 
 K = TypeVar("K")
@@ -84,8 +84,11 @@ class Passes:
         by_address = {each.address: each for each in part}
         pending: dict[str, list[Deposit]] = {}
         read, settled = 0, min(view.final, view.latest - self._nodes.chain.reread)
-        async for end, logs in self._search.spans(view, part[0].since + 1, view.latest, list(by_topic)):
-            for event in _of_each_transaction(logs):
+        async for span in self._search.spans(view, part[0].since + 1, view.latest, list(by_topic)):
+            if not span.is_agreed:
+                # One node may hide a deposit, or lack it: these blocks, and all after them, are read again.
+                settled = min(settled, part[0].since)
+            for event in span.logs:
                 is_final = event.height <= view.final
                 for deposit, recipient in await self._deposits(view, event, is_final=is_final):
                     to = by_address.get(recipient)
@@ -94,17 +97,17 @@ class Passes:
                     elif to is not None:
                         pending.setdefault(recipient, []).append(deposit)
             for each in part:
-                each.since = max(each.since, min(end, settled))
+                each.since = max(each.since, min(span.end, settled))
             read += 1
-            if read >= _SPANS and end < view.latest:
-                raise StillReading(f"{self._nodes.chain.network}: blocks up to {end} are read, of {view.latest}")
+            if read >= _SPANS and span.end < view.latest:
+                raise StillReading(f"{self._nodes.chain.network}: blocks up to {span.end} are read, of {view.latest}")
         for each in part:
             each.pending = tuple(pending.get(each.address, ()))
 
     async def _prove(self, view: View, watched: WatchedAddress) -> None:
         """Ask the network for what the page says came."""
         for tx_hash in watched.claimed:
-            receipt = await self._nodes.receipt(view, tx_hash)
+            receipt = await self._nodes.receipt(view, tx_hash, sure=True)
             is_final = receipt is not None and receipt.height <= view.final
             moved = None if receipt is None else await self._moved_in(view, receipt, is_final=is_final)
             if moved is None or not is_final:
@@ -118,7 +121,7 @@ class Passes:
     async def _deposits(self, view: View, event: FoundLog, *, is_final: bool) -> list[tuple[Deposit, str]]:
         """All that the transaction moved, and to whom; the receipt says it, and the event only that there is one.
         Nothing where it left its block meanwhile."""
-        tx_hash, block_hash = plain_hash(event.transaction_hash), event.block_hash.lower()
+        tx_hash, block_hash = event.tx_hash, event.block_hash
         moved = self._moved.get((tx_hash, block_hash, is_final))
         if moved is None:
             receipt = await self._nodes.receipt(view, tx_hash)
@@ -135,8 +138,8 @@ class Passes:
         at = None if receipt.is_reverted else await self._moment(view, receipt.height, receipt.block_hash)
         if at is None:
             return None
-        moved = _Moved(transfers(self._nodes.chain, receipt.logs), at)
-        _remember(self._moved, (plain_hash(receipt.transaction_hash), receipt.block_hash, is_final), moved)
+        moved = _Moved(receipt.transfers, at)
+        _remember(self._moved, (receipt.tx_hash, receipt.block_hash, is_final), moved)
         return moved
 
     async def _moment(self, view: View, height: int, block_hash: str) -> datetime | None:
@@ -158,10 +161,6 @@ def _parts(watched: Sequence[WatchedAddress], span: int) -> Iterator[Sequence[Wa
             begin = place
     if watched:
         yield watched[begin:]
-
-
-def _of_each_transaction(logs: Sequence[FoundLog]) -> list[FoundLog]:
-    return list({(event.transaction_hash, event.block_hash): event for event in logs}.values())
 
 
 def _deposit(tx_hash: str, moved: UsdtTransfer, at: datetime, *, is_final: bool) -> Deposit:

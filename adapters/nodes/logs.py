@@ -1,17 +1,37 @@
-"""Searches blocks for USDT that came to some addresses, or left one, by spans that the node takes: how many blocks and
+"""Searches blocks for USDT that came to some addresses, or left one, by spans that nodes take: how many blocks and
 addresses one question may have, each node decides for itself, and says it in words and codes of its own."""
 
 from collections.abc import AsyncIterator, Sequence
 
+import msgspec
+
 from ...ports.faults import Unavailable
 from .nodes import Nodes, View
-from .records import TRANSFER, FoundLog, moves_something
+from .records import TRANSFER, FoundLog, read_logs
 from .rpc import Node, NodeRefused, TooOften
 
 SPAN = 1000
 """Blocks of one question, at first: what most nodes take."""
 _TRUSTED = 32
 """After so many answers in a row the span is doubled again."""
+_NO_METHOD = -32601
+
+
+class Span(msgspec.Struct, frozen=True):
+    """What a search found in some blocks."""
+
+    end: int
+    """The last of them."""
+    logs: Sequence[FoundLog]
+    is_agreed: bool
+    """As many nodes as are needed said what there is. Else there may be more."""
+
+
+class _Taken(msgspec.Struct):
+    """The blocks that one node takes in a question."""
+
+    span: int
+    answered: int = 0
 
 
 class LogSearch:
@@ -20,65 +40,115 @@ class LogSearch:
     def __init__(self, nodes: Nodes, *, span: int = SPAN) -> None:
         self._nodes = nodes
         self._most = span
-        self._span = span
-        self._answered = 0
+        self._taken: dict[str, _Taken] = {}
+        """By the node's name."""
 
     async def spans(
-        self, view: View, first: int, last: int, recipients: Sequence[str], *, sender: str | None = None
-    ) -> AsyncIterator[tuple[int, list[FoundLog]]]:
-        """Span after span of these blocks: the last block of it, and what moved USDT there to one of `recipients` (as
-        topics; none: to anybody), from `sender` where it is given. Raises: Unavailable, NotConfigured; what came before
-        holds."""
+        self,
+        view: View,
+        first: int,
+        last: int,
+        recipients: Sequence[str],
+        *,
+        sender: str | None = None,
+        sure: bool = False,
+    ) -> AsyncIterator[Span]:
+        """Span after span of these blocks: what moved USDT there to one of `recipients` (as topics; none: to anybody),
+        from `sender` where it is given, as some node says. `sure`: only what is agreed.
+
+        Raises: Unavailable, NotConfigured, after a span of which no node gave a whole answer; what came before holds.
+        """
         while first <= last:
-            end = min(last, first + self._span - 1)
+            end = min(last, first + min(self._of(node).span for node in view.nodes[: self._nodes.needed]) - 1)
+            found: dict[FoundLog, None] = {}
+            voices, fault = 0, None
             try:
-                found = await self._found(view, first, end, recipients, sender)
-            except NodeRefused:
-                self._halve(end - first + 1)
-                continue
+                voices = await self._search(view, first, end, recipients, sender, found)
+            except Unavailable as missing:
+                fault = missing
+            if sure and fault is None:
+                self._nodes.demand(voices, "logs")
+            if fault is None or found:
+                yield Span(end, list(found), voices >= self._nodes.needed)
+            if fault is not None:
+                raise fault
+            first = end + 1
+
+    async def _search(
+        self,
+        view: View,
+        first: int,
+        last: int,
+        recipients: Sequence[str],
+        sender: str | None,
+        found: dict[FoundLog, None],
+    ) -> int:
+        """Add what nodes say to `found`. How many of them gave a whole answer. Raises: Unavailable for none."""
+
+        async def ask(node: Node) -> None:
+            # A node cannot tell of blocks that it does not have yet, and some refuse the question.
+            end = min(last, view.heads[node.name])
+            if not await self._of_node(node, first, end, recipients, sender, found):
+                raise Unavailable(f"{node.name}: a log cannot be read, and may be of USDT")
+
+        return len(await self._nodes.voices(view, "logs", ask))
+
+    async def _of_node(
+        self,
+        node: Node,
+        first: int,
+        last: int,
+        recipients: Sequence[str],
+        sender: str | None,
+        found: dict[FoundLog, None],
+    ) -> bool:
+        """Ask one node, in spans that it takes; whether all that it sent could be read. Raises: NodeRefused where it
+        refuses one block for one address, Unavailable."""
+        taken, is_whole = self._of(node), True
+        while first <= last:
+            end = min(last, first + taken.span - 1)
+            try:
+                logs, is_read = await self._asked(node, first, end, recipients, sender)
+            except NodeRefused as fault:
+                if fault.code == _NO_METHOD:
+                    raise
+                if first < end:
+                    taken.span, taken.answered = (end - first + 1) // 2, 0
+                    continue
+                if len(recipients) <= 1:
+                    taken.span = self._most  # the span was not the matter
+                    raise
+                middle = len(recipients) // 2
+                for half in (recipients[:middle], recipients[middle:]):
+                    is_whole &= await self._of_node(node, first, end, half, sender, found)
             except TooOften:
                 raise
             except Unavailable:
-                # Also an answer that takes too long, or has too much in it: the next look asks for less.
-                self._halve(end - first + 1)
+                # Also an answer that takes too long, or has too much in it: the next search asks for less.
+                taken.span, taken.answered = max(1, (end - first + 1) // 2), 0
                 raise
-            yield end, found
+            else:
+                found.update(dict.fromkeys(logs))
+                is_whole &= is_read
+                self._trust(taken)
             first = end + 1
-            self._trust()
+        return is_whole
 
-    async def _found(
-        self, view: View, first: int, last: int, recipients: Sequence[str], sender: str | None
-    ) -> list[FoundLog]:
-        """Raises: NodeRefused, unless it is one block: then the addresses are too many, or the node is of no use."""
+    async def _asked(
+        self, node: Node, first: int, last: int, recipients: Sequence[str], sender: str | None
+    ) -> tuple[list[FoundLog], bool]:
         wanted = {
             "fromBlock": hex(first),
             "toBlock": hex(last),
             "address": self._nodes.chain.usdt,
             "topics": [TRANSFER, sender, *([list(recipients)] if recipients else ())],
         }
+        return read_logs(self._nodes.chain, await node.ask("eth_getLogs", list[msgspec.Raw], wanted), first, last)
 
-        async def ask(node: Node) -> list[FoundLog]:
-            return await node.ask("eth_getLogs", list[FoundLog], wanted)
+    def _of(self, node: Node) -> _Taken:
+        return self._taken.setdefault(node.name, _Taken(self._most))
 
-        try:
-            told = await self._nodes.ask(view, ask)
-        except NodeRefused as fault:
-            if first < last:
-                raise
-            if len(recipients) <= 1:
-                raise Unavailable(str(fault)) from None
-            middle = len(recipients) // 2
-            halves = recipients[:middle], recipients[middle:]
-            return [each for half in halves for each in await self._found(view, first, last, half, sender)]
-        found = [each for each in told if not each.removed and moves_something(self._nodes.chain, each)]
-        if any(not first <= each.height <= last for each in found):
-            raise Unavailable(f"{self._nodes.chain.network}: a node answers of other blocks than it was asked for")
-        return found
-
-    def _halve(self, blocks: int) -> None:
-        self._span, self._answered = max(1, min(self._span, blocks) // 2), 0
-
-    def _trust(self) -> None:
-        self._answered += 1
-        if self._answered >= _TRUSTED:
-            self._span, self._answered = min(self._most, self._span * 2), 0
+    def _trust(self, taken: _Taken) -> None:
+        taken.answered += 1
+        if taken.answered >= _TRUSTED:
+            taken.span, taken.answered = min(self._most, taken.span * 2), 0

@@ -1,32 +1,37 @@
-"""The nodes of one network, in the order of the setting: the first that keeps up is asked, and the others are what it
-is held against (docs/providers/chains.md "Nodes").
+"""The nodes of one network, in the order of the setting (docs/providers/chains.md "Nodes").
 
-None is believed alone where there are several: what counts as final has to be final at each that keeps up, with the
-same hash, and what money moves by is read from two. Where they contradict one another nothing is read.
+None is believed alone where there are several. What money moves by, two nodes have to say, however many of those that
+are set answer; while one alone answers, it can say that nothing has come yet, and whatever else waits. A node that
+refuses a question, or answers it oddly, is left out of that question alone. Where nodes contradict one another nothing
+is read.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
 import msgspec
 
+from ...ports.checking import Shortage
 from ...ports.clock import Clock
 from ...ports.faults import NO_ANSWER, Fault, NotConfigured, Unavailable
 from .networks import Chain
-from .records import Block, Receipt, plain_hash, quantity
+from .records import Block, Receipt, ToldReceipt, plain_hash, quantity, read_receipt
 from .rpc import Node, NodeRefused, TooOften
 
 T = TypeVar("T")
 
+VOICES = 2
+"""Nodes that have to agree, where as many are set."""
 _HOLDS = 2.0
 """Seconds that a view is taken for the present."""
 _AHEAD = timedelta(minutes=1)
 """So far a block's moment may be ahead of our clock."""
+_REFUSED_FOR = 120.0
+"""Seconds for which a node that refused a question counts as missing for it, where nobody asks again."""
 _INVALID_PARAMS = -32602
-_NO_METHOD = -32601
 
 log = logging.getLogger("cambist.providers")
 
@@ -35,7 +40,9 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     """The network as it stands."""
 
     nodes: tuple[Node, ...]
-    """Those that keep up, one at least; the first is to be asked."""
+    """Those that keep up, one at least; the first is asked first."""
+    heads: Mapping[str, int]
+    """The newest block of each, by the node's name."""
     latest: int
     """The newest block that the first of them has."""
     final: int
@@ -49,6 +56,15 @@ class _Standing(msgspec.Struct, frozen=True):
     final: Block
 
 
+class _Miss(msgspec.Struct, frozen=True):
+    """A node that does not answer one kind of question."""
+
+    why: str
+    at: float
+    counts: bool
+    """It is a kind of question on which nodes have to agree."""
+
+
 class Nodes:
     """A network, seen by its nodes."""
 
@@ -59,10 +75,14 @@ class Nodes:
         self.chain = chain
         self._clock = clock
         self._nodes = [Node(f"{chain.network} node {place}", url, clock) for place, url in enumerate(urls, 1)]
+        self.needed = min(VOICES, len(self._nodes))
+        """Nodes that have to agree."""
         self._of_the_chain: set[str] = set()
         self._counting: set[str] = set()
         """Nodes that do not know the tag `finalized`."""
-        self._left_out: dict[str, str] = {}
+        self._missing: dict[tuple[str, str], _Miss] = {}
+        """By node and kind of question."""
+        self._short_since: datetime | None = None
         self._view: tuple[float, View] | None = None
         self._looking: asyncio.Task[View] | None = None
 
@@ -72,12 +92,12 @@ class Nodes:
     async def check(self) -> None:
         """Whether they are nodes of this network. Raises: NotConfigured where one is of another, or takes no key of
         ours; Unavailable when none answers."""
-        answers = await asyncio.gather(*(_fault_of(self._check_chain(node)) for node in self._nodes))
+        answers = await asyncio.gather(*(tried(self._check_chain(node)) for node in self._nodes))
         wrong = next((each for each in answers if isinstance(each, NotConfigured)), None)
         if wrong is not None:
             raise wrong
         if all(answers):
-            raise _joined([each for each in answers if each is not None])
+            raise joined([each for each in answers if each is not None])
 
     async def view(self) -> View:
         """The network as it stands, or stood a moment ago. Raises: Unavailable, NotConfigured."""
@@ -86,49 +106,108 @@ class Nodes:
         if self._looking is None:
             self._looking = asyncio.create_task(self._look())
             self._looking.add_done_callback(self._looked)
-        # Whoever gives up waiting does not take the answer from the others.
+        # A caller that gives up waiting does not take the answer from the others.
         return await asyncio.shield(self._looking)
 
-    async def ask(self, view: View, question: Callable[[Node], Awaitable[T]]) -> T:
-        """What the first says that says anything. Raises: NodeRefused, where that is a no; Unavailable,
-        NotConfigured."""
-        faults: list[Fault] = []
-        for node in view.nodes:
-            try:
-                return await question(node)
-            except NodeRefused as fault:
-                if fault.code != _NO_METHOD:
-                    raise
-                faults.append(Unavailable(str(fault)))
-            except NO_ANSWER as fault:
-                faults.append(fault)
-        raise _joined(faults)
+    async def shortage(self) -> Shortage | None:
+        """Why money of this network waits for nodes; None while as many answer as have to agree."""
+        try:
+            present = {node.name for node in (await self.view()).nodes}
+        except NO_ANSWER as fault:
+            present, why = set[str](), str(fault)
+        else:
+            now, lacking = self._clock.monotonic(), dict[str, set[str]]()
+            for (name, what), miss in self._missing.items():
+                if miss.counts and name in present and now - miss.at < _REFUSED_FOR:
+                    lacking.setdefault(what, set()).add(name)
+            worst = max(lacking.values(), key=len, default=set[str]())
+            present -= worst
+            why = "; ".join(miss.why for (name, _), miss in self._missing.items() if name not in present)
+        if len(present) >= self.needed:
+            self._short_since = None
+            return None
+        self._short_since = self._short_since or self._clock.now()
+        told = f"{len(present)} of {len(self._nodes)} nodes answer, and {self.needed} have to agree"
+        return Shortage(of=self.chain.network, since=self._short_since, told=f"{told}: {why}" if why else told)
 
-    async def receipt(self, view: View, tx_hash: str) -> Receipt | None:
-        """What became of a transaction; None where no node knows it. What is final two nodes have said, where two keep
-        up. `tx_hash` without `0x`. Raises: Unavailable, NotConfigured."""
-        found: Receipt | None = None
+    async def first(self, view: View, what: str, question: Callable[[Node], Awaitable[T]]) -> T:
+        """The answer of the first node that gives one: of what moves no money, or proves itself. `what`: the kind of
+        question. Raises: NodeRefused where all refuse; Unavailable, NotConfigured."""
+        faults = list[Fault]()
         for node in view.nodes:
-            said = await self._receipt_at(node, tx_hash)
+            answer = await self._answer(node, what, question(node), counts=False)
+            if not isinstance(answer, Fault):
+                return answer
+            faults.append(answer)
+        raise joined(faults)
+
+    async def voices(self, view: View, what: str, question: Callable[[Node], Awaitable[T]]) -> list[T]:
+        """The answers of as many nodes as are needed, or of those that answer. Raises: as `first`."""
+        said, faults, left = list[T](), list[Fault](), list(view.nodes)
+        while left and len(said) < self.needed:
+            asked, left = left[: self.needed - len(said)], left[self.needed - len(said) :]
+            for answer in await asyncio.gather(*(self._answer(node, what, question(node)) for node in asked)):
+                if isinstance(answer, Fault):
+                    faults.append(answer)
+                else:
+                    said.append(answer)
+        if not said:
+            raise joined(faults)
+        return said
+
+    async def agreed(self, view: View, what: str, question: Callable[[Node], Awaitable[T]]) -> list[T]:
+        """The answers of as many nodes as are needed. Raises: as `first`; Unavailable where fewer answer."""
+        said = await self.voices(view, what, question)
+        self.demand(len(said), what)
+        return said
+
+    def demand(self, voices: int, what: str) -> None:
+        """Raises: Unavailable where these are fewer than are needed."""
+        if voices < self.needed:
+            raise Unavailable(
+                f"{voices} of {len(self._nodes)} nodes of {self.chain.network} answer about {what}, and {self.needed} "
+                "have to agree"
+            )
+
+    async def receipt(self, view: View, tx_hash: str, *, sure: bool = False) -> Receipt | None:
+        """What became of a transaction; None where no node knows it in a block. A final one as many nodes have said as
+        are needed; with `sure` they have said None, too. `tx_hash` without `0x`.
+
+        Raises: Unavailable, NotConfigured.
+        """
+        faults, found, unknown = list[Fault](), list[Receipt](), 0
+        for node in view.nodes:
+            said = await self._answer(node, "receipts", self._receipt_at(node, tx_hash))
+            if isinstance(said, Fault):
+                faults.append(said)
+                continue
             if said is None:
+                unknown += 1
                 continue
             if said.height > view.final:
                 return said
-            if found is not None:
-                if said != found:
-                    raise self._contradicted(f"of transaction {tx_hash} they say different things")
-                return found
-            found = said
-        if found is not None and len(view.nodes) > 1:
+            found.append(said)
+            if said != found[0]:
+                raise self._contradicted(f"of transaction {tx_hash} they say different things")
+            if len(found) == self.needed:
+                return said
+        if not found and not unknown:
+            raise joined(faults)
+        if found and unknown:
             raise self._contradicted(f"one alone knows transaction {tx_hash}, which is final there")
-        return found
+        if found or sure:
+            self.demand(len(found) + unknown, "receipts")
+        return None
 
     async def block(self, view: View, height: int) -> Block:
-        """The head of a block. Raises: Unavailable, NotConfigured."""
-        try:
-            return await self.ask(view, lambda node: _block(node, hex(height)))
-        except NodeRefused as fault:
-            raise Unavailable(str(fault)) from None
+        """The head of a block. Of a final one as many nodes say the same as are needed. Raises: Unavailable,
+        NotConfigured."""
+        if height > view.final:
+            return await self.first(view, "blocks", lambda node: _block(node, hex(height)))
+        said = await self.agreed(view, "blocks", lambda node: _block(node, hex(height)))
+        if len({(plain_hash(each.hash), each.at) for each in said}) > 1:
+            raise self._contradicted(f"of block {height}, which is final, they say different things")
+        return said[0]
 
     async def close(self) -> None:
         """Close all connections."""
@@ -137,14 +216,22 @@ class Nodes:
         if self._looking is not None:
             await asyncio.wait([self._looking])
 
+    async def _answer(self, node: Node, what: str, asked: Awaitable[T], *, counts: bool = True) -> T | Fault:
+        answer = await tried(asked)
+        self._note(node, what, answer if isinstance(answer, Fault) else None, counts=counts)
+        return answer
+
     async def _receipt_at(self, node: Node, tx_hash: str) -> Receipt | None:
+        told = await node.ask_for("eth_getTransactionReceipt", ToldReceipt, f"0x{tx_hash}")
+        if told is None:
+            return None
         try:
-            said = await node.ask_for("eth_getTransactionReceipt", Receipt, f"0x{tx_hash}")
-        except NodeRefused as fault:
-            raise Unavailable(str(fault)) from None
-        if said is not None and plain_hash(said.transaction_hash) != tx_hash:
+            said = read_receipt(self.chain, told)
+        except Unavailable as fault:
+            raise Unavailable(f"{node.name}: {fault}") from None
+        if plain_hash(told.transaction_hash) != tx_hash:
             raise Unavailable(f"{node.name} answers of another transaction")
-        return None if said is None else _comparable(said)
+        return said
 
     def _looked(self, task: asyncio.Task[View]) -> None:
         self._looking = None
@@ -153,20 +240,22 @@ class Nodes:
             self._view = (self._clock.monotonic(), task.result())
 
     async def _look(self) -> View:
-        answers = await asyncio.gather(*(_tried(self._standing(node)) for node in self._nodes))
-        good: list[tuple[Node, _Standing]] = []
-        for node, answer in zip(self._nodes, answers, strict=True):
-            if isinstance(answer, _Standing):
-                good.append((node, answer))
-            self._note(node, None if isinstance(answer, _Standing) else str(answer))
-        if not good:
-            raise _joined([each for each in answers if isinstance(each, Fault)])
-        final = min((standing.final for _, standing in good), key=lambda block: block.height)
-        told = await asyncio.gather(*(self._hash_at(node, standing, final.height) for node, standing in good))
-        if set(told) != {plain_hash(final.hash)}:
+        answers = await asyncio.gather(*(self._answer(node, "heads", self._standing(node)) for node in self._nodes))
+        keeping_up = [
+            (node, said) for node, said in zip(self._nodes, answers, strict=True) if not isinstance(said, Fault)
+        ]
+        if not keeping_up:
+            raise joined([each for each in answers if isinstance(each, Fault)])
+        final = min((said.final for _, said in keeping_up), key=lambda block: block.height)
+        hashes = await asyncio.gather(
+            *(self._answer(node, "final blocks", self._hash_at(node, said, final.height)) for node, said in keeping_up)
+        )
+        good = [each for each, said in zip(keeping_up, hashes, strict=True) if not isinstance(said, Fault)]
+        if any(said != plain_hash(final.hash) for said in hashes if not isinstance(said, Fault)):
             raise self._contradicted(f"block {final.height} is final with different hashes")
         return View(
             nodes=tuple(node for node, _ in good),
+            heads={node.name: said.latest for node, said in good},
             latest=max(good[0][1].latest, final.height),
             final=final.height,
         )
@@ -201,10 +290,7 @@ class Nodes:
     async def _hash_at(self, node: Node, standing: _Standing, height: int) -> str:
         if standing.final.height == height:
             return plain_hash(standing.final.hash)
-        try:
-            return plain_hash((await _block(node, hex(height))).hash)
-        except NodeRefused as fault:
-            raise Unavailable(str(fault)) from None
+        return plain_hash((await _block(node, hex(height))).hash)
 
     async def _check_chain(self, node: Node) -> None:
         if node.name in self._of_the_chain:
@@ -214,17 +300,25 @@ class Nodes:
             raise NotConfigured(f"{node.name} is of chain {chain_id}: {self.chain.network} is {self.chain.chain_id}")
         self._of_the_chain.add(node.name)
 
-    def _note(self, node: Node, why: str | None) -> None:
-        """Tell once that a node is left out, and once that it is back."""
-        if why is not None and node.name not in self._left_out:
-            log.warning("left out: %s", why)
-            self._left_out[node.name] = why
-        elif why is None and self._left_out.pop(node.name, None) is not None:
-            log.warning("%s is asked again", node.name)
+    def _note(self, node: Node, what: str, fault: Fault | None, *, counts: bool) -> None:
+        """Log once that a node is left out of a kind of question, and once that it is asked again."""
+        place = node.name, what
+        if fault is None:
+            if self._missing.pop(place, None) is not None:
+                log.warning("%s is asked for %s again", node.name, what)
+            return
+        if place not in self._missing:
+            log.warning("left out of questions for %s: %s", what, fault)
+        self._missing[place] = _Miss(str(fault), self._clock.monotonic(), counts)
 
     def _contradicted(self, what: str) -> Unavailable:
         log.error("the nodes of %s contradict one another, so nothing is read: %s", self.chain.network, what)
         return Unavailable(f"the nodes of {self.chain.network} contradict one another: {what}")
+
+
+async def quantity_at(node: Node, method: str, *params: Any) -> int:
+    """A number that a node says. Raises: as `Node.ask`."""
+    return quantity(await node.ask(method, str, *params))
 
 
 async def _block(node: Node, number: str) -> Block:
@@ -237,40 +331,22 @@ async def _block(node: Node, number: str) -> Block:
     return block
 
 
-async def _tried(asked: Awaitable[T]) -> T | Fault:
+async def tried(asked: Awaitable[T]) -> T | Fault:
+    """The answer, or the fault that says there is none."""
     try:
         return await asked
-    except (NodeRefused, *NO_ANSWER) as fault:
+    except NO_ANSWER as fault:
         return fault
 
 
-async def _fault_of(asked: Awaitable[None]) -> Fault | None:
-    return await _tried(asked)
-
-
-def _joined(faults: Sequence[Fault]) -> Fault:
-    """One fault that says all: NotConfigured where nothing else is the matter."""
+def joined(faults: Sequence[Fault]) -> Fault:
+    """One fault that says all: NotConfigured or NodeRefused where nothing else is the matter."""
     told = "; ".join(str(fault) for fault in faults)
     if all(isinstance(fault, NotConfigured) for fault in faults):
         return NotConfigured(told)
+    refused = [fault for fault in faults if isinstance(fault, NodeRefused)]
+    if len(refused) == len(faults):
+        return NodeRefused(told, refused[0].code, said=refused[0].said)
     waits = [fault.retry_after for fault in faults if isinstance(fault, Unavailable) and fault.retry_after is not None]
     kind = TooOften if any(isinstance(fault, TooOften) for fault in faults) else Unavailable
     return kind(told, retry_after=min(waits, default=None))
-
-
-def _comparable(receipt: Receipt) -> Receipt:
-    """The same as another node would write it."""
-    lower = [
-        msgspec.structs.replace(
-            each, address=each.address.lower(), topics=[topic.lower() for topic in each.topics], data=each.data.lower()
-        )
-        for each in receipt.logs
-    ]
-    return msgspec.structs.replace(
-        receipt,
-        transaction_hash=receipt.transaction_hash.lower(),
-        block_hash=receipt.block_hash.lower(),
-        block_number=hex(receipt.height),
-        status=hex(quantity(receipt.status)),
-        logs=lower,
-    )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
 import msgspec
 
@@ -10,11 +11,16 @@ from ...ports.chain import UsdtTransfer
 from ...ports.faults import Unavailable
 from .networks import Chain
 
+L = TypeVar("L")
+
 TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 """The first topic of every token's event Transfer(address,address,uint256)."""
 
 _QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,64}\Z")
 _HASH = re.compile(r"0x[0-9a-f]{64}\Z")
+MOST_UNITS = 10**18
+"""Ten billion USDT: no transfer to a merchant or a client moves more, and no answer of a provider may say more
+(frontends/guard)."""
 _LATEST = 253402300799
 """The last second that a datetime has."""
 _TOPICS = 3
@@ -41,43 +47,119 @@ class Block(msgspec.Struct, frozen=True):
         return datetime.fromtimestamp(seconds, UTC)
 
 
-class Log(msgspec.Struct, frozen=True, rename="camel"):
-    """An event that a contract told."""
+class FoundLog(msgspec.Struct, frozen=True):
+    """A transaction that a search for movements of USDT found, and the block in which it stands."""
 
+    tx_hash: str
+    """Without `0x`, in lower case."""
+    block_hash: str
+    height: int
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a transaction in its block, as far as money is judged by it. Equal for two nodes that agree,
+    however they spell it."""
+
+    tx_hash: str
+    """Without `0x`, in lower case."""
+    block_hash: str
+    height: int
+    is_reverted: bool
+    transfers: tuple[UsdtTransfer, ...]
+
+
+class ToldReceipt(msgspec.Struct, frozen=True, rename="camel"):
+    """A receipt as nodes send it. Some send one for a transaction that waits for a block, with nulls in it."""
+
+    transaction_hash: str
+    block_number: str | None = None
+    block_hash: str | None = None
+    status: str | None = None
+    logs: list[msgspec.Raw] | None = None
+
+
+class _Log(msgspec.Struct, frozen=True, rename="camel"):
     address: str
     topics: list[str]
     data: str
 
 
-class FoundLog(Log, frozen=True, rename="camel"):
-    """One that was searched for, with where it stands."""
-
-    block_number: str
-    block_hash: str
+class _ToldLog(_Log, frozen=True, rename="camel"):
     transaction_hash: str
-    removed: bool = False
-
-    @property
-    def height(self) -> int:
-        return quantity(self.block_number)
+    block_number: str | None
+    block_hash: str | None
+    removed: bool | None = None
 
 
-class Receipt(msgspec.Struct, frozen=True, rename="camel"):
-    """What became of a transaction in its block."""
+class _Address(msgspec.Struct, frozen=True):
+    address: str
 
-    transaction_hash: str
-    block_number: str
-    block_hash: str
-    status: str
-    logs: list[Log]
 
-    @property
-    def height(self) -> int:
-        return quantity(self.block_number)
+def read_receipt(chain: Chain, told: ToldReceipt) -> Receipt | None:
+    """Read a receipt; None where the transaction is in no block. Raises: Unavailable for one that cannot be true, or
+    may hide a movement of USDT."""
+    if told.block_number is None or told.block_hash is None:
+        return None
+    if told.status is None or told.logs is None:
+        raise Unavailable("a receipt does not say how its transaction ended")
+    return Receipt(
+        tx_hash=plain_hash(told.transaction_hash),
+        block_hash=f"0x{plain_hash(told.block_hash)}",
+        height=quantity(told.block_number),
+        is_reverted=quantity(told.status) == 0,
+        transfers=tuple(
+            moved for index, each in enumerate(told.logs) if (moved := _moved_by(chain, each, index)) is not None
+        ),
+    )
 
-    @property
-    def is_reverted(self) -> bool:
-        return quantity(self.status) == 0
+
+def read_logs(chain: Chain, told: Sequence[msgspec.Raw], first: int, last: int) -> tuple[list[FoundLog], bool]:
+    """Read the logs of blocks `first` to `last` one by one: those that move USDT, and whether they are all of them. An
+    unreadable log of another contract hides nothing."""
+    found, is_whole = list[FoundLog](), True
+    for raw in told:
+        try:
+            each = _found(chain, raw)
+        except Unavailable:
+            is_whole = False
+            continue
+        if each is not None and first <= each.height <= last:
+            found.append(each)
+        elif each is not None:
+            is_whole = False
+    return found, is_whole
+
+
+def _found(chain: Chain, raw: msgspec.Raw) -> FoundLog | None:
+    """None for a log that moves no USDT, or stands in no block. Raises: Unavailable."""
+    log = _decoded(chain, raw, _ToldLog)
+    if log is None or log.removed or (log.block_number is None and log.block_hash is None):
+        return None
+    if _moved(chain, log, 0) is None:
+        return None
+    if log.block_number is None or log.block_hash is None:
+        raise Unavailable("a log says half of its block")
+    return FoundLog(plain_hash(log.transaction_hash), f"0x{plain_hash(log.block_hash)}", quantity(log.block_number))
+
+
+def _decoded(chain: Chain, raw: msgspec.Raw, shape: type[L]) -> L | None:
+    """None for an unreadable log of another contract. Raises: Unavailable for any other that is unreadable."""
+    try:
+        return msgspec.json.decode(raw, type=shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        is_usdt = msgspec.json.decode(raw, type=_Address).address.lower() == chain.usdt
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        is_usdt = True
+    if is_usdt:
+        raise Unavailable("a log cannot be read, and may be of USDT")
+    return None
+
+
+def _moved_by(chain: Chain, raw: msgspec.Raw, index: int) -> UsdtTransfer | None:
+    log = _decoded(chain, raw, _Log)
+    return None if log is None else _moved(chain, log, index)
 
 
 def quantity(text: str) -> int:
@@ -99,27 +181,24 @@ def topic_of(payload: bytes) -> str:
     return f"0x{payload.rjust(32, bytes(1)).hex()}"
 
 
-def moves_something(chain: Chain, log: Log) -> bool:
-    """Whether the event is a movement of the network's USDT. Such of nothing are sent to strangers' addresses to be
-    seen there."""
-    if log.address.lower() != chain.usdt or len(log.topics) != _TOPICS or log.topics[0].lower() != TRANSFER:
-        return False
-    return len(log.data) == _WORD and chain.units(quantity(log.data)) > 0
+def _moved(chain: Chain, log: _Log, index: int) -> UsdtTransfer | None:
+    """The movement of USDT that a log tells of. None for other events, and for a movement of nothing: strangers send
+    such to be seen at an address. `index` is the log's place in its transaction: the number that nodes give it counts
+    by block, and changes when a block is taken back.
 
-
-def transfers(chain: Chain, logs: Sequence[Log]) -> tuple[UsdtTransfer, ...]:
-    """The movements of USDT among all events of a transaction. The index is the place among these events: that which
-    nodes number by block changes when a block is taken back."""
-    return tuple(
-        UsdtTransfer(
-            index=index,
-            sender=chain.spelling.write(_payload(log.topics[1])),
-            recipient=chain.spelling.write(_payload(log.topics[2])),
-            units=chain.units(quantity(log.data)),
-        )
-        for index, log in enumerate(logs)
-        if moves_something(chain, log)
-    )
+    Raises: Unavailable for a log of USDT that cannot be true.
+    """
+    if log.address.lower() != chain.usdt or not log.topics or log.topics[0].lower() != TRANSFER:
+        return None
+    if len(log.topics) != _TOPICS or len(log.data) != _WORD:
+        raise Unavailable("a node sends a transfer of USDT that has not its shape")
+    units = chain.units(quantity(log.data))
+    if units > MOST_UNITS:
+        raise Unavailable("a node sends a transfer of more USDT than there is")
+    if units == 0:
+        return None
+    sender, recipient = (chain.spelling.write(_payload(each)) for each in log.topics[1:])
+    return UsdtTransfer(index=index, sender=sender, recipient=recipient, units=units)
 
 
 def _payload(topic: str) -> bytes:

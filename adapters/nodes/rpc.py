@@ -16,7 +16,7 @@ import msgspec
 
 from ...ports.clock import Clock
 from ...ports.faults import Fault, NotConfigured, OutcomeUnknown, Unavailable
-from ..provider_http import Answer, ProviderHttp
+from ..provider_http import Answer, AnswerTooLong, ProviderHttp
 
 T = TypeVar("T")
 
@@ -25,7 +25,8 @@ _LIMIT = 7.0
 _AT_ONCE = 8
 """Questions under way, at most: a pass over many addresses is not to look like an attack."""
 _REST = {HTTPStatus.TOO_MANY_REQUESTS: 5.0, HTTPStatus.FORBIDDEN: 30.0}
-"""Seconds that a node is left alone when it does not say how long. TronGrid answers 403, and keeps to 30 seconds."""
+"""Seconds in which a node is not asked the same question when it does not say how long. TronGrid answers 403, and keeps
+to 30 seconds."""
 _REST_MOST = 60.0
 _NO_ANSWER_REST = 2.0
 """Seconds; twice as many each time it gives none again: one that hangs must not hold up every look."""
@@ -37,19 +38,21 @@ _TOO_OFTEN = re.compile(
 _TOO_OFTEN_CODES = (429, -32029, -32097)
 _KEY_HEADERS = {"tron": "TRON-PRO-API-KEY"}
 _WORDS = 120
+_SAID = 1000
 
 
-class NodeRefused(Fault):
-    """The node says no to this question, for certain and not for being asked too often. Never raised out of an
-    adapter."""
+class NodeRefused(Unavailable):
+    """The node says no to this question, for certain and not for being asked too often."""
 
-    def __init__(self, message: str, code: int) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, code: int = 0, *, said: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message, retry_after=retry_after)
         self.code = code
+        self.said = said
+        """The node's own words, for what they mean and not for a log."""
 
 
 class TooOften(Unavailable):
-    """The node counts our questions, or gave no answer just now: it is to be asked later, and not for less."""
+    """The node counts our questions, or gave no answer just now: ask it later, and not for less."""
 
 
 class _Error(msgspec.Struct, frozen=True):
@@ -60,13 +63,17 @@ class _Error(msgspec.Struct, frozen=True):
 class _Reply(msgspec.Struct, frozen=True):
     id: int | str | None = None
     result: msgspec.Raw = msgspec.Raw()
-    error: _Error | None = None
+    error: msgspec.Raw = msgspec.Raw()
     own_error: str | None = msgspec.field(default=None, name="Error")
     """TRON's limiter speaks no JSON-RPC."""
 
 
-class _NoAnswer(Fault):
-    """What came says nothing about the question."""
+class _OddAnswer(Fault):
+    """JSON, but no answer to the question. It says nothing about the node's other answers."""
+
+
+class _NoAnswer(_OddAnswer):
+    """What came is not even JSON: something else than the node answers at its address."""
 
 
 class NodeAddress(msgspec.Struct, frozen=True):
@@ -95,6 +102,9 @@ class Node:
         self._clock = clock
         self._places = asyncio.Semaphore(_AT_ONCE)
         self._rests_until = float("-inf")
+        """While it is silent, the node is asked nothing."""
+        self._limited_until: dict[str, float] = {}
+        """By method: the node counts our questions, and is asked the other ones."""
         self._silent = 0
         """How many questions in a row had no answer."""
         self._number = 0
@@ -106,7 +116,7 @@ class Node:
         """The result, in this shape. A read, whatever the method.
 
         Raises: NodeRefused; TooOften; Unavailable for everything else that is no answer; NotConfigured when the key is
-        not taken.
+        not taken. Only silence, or an answer that is not JSON, rests the node for other questions.
         """
         return await self._asked(method, shape, params, writes=False)
 
@@ -118,7 +128,7 @@ class Node:
         return await self._asked(method, str, params, writes=True)
 
     async def _asked(self, method: str, shape: type[T], params: Sequence[Any], *, writes: bool) -> T:
-        rest = self._rests_until - self._clock.monotonic()
+        rest = max(self._rests_until, self._limited_until.get(method, float("-inf"))) - self._clock.monotonic()
         if rest > 0:
             raise TooOften(f"{self.name} is left alone for a moment", retry_after=rest)
         async with self._places:
@@ -129,16 +139,20 @@ class Node:
                 answer = await self._http.call(
                     "POST", "", writes=writes, body=body, query=self._query, answer_max=ANSWER_MAX
                 )
+            except AnswerTooLong:
+                raise
             except Unavailable:
                 self._rest_silent()
                 raise
         try:
             return self._result(method, answer, number, shape)
-        except _NoAnswer as fault:
+        except _OddAnswer as fault:
             if writes:
                 raise OutcomeUnknown(str(fault)) from None
-            self._rest_silent()
-            raise Unavailable(str(fault)) from None
+            if isinstance(fault, _NoAnswer):
+                self._rest_silent()
+                raise Unavailable(str(fault)) from None
+            raise (NodeRefused if 400 <= answer.status < 500 else Unavailable)(str(fault)) from None
 
     async def ask_for(self, method: str, shape: type[T], *params: Any) -> T | None:
         """The same, of what may not be there: None."""
@@ -152,44 +166,51 @@ class Node:
     def _result(self, method: str, answer: Answer, number: int, shape: type[T]) -> T:
         status = answer.status
         if status in _REST:
-            raise self._too_often(f"status {status}", answer.retry_after() or _REST[HTTPStatus(status)])
+            raise self._too_often(method, f"status {status}", answer.retry_after() or _REST[HTTPStatus(status)])
         if status == HTTPStatus.UNAUTHORIZED:
             raise NotConfigured(f"{self.name}: the key in its address is not taken")
         try:
             reply = msgspec.json.decode(answer.body, type=_Reply)
+        except msgspec.ValidationError:
+            raise _OddAnswer(f"{self.name}: {method}: status {status}, and JSON of another shape") from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            raise self._no_answer(status) from None
-        error = reply.error
+            # A status of 4xx is a refusal, whatever stands below it.
+            kind = _OddAnswer if 400 <= status < 500 else _NoAnswer
+            raise kind(f"{self.name}: {method}: status {status}, and no answer of JSON-RPC") from None
+        self._silent = 0
+        error = None if bytes(reply.error) in (b"", b"null") else _error(bytes(reply.error))
         if reply.own_error is not None or (error is not None and _is_too_often(error)):
             said = reply.own_error or ("" if error is None else error.message)
-            raise self._too_often(_quotable(said), answer.retry_after() or 1.0)
+            raise self._too_often(method, _quotable(said), answer.retry_after() or 1.0)
         if error is not None:
-            raise NodeRefused(f"{self.name}: {method}: {error.code} {_quotable(error.message)}", error.code)
-        if status != HTTPStatus.OK or not bytes(reply.result) or reply.id != number:
-            raise self._no_answer(status)
+            told = f"{self.name}: {method}: {error.code} {_quotable(error.message)}"
+            raise NodeRefused(told, error.code, said=error.message[:_SAID])
+        if status != HTTPStatus.OK or not bytes(reply.result) or str(reply.id) != str(number):
+            raise _OddAnswer(f"{self.name}: {method}: status {status}, and no answer to this question")
         try:
-            found = msgspec.json.decode(reply.result, type=shape)
+            return msgspec.json.decode(reply.result, type=shape)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            raise _NoAnswer(f"{self.name}: the answer to {method} is not of the shape known to us") from None
-        self._silent = 0
-        return found
+            raise _OddAnswer(f"{self.name}: the answer to {method} is not of the shape known to us") from None
 
-    def _no_answer(self, status: int) -> "_NoAnswer":
-        return _NoAnswer(f"{self.name}: status {status}, and no answer of JSON-RPC")
-
-    def _too_often(self, said: str, seconds: float) -> TooOften:
-        self._rest(seconds)
-        return TooOften(f"{self.name} is asked too often: {said}", retry_after=min(seconds, _REST_MOST))
+    def _too_often(self, method: str, said: str, seconds: float) -> TooOften:
+        seconds = min(seconds, _REST_MOST)
+        self._limited_until[method] = self._clock.monotonic() + seconds
+        return TooOften(f"{self.name} is asked too often: {said}", retry_after=seconds)
 
     def _rest_silent(self) -> None:
-        if self._rests_until > self._clock.monotonic():
-            return  # of several under way at once that had no answer
-        self._rest(_NO_ANSWER_REST * 2 ** min(self._silent, 5))
+        now = self._clock.monotonic()
+        if self._rests_until > now:
+            return  # several questions under way at once are one silence
+        self._rests_until = now + min(_NO_ANSWER_REST * 2 ** min(self._silent, 5), _REST_MOST)
         self._silent += 1
 
-    def _rest(self, seconds: float) -> None:
-        until = self._clock.monotonic() + min(seconds, _REST_MOST)
-        self._rests_until = max(self._rests_until, until)
+
+def _error(raw: bytes) -> _Error:
+    """An error in whatever shape: a code or words that cannot be read make it no less of an error."""
+    try:
+        return msgspec.json.decode(raw, type=_Error)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _Error(message=raw.decode(errors="replace"))
 
 
 def _is_too_often(error: _Error) -> bool:

@@ -2,12 +2,11 @@
 
 from typing import Protocol
 
-from ...ports.faults import Refused, Unavailable
+from ...ports.faults import Refused
 from ...ports.payouts import TransferState
 from ..nodes.networks import Chain
-from ..nodes.nodes import Nodes, View
-from ..nodes.records import Receipt, quantity, topic_of, transfers
-from ..nodes.rpc import NodeRefused
+from ..nodes.nodes import Nodes, View, quantity_at
+from ..nodes.records import Receipt, topic_of
 
 _BALANCE_OF = "0x70a08231"
 
@@ -30,7 +29,7 @@ def seen(view: View, receipt: Receipt, chain: Chain, made: Moved) -> TransferSta
     write, units = chain.spelling.write, chain.units(made.amount)
     moved = any(
         (each.sender, each.recipient, each.units) == (write(made.owner), write(made.recipient), units)
-        for each in transfers(chain, receipt.logs)
+        for each in receipt.transfers
     )
     return TransferState.FINAL if moved and not receipt.is_reverted else TransferState.FAILED
 
@@ -49,17 +48,14 @@ def recipient_of(chain: Chain, address: str, owner: bytes) -> bytes:
 async def usdt_of(nodes: Nodes, view: View, owner: bytes) -> int:
     """The token's smallest parts that an address has. Raises: Unavailable, NotConfigured."""
     call = {"to": nodes.chain.usdt, "data": f"{_BALANCE_OF}{topic_of(owner)[2:]}"}
-    return await number(nodes, view, "eth_call", call, "latest")
+    return await _least(nodes, view, "eth_call", call, "latest")
 
 
 async def coins_of(nodes: Nodes, view: View, owner: bytes) -> int:
     """The smallest parts of the network's own coin that an address has. Raises: Unavailable, NotConfigured."""
-    return await number(nodes, view, "eth_getBalance", f"0x{owner.hex()}", "latest")
+    return await _least(nodes, view, "eth_getBalance", f"0x{owner.hex()}", "latest")
 
 
-async def number(nodes: Nodes, view: View, method: str, *params: object) -> int:
-    """What the first node says that says anything. Raises: Unavailable, NotConfigured."""
-    try:
-        return quantity(await nodes.ask(view, lambda node: node.ask(method, str, *params)))
-    except NodeRefused as fault:
-        raise Unavailable(str(fault)) from None
+async def _least(nodes: Nodes, view: View, method: str, *params: object) -> int:
+    """The least that as many nodes say as are needed: none alone says that the wallet has enough."""
+    return min(await nodes.agreed(view, "balances", lambda node: quantity_at(node, method, *params)))

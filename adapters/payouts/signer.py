@@ -56,5 +56,13 @@ def signer_of(signature: bytes, digest: bytes) -> bytes:
         raise ValueError("no signature") from error
 
 
+def signer_is(payload: bytes, signature: bytes, digest: bytes) -> bool:
+    """Whether this address signed."""
+    try:
+        return signer_of(signature, digest) == payload
+    except ValueError:
+        return False
+
+
 def _payload(key: PublicKey) -> bytes:
     return keccak256(key.format(compressed=False)[1:])[-_PAYLOAD:]

@@ -17,7 +17,7 @@ import msgspec
 from ...ports.alarms import Alarms, TellsMerchants
 from ...ports.bank import Bank, CancellingBank, Invoice, InvoiceKind, InvoiceState, InvoiceStatus, ListingBank, Transfer
 from ...ports.chain import ChainWatcher
-from ...ports.checking import Checkable
+from ...ports.checking import Checkable, CountsSources
 from ...ports.deposits import DepositWatcher
 from ...ports.files import FileStore, StoredFile
 from ...ports.kyc import Check, DocumentState, KycVerifier
@@ -57,11 +57,11 @@ _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
         SearchesRemittances,
         Checkable,
     ),
-    "chain": (ChainWatcher, Checkable),
+    "chain": (ChainWatcher, Checkable, CountsSources),
     "files": (FileStore, Checkable),
-    "deposits": (DepositWatcher, Checkable),
+    "deposits": (DepositWatcher, Checkable, CountsSources),
     "kyc": (KycVerifier, SearchesChecks, Notices, Checkable),
-    "payouts": (UsdtSender, FindingSender, ListingSender, ReplacingSender, Checkable),
+    "payouts": (UsdtSender, FindingSender, ListingSender, ReplacingSender, Checkable, CountsSources),
     "rates": (RateSource, Checkable),
     "alarms": (Alarms, TellsMerchants, Checkable),
 }

@@ -215,7 +215,7 @@ class TestNumbers:
         def is_fourth(request: ProviderRequest) -> bool:
             return b"eth_getLogs" in request.body and next(searches) == 4
 
-        bench.fronts[0].next(ProviderFault.SERVER_ERROR, matching=is_fourth)
+        bench.fronts[0].next(ProviderFault.BAD_GATEWAY, matching=is_fourth)
         bench.fronts[0].requests.clear()
         with pytest.raises(Unavailable):
             await bench.restarted().find("wd_2")

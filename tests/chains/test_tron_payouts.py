@@ -452,7 +452,7 @@ class TestWhatWasSent:
         def is_fourth(request: ProviderRequest) -> bool:
             return b"eth_getLogs" in request.body and next(searches) == 4
 
-        bench.network.next(ProviderFault.SERVER_ERROR, matching=is_fourth)
+        bench.network.next(ProviderFault.BAD_GATEWAY, matching=is_fourth)
         with pytest.raises(Unavailable):
             await wallet.find("wd_1")
         *_, (last_read, _), (failed, _) = self.spans(bench)

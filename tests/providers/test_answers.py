@@ -32,6 +32,7 @@ from cambist.ports.bank import (
 )
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.chain import Final, NotFound, UsdtTransfer
+from cambist.ports.checking import Shortage
 from cambist.ports.deposits import Deposit
 from cambist.ports.faults import Fault, OutcomeUnknown, Unavailable
 from cambist.ports.files import StoredFile
@@ -72,6 +73,7 @@ DEPOSIT = Deposit(tx_hash=HASH, index=0, units=1, at=AT, is_final=True)
 MOVED = UsdtTransfer(index=3, sender="TA", recipient="TB", units=5)
 SIGNED = SignedTransfer(operation=ASKED, tx_hash=HASH, blob=b"x", expires_at=AT)
 SENT = SentTransfer(signed=changed(SIGNED, blob=b""), address="TB", units=5)
+SHORT = Shortage(of="tron", since=AT, told="1 of 2 nodes answer, and 2 have to agree")
 QUOTE = RateQuote(rate=Decimal("81.5"), at=AT, source="market")
 
 ENTRY = ReportedEntry(
@@ -123,8 +125,9 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("alarms", "tell"): None,
     ("alarms", "tell_merchant"): None,
     **{(port, "check"): None for port in OPERATIONS},
+    **{(port, "shortages"): [SHORT] for port in ("chain", "deposits", "payouts")},
 }
-LISTS = ("deposits", "refunds_since", "sent_since", "banks")
+LISTS = ("deposits", "refunds_since", "sent_since", "banks", "shortages")
 UNSEEN = {"revoke", "cancel_invoice", "broadcast", "check", "stat", "remove", "tell", "tell_merchant"}
 MAY_BE_NONE = UNSEEN | {operation for _, operation in SOUND if operation.startswith(("find", "search"))}
 ALL = list(SOUND)

@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from cambist.adapters.script import Ending, Twist
@@ -31,6 +32,8 @@ from cambist.ports import NotConfigured, OutcomeUnknown, Unavailable
 from cambist.ports.alarms import Alarms, QuietHours
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
+from cambist.ports.chain import Network, Sighting
+from cambist.ports.checking import Shortage
 from cambist.ports.faults import Unreadable
 from cambist.ports.jobs import Job
 from tests.alarm_kit import Listener, Postbox
@@ -41,6 +44,19 @@ from tests.http.test_webhook_endpoints import made
 LIVE = "simulator-live"
 DOWN = f"gateway:{LIVE}"
 HOUR, MINUTE = 3600, 60
+
+
+class FewNodes:
+    """A network of which too few nodes answer, since when it is told."""
+
+    since: datetime | None = None
+
+    async def lookup(self, network: Network, tx_hash: str) -> Sighting:
+        raise Unavailable("nobody looks")
+
+    async def shortages(self) -> list[Shortage]:
+        told = "1 of 2 nodes answer, and 2 have to agree"
+        return [] if self.since is None else [Shortage(of="tron", since=self.since, told=told)]
 
 
 @asynccontextmanager
@@ -253,6 +269,19 @@ class TestWhatAlarms:
             await house.work(HOUR)
             assert ear.news[-1] == ([], ["channel:dead"])
             assert dead.news == [(["suspense:sus_1"], [])]
+
+    async def test_nodes_of_which_too_few_agree_for_a_minute(self) -> None:
+        ear, network = Listener(), FewNodes()
+        async with alarmed(ear) as house:
+            house.ports = msgspec.structs.replace(house.ports, chain=network)
+            network.since = house.clock.now()
+            assert (await look(house.ports)).troubles == (), "a node that starts again alarms nobody"
+            await house.clock.advance(MINUTE)
+            [trouble] = (await look(house.ports)).troubles
+            assert (trouble.id, trouble.urgent) == ("nodes:tron", True)
+            assert "1 of 2 nodes answer" in trouble.text
+            network.since = None
+            assert (await look(house.ports)).troubles == ()
 
 
 class TestAChannel:

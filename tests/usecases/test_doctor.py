@@ -23,6 +23,7 @@ from cambist.ports.payouts import Senders
 from tests.houses import TestHouse, open_test_house
 from tests.http.test_webhook_endpoints import made
 from tests.planting import beneath
+from tests.usecases.test_alarms import FewNodes
 from tests.usecases.test_reseal import blank
 
 
@@ -198,3 +199,13 @@ async def test_a_wallet_that_cannot_be_asked_what_it_sent_is_warned_of(house: Te
         senders = Senders(senders=wallets, modes={"live": "blind"})
         house.ports = msgspec.structs.replace(house.ports, senders=senders)
         assert (await found(house, "wallets")).level is level
+
+
+async def test_too_few_nodes_that_agree_fail_the_check(house: TestHouse) -> None:
+    network = FewNodes()
+    house.ports = msgspec.structs.replace(house.ports, chain=network)
+    assert (await found(house, "nodes")).level is Level.OK
+    network.since = house.clock.now()
+    finding = await found(house, "nodes")
+    assert finding.level is Level.FAILED
+    assert "payouts wait: tron: 1 of 2 nodes answer" in finding.message

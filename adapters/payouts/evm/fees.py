@@ -3,10 +3,10 @@
 import msgspec
 
 from ....ports.faults import Unavailable
-from ...nodes.nodes import Nodes, View
+from ...nodes.nodes import Nodes, View, quantity_at
 from ...nodes.records import quantity
-from ...nodes.rpc import NodeRefused
-from ..shared import coins_of, number
+from ...nodes.rpc import Node, NodeRefused
+from ..shared import coins_of
 from .transaction import Fees
 
 GWEI = 10**9
@@ -21,6 +21,11 @@ class _Head(msgspec.Struct, frozen=True, rename="camel"):
     base_fee_per_gas: str | None = None
 
 
+async def _base_fee(node: Node) -> int | None:
+    head = await node.ask("eth_getBlockByNumber", _Head, "latest", False)
+    return None if head.base_fee_per_gas is None else quantity(head.base_fee_per_gas)
+
+
 class Market:
     """The price of gas on one network, by its nodes."""
 
@@ -32,15 +37,11 @@ class Market:
     async def fees(self, view: View) -> Fees:
         """Such that the next blocks take a transaction, also when the base fee doubles. Raises: Unavailable, also where
         the price is above the limit; NotConfigured."""
-        try:
-            head = await self._nodes.ask(view, lambda node: node.ask("eth_getBlockByNumber", _Head, "latest", False))
-        except NodeRefused as fault:
-            raise Unavailable(str(fault)) from None
-        if head.base_fee_per_gas is None:
-            price = await number(self._nodes, view, "eth_gasPrice")
+        base = await self._nodes.first(view, "fees", _base_fee)
+        if base is None:
+            price = await self._price(view)
             self._check(price)
             return Fees(max(price, 1))
-        base = quantity(head.base_fee_per_gas)
         tip = await self._tip(view, base)
         self._check(base + tip)
         return Fees(min(2 * base + tip, self.limit), tip)
@@ -61,7 +62,7 @@ class Market:
     async def gas(self, view: View, call: dict[str, str]) -> int:
         """As much as a call may use. Raises: Unavailable, also where the contract would not do it; NotConfigured."""
         try:
-            used = quantity(await self._nodes.ask(view, lambda node: node.ask("eth_estimateGas", str, call)))
+            used = await self._nodes.first(view, "gas", lambda node: quantity_at(node, "eth_estimateGas", call))
         except NodeRefused as fault:
             raise Unavailable(f"the contract of USDT would not do this transfer: {fault}") from None
         if not 0 < used <= _GAS_MOST:
@@ -80,11 +81,14 @@ class Market:
 
     async def _tip(self, view: View, base: int) -> int:
         try:
-            said = await self._nodes.ask(view, lambda node: node.ask("eth_maxPriorityFeePerGas", str))
-        except (NodeRefused, Unavailable):
+            said = await self._nodes.first(view, "tips", lambda node: quantity_at(node, "eth_maxPriorityFeePerGas"))
+        except Unavailable:
             # Not every kind of node has it.
-            return max(1, await number(self._nodes, view, "eth_gasPrice") - base)
-        return max(1, quantity(said))
+            return max(1, await self._price(view) - base)
+        return max(1, said)
+
+    async def _price(self, view: View) -> int:
+        return await self._nodes.first(view, "fees", lambda node: quantity_at(node, "eth_gasPrice"))
 
     def _check(self, price: int) -> None:
         if price > self.limit:

@@ -86,9 +86,9 @@ class Numbers:
     async def catch_up(self, view: View) -> None:
         """Enter what the network knows and the book lacks. The network is asked first: what the book gives meanwhile is
         no lack. Raises: Unavailable, also while something waits for a block that the book lacks; NotConfigured."""
-        final = await self._sightings.count(view, hex(view.final), least=True)
+        final = await self._sightings.count(view, hex(view.final))
         latest = await self._sightings.count(view, "latest")
-        pending = await self._sightings.count(view, "pending")
+        pending = await self._sightings.count(view, "pending", most=True)
         known = await self._book.known(Known(nonce=final, height=view.final))
         lacking = {nonce for nonce in range(known.nonce, latest) if await self._book.of_number(nonce) is None}
         if lacking:

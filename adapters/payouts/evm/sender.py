@@ -2,10 +2,12 @@
 here, each with a number of the wallet that is written down first, followed by nodes that are held against one another,
 and called failed only by proof."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
+from ....ports.checking import Shortage
 from ....ports.clock import Clock
 from ....ports.faults import Refused, Unavailable
 from ....ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, TransferState
@@ -137,6 +139,11 @@ class EvmSender:
         view = await self._nodes.view()
         fees = await self._market.fees(view)
         await self._market.check_coins(view, self._signer.payload, _USUAL_GAS * fees.most)
+
+    async def shortages(self) -> Sequence[Shortage]:
+        """As the port has it."""
+        shortage = await self._nodes.shortage()
+        return [] if shortage is None else [shortage]
 
     async def close(self) -> None:
         """Close all connections."""

@@ -1,15 +1,16 @@
 """What the network knows of a wallet's transactions: how a transfer stands, and what the wallet sent."""
 
 from collections.abc import AsyncIterator, Collection, Sequence
+from functools import partial
 
 import msgspec
 
 from ....ports.faults import Unavailable
 from ....ports.payouts import TransferState
 from ...nodes.logs import LogSearch
-from ...nodes.nodes import Nodes, View
-from ...nodes.records import plain_hash, quantity, topic_of
-from ...nodes.rpc import Node, NodeRefused
+from ...nodes.nodes import Nodes, View, quantity_at
+from ...nodes.records import quantity, topic_of
+from ...nodes.rpc import Node
 from ..shared import seen
 from . import transaction
 from .transaction import Fees, Signed, Transaction, tx_hash
@@ -54,17 +55,14 @@ class Sightings:
         self._nodes = nodes
         self._owner = owner
 
-    async def count(self, view: View, tag: str, *, least: bool = False) -> int:
-        """How many of the wallet's numbers are used: the most that a node says, or the least. Raises: Unavailable,
-        NotConfigured."""
-        try:
-            said = [
-                quantity(await node.ask("eth_getTransactionCount", str, f"0x{self._owner.hex()}", tag))
-                for node in view.nodes
-            ]
-        except NodeRefused as fault:
-            raise Unavailable(str(fault)) from None
-        return min(said) if least else max(said)
+    async def count(self, view: View, tag: str, *, most: bool = False) -> int:
+        """How many of the wallet's numbers are used: the least that as many nodes say as are needed, or the most.
+        Raises: Unavailable, NotConfigured."""
+        owner = f"0x{self._owner.hex()}"
+        said = await self._nodes.agreed(
+            view, "numbers", lambda node: quantity_at(node, "eth_getTransactionCount", owner, tag)
+        )
+        return max(said) if most else min(said)
 
     async def stands(self, view: View, moves: Moves) -> tuple[TransferState, str | None]:
         """How it stands, and by which transaction. Raises: Unavailable, NotConfigured."""
@@ -74,7 +72,7 @@ class Sightings:
                 return seen(view, receipt, self._nodes.chain, moves), each
         # Some blocks deeper than what is final: nodes show a block before they know what is in it.
         proven = hex(max(0, view.final - self._nodes.chain.reread))
-        if await self.count(view, proven, least=True) <= moves.nonce:
+        if await self.count(view, proven) <= moves.nonce:
             return TransferState.UNSEEN, None
         other = await self._in_its_place(view, moves)
         if other is None:
@@ -85,61 +83,63 @@ class Sightings:
         return seen(view, receipt, self._nodes.chain, moves), other
 
     async def is_known(self, view: View, hashes: Collection[str]) -> bool:
-        """Whether a node has one of them, in a block or waiting for one. Raises: Unavailable, NotConfigured."""
-        for node in view.nodes:
-            for each in hashes:
-                if await self._told(node, each) is not None:
-                    return True
+        """Whether a node has one of them, in a block or waiting for one. That none has it, as many nodes say as are
+        needed. Raises: Unavailable, NotConfigured."""
+        for each in hashes:
+            said = await self._nodes.voices(view, "transactions", partial(_told, of=each))
+            if any(told is not None for told in said):
+                return True
+            self._nodes.demand(len(said), "transactions")
         return False
 
     async def sent(self, view: View, first: int) -> AsyncIterator[tuple[int, list[tuple[Signed, bytes]]]]:
-        """Span after span of the blocks from one on: its last block, and every transfer of USDT that the wallet sent
-        there, with the bytes that it signed. Raises: Unavailable, NotConfigured; what came before holds."""
-        spans = LogSearch(self._nodes).spans(view, first, view.latest, (), sender=topic_of(self._owner))
-        async for end, logs in spans:
+        """Read the blocks from `first` on, span by span: the last block, and every transfer of USDT that the wallet
+        sent there, with the bytes that it signed. Raises: Unavailable, NotConfigured; earlier spans stay valid."""
+        spans = LogSearch(self._nodes).spans(view, first, view.latest, (), sender=topic_of(self._owner), sure=True)
+        async for span in spans:
             found: list[tuple[Signed, bytes]] = []
-            for each in {log.transaction_hash: None for log in logs}:
-                raw = await self._raw(view.nodes[0], plain_hash(each))
+            for of in {log.tx_hash: None for log in span.logs}:
+                raw = await self._nodes.first(view, "transactions", partial(self._raw, of=of))
                 try:
                     signed = transaction.read(raw)
                 except ValueError:
                     continue
                 if signed.by == self._owner:
                     found.append((signed, raw))
-            yield end, found
+            yield span.end, found
 
     async def _in_its_place(self, view: View, moves: Moves) -> str | None:
-        """What else has its number and moved USDT to its recipient: each node is asked, because none alone proves that
-        there is nothing."""
+        """Find another transaction with the same number that moved USDT to the recipient. As many nodes have to agree
+        as are needed: none alone proves that there is nothing, or which number a transaction has."""
         if moves.height is None:
             raise Unavailable("where this number was given is not known: nothing is proven")
-        for node in view.nodes:
-            alone = View(nodes=(node,), latest=view.latest, final=view.final)
-            spans = LogSearch(self._nodes).spans(
-                alone, moves.height, view.final, (topic_of(moves.recipient),), sender=topic_of(moves.owner)
-            )
-            async for _, logs in spans:
-                for each in {log.transaction_hash: None for log in logs}:
-                    told = await self._told(node, plain_hash(each))
-                    if told is None:
-                        raise Unavailable(f"{node.name} lacks a transaction that it told of")
-                    if quantity(told.nonce) == moves.nonce:
-                        return plain_hash(each)
+        spans = LogSearch(self._nodes).spans(
+            view, moves.height, view.final, (topic_of(moves.recipient),), sender=topic_of(moves.owner), sure=True
+        )
+        async for span in spans:
+            for of in {log.tx_hash: None for log in span.logs}:
+                if moves.nonce in await self._nodes.agreed(view, "transactions", partial(_number_of, of=of)):
+                    return of
         return None
-
-    async def _told(self, node: Node, of: str) -> _Told | None:
-        try:
-            return await node.ask_for("eth_getTransactionByHash", _Told, f"0x{of}")
-        except NodeRefused as fault:
-            raise Unavailable(str(fault)) from None
 
     async def _raw(self, node: Node, of: str) -> bytes:
         """The bytes of a transaction, put together again. Raises: Unavailable where they are not those."""
-        told = await self._told(node, of)
+        told = await _told(node, of)
         raw = b"" if told is None else _written(told, self._nodes.chain.chain_id)
         if tx_hash(raw) != of:
             raise Unavailable(f"{node.name} does not tell transaction {of} as it was signed")
         return raw
+
+
+async def _told(node: Node, of: str) -> _Told | None:
+    return await node.ask_for("eth_getTransactionByHash", _Told, f"0x{of}")
+
+
+async def _number_of(node: Node, of: str) -> int:
+    told = await _told(node, of)
+    if told is None:
+        raise Unavailable(f"{node.name} lacks transaction {of}, which is in a final block")
+    return quantity(told.nonce)
 
 
 def _written(told: _Told, chain_id: int) -> bytes:

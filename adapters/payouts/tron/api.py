@@ -1,5 +1,6 @@
 """What a node of TRON is asked beyond JSON-RPC: to take a transaction, and what one would cost."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import Enum
 from http import HTTPStatus
@@ -9,6 +10,7 @@ import msgspec
 
 from ....ports.clock import Clock
 from ....ports.faults import Fault, NotConfigured, OutcomeUnknown, Unavailable
+from ...nodes.nodes import VOICES, joined, tried
 from ...nodes.spelling import TRON
 from ...provider_http import ProviderHttp
 
@@ -213,6 +215,15 @@ async def handed_over(apis: Sequence[TronApi], transaction: bytes) -> Taken:
     if not said:
         raise faults[0]
     return Taken.EXPIRED if Taken.EXPIRED in said else Taken.NO
+
+
+async def agreed_answers(apis: Sequence[TronApi], ask: Callable[[TronApi], Awaitable[T]]) -> list[T]:
+    """All answers, of as many interfaces at least as nodes have to agree. Raises: Unavailable, NotConfigured."""
+    answers = await asyncio.gather(*(tried(ask(api)) for api in apis))
+    said = [each for each in answers if not isinstance(each, Fault)]
+    if len(said) < min(VOICES, len(apis)):
+        raise joined([each for each in answers if isinstance(each, Fault)])
+    return said
 
 
 async def first_answer(apis: Sequence[TronApi], ask: Callable[[TronApi], Awaitable[T]]) -> T:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from ....ports.chain import Network
+from ....ports.checking import Shortage
 from ....ports.clock import Clock
 from ....ports.faults import Refused, Unavailable
 from ....ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, TransferState
@@ -15,7 +16,7 @@ from ...nodes.records import plain_hash
 from ..shared import coins_of, recipient_of, seen, usdt_of
 from ..signer import Signer, signer_of
 from . import transaction
-from .api import Taken, TronApi, first_answer, handed_over
+from .api import Taken, TronApi, agreed_answers, first_answer, handed_over
 from .sent import SentTransfers
 from .transaction import Transfer, tx_id
 
@@ -127,14 +128,13 @@ class TronSender:
         made = self._checked(signed)
         view = await self._nodes.view()
         final = await self._nodes.block(view, view.final)
-        receipt = await self._nodes.receipt(view, signed.tx_hash)
+        receipt = await self._nodes.receipt(view, signed.tx_hash, sure=True)
         if receipt is not None:
             return seen(view, receipt, _CHAIN, made)
         # A block upon one that is past the end takes it no more, and all before are final.
         if final.at < _moment(made.expiration) + PROOF_AFTER:
             return TransferState.UNSEEN
-        known = await asyncio.gather(*(api.knows(signed.tx_hash) for api in self._apis))
-        if any(known):
+        if any(await agreed_answers(self._apis, lambda api: api.knows(signed.tx_hash))):
             raise Unavailable(f"one alone knows transaction {signed.tx_hash}: nothing is proven")
         return TransferState.FAILED
 
@@ -162,6 +162,11 @@ class TronSender:
         price = await first_answer(self._apis, TronApi.energy_price)
         if energy * price > await self._sun(view):
             raise Unavailable(f"the wallet {self.address} has neither energy nor TRX for a transfer of USDT")
+
+    async def shortages(self) -> Sequence[Shortage]:
+        """As the port has it."""
+        shortage = await self._nodes.shortage()
+        return [] if shortage is None else [shortage]
 
     async def close(self) -> None:
         """Close all connections."""

@@ -15,9 +15,10 @@ import msgspec
 
 from ....ports.faults import Unavailable
 from ....ports.notebook import Notebook
-from ...nodes.logs import SPAN, LogSearch
+from ...nodes.logs import SPAN, LogSearch, Span
 from ...nodes.nodes import Nodes, View
-from ...nodes.records import FoundLog, plain_hash, topic_of
+from ...nodes.records import FoundLog, topic_of
+from ..signer import signer_is
 from . import transaction
 from .api import TronApi, first_answer
 from .transaction import tx_id
@@ -87,10 +88,10 @@ class SentTransfers:
     async def _read_on(self, view: View, whole: Whole) -> list[tuple[str, bytes]]:
         """Note what is final; the rest, which may be taken back, with the operations."""
         recent: list[tuple[str, bytes]] = []
-        async for end, logs in self._spans(view, whole.last + 1, view.latest):
-            recent += await self._note(view, logs)
+        async for span in self._spans(view, whole.last + 1, view.latest):
+            recent += await self._note(view, span.logs)
             if view.final > whole.last:
-                await self._know(whole.first, min(end, view.final))
+                await self._know(whole.first, min(span.end, view.final))
         return recent
 
     async def _read_back(self, view: View, whole: Whole, first: int) -> None:
@@ -98,39 +99,46 @@ class SentTransfers:
         end = whole.first - 1
         while end >= first:
             begin = max(first, end - SPAN + 1)
-            async for _, logs in self._spans(view, begin, end):
-                await self._note(view, logs)
+            async for span in self._spans(view, begin, end):
+                await self._note(view, span.logs)
             await self._know(begin, whole.last)
             end = begin - 1
 
-    def _spans(self, view: View, first: int, last: int) -> AsyncIterator[tuple[int, list[FoundLog]]]:
-        return self._search.spans(view, first, last, (), sender=topic_of(self._owner))
+    def _spans(self, view: View, first: int, last: int) -> AsyncIterator[Span]:
+        return self._search.spans(view, first, last, (), sender=topic_of(self._owner), sure=True)
 
     async def _note(self, view: View, logs: Sequence[FoundLog]) -> list[tuple[str, bytes]]:
         """Of what is not final yet operations and bytes: it is not noted."""
         recent: list[tuple[str, bytes]] = []
-        for each in {found.transaction_hash: found for found in logs}.values():
+        for each in {found.tx_hash: found for found in logs}.values():
             operation, raw = await self._told(each)
             if each.height > view.final:
                 recent.append((operation, raw))
             elif operation:
-                await self._sent.start(f"{self._of(operation)}/{plain_hash(each.transaction_hash)}", Sent(raw=raw))
+                await self._sent.start(f"{self._of(operation)}/{each.tx_hash}", Sent(raw=raw))
             else:
                 told = "somebody else spends from the wallet %s: transaction %s says no operation"
-                log.error(told, self._name, plain_hash(each.transaction_hash))
+                log.error(told, self._name, each.tx_hash)
         return recent
 
     async def _told(self, found: FoundLog) -> tuple[str, bytes]:
-        """The operation, empty where it says none, and the bytes."""
-        tx_hash = plain_hash(found.transaction_hash)
-        raw, signature = await first_answer(self._apis, lambda api: api.transaction(tx_hash))
-        if tx_id(raw).hex() != tx_hash:
-            raise Unavailable(f"transaction {tx_hash} is told otherwise than it was signed")
+        """The operation, empty where the transaction names none, and the bytes."""
+        return await first_answer(self._apis, lambda api: self._told_by(api, found.tx_hash))
+
+    async def _told_by(self, api: TronApi, tx_hash: str) -> tuple[str, bytes]:
+        """Ask one interface for the bytes, and check that they prove themselves. Raises: Unavailable, NotConfigured."""
+        raw, signature = await api.transaction(tx_hash)
+        blob = transaction.signed(raw, signature)
         try:
-            operation = transaction.read(raw).operation
+            made = transaction.read(raw)
         except ValueError:
-            operation = ""  # somebody else built it
-        return operation, transaction.signed(raw, signature)
+            made = None  # somebody else built it
+        is_true = tx_id(raw).hex() == tx_hash
+        if made is not None and made.owner == self._owner:
+            is_true = is_true and signer_is(self._owner, signature, tx_id(raw))
+        if not is_true:
+            raise Unavailable(f"{api.name}: transaction {tx_hash} is told otherwise than it was signed")
+        return "" if made is None else made.operation, blob
 
     async def _know(self, first: int, last: int) -> None:
         """These were read, too, beside those that join them."""

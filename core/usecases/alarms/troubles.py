@@ -18,6 +18,7 @@ from ..operators.action_item import ActionItem, Finder
 from ..operators.action_items import FINDERS, found_by
 from ..operators.health import NO_WORKER
 from ..operators.probes import lateness, settlements
+from ..operators.provider_checks import shortages
 from ..standing import missing_standing
 
 GATEWAY_HELD = timedelta(minutes=1)
@@ -28,6 +29,8 @@ SETTLEMENT_LATE = 3600.0
 CATCHING_UP = timedelta(minutes=5)
 """For which a process that was just started says nothing of work that is late: it is being done."""
 CHANNEL_DEAD = timedelta(minutes=15)
+NODES_LACK = timedelta(minutes=1)
+"""So that a node that starts again alarms nobody."""
 
 _AFTER: Mapping[str, timedelta] = {"gateway": GATEWAY_HELD, "breaker": RECEIVER_DEAD}
 """By kind, for how long it must have been so; all others alarm as they are found."""
@@ -166,6 +169,23 @@ async def _channels(ports: Ports) -> list[Trouble]:
     ]
 
 
+async def _nodes(ports: Ports) -> list[Trouble]:
+    """Of networks whose money waits because too few nodes agree."""
+    now = ports.clock.now()
+    return [
+        Trouble(
+            id=f"nodes:{each.of}",
+            source="nodes",
+            kind="nodes",
+            text=f"nodes of {each.of}: deposits, delivery proofs and payouts wait: {each.told}",
+            urgent=True,
+            since=each.since,
+        )
+        for each in await shortages(ports)
+        if now - each.since >= NODES_LACK
+    ]
+
+
 def _name(finder: Finder) -> str:
     return finder.__name__.strip("_").replace("_", " ")
 
@@ -176,5 +196,6 @@ SOURCES: Mapping[str, Source] = {
     "work": _work,
     "backup": _backup,
     "channels": _channels,
+    "nodes": _nodes,
 }
 """Where troubles are looked for, by the name under which a source that cannot be read is told."""

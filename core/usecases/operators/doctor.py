@@ -23,7 +23,7 @@ from ..sealed import SEALED, SealedField
 from ..standing import missing_standing
 from .findings import Finding, failed, ok, warning
 from .probes import CLOCK_OFF, clock_offset
-from .provider_checks import check_providers
+from .provider_checks import check_providers, shortages
 from .review import list_suspense
 from .unreadable import count_unreadable
 
@@ -222,6 +222,18 @@ async def check_credentials(ports: Ports) -> Finding:
     return ok(f"{message}; without a check: {listed(unasked)}" if unasked else message)
 
 
+async def check_nodes(ports: Ports) -> Finding:
+    """Where several nodes of a network are set, none is believed alone: with one voice money waits."""
+    few = await shortages(ports)
+    if not few:
+        return ok("of every network as many nodes answer as have to agree")
+    told = "; ".join(f"{each.of}: {each.told}" for each in few)
+    return failed(
+        f"deposits, delivery proofs and payouts wait: {told}",
+        "repair the nodes that are named, or set others: three of different owners go on when one is away",
+    )
+
+
 async def check_receipts(ports: Ports) -> Finding:
     """A bank that requires receipts by 54-FZ takes no payment of an account that has no settings for them."""
     banks = ports.banks.of_mode(Mode.LIVE)
@@ -255,6 +267,7 @@ CHECKS: Mapping[str, Check] = {
     "webhooks": check_webhooks,
     "wallets": check_wallets,
     "credentials": check_credentials,
+    "nodes": check_nodes,
     "receipts": check_receipts,
 }
 

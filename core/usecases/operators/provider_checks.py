@@ -2,17 +2,19 @@
 (docs/adapters.md "When the provider fails")."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Awaitable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.checking import Checkable
+from ....ports.checking import Checkable, CountsSources, Shortage
 from ....ports.faults import NO_ANSWER, NotConfigured, Unavailable
 from ....ports.files import UploadReceiver
 from ...domain.accounts.accounts import Mode
 from ..gateways.watch import watched
+
+T = TypeVar("T")
 
 LIMIT = 8.0
 """Seconds that one provider has for its answer: less than `cambist doctor` gives a check."""
@@ -81,16 +83,24 @@ async def check_provider(ports: Ports, provider: Provider) -> ProviderCheck:
     try:
         if port == BANK:
             async with watched(ports, provider.mode, name, invoices=True):
-                await _in_time(ports, adapter)
+                await _in_time(ports, adapter.check())
         else:
-            await _in_time(ports, adapter)
+            await _in_time(ports, adapter.check())
     except NO_ANSWER as fault:
         return ProviderCheck(port=port, name=name, fault=fault)
     return ProviderCheck(port=port, name=name)
 
 
-async def _in_time(ports: Ports, adapter: Checkable) -> None:
-    asking, late = asyncio.ensure_future(adapter.check()), asyncio.ensure_future(ports.clock.sleep(LIMIT))
+async def shortages(ports: Ports) -> list[Shortage]:
+    """Where too few sources of live mode's providers answer, such as nodes of a network, each named once. All are asked
+    at once. Raises: Unavailable where one does not say so in time."""
+    adapters = [each.adapter for each in providers_of(ports, Mode.LIVE) if isinstance(each.adapter, CountsSources)]
+    found = await asyncio.gather(*(_in_time(ports, adapter.shortages()) for adapter in adapters))
+    return list({shortage.of: shortage for each in found for shortage in each}.values())
+
+
+async def _in_time(ports: Ports, answer: Awaitable[T]) -> T:
+    asking, late = asyncio.ensure_future(answer), asyncio.ensure_future(ports.clock.sleep(LIMIT))
     try:
         await asyncio.wait((asking, late), return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -99,4 +109,4 @@ async def _in_time(ports: Ports, adapter: Checkable) -> None:
             asking.cancel()
     if asking.cancelled() or not asking.done():
         raise Unavailable(f"no answer within {LIMIT:.0f} s")
-    await asking
+    return await asking

@@ -1,0 +1,494 @@
+"""A node's refusal or odd answer leaves out that node for that question alone; the others answer, and what money moves
+by as many say as have to agree (docs/providers/chains.md "Nodes")."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from cambist.adapters.chain.nodes import NodesChain
+from cambist.adapters.nodes.networks import CHAINS
+from cambist.adapters.nodes.nodes import Nodes
+from cambist.adapters.nodes.records import MOST_UNITS
+from cambist.ports.chain import Final, Network, NotFound, Reverted
+from cambist.ports.faults import OutcomeUnknown, Unavailable
+from cambist.ports.payouts import TransferState
+from cambist.testing import ProviderAnswer, ProviderFault, ProviderRequest
+from tests.chains.benches import NodesDepositsBench
+from tests.chains.evm_bench import EvmBench
+from tests.chains.fronts import Front, TronFront
+from tests.chains.world import SOMEBODY, STRANGE, ChainWorld
+
+BSC, TRON = Network.BSC, Network.TRON
+OTHER = "cd" * 32
+UNITS = 250 * 10**8
+
+Refuse = Callable[[Front, str], None]
+
+
+def error(code: Any, message: Any) -> Refuse:
+    """An error of JSON-RPC in answer to one method."""
+
+    def answer(request: ProviderRequest) -> ProviderAnswer:
+        return ProviderAnswer.of_json(
+            {"id": json.loads(request.body)["id"], "error": {"code": code, "message": message}}
+        )
+
+    def refuse(front: Front, method: str) -> None:
+        relayed = front._relayed
+
+        async def handle(request: ProviderRequest) -> ProviderAnswer:
+            return answer(request) if is_of(method)(request) else await relayed(request)
+
+        front.on("POST", "/jsonrpc", handle)
+
+    return refuse
+
+
+def answer(made: ProviderAnswer | ProviderFault) -> Refuse:
+    """Something else in answer to one method."""
+    return lambda front, method: front.next(made, matching=is_of(method), always=True)
+
+
+def is_of(method: str) -> Callable[[ProviderRequest], bool]:
+    return lambda request: bool(request.body) and json.loads(request.body).get("method") == method
+
+
+REFUSALS: dict[str, Refuse] = {
+    "indexing": error(-32000, "transaction indexing is in progress"),
+    "no method": error(-32601, "the method does not exist/is not available"),
+    "internal error": error(-32603, "Internal error"),
+    "pruned": error(-32000, "missing trie node 5b1c"),
+    "limit": error(-32005, "limit exceeded"),
+    "rate limit": error(429, "too many requests"),
+    "code of text": error("E42", "no"),
+    "words that are none": error(-32000, {"reason": "no"}),
+    "400": answer(ProviderAnswer(status=400, body=b"bad request")),
+    "403": answer(ProviderFault.FORBIDDEN),
+    "404": answer(ProviderAnswer(status=404, body=b"<html>")),
+    "429": answer(ProviderFault.BUSY),
+    "500 of JSON": answer(ProviderFault.SERVER_ERROR),
+    "a list": answer(ProviderAnswer.of_json([])),
+    "another shape": answer(ProviderAnswer.of_json({"jsonrpc": "2.0", "id": 1, "result": {"a": [1]}})),
+    "no result": answer(ProviderAnswer.of_json({"jsonrpc": "2.0", "id": 1})),
+}
+
+
+@asynccontextmanager
+async def fronts_of(
+    networks: ChainWorld, network: Network, count: int, kind: type[Front] = Front
+) -> AsyncIterator[tuple[ChainWorld, list[Front]]]:
+    world = networks.renewed()
+    async with AsyncExitStack() as stack:
+        yield world, [await stack.enter_async_context(kind(world.nodes[network])) for _ in range(count)]
+
+
+class Watched:
+    """A watcher of BSC behind some nodes."""
+
+    def __init__(self, world: ChainWorld, fronts: list[Front]) -> None:
+        self.world, self.fronts = world, fronts
+        self.nodes = Nodes(CHAINS[BSC], [each.address for each in fronts], world.clock)
+        self.watcher = NodesChain({BSC: self.nodes})
+
+    async def paid(self) -> str:
+        tx_hash = self.world.pay(BSC, (SOMEBODY, 5))
+        await self.world.mine()
+        await self.world.finalise()
+        return tx_hash
+
+    async def seen(self, tx_hash: str) -> Any:
+        return await self.watcher.lookup(BSC, tx_hash)
+
+
+@pytest.fixture
+async def three(networks: ChainWorld) -> AsyncIterator[Watched]:
+    async with fronts_of(networks, BSC, 3) as (world, fronts):
+        made = Watched(world, fronts)
+        yield made
+        await made.watcher.close()
+
+
+@pytest.fixture
+async def single(networks: ChainWorld) -> AsyncIterator[Watched]:
+    async with fronts_of(networks, BSC, 1) as (world, fronts):
+        made = Watched(world, fronts)
+        yield made
+        await made.watcher.close()
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("refusal", REFUSALS)
+    @pytest.mark.parametrize("place", [0, 1])
+    async def test_receipts_that_one_of_three_refuses_the_others_tell(
+        self, three: Watched, refusal: str, place: int
+    ) -> None:
+        tx_hash = await three.paid()
+        REFUSALS[refusal](three.fronts[place], "eth_getTransactionReceipt")
+        assert isinstance(await three.seen(tx_hash), Final)
+        assert len((await three.nodes.view()).nodes) == 3
+
+    @pytest.mark.parametrize("refusal", REFUSALS)
+    async def test_a_refusal_of_one_method_leaves_the_others_to_the_node(
+        self, networks: ChainWorld, refusal: str
+    ) -> None:
+        """The refused question waits for both nodes; all others go on."""
+        async with fronts_of(networks, BSC, 2) as (world, fronts):
+            two = Watched(world, fronts)
+            tx_hash = await two.paid()
+            REFUSALS[refusal](fronts[0], "eth_getLogs")
+            view = await two.nodes.view()
+            for node in view.nodes[:1]:
+                with pytest.raises(Unavailable):
+                    await node.ask("eth_getLogs", list, {})
+            assert isinstance(await two.seen(tx_hash), Final)
+            await two.watcher.close()
+
+    async def test_a_node_that_refuses_is_logged_once(self, three: Watched, caplog: pytest.LogCaptureFixture) -> None:
+        tx_hash = await three.paid()
+        REFUSALS["indexing"](three.fronts[0], "eth_getTransactionReceipt")
+        for _ in range(3):
+            await three.seen(tx_hash)
+        told = [record.getMessage() for record in caplog.records]
+        assert len(told) == 1
+        assert told[0].startswith("left out of questions for receipts: bsc node 1: eth_getTransactionReceipt: -32000 ")
+
+    async def test_a_refusal_by_all_is_an_answer(self, three: Watched) -> None:
+        tx_hash = await three.paid()
+        for front in three.fronts:
+            REFUSALS["pruned"](front, "eth_getTransactionReceipt")
+        with pytest.raises(Unavailable, match="missing trie node"):
+            await three.seen(tx_hash)
+
+    async def test_a_node_that_refuses_heads_is_not_in_the_view(self, three: Watched) -> None:
+        REFUSALS["internal error"](three.fronts[1], "eth_getBlockByNumber")
+        assert [each.name for each in (await three.nodes.view()).nodes] == ["bsc node 1", "bsc node 3"]
+
+    @pytest.mark.parametrize(
+        "method",
+        [
+            "eth_chainId",
+            "eth_getBlockByNumber",
+            "eth_getTransactionReceipt",
+            "eth_getTransactionCount",
+            "eth_getTransactionByHash",
+            "eth_getLogs",
+            "eth_call",
+            "eth_getBalance",
+            "eth_estimateGas",
+            "eth_gasPrice",
+            "eth_maxPriorityFeePerGas",
+            "eth_sendRawTransaction",
+        ],
+    )
+    @pytest.mark.parametrize("refusal", ["internal error", "no method", "403", "another shape"])
+    async def test_a_payout_needs_two_of_three_nodes_for_each_question(
+        self, networks: ChainWorld, method: str, refusal: str
+    ) -> None:
+        async with fronts_of(networks, BSC, 3) as (world, fronts):
+            bench = await EvmBench(world, BSC, *fronts).begin()
+            REFUSALS[refusal](fronts[0], method)
+            made = await bench.wallet.sign("wd_1", bench.address, UNITS)
+            await bench.wallet.broadcast(made)
+            assert await bench.moved() == UNITS
+            await bench.settle()
+            assert await bench.wallet.state(made) is TransferState.FINAL
+            await bench.forget()
+            found = await bench.restarted().find("wd_1")
+            assert found is not None
+            assert found.signed == made
+            await bench.close()
+
+    @pytest.mark.parametrize("method", ["eth_getBlockByNumber", "eth_getTransactionReceipt", "eth_getLogs", "eth_call"])
+    @pytest.mark.parametrize("refusal", ["internal error", "limit", "403", "another shape"])
+    async def test_a_deposit_needs_two_of_three_nodes_for_each_question(
+        self, networks: ChainWorld, method: str, refusal: str
+    ) -> None:
+        async with fronts_of(networks, TRON, 3, TronFront) as (world, fronts):
+            bench = NodesDepositsBench(world, *fronts)
+            REFUSALS[refusal](fronts[0], method)
+            address = await bench.wallet.address("exch_1")
+            await bench.send(address, UNITS)
+            [found] = await bench.wallet.deposits(address)
+            assert (found.units, found.is_final) == (UNITS, True)
+            await bench.close()
+
+
+class TestSilence:
+    @pytest.mark.parametrize("fault", [ProviderFault.LOST_AFTER, ProviderFault.HTML, ProviderFault.BAD_GATEWAY])
+    async def test_silence_rests_a_node_for_all_questions(self, single: Watched, fault: ProviderFault) -> None:
+        view = await single.nodes.view()
+        single.fronts[0].next(fault, matching=is_of("eth_getLogs"), always=True)
+        with pytest.raises(Unavailable):
+            await view.nodes[0].ask("eth_getLogs", list, {})
+        with pytest.raises(Unavailable, match="left alone"):
+            await view.nodes[0].ask("eth_chainId", str)
+
+    async def test_an_answer_that_is_too_long_rests_nobody(
+        self, single: Watched, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        view = await single.nodes.view()
+        single.fronts[0].next(ProviderFault.HUGE, matching=is_of("eth_getLogs"))
+        with pytest.raises(Unavailable, match="too long"):
+            await view.nodes[0].ask("eth_getLogs", list, {})
+        assert await view.nodes[0].ask("eth_chainId", str) == "0x38"
+
+
+class TestOddReceipts:
+    """Any merchant chooses the hashes that are looked up: one odd receipt must not slow the reading of others."""
+
+    @pytest.mark.parametrize(
+        ("odd", "told"),
+        [
+            ({"blockNumber": None, "blockHash": None, "status": None, "logs": []}, NotFound()),
+            ({"blockNumber": None, "blockHash": None, "status": None, "logs": None}, NotFound()),
+            ({"blockHash": None}, NotFound()),
+            ({"status": None}, None),
+            ({"logs": None}, None),
+            ({"status": "0x0", "logs": []}, Reverted()),
+            ({"status": 1}, None),
+            ({"logs": [7]}, None),
+        ],
+    )
+    async def test_a_receipt_with_nulls_is_read_as_far_as_it_is_safe(
+        self, single: Watched, odd: dict[str, Any], told: Any
+    ) -> None:
+        mine, other = await single.paid(), await single.paid()
+
+        def lie(method: str, params: list[Any], result: Any) -> Any:
+            return {**result, **odd} if method == "eth_getTransactionReceipt" and params[0] == f"0x{mine}" else result
+
+        single.fronts[0].lie = lie
+        for _ in range(3):
+            if told is None:
+                with pytest.raises(Unavailable):
+                    await single.seen(mine)
+            else:
+                assert await single.seen(mine) == told
+            assert isinstance(await single.seen(other), Final)
+
+    async def test_an_odd_event_of_another_contract_hides_nothing(self, single: Watched) -> None:
+        tx_hash = await single.paid()
+        odd = [
+            {"address": STRANGE, "topics": None, "data": None},
+            {"address": STRANGE, "topics": ["0x1"], "data": "0x"},
+        ]
+
+        def lie(method: str, params: list[Any], result: Any) -> Any:
+            is_receipt = method == "eth_getTransactionReceipt"
+            return {**result, "logs": [*odd, *result["logs"]]} if is_receipt else result
+
+        single.fronts[0].lie = lie
+        seen = await single.seen(tx_hash)
+        assert [(each.index, each.units) for each in seen.transfers] == [(2, 5)]
+
+    @pytest.mark.parametrize(("units", "is_taken"), [(MOST_UNITS, True), (MOST_UNITS + 1, False), (1 << 200, False)])
+    async def test_more_usdt_than_there_can_be_is_no_answer(
+        self, single: Watched, units: int, *, is_taken: bool
+    ) -> None:
+        tx_hash = await single.paid()
+
+        def lie(method: str, params: list[Any], result: Any) -> Any:
+            if method != "eth_getTransactionReceipt":
+                return result
+            [log] = result["logs"]
+            return {**result, "logs": [{**log, "data": f"0x{CHAINS[BSC].amount(units):064x}"}]}
+
+        single.fronts[0].lie = lie
+        if is_taken:
+            assert (await single.seen(tx_hash)).transfers[0].units == units
+        else:
+            with pytest.raises(Unavailable, match="more USDT than there is"):
+                await single.seen(tx_hash)
+
+    async def test_an_id_that_comes_back_as_text_is_the_same_id(self, single: Watched) -> None:
+        view = await single.nodes.view()
+        single.fronts[0].next(ProviderAnswer.of_json({"id": str(view.nodes[0]._number + 1), "result": "0x38"}))
+        assert await view.nodes[0].ask("eth_chainId", str) == "0x38"
+
+
+class TestOddLogs:
+    """Logs are read one by one. An unreadable log that may be a deposit keeps the scanner where it is."""
+
+    @pytest.fixture
+    async def bench(self, networks: ChainWorld) -> AsyncIterator[NodesDepositsBench]:
+        async with fronts_of(networks, TRON, 1, TronFront) as (world, fronts):
+            made = NodesDepositsBench(world, *fronts)
+            yield made
+            await made.close()
+
+    @staticmethod
+    def adds(bench: NodesDepositsBench, *odd: Any, place: int = 0) -> None:
+        bench._fronts[place].lie = lambda method, params, result: [*odd, *result] if method == "eth_getLogs" else result
+
+    @pytest.mark.parametrize(
+        "odd",
+        [
+            {"address": STRANGE, "topics": None},
+            {"address": STRANGE},
+            {**dict.fromkeys(("blockNumber", "blockHash")), "address": CHAINS[TRON].usdt, "topics": [], "data": "0x"}
+            | {"transactionHash": f"0x{OTHER}", "removed": None},
+        ],
+    )
+    async def test_what_cannot_be_ours_drops_nothing(self, bench: NodesDepositsBench, odd: Any) -> None:
+        address = await bench.wallet.address("exch_1")
+        await bench.send(address, UNITS)
+        self.adds(bench, odd)
+        assert [each.units for each in await bench.wallet.deposits(address)] == [UNITS]
+
+    async def test_a_null_for_removed_is_no(self, bench: NodesDepositsBench) -> None:
+        address = await bench.wallet.address("exch_1")
+        await bench.send(address, UNITS)
+        bench._fronts[0].lie = lambda method, params, result: (
+            [{**each, "removed": None} for each in result] if method == "eth_getLogs" else result
+        )
+        assert [each.units for each in await bench.wallet.deposits(address)] == [UNITS]
+
+    @pytest.mark.parametrize("odd", [None, 7, {}, {"address": CHAINS[TRON].usdt}, {"address": None}])
+    async def test_what_may_be_ours_keeps_the_scanner_where_it_is(self, bench: NodesDepositsBench, odd: Any) -> None:
+        address = await bench.wallet.address("exch_1")
+        await bench.send(address, UNITS)
+        await bench.world.mine(60)
+
+        def hides(method: str, params: list[Any], result: Any) -> Any:
+            return [odd] if method == "eth_getLogs" and result else result
+
+        bench._fronts[0].lie = hides
+        for _ in range(3):
+            with pytest.raises(Unavailable, match="cannot be read"):
+                await bench.wallet.deposits(address)
+            await bench.world.mine()
+        bench._fronts[0].lie = lambda method, params, result: result
+        assert [each.units for each in await bench.wallet.deposits(address)] == [UNITS]
+
+
+class TestTwoScanners:
+    """One of two nodes may lack a deposit, or hide it. The word of the other is enough to look at it."""
+
+    @pytest.fixture
+    async def bench(self, networks: ChainWorld) -> AsyncIterator[NodesDepositsBench]:
+        async with fronts_of(networks, TRON, 2, TronFront) as (world, fronts):
+            made = NodesDepositsBench(world, *fronts)
+            yield made
+            await made.close()
+
+    @pytest.mark.parametrize("place", [0, 1])
+    async def test_logs_that_one_node_hides_the_other_tells(self, bench: NodesDepositsBench, place: int) -> None:
+        address = await bench.wallet.address("exch_1")
+        await bench.send(address, UNITS)
+        bench._fronts[place].lie = lambda method, params, result: [] if method == "eth_getLogs" else result
+        assert [each.is_final for each in await bench.wallet.deposits(address)] == [True]
+
+    async def test_what_one_node_alone_read_is_read_again(self, bench: NodesDepositsBench) -> None:
+        """It says that nothing came while the other is away."""
+        address = await bench.wallet.address("exch_1")
+        await bench.send(address, UNITS)
+        await bench.world.mine(60)
+        bench._fronts[0].lie = lambda method, params, result: [] if method == "eth_getLogs" else result
+        bench._fronts[1].be_away()
+        for _ in range(3):
+            assert list(await bench.wallet.deposits(address)) == []
+            await bench.world.mine(10)
+        await bench._fronts[1].come_back()
+        await bench.world.mine(10)
+        assert [each.units for each in await bench.wallet.deposits(address)] == [UNITS]
+
+    async def test_each_node_is_asked_in_spans_that_it_takes(self, bench: NodesDepositsBench) -> None:
+        address = await bench.wallet.address("exch_1")
+        await bench.send(address, UNITS)
+        await bench.world.mine(60)
+
+        def narrow(method: str, params: list[Any]) -> tuple[int, str] | None:
+            if method != "eth_getLogs":
+                return None
+            blocks = int(params[0]["toBlock"], 16) - int(params[0]["fromBlock"], 16)
+            return (-32602, "exceed max block range: 10") if blocks >= 10 else None
+
+        bench._fronts[1].refuse = narrow
+        assert [each.is_final for each in await bench.wallet.deposits(address)] == [True]
+        await bench.world.mine()
+        bench._fronts[1].be_away()
+        assert [each.is_final for each in await bench.wallet.deposits(address)] == [True], "it was agreed, and is kept"
+
+    async def test_a_node_is_not_asked_for_blocks_that_it_lacks(self, bench: NodesDepositsBench) -> None:
+        """Some refuse that, and would be asked for ever less."""
+        address = await bench.wallet.address("exch_1")
+        lags = hex(bench.world.height(TRON) - 1)
+        before = bench.world.nodes[TRON].ask("eth_getBlockByNumber", lags, False)
+
+        def behind(method: str, params: list[Any], result: Any) -> Any:
+            return before if method == "eth_getBlockByNumber" and params[0] == "latest" else result
+
+        bench._fronts[1].lie = behind
+        bench._fronts[1].requests.clear()
+        await bench.world.clock.advance(10)
+        await bench.wallet.deposits(address)
+        asked = [json.loads(each.body) for each in bench._fronts[1].requests]
+        assert [each["params"][0]["toBlock"] for each in asked if each["method"] == "eth_getLogs"] == [lags]
+
+
+class TestWallets:
+    async def test_a_payout_waits_while_one_of_two_nodes_is_away(self, networks: ChainWorld) -> None:
+        async with fronts_of(networks, BSC, 2) as (world, fronts):
+            bench = await EvmBench(world, BSC, *fronts).begin()
+            made = await bench.wallet.sign("wd_1", bench.address, UNITS)
+            fronts[1].be_away()
+            await bench.world.mine()
+            with pytest.raises(Unavailable, match="2 have to agree"):
+                await bench.wallet.sign("wd_2", bench.address, UNITS)
+            await bench.wallet.broadcast(made)
+            assert await bench.moved() == UNITS
+            await bench.settle()
+            for asked in (bench.wallet.state(made), bench.restarted().find("wd_3")):
+                with pytest.raises(Unavailable, match="2 have to agree"):
+                    await asked
+            await fronts[1].come_back()
+            await bench.recover()
+            assert await bench.wallet.state(made) is TransferState.FINAL
+            await bench.close()
+
+    async def test_a_broadcast_of_which_one_node_answers_oddly_is_unknown(self, networks: ChainWorld) -> None:
+        async with fronts_of(networks, BSC, 1) as (world, fronts):
+            bench = await EvmBench(world, BSC, *fronts).begin()
+            made = await bench.wallet.sign("wd_1", bench.address, UNITS)
+            fronts[0].next(ProviderAnswer.of_json({"id": 1}), matching=is_of("eth_sendRawTransaction"))
+            with pytest.raises(OutcomeUnknown):
+                await bench.wallet.broadcast(made)
+            await bench.close()
+
+
+class TestShortage:
+    async def test_none_while_as_many_answer_as_have_to_agree(self, three: Watched) -> None:
+        three.fronts[0].be_away()
+        assert await three.nodes.shortage() is None
+
+    async def test_one_voice_of_several_is_a_shortage_until_it_is_over(self, three: Watched) -> None:
+        for front in three.fronts[:2]:
+            front.be_away()
+        shortage = await three.nodes.shortage()
+        assert shortage is not None
+        assert shortage.of == "bsc"
+        assert shortage.told.startswith("1 of 3 nodes answer, and 2 have to agree: bsc node 1: no connection")
+        since = shortage.since
+        await three.world.mine(2)
+        again = await three.nodes.shortage()
+        assert again is not None
+        assert again.since == since
+        await three.fronts[0].come_back()
+        await three.world.mine(20)
+        assert await three.nodes.shortage() is None
+
+    async def test_a_node_that_answers_but_one_question_is_a_voice_less(self, networks: ChainWorld) -> None:
+        async with fronts_of(networks, BSC, 2) as (world, fronts):
+            two = Watched(world, fronts)
+            REFUSALS["indexing"](fronts[1], "eth_getTransactionReceipt")
+            await two.seen(OTHER)
+            shortage = await two.nodes.shortage()
+            assert shortage is not None
+            assert "indexing is in progress" in shortage.told
+            await two.watcher.close()
+
+    async def test_a_single_node_is_none(self, single: Watched) -> None:
+        assert await single.nodes.shortage() is None
