@@ -38,6 +38,7 @@ from .door.gated import GatedProtocol
 from .door.half_requests import HalfRequests
 from .door.intake import Intake
 from .door.leaving import Departure, LeavingServer
+from .door.parse_budget import ParseBudget
 from .door.streams import WindowStreams
 
 log = logging.getLogger("cambist.serve")
@@ -158,7 +159,9 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Sto
     intake = Intake(house.ports.clock, counters)
     room = file_budget(allowed())
     of_an_address = min(settings.connections_per_address, room.of_an_address)
-    crowd = Crowd(room.connections, of_an_address, settings.trusted_proxies, counters, settings.base_url)
+    crowd = Crowd(
+        room.connections, of_an_address, house.ports.ids, settings.trusted_proxies, counters, settings.base_url
+    )
     # Who serves alone keeps nobody waiting: there is no other process that could take its requests.
     lame_duck = 0.0 if counts_alone(settings) else min(settings.lame_duck_seconds, settings.shutdown_seconds / 2)
     config = uvicorn.Config(
@@ -171,7 +174,9 @@ def _server(house: House, streams: WindowStreams, watch: RequestWatch, ends: Sto
             pages_per_minute=settings.pages_per_minute,
             notices_per_minute=settings.notices_per_minute,
         ),
-        http=partial(GatedProtocol, intake, house.ports.ids, settings.base_url),  # type: ignore[arg-type]  # called, and nothing else
+        http=partial(  # type: ignore[arg-type]  # called, and nothing else
+            GatedProtocol, intake, ParseBudget(), house.ports.ids, settings.base_url
+        ),
         ws="none",
         log_config=None,
         access_log=False,

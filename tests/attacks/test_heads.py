@@ -103,6 +103,8 @@ async def test_the_refusal_is_the_documented_envelope() -> None:
         head, _, body = (await said(port, over)).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 431 ")
     assert b"Connection: close" in head
+    assert b"\r\nX-Request-Id: " in head
+    assert b"\r\nCache-Control: no-store\r\n" in head
     assert b'/docs/errors#HEADERS_TOO_LARGE>; rel="help"' in head
     assert msgspec.json.decode(body)["error"]["code"] == "HEADERS_TOO_LARGE"
 

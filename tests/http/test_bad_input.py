@@ -5,9 +5,12 @@ from uuid import uuid4
 
 import httpx
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cambist.core.domain.errors import FieldFault, Refusal
+from cambist.frontends.http.door.bodies import read_body
 from tests.houses import TestHouse, open_test_house
 from tests.tables import table
 
@@ -91,6 +94,40 @@ async def test_without_the_content_type_all_fields_look_absent(house: TestHouse,
             "message": "is required; the body was not read: send it with Content-Type: application/json",
         }
     ]
+
+
+class Optional(msgspec.Struct):
+    """A body without a required field."""
+
+    enabled: bool | None = None
+
+
+@table("content_type", [None, "", "text/plain"])
+def test_unread_body_is_refused_where_every_field_is_optional(content_type: str | None) -> None:
+    with pytest.raises(Refusal) as caught:
+        read_body(b'{"enabled": false}', content_type, Optional)
+    assert (caught.value.code, caught.value.details) == (
+        "VALIDATION_ERROR",
+        [FieldFault(path="$", message="the body was not read: send it with Content-Type: application/json")],
+    )
+
+
+@table("content_type", [None, "application/json", "text/plain"])
+@table("body", [b"", b" ", b"\n"])
+def test_empty_body_is_no_unread_body(body: bytes, content_type: str | None) -> None:
+    assert read_body(body, content_type, Optional) == Optional()
+
+
+async def test_patch_without_its_content_type_changes_nothing(house: TestHouse) -> None:
+    made = await house.http.post(
+        "/api/v1/webhook-endpoints",
+        json={"url": "https://books.example/hooks"},
+        headers=house.headers(Idempotency_Key=str(uuid4())),
+    )
+    path = f"/api/v1/webhook-endpoints/{made.json()['id']}"
+    refused = await house.http.patch(path, content=b'{"enabled": false}', headers=house.headers())
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
+    assert (await house.http.get(path, headers=house.headers())).json()["enabled"] is True
 
 
 @table("content_type", ["application/json", "Application/JSON", "application/json; charset=utf-8"])

@@ -4,6 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
+from cambist.adapters.ids import SystemIds
 from cambist.frontends.http.door.crowd import Crowd
 from cambist.frontends.telemetry.counters import Counters
 
@@ -11,7 +12,7 @@ PROXIES = (ip_network("10.0.0.0/8"),)
 
 
 async def test_one_address_has_no_more_than_its_part_and_others_come_in() -> None:
-    crowd = Crowd(most=100, of_an_address=2)
+    crowd = Crowd(most=100, of_an_address=2, ids=SystemIds())
     assert crowd.enter("192.0.2.1")
     leave = crowd.enter("192.0.2.1")
     assert leave is not None
@@ -31,14 +32,14 @@ async def test_one_address_has_no_more_than_its_part_and_others_come_in() -> Non
     ids=["a customer of IPv6 has a /64", "IPv4 over IPv6"],
 )
 async def test_an_address_is_what_limits_count_by(one: str, same: str, other: str) -> None:
-    crowd = Crowd(most=100, of_an_address=1)
+    crowd = Crowd(most=100, of_an_address=1, ids=SystemIds())
     assert crowd.enter(one)
     assert crowd.enter(same) is None
     assert crowd.enter(other)
 
 
 async def test_proxies_and_unix_sockets_stand_for_many_and_count_in_all_only() -> None:
-    crowd = Crowd(most=5, of_an_address=1, trusted=PROXIES)
+    crowd = Crowd(most=5, of_an_address=1, ids=SystemIds(), trusted=PROXIES)
     assert all(crowd.enter(peer) for peer in ("10.0.0.1", "10.0.0.1", None, None, "192.0.2.1"))
     assert crowd.enter("10.0.0.1") is None
     assert crowd.enter("192.0.2.2") is None
@@ -46,7 +47,7 @@ async def test_proxies_and_unix_sockets_stand_for_many_and_count_in_all_only() -
 
 async def test_a_flood_of_refusals_is_counted_and_takes_one_line(caplog: pytest.LogCaptureFixture) -> None:
     counters = Counters()
-    crowd = Crowd(most=2, of_an_address=1, counters=counters)
+    crowd = Crowd(most=2, of_an_address=1, ids=SystemIds(), counters=counters)
     assert crowd.enter("192.0.2.1")
     for _ in range(1000):
         assert crowd.enter("192.0.2.1") is None

@@ -57,6 +57,8 @@ async def test_every_answer_has_the_envelope_the_seven_headers_and_a_request_id(
         assert name in response.headers
     assert "Retry-After" not in response.headers
     assert response.headers["X-Request-Id"]
+    assert response.headers["Cache-Control"] == "no-store"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
 
 
 async def test_the_unknown_path_says_endpoint_not_found(house: TestHouse) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import uvloop
 
+from cambist.adapters.ids import SystemIds
 from cambist.frontends.http.door import entrance
 from cambist.frontends.http.door.crowd import Crowd
 from cambist.frontends.http.door.entrance import Entrance
@@ -41,7 +42,7 @@ class Guests:
             def connection_made(self, transport: asyncio.BaseTransport) -> None:
                 guests.entered.append(transport)
 
-        return Entrance(listener or self.listener, Protocol, crowd or Crowd(1024, 1024))
+        return Entrance(listener or self.listener, Protocol, crowd or Crowd(1024, 1024, SystemIds()))
 
     def leave(self) -> None:
         for transport in self.entered:
@@ -112,7 +113,7 @@ async def test_while_the_system_gives_no_more_files_the_door_rests_and_opens_aga
 @pytest.mark.parametrize("run", [uvloop.run, asyncio.run], ids=["uvloop", "asyncio"])
 def test_who_finds_no_room_is_told_and_comes_in_when_another_has_left(run: Any) -> None:
     async def arrive() -> None:
-        guests, crowd = Guests(), Crowd(most=8, of_an_address=2, base_url="https://pay.example")
+        guests, crowd = Guests(), Crowd(most=8, of_an_address=2, ids=SystemIds(), base_url="https://pay.example")
         door = guests.open(crowd=crowd)
         guests.knock(3)
         async with asyncio.timeout(HANGS):
@@ -122,6 +123,7 @@ def test_who_finds_no_room_is_told_and_comes_in_when_another_has_left(run: Any) 
             told = refused.recv(4096)
             assert told.startswith(b"HTTP/1.1 503 ")
             assert b'link: <https://pay.example/docs/errors#PROVIDER_UNAVAILABLE>; rel="help"\r\n' in told
+            assert b"\r\nX-Request-Id: " in told
             refused.close()
             guests.knocked.pop().close()
             while crowd.count == 2:
@@ -136,7 +138,7 @@ def test_who_finds_no_room_is_told_and_comes_in_when_another_has_left(run: Any) 
 
 
 async def test_who_has_gone_before_it_is_served_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    guests, crowd, tried = Guests(), Crowd(most=8, of_an_address=1), 0
+    guests, crowd, tried = Guests(), Crowd(most=8, of_an_address=1, ids=SystemIds()), 0
 
     async def gone(*_: Any, **__: Any) -> None:
         nonlocal tried

@@ -14,6 +14,7 @@ import httpx
 import msgspec
 import pytest
 
+from cambist.adapters.ids import SystemIds
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.idempotency import IdempotencyKey
 from cambist.core.domain.gateways.gateways import GatewayStatus
@@ -227,7 +228,7 @@ async def test_every_metric_of_the_catalogue_is_exposed_with_its_labels(house: T
     await house.clock.advance(3600)
     for _ in range(61):
         await house.http.get("/api/v1/rates", headers={"X-Api-Key": "nobody"})
-    Crowd(most=0, of_an_address=0, counters=house.telemetry.counters).enter("192.0.2.1")
+    Crowd(most=0, of_an_address=0, ids=SystemIds(), counters=house.telemetry.counters).enter("192.0.2.1")
     await hear_notice(house)
     house.telemetry.counters.assertions.add("tally")
     await reconcile(house.ports, last_comparable(house.clock.now()))

@@ -16,12 +16,13 @@ DEPTH = 20
 PAGE_MAX = 250_000
 PER_PAGE_MAX = 100
 
-_UNREAD = "; the body was not read: send it with Content-Type: application/json"
+_UNREAD = "the body was not read: send it with Content-Type: application/json"
 _WHOLE = re.compile(r"[0-9]{1,9}\Z")
 
 
 def read_body(body: bytes, content_type: str | None, shape: type[T]) -> T:
-    """The body as `shape`. Without `Content-Type: application/json` it is not parsed and all fields look absent.
+    """Parse the body as `shape`. An empty body reads as `{}`. A body without `Content-Type: application/json` is not
+    parsed: all fields look absent, and it is refused also where none is required.
 
     Raises: Refusal VALIDATION_ERROR with `details` of `{path, message}`.
     """
@@ -31,12 +32,15 @@ def read_body(body: bytes, content_type: str | None, shape: type[T]) -> T:
         body = b"{}"
     try:
         _refuse_deep_and_nul(body)
-        return msgspec.json.decode(body, type=shape)
+        found = msgspec.json.decode(body, type=shape)
     except msgspec.ValidationError as error:
         path, message = explain(str(error), shape)
-        raise shape_error(path, message + (_UNREAD if is_unread else "")) from None
+        raise shape_error(path, f"{message}; {_UNREAD}" if is_unread else message) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise shape_error("$", "the body is not valid JSON in UTF-8") from None
+    if is_unread:
+        raise shape_error("$", _UNREAD)
+    return found
 
 
 def _refuse_deep_and_nul(body: bytes) -> None:

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple, cast
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from ....ports.clock import Ids
 from .answers import JSON
 from .errors import envelope, help_header
+from .parse_budget import TURN, ParseBudget
 
 HEAD = 32 * 1024
 """Bytes that may follow one another without ending a head or being part of a body: head with address, or a body's
@@ -20,8 +22,12 @@ framing and trailers."""
 HEADERS = 100
 """Headers of a request, its trailers among them, at most."""
 
-TURN = HEAD
-"""Bytes of one connection that are parsed in one turn of the loop, so that none keeps the others waiting."""
+DRAIN = 256 * 1024
+"""Bytes that are read and dropped of a body whose request was answered before it ended. Then the connection closes."""
+
+SMALL_CHUNK, SMALL_CHUNKS = 64, 100
+"""A chunked body has at most one chunk for each `SMALL_CHUNK` bytes, and `SMALL_CHUNKS` more: each chunk costs the
+parser a call, however small it is."""
 
 STEP = 1024
 """Bytes after which a piece for the parser ends at the next end of a head: so of many requests that were sent at once
@@ -46,12 +52,17 @@ class _Short(NamedTuple):
     code: str
     message: str
 
-    def written(self, base_url: str) -> bytes:
-        """The whole answer of the service that is reached at `base_url`."""
+    def written(self, base_url: str, request_id: str) -> bytes:
+        """Return the whole answer. `base_url`: where the service is reached."""
         body = envelope(self.code, self.message)
-        return b"HTTP/1.1 %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%b: %b\r\nConnection: close\r\n\r\n%b" % (
-            self.status, JSON, len(body), *help_header(base_url, self.code), body,
+        return b"HTTP/1.1 %b\r\nContent-Type: %b\r\nContent-Length: %d\r\n%b: %b\r\n%bConnection: close\r\n\r\n%b" % (
+            self.status, JSON, len(body), *help_header(base_url, self.code), named(request_id), body,
         )  # fmt: skip
+
+
+def named(request_id: str) -> bytes:
+    """The headers of a refusal that comes before the application: X-Request-Id, and those that keep it out of caches."""
+    return b"X-Request-Id: %b\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n" % request_id.encode()
 
 
 _TOO_LARGE = _Short(
@@ -60,6 +71,7 @@ _TOO_LARGE = _Short(
     "The head of the request is over 32 KB, or has more than 100 headers",
 )
 _NO_HTTP = _Short(b"400 Bad Request", "VALIDATION_ERROR", "This is no request of HTTP/1.1")
+_SMALL_CHUNKS = _Short(b"400 Bad Request", "VALIDATION_ERROR", "The body comes in too many chunks below 64 bytes")
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -71,13 +83,22 @@ class BoundedProtocol(HttpToolsProtocol):
     """
 
     __slots__ = (
-        *SERVERS_OWN, "_base_url", "_held", "_too_many", "_unproven", "body_received", "idle_since",
+        *SERVERS_OWN, "_base_url", "_budget", "_chunks", "_drained", "_held", "_ids", "_too_many", "_unproven", "body_received",
+        "idle_since",
     )  # fmt: skip
 
-    def __init__(self, base_url: str, **given: Any) -> None:
-        """`base_url`: where the service is reached, for what its refusals link to."""
+    def __init__(self, budget: ParseBudget, ids: Ids, base_url: str, **given: Any) -> None:
+        """`ids` names refused requests that bring no X-Request-Id. `base_url` is where the service is reached, for links
+        in refusals; `given` is what the server gives its protocol."""
         super().__init__(**given)
+        self._ids = ids
         self._base_url = base_url
+        self._budget = budget
+        """What all connections of the process share."""
+        self._drained = 0
+        """Bytes that came after the answer to the request whose body they belong to."""
+        self._chunks = 0
+        """Chunks of the body of the request that came last."""
         self.pipeline = cast("deque[Any]", _Pipeline())
         self._unproven = 0
         """Bytes fed to the parser since the last head that was whole, or the last piece of a body."""
@@ -111,27 +132,39 @@ class BoundedProtocol(HttpToolsProtocol):
         self.idle_since = None
         start, size = 0, len(data)
         while start < size and not self.transport.is_closing():
-            if self.pipeline or self.flow.read_paused or start >= TURN:
+            if self.pipeline or self.flow.read_paused or start >= TURN or self._budget.is_spent:
                 self._hold(data[start:])
-                return
+                break
             room = HEAD - self._unproven
             if room == 0 or self._too_many:
                 self._refuse(_TOO_LARGE)
                 return
             found = data.find(_END, start + STEP)
             end = min(size if found < 0 else found + len(_END), start + room)
+            if self.is_answered_early:
+                self._drained += end - start
+                if self._drained > DRAIN:
+                    self.transport.close()
+                    return
             self._unproven += end - start
             super().data_received(data if end - start == size else data[start:end])
             start = end
+        self._budget.spend(self.loop, start)
         if self._too_many:
             self._refuse(_TOO_LARGE)
 
+    @property
+    def is_answered_early(self) -> bool:
+        """Whether the last request was answered before its body ended."""
+        cycle: Any = self.cycle
+        return cycle is not None and cycle.response_complete and cycle.more_body
+
     def _hold(self, data: bytes) -> None:
-        """Keep these bytes until somebody takes what came before them, else until the next turn of the loop."""
+        """Keep these bytes until what came before them is taken, else until a later turn of the loop."""
         self._held = data
         self.transport.pause_reading()
         if not self.pipeline and not self.flow.read_paused:
-            self.loop.call_soon(self.read_on)
+            self.wait_to_read()
 
     def read_on(self) -> None:
         """Parse what is held, then read more."""
@@ -141,6 +174,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._parse(held)
         if not self._held and not self.flow.read_paused and not self.transport.is_closing():
             self.transport.resume_reading()
+
+    def wait_to_read(self) -> None:
+        """Parse what is held in a later turn of the loop."""
+        self._budget.later(self.loop, self)
 
     @property
     def holds(self) -> bool:
@@ -160,10 +197,10 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.pipeline:
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
-        else:
+        elif not self.is_answered_early:
             self.idle_since = inf
         if self._held and not self.pipeline:
-            self.loop.call_soon(self.read_on)
+            self.wait_to_read()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header, unless there are `HEADERS` already."""
@@ -174,9 +211,15 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """As the server's, which begins the request; not with too many headers."""
-        self._unproven = self.body_received = 0
+        self._unproven = self.body_received = self._drained = self._chunks = 0
         if not self._too_many:
             super().on_headers_complete()
+
+    def on_chunk_header(self) -> None:
+        """Refuse a body that comes in very many small chunks."""
+        self._chunks += 1
+        if self._chunks > SMALL_CHUNKS + self.body_received // SMALL_CHUNK:
+            self._refuse(_SMALL_CHUNKS)
 
     def on_body(self, body: bytes) -> None:
         """As the server's; the body of a request that was not begun is dropped."""
@@ -186,9 +229,16 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """As the server's, unless the request was not begun."""
+        """End the body as the server does, unless the request was not begun. Where the request was answered before, the
+        connection is idle from now on."""
         self._unproven = 0
-        if not self._too_many:
+        if self._too_many:
+            return
+        if self.is_answered_early:
+            cycle: Any = self.cycle
+            cycle.more_body = False
+            self.idle_since = inf
+        else:
             super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - the server names it
@@ -196,12 +246,16 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse(_NO_HTTP)
 
     def _refuse(self, answer: _Short) -> None:
-        """Close the connection, with `answer` unless another one is being written to it."""
+        """Close the connection, with `answer` unless another answer has begun or is due first."""
         if self.transport.is_closing():
             return
         answering: Any = self.cycle  # None before the first request
-        if answering is None or answering.response_complete:
-            self.transport.write(answer.written(self._base_url))
+        waits = answering is not None and not answering.response_complete
+        if not waits or not (self.pipeline or answering.response_started):
+            self.transport.write(answer.written(self._base_url, self._ids.uuid()))
+        if waits:
+            answering.disconnected = True
+            answering.message_event.set()
         self.transport.close()
 
 
@@ -240,7 +294,7 @@ class _Flow(FlowControl):
         connection = self._connection
         if self.read_paused and connection is not None and connection.holds:
             self.read_paused = False
-            connection.loop.call_soon(connection.read_on)
+            connection.wait_to_read()
         else:
             super().resume_reading()
 

@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ....core.domain.accounts.quota import Network, client_ip, is_trusted
+from ....ports.clock import Ids
 from ...telemetry.counters import Counters
+from .bounded import named
 from .errors import envelope, help_header
 from .intake import RETRY_AFTER
 
@@ -32,13 +34,14 @@ class Crowd:
         self,
         most: int,
         of_an_address: int,
+        ids: Ids,
         trusted: Sequence[Network] = (),
         counters: Counters | None = None,
         base_url: str = "",
     ) -> None:
-        """`base_url`: where the service is reached, for what its refusal links to."""
-        self.refusal = b"%b%b: %b\r\n\r\n%b" % (_HEAD, *help_header(base_url, _CODE), _BODY)
-        """The whole answer to a connection for which there is no room."""
+        """`base_url`: where the service is reached, for the link in its refusal."""
+        self._refusal_head = b"%b%b: %b\r\n" % (_HEAD, *help_header(base_url, _CODE))
+        self._ids = ids
         self._most = most
         self._of_an_address = of_an_address
         self._trusted = frozenset(trusted)
@@ -65,6 +68,10 @@ class Crowd:
         self.count += 1
         self._inside[name] += 1
         return Stay(self, name)
+
+    def refusal(self) -> bytes:
+        """The whole answer to a connection for which there is no room, with an id of its own."""
+        return b"%b%b\r\n%b" % (self._refusal_head, named(self._ids.uuid()), _BODY)
 
     def leave(self, name: str) -> None:
         """Count off a connection; `name` is its address, empty for a trusted proxy."""

@@ -30,6 +30,9 @@ BODY_LIMIT = 102_400
 """Bytes (docs/limits.md "Sizes")."""
 UPLOADS = "/uploads/"
 """Below this path uploads.py bounds the body of a PUT, by what was granted."""
+_PRIVATE: Final[list[Header]] = [(b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")]
+"""Headers of every answer under /api/v1. Keys travel in headers of our own, so a cache would not know that an answer is
+private."""
 _HTTP: Final = ScopeType.HTTP
 _REFUSED: Final = 400
 """From this status on an answer may be a refusal."""
@@ -88,8 +91,12 @@ class Edge:
             await send(message)
 
         with request_context(request_id), self._watch.begin(scope, known, request_id) as asked:
-            verdict = await self._count(scope, path, known)
-            if verdict is not None:
+            relative = api_path(path)
+            if relative is not None:
+                extra += _PRIVATE
+            # Providers have a limit of their own (notices.py).
+            if relative is not None and not is_notice(scope["method"], path):
+                verdict = await self._count(scope, relative, known)
                 extra += headers(verdict)
                 if verdict.over:
                     self._watch.hits.count(verdict)
@@ -120,13 +127,8 @@ class Edge:
                     raise
                 await refused(internal_error())(scope, receive, send_with_headers)
 
-    async def _count(self, scope: HTTPScope, path: str, known: dict[bytes, bytes]) -> Verdict | None:
-        """Count a request below /api/v1 against its limits (docs/limits.md "Requests"). Returns None for what is not
-        counted here."""
-        # Providers are counted by a limit of their own (notices.py).
-        relative = None if is_notice(scope["method"], path) else api_path(path)
-        if relative is None:
-            return None
+    async def _count(self, scope: HTTPScope, relative: str, known: dict[bytes, bytes]) -> Verdict:
+        """Count a request against its limits (docs/limits.md "Requests"). `relative` is its path below /api/v1."""
         address = address_of(scope, known, self._trusted)
         key = known.get(b"x-api-key")
         return await admit(

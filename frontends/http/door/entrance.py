@@ -72,7 +72,7 @@ class Entrance:
             connection.setblocking(False)
             leave = self._crowd.enter(peer[0] if peer else None)
             if leave is None:
-                _turn_away(connection, self._crowd.refusal)
+                _turn_away(connection, self._crowd.refusal())
                 continue
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             task = self._loop.create_task(self._seat(connection, leave))

@@ -11,11 +11,12 @@ from typing import Any
 import httptools
 
 from ....ports.clock import Ids
-from .bounded import BoundedProtocol
+from .bounded import DRAIN, BoundedProtocol, named
 from .edge import request_id_of
 from .errors import envelope, help_header
 from .headers import headers_of
 from .intake import RETRY_AFTER, Intake
+from .parse_budget import ParseBudget
 from .whole_answers import answer_whole
 
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -33,13 +34,11 @@ _HEAD = (
 class GatedProtocol(BoundedProtocol):
     """Begins GET, HEAD and OPTIONS at once, and every other request when the intake says so."""
 
-    __slots__ = ("_context", "_ids", "_intake", "_refused", "_woken_at", "ended", "rests_since")
+    __slots__ = ("_context", "_intake", "_refused", "_woken_at", "ended", "rests_since")
 
-    def __init__(self, intake: Intake, ids: Ids, base_url: str, **given: Any) -> None:
-        """`ids` names refused requests that bring no X-Request-Id; `given` is what the server gives its protocol."""
-        super().__init__(base_url, **given)
+    def __init__(self, intake: Intake, budget: ParseBudget, ids: Ids, base_url: str, **given: Any) -> None:
+        super().__init__(budget, ids, base_url, **given)
         self._intake = intake
-        self._ids = ids
         self._refused: Any = None
         """The request that will be refused once its body is read."""
         self.rests_since = 0.0
@@ -100,7 +99,7 @@ class GatedProtocol(BoundedProtocol):
 
     def refuse(self, cycle: Any) -> None:
         """Answer 503 once the rest of the body is read, and throw the body away. A client that waits for 100 Continue
-        is answered at once, and its connection closed."""
+        is answered at once, and its connection closed; so is one that sends more than `DRAIN` bytes."""
         cycle.body.clear()
         if cycle.waiting_for_100_continue:
             cycle.keep_alive = False  # whether its body comes is open
@@ -129,6 +128,10 @@ class GatedProtocol(BoundedProtocol):
         else:
             self._unproven = 0
             self.body_received += len(body)
+            if self.body_received > DRAIN:
+                refused, self._refused = self._refused, None
+                refused.keep_alive = False
+                self._answer(refused)
 
     def on_message_complete(self) -> None:
         """End the reading of a request as the server does; a refused one is answered now."""
@@ -144,13 +147,13 @@ class GatedProtocol(BoundedProtocol):
         cycle.response_started = cycle.response_complete = True
         if cycle.disconnected or self.transport.is_closing():
             return
-        request_id = request_id_of(headers_of(cycle.scope).get(b"x-request-id"), self._ids).encode()
+        request_id = request_id_of(headers_of(cycle.scope).get(b"x-request-id"), self._ids)
         ours = dict(cycle.default_headers)  # the date; of a server that leaves, `Connection: close`
         ours.update([help_header(self._base_url, _CODE)])
         if not cycle.keep_alive:
             ours[b"connection"] = b"close"
         lines = b"".join([b"%s: %s\r\n" % each for each in ours.items()])
-        self.transport.write(b"%s%sx-request-id: %s\r\n\r\n%s" % (_HEAD, lines, request_id, _BODY))
+        self.transport.write(b"%s%s%s\r\n%s" % (_HEAD, lines, named(request_id), _BODY))
         if b"connection" in ours:
             self.transport.close()
         if not self.transport.is_closing():

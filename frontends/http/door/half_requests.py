@@ -20,6 +20,10 @@ own."""
 GRACE = 20.0
 """Seconds of these that every body has."""
 
+REST = 1.0
+"""Seconds in which the rest of a body may come whose request was answered before, at most, from the first look that
+finds it missing. A client that sends head and body apart keeps its connection."""
+
 LEAST = 500
 """Bytes of a body that give it one second more: a slow line is no attack."""
 
@@ -74,6 +78,8 @@ def _missing(connection: Any) -> tuple[object, float] | None:
     """Which part of a request a connection that is not idle still wants from its client, and for how many seconds it
     may. None: nothing is missing."""
     cycle = connection.cycle
+    if connection.is_answered_early:
+        return ("rest", cycle), REST
     if cycle is None or cycle.response_complete:
         return ("head", cycle, connection.rests_since), HEAD
     if cycle.more_body and not cycle.scope["path"].startswith(UPLOADS):

@@ -19,6 +19,7 @@ _NAMES = frozenset(
         b"ratelimit-remaining",
         b"ratelimit-reset",
         b"retry-after",
+        b"x-content-type-options",
         b"x-ratelimit-limit",
         b"x-ratelimit-remaining",
         b"x-ratelimit-reset",
