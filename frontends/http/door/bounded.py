@@ -61,7 +61,7 @@ class _Short(NamedTuple):
 
 
 def named(request_id: str) -> bytes:
-    """The headers of a refusal that comes before the application: X-Request-Id, and those that keep it out of caches."""
+    """Headers of a refusal that comes before the application: X-Request-Id, and those that keep it out of caches."""
     return b"X-Request-Id: %b\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n" % request_id.encode()
 
 
@@ -83,13 +83,13 @@ class BoundedProtocol(HttpToolsProtocol):
     """
 
     __slots__ = (
-        *SERVERS_OWN, "_base_url", "_budget", "_chunks", "_drained", "_held", "_ids", "_too_many", "_unproven", "body_received",
-        "idle_since",
+        *SERVERS_OWN, "_base_url", "_budget", "_chunks", "_drained", "_held", "_ids", "_too_many", "_unproven",
+        "body_received", "idle_since",
     )  # fmt: skip
 
     def __init__(self, budget: ParseBudget, ids: Ids, base_url: str, **given: Any) -> None:
-        """`ids` names refused requests that bring no X-Request-Id. `base_url` is where the service is reached, for links
-        in refusals; `given` is what the server gives its protocol."""
+        """`ids` names refused requests that bring no X-Request-Id. `base_url` is where the service is reached, for
+        links in refusals; `given` is what the server gives its protocol."""
         super().__init__(**given)
         self._ids = ids
         self._base_url = base_url
