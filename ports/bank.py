@@ -142,6 +142,9 @@ class Transfer(msgspec.Struct, frozen=True, kw_only=True):
     """Money that came in. One invoice may see several: a payer can scan a QR twice."""
 
     id: str
+    """Unique within the invoice, or within the mandate or charge that it is reported for, and the same in every report.
+    Other invoices may have transfers of the same id. Never derive it from something that two transfers of one invoice
+    share, such as the invoice's own id or an order number: the second transfer would be taken for the first."""
     amount_kopecks: int
     at: datetime
     payer_name: str | None = None

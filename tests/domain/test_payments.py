@@ -21,8 +21,9 @@ from cambist.core.domain.payments.payments import (
     shown_metadata,
     shows_payer_name,
 )
-from cambist.core.domain.payments.suspense import Suspense, suspended_transfer, suspense_id
+from cambist.core.domain.payments.suspense import Suspense, new_suspense
 from cambist.core.domain.payments.transfers import ShownTransfer, TransferStatus, transfers_of
+from cambist.core.usecases.accounts.accounts import storable
 from tests.domain.refund_kit import NOW, payment
 from tests.tables import table
 
@@ -155,8 +156,12 @@ class TestTransfers:
         assert [each.amount for each in found] == [Rub(7), Rub(5), Rub(7)]
         assert [each.received_at for each in found] == [early.received_at, NOW, LATER]
 
-    @pytest.mark.parametrize("transfer", ["t-1", None])
-    def test_money_in_suspense_leads_back_to_its_transfer(self, transfer: str | None) -> None:
-        """Where the bank told of none and an operator did, there is none to name."""
-        of = payment(bank="bank")
-        assert suspended_transfer(stray(id=suspense_id(of, transfer)), of) == transfer
+    @pytest.mark.parametrize("transfer", ["1", "t-1", "review", "x" * 512, "\u043f", "a\u0085b", None])
+    def test_suspense_id_names_the_payment_and_the_transfer(self, transfer: str | None) -> None:
+        """Banks may number transfers within an invoice, and operators type the id."""
+        one, other = payment(), payment(id="pay_2")
+        made = [new_suspense(of, transfer, Rub(1), at=NOW, reason="x") for of in (one, other)]
+        assert [(each.transfer_id, each.payment_id) for each in made] == [(transfer, one.id), (transfer, other.id)]
+        ids = {made[0].id, made[1].id, new_suspense(one, "another", Rub(1), at=NOW, reason="x").id}
+        assert len(ids) == 3
+        assert all(storable(each) for each in ids)

@@ -14,12 +14,15 @@ from cambist.core.domain.payments.reports import Arrival, Report
 from cambist.core.domain.payments.suspense import RETURN_FAILED, RETURN_REVERSED, RETURNED_ANEW, Suspense
 from cambist.core.domain.payments.transfers import transfers_of
 from cambist.core.usecases.ledger.ledger import purses
-from cambist.core.usecases.operators.review import resolve_mismatch
+from cambist.core.usecases.operators.action_items import read_action_items
+from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
 from cambist.core.usecases.payments.moves import apply
+from cambist.core.usecases.payments.transfers import list_transfers
 from tests.contracts.storage_kit import START
 from tests.domain.refund_kit import payment
 from tests.houses import TestHouse
 from tests.usecases.test_ledger import journal, plain
+from tests.usecases.test_settlement import caller
 
 PAID = PaymentStatus.PAID
 
@@ -290,3 +293,52 @@ def test_money_in_suspense_is_shown_by_how_far_its_way_back_is(
     )
     [shown] = transfers_of(payment(), (), (money,))
     assert (shown.status, shown.reason, shown.returned_at) == (status, reason, money.resolved_at)
+
+
+async def test_transfer_ids_unique_within_an_invoice_lose_no_money(house: TestHouse) -> None:
+    made = [(await house.created())["id"] for _ in range(2)]
+    for payment_id in made:
+        await arrives(house, payment_id, 100_00, 100_00)
+    assert await booked(house) == sorted(2 * [("receipt", IN), ("suspense", OUT)], key=str)
+    waiting = await list_suspense(house.ports)
+    assert {each.payment_id for each in waiting} == set(made)
+    assert [each.transfer_id for each in waiting] == ["t1", "t1"]
+
+
+async def test_another_amount_for_a_suspended_transfer_is_an_action_item(
+    house: TestHouse, caplog: pytest.LogCaptureFixture
+) -> None:
+    payment_id = (await house.created())["id"]
+    await arrives(house, payment_id, 100_00, 70_00)
+    for amount, is_urgent in ((80_00, True), (80_00, True), (70_00, False)):
+        await arrives(house, payment_id, 100_00, amount)
+        [money] = await list_suspense(house.ports)
+        assert money.amount == Rub(70_00), "what was booked stays"
+        [found] = [each for each in (await read_action_items(house.ports)).found if each.of == "suspense"]
+        assert (found.urgent, "80.00" in found.text, "80" in found.brief) == (is_urgent, is_urgent, False)
+    assert "70.00 RUB are booked in suspense, the bank now reports 80.00" in caplog.text
+
+
+async def test_another_amount_for_the_payments_own_transfer_is_logged(
+    house: TestHouse, caplog: pytest.LogCaptureFixture
+) -> None:
+    payment_id = (await house.created())["id"]
+    for amount in (100_00, 90_00):
+        await arrives(house, payment_id, amount)
+    assert await booked(house) == [("receipt", IN)]
+    assert "100.00 RUB are booked, the bank now reports 90.00" in caplog.text
+
+
+async def test_review_keeps_the_moment_at_which_a_transfer_came(house: TestHouse) -> None:
+    payment_id = (await house.created())["id"]
+    came_at = house.clock.now()
+    await house.clock.advance(60)
+    arrival = Arrival(id="t1", amount=Rub(60_00), at=came_at)
+    await apply(house.ports, payment_id, Report(status=PAID, arrivals=(arrival,)))
+    seen = await list_transfers(house.ports, await caller(house), payment_id)
+    assert [each.received_at for each in seen] == [came_at]
+    await house.clock.advance(2 * 24 * 3600)
+    await resolve_mismatch(house.ports, payment_id, "failed")
+    seen = await list_transfers(house.ports, await caller(house), payment_id)
+    assert [each.received_at for each in seen] == [came_at]
+    assert [each.received_at for each in await list_suspense(house.ports)] == [came_at]

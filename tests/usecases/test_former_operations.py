@@ -17,7 +17,7 @@ from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.exchanges.returns import rub_return_operation, usdt_return_operation
 from cambist.core.domain.kyc.clients import Client, KycStatus, former_operation_of, operation_of
 from cambist.core.domain.payments.payments import Payment
-from cambist.core.domain.payments.suspense import Suspense, suspended_transfer
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.refunds.suspense_returns import former_operation, return_operation
 from cambist.core.domain.subscriptions.orders import SubscriptionOrder
 from cambist.core.usecases.browse.search import search
@@ -188,7 +188,7 @@ def back(payment: Payment, money: Suspense, operation: str) -> RefundRequest:
         operation=operation,
         reference=payment.bank_reference or "",
         amount_kopecks=money.amount.kopecks,
-        transfer=suspended_transfer(money, payment),
+        transfer=money.transfer_id,
     )
 
 

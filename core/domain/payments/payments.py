@@ -198,6 +198,8 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     """None: the link is SBP's, and `qr_payload` is what its QR says."""
     transfer_id: str | None = None
     """The bank's id of the transfer that moved it; any further one is suspense."""
+    transfer_at: datetime | None = None
+    """When that transfer reached the bank."""
     provider_fee: Rub | None = None
     """What the provider kept of that, as it said with the money: for operators. Nothing is booked by it."""
     payer_bank: str | None = None

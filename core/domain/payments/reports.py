@@ -85,7 +85,7 @@ _TOOK_MONEY = (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.REFUNDED
 def decide(payment: Payment, report: Report, now: datetime) -> Decision:
     """What follows from a report that may come late, twice, out of order, or after we asked ourselves.
 
-    The first money that came decides; any other is stray, for ever identified by the bank's transfer id.
+    The first money that came decides. Any other goes to suspense, identified by the payment and the bank's transfer id.
     """
     arrivals = sorted(report.arrivals, key=lambda arrival: (arrival.at, arrival.id))
     if payment.transfer_id is not None:
@@ -166,6 +166,7 @@ def noted(payment: Payment, decision: Decision, *, sealed_name: bytes | None) ->
         payment,
         actual_amount=decision.arrival.amount,
         transfer_id=decision.arrival.id,
+        transfer_at=decision.arrival.at,
         provider_fee=decision.arrival.fee,
         payer_bank=decision.arrival.payer_bank,
         sbp_operation_id=decision.arrival.sbp_operation_id,

@@ -1,6 +1,7 @@
 """Money that came to a payment and cannot count (docs/payments.md "Money that cannot count")."""
 
 from datetime import datetime
+from hashlib import sha256
 
 import msgspec
 
@@ -18,9 +19,10 @@ RETURN_ENDED = (RETURN_FAILED, RETURN_REVERSED)
 
 
 class Suspense(msgspec.Struct, frozen=True, kw_only=True):
-    """Money that came and may move nothing: it waits for an operator, and is neither lost nor silently kept.
+    """Money that came and cannot move its payment. It waits for an operator, and is neither lost nor silently kept.
 
-    `id` carries the bank's transfer id, so that the same money is booked once however often the bank tells.
+    `id` names the payment and the bank's transfer, so that each transfer is booked once however often the bank reports
+    it. Banks need only number transfers within one invoice.
     """
 
     id: str
@@ -30,6 +32,10 @@ class Suspense(msgspec.Struct, frozen=True, kw_only=True):
     amount: Rub
     reason: str
     received_at: datetime
+    transfer_id: str | None = None
+    """The bank's id of the transfer; None where an operator, and not the bank, reported the money."""
+    amount_at_bank: Rub | None = None
+    """Amount that the bank reports for the same transfer since, where it differs from the booked one."""
     resolved_at: datetime | None = None
     attempt: int = 1
     """Which attempt to send it back is the present one, or would be the first (suspense_returns.py)."""
@@ -42,15 +48,32 @@ class Suspense(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SUSPENSE = "sus_"
-_REVIEWED = "review:"
+_LONGEST = 64
+"""Characters of a bank's transfer id that stand in a suspense id as they are."""
 
 
 def suspense_id(payment: Payment, transfer: str | None) -> str:
-    """The id of money in suspense that this transfer brought; None: the bank never told of one, the operator did."""
-    return f"{SUSPENSE}{payment.bank}:{f'{_REVIEWED}{payment.id}' if transfer is None else transfer}"
+    """Return the id of the money that this transfer of the payment brought to suspense.
+
+    None: the bank reported no transfer, an operator did. An id that is too long, or not printable ASCII, is replaced
+    by its digest, so that operators can type every suspense id.
+    """
+    if transfer is None:
+        return f"{SUSPENSE}{payment.id}"
+    if len(transfer) > _LONGEST or not transfer.isascii() or not transfer.isprintable():
+        transfer = sha256(transfer.encode()).hexdigest()
+    return f"{SUSPENSE}{payment.id}:{transfer}"
 
 
-def suspended_transfer(suspense: Suspense, payment: Payment) -> str | None:
-    """The bank's id of the transfer that is in suspense; None where it told of none."""
-    transfer = suspense.id.removeprefix(f"{SUSPENSE}{payment.bank}:")
-    return None if transfer.startswith(_REVIEWED) else transfer
+def new_suspense(payment: Payment, transfer: str | None, amount: Rub, *, at: datetime, reason: str) -> Suspense:
+    """Return the record of money that this transfer of the payment brought. None: as in `suspense_id`."""
+    return Suspense(
+        id=suspense_id(payment, transfer),
+        account_id=payment.account_id,
+        mode=payment.mode,
+        payment_id=payment.id,
+        amount=amount,
+        reason=reason,
+        received_at=at,
+        transfer_id=transfer,
+    )

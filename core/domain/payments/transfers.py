@@ -58,8 +58,8 @@ def _own(payment: Payment, entry: JournalEntry) -> ShownTransfer | None:
         if payment.status is PaymentStatus.AMOUNT_MISMATCH:
             status = TransferStatus.UNDER_REVIEW
     amount = Rub(sum(posting.amount for posting in entry.postings if posting.amount > 0))
-    paid_at = payment.paid_at if entry.kind is EntryKind.RECEIPT else None
-    return ShownTransfer(amount=amount, status=status, received_at=paid_at or entry.at)
+    came_at = payment.paid_at if entry.kind is EntryKind.RECEIPT else payment.transfer_at
+    return ShownTransfer(amount=amount, status=status, received_at=came_at or entry.at)
 
 
 def _stray(suspense: Suspense) -> ShownTransfer:

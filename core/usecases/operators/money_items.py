@@ -72,7 +72,17 @@ async def unknown(ports: Ports, unit: Unit) -> list[ActionItem]:
 
 async def suspense(_ports: Ports, unit: Unit) -> list[ActionItem]:
     found = await first(unit, Suspense, "received_at", resolved_at=None)
-    return [_of_suspended(row, f"{row.amount} RUB came: {row.reason}") for row in found]
+    return [_of_unapplied(row) for row in found]
+
+
+def _of_unapplied(row: Suspense) -> ActionItem:
+    text = f"{row.amount} RUB came: {row.reason}"
+    if row.amount_at_bank is None:
+        return _of_suspended(row, text)
+    brief = "the bank now reports another amount for a transfer in suspense"
+    since = row.received_at
+    text = f"{text}; the bank now reports {row.amount_at_bank} RUB"
+    return item("suspense", "suspense", row, text, since, urgent=True, brief=brief)
 
 
 async def exchange_suspense(_ports: Ports, unit: Unit) -> list[ActionItem]:

@@ -13,8 +13,8 @@ from ...domain.errors import Refusal, shape_error
 from ...domain.ledger import Purse
 from ...domain.money import Rub
 from ...domain.payments.payments import FailureReason, Payment, PaymentStatus, PaymentTrigger
-from ...domain.payments.reports import Arrival, Decision
-from ...domain.payments.suspense import Suspense, suspense_id
+from ...domain.payments.reports import Decision
+from ...domain.payments.suspense import Suspense, new_suspense
 from ..acts.four_eyes import gated
 from ..payments.moves import move, suspend
 from ..payments.payments import get_payment
@@ -57,12 +57,16 @@ async def resolve_mismatch(ports: Ports, payment_id: str, outcome: str, *, amoun
             payment = msgspec.structs.replace(payment, actual_amount=came)
             return await move(ports, unit, payment, Decision(trigger=PaymentTrigger.ACCEPTED))
         if came is not None:
-            now = ports.clock.now()
-            record_id = suspense_id(payment, payment.transfer_id)
-            arrival = Arrival(id=record_id.partition(":")[2], amount=came, at=now)
             source = Purse.REVIEW if payment.transfer_id is not None else Purse.BANK
-            await suspend(ports, unit, payment, arrival, "mismatch_rejected", source=source)
-            await plan_return(ports, unit, record_id)
+            suspended = new_suspense(
+                payment,
+                payment.transfer_id,
+                came,
+                at=payment.transfer_at or ports.clock.now(),
+                reason="mismatch_rejected",
+            )
+            await suspend(ports, unit, suspended, source=source)
+            await plan_return(ports, unit, suspended.id)
             # So that the bank's word of this transfer, should it come yet, is known as it.
             payment = msgspec.structs.replace(payment, actual_amount=came)
         decision = Decision(trigger=PaymentTrigger.SENT_BACK, failure=FailureReason.UNKNOWN)

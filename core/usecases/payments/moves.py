@@ -1,6 +1,9 @@
 """How payments move: what a report or an operator decides, and what follows from every move, whoever makes it."""
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
 
 from ....ports.bank import Transfer
 from ....ports.bundle import Ports
@@ -11,7 +14,7 @@ from ...domain.ledger import Purse
 from ...domain.money import Rub
 from ...domain.payments.payments import FailureReason, Payment, PaymentMove, PaymentStatus
 from ...domain.payments.reports import Arrival, Decision, Report, decide, moved, noted
-from ...domain.payments.suspense import Suspense, suspense_id
+from ...domain.payments.suspense import Suspense, new_suspense
 from ..gateways.outcomes import follow_outcome
 from ..sealed import payer_name_place
 from ..units import retrying
@@ -48,6 +51,8 @@ def read_arrivals(transfers: Sequence[Transfer]) -> tuple[Arrival, ...]:
     )
 
 
+log = logging.getLogger("cambist.payments")
+
 RACES = ("suspense_id",)
 """Two notices at once may book the same stray; the second then finds it booked."""
 
@@ -59,15 +64,34 @@ async def apply(ports: Ports, payment_id: str, report: Report) -> Payment | None
         payment = await unit[Payment].get(payment_id)
         if payment is None:
             return None
+        _compare(payment, report)
         return await carry(ports, unit, payment, decide(payment, report, ports.clock.now()))
 
     return await retrying(ports.storage, work, again_on=RACES)
 
 
+def _compare(payment: Payment, report: Report) -> None:
+    """Log a report that gives the payment's own transfer another amount than was booked. What was booked stays; the
+    nightly reconciliation with the bank keeps the difference open."""
+    for arrival in report.arrivals:
+        if arrival.id == payment.transfer_id and payment.actual_amount not in (None, arrival.amount):
+            booked = payment.actual_amount
+            log.error(
+                "%s: %s RUB are booked, the bank now reports %s for the same transfer",
+                payment.id,
+                booked,
+                arrival.amount,
+            )
+
+
 async def carry(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -> Payment:
     """Let a decision take effect in the caller's unit, which tries again on RACES. Returns the payment as it will
     stand."""
-    suspended = [await suspend(ports, unit, payment, stray.arrival, stray.reason) for stray in decision.strays]
+    suspended = []
+    for stray in decision.strays:
+        came = stray.arrival
+        money = new_suspense(payment, came.id, came.amount, at=came.at, reason=stray.reason)
+        suspended.append(await suspend(ports, unit, money))
     if decision.trigger is not None:
         return await move(ports, unit, payment, decision)
     if decision.arrival is not None:
@@ -128,24 +152,20 @@ def _seal_name(ports: Ports, payment: Payment, decision: Decision) -> bytes | No
     return None if name is None else ports.vault.seal(name.encode(), payer_name_place(payment.id))
 
 
-async def suspend(
-    ports: Ports, unit: Unit, payment: Payment, arrival: Arrival, reason: str, *, source: Purse = Purse.BANK
-) -> bool:
-    """Put money that may move nothing into suspense, once per transfer. Returns False when that was done before.
-    `source` is the purse that has the money so far."""
-    record_id = suspense_id(payment, arrival.id)
-    if await unit[Suspense].get(record_id) is not None:
-        return False
-    suspense = unit[Suspense].add(
-        Suspense(
-            id=record_id,
-            account_id=payment.account_id,
-            mode=payment.mode,
-            payment_id=payment.id,
-            amount=arrival.amount,
-            reason=reason,
-            received_at=arrival.at,
-        )
-    )
-    book_suspense(ports, unit, suspense, source)
-    return True
+async def suspend(ports: Ports, unit: Unit, money: Suspense, *, source: Purse = Purse.BANK) -> bool:
+    """Book money that cannot move its payment to suspense, once per transfer. Return False if it was booked before.
+
+    `source` is the ledger account that has the money so far. A transfer that is booked with another amount is not
+    booked again: the bank's amount is kept beside it, and an urgent action item shows both.
+    """
+    booked = await unit[Suspense].get(money.id)
+    if booked is None:
+        book_suspense(ports, unit, unit[Suspense].add(money), source)
+        return True
+    reported = None if money.amount == booked.amount else money.amount
+    if reported is not None:
+        text = "%s: %s RUB are booked in suspense, the bank now reports %s for the same transfer"
+        log.error(text, booked.id, booked.amount, reported)
+    if reported != booked.amount_at_bank:
+        unit[Suspense].save(msgspec.structs.replace(booked, amount_at_bank=reported))
+    return False

@@ -8,7 +8,7 @@ from ....ports.storage import Between, OneOf, Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Mode
 from ...domain.payments.payments import BindingCharge, Payment, PaymentStatus
-from ...domain.payments.suspense import Suspense, suspended_transfer
+from ...domain.payments.suspense import Suspense
 from ...domain.reconciliation.comparing import Counted, Standing, Subject
 from ..payments.recurring import binding_operation, bound_by
 from .scope import Scope, by_id, live, paged, with_payments
@@ -74,7 +74,7 @@ def _of_payment(payment: Payment, scope: Scope, strays: Iterable[Suspense] | Non
     if payment.status not in _MONEY:
         came = {}
     for each in strays or ():
-        came[suspended_transfer(each, payment)] = each.amount
+        came[each.transfer_id] = each.amount
     standing = Standing.DONE if came else Standing.OPEN if payment.status in _WAITING else Standing.FAILED
     sums = [amount.kopecks for amount in came.values() if amount is not None]
     is_bound = payment.binding is not None

@@ -23,7 +23,6 @@ from ...domain.payments.suspense import (
     RETURN_REVERSED,
     SUSPENSE,
     Suspense,
-    suspended_transfer,
 )
 from ...domain.refunds.suspense_returns import (
     attempt_of,
@@ -84,7 +83,7 @@ class SuspenseReturns(BankRefunds[Returning]):
             operation=present_operation(suspense) if is_present else return_operation(suspense, attempt),
             reference=payment.bank_reference or "",
             amount_kopecks=suspense.amount.kopecks,
-            transfer=suspended_transfer(suspense, payment),
+            transfer=suspense.transfer_id,
         )
 
     def former(self, subject: Returning, /) -> str | None:

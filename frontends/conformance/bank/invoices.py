@@ -93,6 +93,17 @@ class TestInvoices:
         await bank_bench.pay(OPERATION, invoice, 100_00)
         assert (await state_of(bank_bench.bank, OTHER)).transfers == ()
 
+    async def test_paid_invoices_report_their_own_transfers_only(self, bank_bench: BankBench) -> None:
+        """Their transfers may have equal ids: ids are unique within an invoice."""
+        amounts = {OPERATION: 100_00, OTHER: 200_00}
+        for operation, kopecks in amounts.items():
+            invoice = await bank_bench.bank.create_invoice(bank_bench.request(operation, kopecks))
+            await bank_bench.pay(operation, invoice, kopecks)
+        for operation, kopecks in amounts.items():
+            state = await state_of(bank_bench.bank, operation)
+            came = [transfer.amount_kopecks for transfer in state.transfers]
+            assert came == [kopecks], f"{operation}: transfers of another invoice are reported, or its own are missing"
+
     @pytest.mark.parametrize("done", [True, False])
     async def test_a_lost_answer_is_an_unknown_outcome_and_the_operation_settles_it(
         self, bank_bench: BankBench, done: bool
