@@ -56,6 +56,9 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     held_because: Because | None = None
     as_of: datetime | None = None
     """A moment that the state is not older than, where it is held: what went out from then on may be unknown to it."""
+    resumed_at: datetime | None = None
+    """When an operator last let it go after a hold. From then on providers may know operations that this database has
+    forgotten, so they are asked first (usecases/forgotten.py)."""
     backed_up_at: datetime | None = None
     """As of when the last backup is, as far as one was noted."""
     version: int = 0
@@ -108,6 +111,6 @@ def held(installation: Installation, because: Because, now: datetime, as_of: dat
     )
 
 
-def let_go(installation: Installation) -> Installation:
-    """The row without a hold."""
-    return msgspec.structs.replace(installation, held_since=None, held_because=None, as_of=None)
+def let_go(installation: Installation, now: datetime) -> Installation:
+    """Return the row without its hold."""
+    return msgspec.structs.replace(installation, held_since=None, held_because=None, as_of=None, resumed_at=now)

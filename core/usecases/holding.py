@@ -49,6 +49,18 @@ def require_readable(installation: Installation) -> None:
         raise Refusal("INVALID_STATE", _MEND)
 
 
+async def is_held(ports: Ports, mode: Mode) -> bool:
+    """Whether money of this mode is held. Test mode never is."""
+    return mode is Mode.LIVE and await read_hold(ports) is not None
+
+
+async def may_lack_history(ports: Ports) -> bool:
+    """Whether providers may have executed operations that this database has no trace of: it is held, or it was let go
+    after a hold. An unreadable row counts as held."""
+    installation = await read_installation(ports.storage)
+    return installation is not None and (installation.is_held or installation.resumed_at is not None)
+
+
 async def holds_back(unit: Unit, mode: Mode) -> bool:
     """Whether money of this mode stays for now: who would only take it to be refused by the provider's port asks
     beforehand, and leaves things as they are."""

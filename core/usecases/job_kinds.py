@@ -46,7 +46,7 @@ from .refunds.steps import GIVE_UP
 from .refunds.suspense_takeover import FORMER_RETURN, take_over
 from .retention import RETAIN, retain
 from .settlement.days import OWN_DAILY, open_own_daily
-from .settlement.settlement import DAILY, SETTLE, open_daily, settle
+from .settlement.settlement import DAILY, SETTLE, open_daily, settle_job
 from .settlement.withdrawal_progress import EXECUTE, execute
 from .subscriptions.binding_progress import watch_binding
 from .subscriptions.bindings import WATCH_BINDING
@@ -104,7 +104,7 @@ JOB_KINDS = (
     JobKind(READ_MEMBERS.kind, read_members),
     JobKind(EXTEND_CHAINS, extend_chains),
     JobKind(DAILY, open_daily),
-    JobKind(SETTLE, settle),
+    JobKind(SETTLE, settle_job),
     JobKind(NIGHTLY, begin_night),
     JobKind(COMPARE.kind, compare_day),
     JobKind(OWN_DAILY.kind, open_own_daily),

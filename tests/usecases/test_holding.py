@@ -11,6 +11,8 @@ from cambist.core.domain.errors import Refusal
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.installation import INSTALLATION, Because, Installation
 from cambist.core.domain.operators.audit import Act, AuditEntry
+from cambist.core.domain.payments.payments import PaymentStatus
+from cambist.core.domain.settlement.settlement import SettlementBatch
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.gateways.gateways import list_gateways
@@ -21,12 +23,14 @@ from cambist.core.usecases.operators.doctor import check_hold
 from cambist.core.usecases.operators.findings import Level
 from cambist.core.usecases.operators.settlement import settle_asked
 from cambist.core.usecases.refunds.refunds import approve_refund
+from cambist.core.usecases.settlement.settlement import open_batch, settle_batch, settle_now
 from cambist.core.usecases.settlement.withdrawals import every_withdrawal, pay_out_now
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.faults import Held
 from cambist.ports.remittances import RemittanceRequest
 from tests.charge_house import open_charge_house
 from tests.houses import TestHouse
+from tests.invariants import everything
 from tests.payout_kit import WALLET
 from tests.planting import beneath
 from tests.refund_house import RefundHouse, open_refund_house
@@ -103,20 +107,63 @@ async def test_a_payout_is_not_signed_until_it_is_let_go() -> None:
         assert (sent.status, sent.tx_hash is None) == (WithdrawalStatus.SENT, False)
 
 
-async def test_none_is_made_of_a_balance_that_lacks_what_was_paid_out_since() -> None:
+async def test_live_settlement_and_payouts_are_refused_while_held() -> None:
     async with open_refund_house() as house:
         await house.set(payout_wallet=WALLET)
-        await house.paid(mode="live")
+        payment_id = await house.paid(mode="live")
         await house.house.clock.advance(1)
         await hold(house.ports, Because.BY_HAND)
-        await settle_asked(house.ports, Mode.LIVE, house.ports.clock.now(), lambda _: None)
-        assert await payouts(house) == []
+        with pytest.raises(Refusal, match=r"held.*cambist resume"):
+            await settle_asked(house.ports, Mode.LIVE, house.ports.clock.now(), lambda _: None)
+        with pytest.raises(Refusal, match=r"held.*cambist resume"):
+            await settle_now(house.ports, Mode.LIVE)
         with pytest.raises(Refusal, match="held"):
             await pay_out_now(house.ports, house.house.account.account_id, Mode.LIVE)
+        assert (await house.payment(payment_id)).status is PaymentStatus.PAID
+        assert await live_batches(house) == []
         await resume(house.ports)
-        await pay_out_now(house.ports, house.house.account.account_id, Mode.LIVE)
+        await settle_asked(house.ports, Mode.LIVE, house.ports.clock.now(), lambda _: None)
         await house.house.work(1)
         assert [each.status for each in await payouts(house)] == [WithdrawalStatus.SENT]
+
+
+async def test_the_daily_settlement_waits_for_resume_and_follows_by_itself() -> None:
+    async with open_refund_house() as house:
+        await start_standing(house.ports)
+        await house.set(payout_wallet=WALLET)
+        live, test = await house.paid(mode="live"), await house.paid()
+        await hold(house.ports, Because.RESTORED)
+        await house.house.work(2 * 24 * 3600)
+        assert (await house.payment(live)).status is PaymentStatus.PAID
+        assert (await house.payment(test)).status is PaymentStatus.SETTLED, "test mode settles"
+        assert await live_batches(house) == []
+        await resume(house.ports)
+        await house.house.work(120)
+        assert (await house.payment(live)).status is PaymentStatus.SETTLED
+        assert [each.mode for each in await payouts(house)].count(Mode.LIVE) == 1
+
+
+async def test_an_open_live_batch_stays_open_while_held() -> None:
+    """A hold that is set in the middle of a settlement keeps its payout back; `resume` brings it."""
+    async with open_refund_house() as house:
+        await house.set(payout_wallet=WALLET)
+        payment_id = await house.paid(mode="live")
+        await house.house.clock.advance(1)
+        batch = await open_batch(house.ports, "live:now", Mode.LIVE, house.ports.clock.now())
+        await hold(house.ports, Because.BY_HAND)
+        await house.house.work(3600)
+        assert (await house.payment(payment_id)).status is PaymentStatus.PAID
+        with pytest.raises(Refusal, match="held"):
+            await settle_batch(house.ports, batch, lambda _: None)
+        await resume(house.ports)
+        await house.house.work(180)
+        assert [each.mode for each in await payouts(house)] == [Mode.LIVE]
+        [closed] = await live_batches(house)
+        assert closed.completed_at is not None
+
+
+async def live_batches(house: RefundHouse) -> list[SettlementBatch]:
+    return [each for each in await everything(house.ports, SettlementBatch) if each.mode is Mode.LIVE]
 
 
 async def payouts(house: RefundHouse) -> list[Withdrawal]:

@@ -14,7 +14,7 @@ from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.payments.tallies import EVER, Tally
 from ...domain.settlement.settlement import SettlementBatch
 from ..acts.audit import on
-from ..settlement.settlement import SETTLE, batch_asked, settle_batch, settle_now
+from ..settlement.settlement import SETTLE, batch_asked, require_settling, settle_batch, settle_now
 
 _MOST = 1000
 
@@ -40,8 +40,9 @@ async def settle_asked(
     was asked for last. `cutoff` as `settle_now` has it. Each batch is an act of its own in the audit log.
 
     Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE while another process is settling a batch, or may be: for a minute
-    after it was killed.
+    after it was killed; INVALID_STATE for live mode while the installation is held.
     """
+    await require_settling(ports, mode)
     done: list[SettlementBatch] = []
     asked, until = batch_asked(ports, mode, cutoff)
     for batch in await _left_open(ports, mode):

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from ....ports.bundle import Ports
-from ....ports.faults import Conflict, Stale, Unavailable
+from ....ports.faults import Conflict, Held, Stale, Unavailable
 from ....ports.jobs import Job
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Account, Caller, Mode
@@ -20,9 +20,10 @@ from ...domain.days import iso
 from ...domain.errors import Refusal
 from ...domain.settlement.settlement import Settlement, SettlementBatch, cutoff_of, last_run, next_run
 from ..accounts.accounts import find_account
+from ..holding import is_held
 from ..ledger.ledger import extend_journal
 from ..refunds.waiting import retry_waiting
-from ..schedule import reschedule_at
+from ..schedule import reschedule_at, set_due
 from ..test_clock import test_clock_of
 from ..units import retrying
 from .chunks import settle_chunk
@@ -35,6 +36,16 @@ SETTLE = "settlement.run"
 
 NO_RATE = timedelta(minutes=1)
 """After it a settlement that found no rate is tried again."""
+
+WHILE_HELD = timedelta(minutes=1)
+"""Pause before a live settlement checks again whether the installation is still held."""
+
+HELD_BACK = (
+    "The installation is held, so live money is not settled. Run `cambist resume`; the daily settlement then follows "
+    "by itself"
+)
+"""Message of the refusal to settle live money in a held installation."""
+
 _HOLD_EVERY = HELD.total_seconds() / 4
 
 log = logging.getLogger("cambist.settlement")
@@ -53,7 +64,8 @@ def first_settlement(ports: Ports) -> Job:
 
 
 async def open_daily(ports: Ports, job: Job) -> None:
-    """Open today's batch of each mode, for workers to settle. Without a rate a mode is tried again in a minute.
+    """Open today's batch of each mode, for workers to settle. Without a rate, or while live mode is held, a mode is
+    tried again in a minute.
 
     After an outage it opens the batch of the last day that is due, which takes what the days before left, too.
     """
@@ -78,8 +90,9 @@ async def open_batch(
     """The batch of this id: opened now, with the market rate of now, or as it was opened before.
 
     `mine`: the caller settles it itself; a worker takes it over only when the caller died.
-    Raises: Refusal RATE_UNAVAILABLE.
+    Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE for live mode while the installation is held.
     """
+    await require_settling(ports, mode)
     known = await ports.storage.get(SettlementBatch, batch_id)
     if known is not None:
         return known
@@ -115,11 +128,35 @@ def job_id(batch_id: str) -> str:
     return f"{SETTLE}:{batch_id}"
 
 
+async def require_settling(ports: Ports, mode: Mode) -> None:
+    """Refuse to settle live money while the installation is held: its payments may have been settled, refunded and paid
+    out in a time that it has forgotten. Raises: Refusal INVALID_STATE."""
+    if await is_held(ports, mode):
+        raise Refusal("INVALID_STATE", HELD_BACK)
+
+
+async def settle_job(ports: Ports, job: Job) -> None:
+    """Handle the job of a batch. A live batch waits while the installation is held."""
+    try:
+        await settle(ports, job)
+    except Held:
+        log.info("the batch %s waits: the installation is held", job.argument)
+        await retrying(ports.storage, lambda unit: _put_off(ports, unit, job))
+
+
+async def _put_off(ports: Ports, unit: Unit, job: Job) -> None:
+    present = await unit[Job].get(job.id)
+    # The lease was renewed by this run, so the version does not tell whose job it is; the attempts do.
+    if present is not None and present.attempts == job.attempts:
+        set_due(unit, present, ports.clock.now() + WHILE_HELD)
+
+
 async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> None:
     """Settle a batch to its end, from wherever it stands. What fails for one merchant keeps no other waiting, and the
     batch open: it is tried again.
 
-    Raises: Stale when another runner took the job over; what failed for the last merchant for whom something did.
+    Raises: Stale when another runner took the job over; Held for live mode while the installation is held; what failed
+    for the last merchant for whom something did.
     """
     batch = await ports.storage.get(SettlementBatch, job.argument)
     if batch is None or batch.completed_at is not None:
@@ -131,6 +168,7 @@ async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> Non
             # Chunks renew the lease, and many merchants have nothing due.
             await retrying(ports.storage, lambda unit: hold_on(ports, unit, job))
             held_at = ports.clock.monotonic()
+        await _require_no_hold(ports, batch)
         try:
             with ports.clock.entered(test_clock_of(account, batch.mode)):
                 await _settle_account(ports, job, batch, account, progress)
@@ -141,8 +179,15 @@ async def settle(ports: Ports, job: Job, *, progress: Progress = _nobody) -> Non
             failed = fault
     if failed is not None:
         raise failed
+    # A hold that was set meanwhile kept payouts back: the batch stays open, so that `resume` brings them.
+    await _require_no_hold(ports, batch)
     await _close(ports, job)
     await extend_journal(ports)
+
+
+async def _require_no_hold(ports: Ports, batch: SettlementBatch) -> None:
+    if await is_held(ports, batch.mode):
+        raise Held(HELD_BACK)
 
 
 async def _accounts(ports: Ports, batch: SettlementBatch) -> AsyncIterator[Account]:
@@ -220,7 +265,7 @@ async def settle_now(
     """The operator's settlement: the last one due, or a further one up to `cutoff`, settled here to its end.
 
     One that is settled already is answered as it is. Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE while another
-    process is settling it.
+    process is settling it, and for live mode while the installation is held.
     """
     batch_id, cutoff = batch_asked(ports, mode, cutoff)
     return await _open_and_settle(ports, batch_id, mode, cutoff, None, progress)
@@ -260,8 +305,9 @@ async def _open_and_settle(
 
 async def settle_batch(ports: Ports, batch: SettlementBatch, progress: Progress) -> SettlementBatch:
     """Settle an open batch here to its end; it as it then stands. Raises: Refusal INVALID_STATE while another process
-    is settling it."""
+    is settling it, and for live mode while the installation is held."""
     if batch.completed_at is None:
+        await require_settling(ports, batch.mode)
         await settle(ports, await _take_over(ports, batch), progress=progress)
     return await ports.storage.get(SettlementBatch, batch.id) or batch
 
