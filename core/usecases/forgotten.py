@@ -1,13 +1,18 @@
-"""Whether providers may know more of something than the database does: it may have been restored from a backup, which
-has forgotten what was done since. A restore needs a start, so only what is older than the process is suspect, and what
-arises while it runs costs no further question."""
+"""Whether providers may know more of an operation than the database does, because it was restored from a backup and has
+forgotten what was done since.
+
+Two signs tell it. The database was held, or was let go after a hold: then any operation may be older than its row. Or
+the operation is older than the process: a restore needs a start, so this covers a copy that nothing recognised.
+"""
 
 from datetime import datetime
 
 from ...ports.bundle import Ports
+from .holding import may_lack_history
 
 
-def may_be_forgotten(ports: Ports, since: datetime) -> bool:
-    """Whether what has been there `since` then, by the test clock in force, is older than the process:
-    then its provider is asked what it did, before anything is sent."""
-    return since < ports.started + (ports.clock.now() - ports.clock.real())
+async def may_be_forgotten(ports: Ports, since: datetime) -> bool:
+    """Whether to ask the provider what it did before anything is sent, for an operation of `since` by the test clock in
+    force."""
+    is_older_than_process = since < ports.started + (ports.clock.now() - ports.clock.real())
+    return is_older_than_process or await may_lack_history(ports)

@@ -154,7 +154,7 @@ REFUNDS = (
         "Take an application back while it is pending",
         cancel,
         answer=RefundView,
-        refusals={**_NO_REFUND, 409: ("INVALID_STATE",)},
+        refusals={**_NO_REFUND, 409: ("INVALID_STATE",), 503: ("PROVIDER_UNAVAILABLE",)},
         right=Right.REFUNDS,
     ),
     Operation(

@@ -17,6 +17,7 @@ from cambist.core.domain.exchanges.exchanges import Exchange, invoice_operation,
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
 from cambist.core.domain.exchanges.orders import ExchangeOrder
 from cambist.core.domain.exchanges.payouts import part_operation
+from cambist.core.domain.installation import Because
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
@@ -27,15 +28,17 @@ from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.domain.subscriptions.charges import ChargeOrder
 from cambist.core.usecases.exchanges.creation import create_exchange, create_rub_usdt
 from cambist.core.usecases.exchanges.returns import list_suspended, return_money
+from cambist.core.usecases.holding import hold
+from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.payments.payments import create_payment
-from cambist.core.usecases.refunds.refunds import create_refund
+from cambist.core.usecases.refunds.refunds import cancel_refund, create_refund, reject_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.core.usecases.settlement.withdrawals import accept_sent, cancel_withdrawal
 from cambist.core.usecases.subscriptions.charges import create_charge
-from cambist.ports.bank import InvoiceStatus
+from cambist.ports.bank import InvoiceStatus, RefundRequest
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.payouts import SentTransfer, TransferState
 from tests.exchange_house import BANK_ID, PHONE, open_exchange_house
@@ -311,6 +314,112 @@ class TestTheSameCauses:
             assert made[0] != made[1]
 
 
+class TestExecutedRefunds:
+    """A refund that its bank executed in a time that the copy has forgotten is booked whatever the balance."""
+
+    async def test_refund_repeated_while_held_is_completed_while_held(self, world: World) -> None:
+        async with world.opened() as house:
+            payment = await paid(house)
+            copy, key = world.copy(), house.ports.ids.uuid()
+            first = await refund(house, payment, key)
+        async with world.opened(copy) as house:
+            await hold(house.ports, Because.RESTORED)
+            assert await applied(house, payment, key) == first
+            await house.work(60)
+            assert await refund_status(house, first) == ("completed", None)
+            await house.check()
+        assert await world.refunded() == [(first, 100_00)]
+
+    async def test_refund_executed_before_is_a_debt_when_the_balance_was_paid_out(self, world: World) -> None:
+        async with world.opened() as house:
+            payment = await paid(house)
+            copy, key = world.copy(), house.ports.ids.uuid()
+            first = await refund(house, payment, key)
+        async with world.opened(copy) as house:
+            await hold(house.ports, Because.RESTORED)
+            await resume(house.ports)
+            await settle_now(house.ports, Mode.LIVE)
+            await house.work(3600)
+            assert await house.purse(Purse.AVAILABLE) < 100
+            assert await applied(house, payment, key) == first
+            await house.work(60)
+            assert await refund_status(house, first) == ("completed", None)
+            assert await house.purse(Purse.AVAILABLE) < -1_000_000, "the merchant owes what the refund took"
+            await house.check()
+        assert await world.refunded() == [(first, 100_00)]
+
+    async def test_refund_unknown_to_the_bank_still_waits_for_money(self, world: World) -> None:
+        async with world.opened() as house:
+            payment = await paid(house)
+            await hold(house.ports, Because.RESTORED)
+            await resume(house.ports)
+            await settle_now(house.ports, Mode.LIVE)
+            await house.work(3600)
+            waiting = await applied(house, payment, house.ports.ids.uuid())
+            await house.work(60)
+            assert await refund_status(house, waiting) == ("pending", "insufficient_balance")
+            await house.check()
+        assert await world.refunded() == []
+
+    async def test_refund_is_not_judged_while_its_bank_gives_no_answer(self, world: World) -> None:
+        async with world.opened() as house:
+            payment = await paid(house)
+            copy, key = world.copy(), house.ports.ids.uuid()
+            first = await refund(house, payment, key)
+        async with world.opened(copy) as house:
+            await hold(house.ports, Because.RESTORED)
+            await resume(house.ports)
+            await settle_now(house.ports, Mode.LIVE)
+            await house.work(3600)
+            world.script.find_refund.extend([AWAY, AWAY])
+            assert await applied(house, payment, key) == first
+            await house.work()
+            assert await refund_status(house, first) == ("pending", None)
+            await house.work(3600)
+            assert await refund_status(house, first) == ("completed", None)
+
+    async def test_refund_that_waited_in_the_copy_is_not_rejected_after_14_days(self, world: World) -> None:
+        async with world.opened() as house:
+            payment = await paid(house)
+            await settle_now(house.ports, Mode.LIVE)
+            await house.work(3600)
+            waiting = await applied(house, payment, house.ports.ids.uuid())
+            await house.work(60)
+            assert await refund_status(house, waiting) == ("pending", "insufficient_balance")
+            copy = world.copy()
+            await world.bank.refund(
+                RefundRequest(operation=waiting, reference=payment.bank_reference or "", amount_kopecks=100_00)
+            )
+        async with world.opened(copy) as house:
+            await hold(house.ports, Because.RESTORED)
+            await resume(house.ports)
+            world.script.find_refund.append(AWAY)
+            await house.work(15 * DAY)
+            assert await refund_status(house, waiting) == ("completed", None)
+            await house.check()
+
+    async def test_executed_refund_is_neither_cancelled_nor_rejected(self, world: World) -> None:
+        async with world.opened() as house:
+            payment = await paid(house)
+            copy, key = world.copy(), house.ports.ids.uuid()
+            first = await refund(house, payment, key)
+        async with world.opened(copy) as house:
+            await hold(house.ports, Because.RESTORED)
+            assert await applied(house, payment, key) == first
+            caller = await house.caller()
+            with pytest.raises(Refusal) as cancelled:
+                await cancel_refund(house.ports, caller, first)
+            with pytest.raises(Refusal) as rejected:
+                await reject_refund(house.ports, first, "a mistake")
+            world.script.find_refund.append(AWAY)
+            with pytest.raises(Refusal) as silent:
+                await cancel_refund(house.ports, caller, first)
+            codes = [each.value.code for each in (cancelled, rejected, silent)]
+            assert codes == ["INVALID_STATE", "INVALID_STATE", "PROVIDER_UNAVAILABLE"]
+            fresh = await applied(house, payment, house.ports.ids.uuid())
+            assert (await cancel_refund(house.ports, caller, fresh)).status == "cancelled"
+
+
 class TestOlderThanTheProcess:
     """What is older than the process is asked about before it is sent: a bank that repeats an operation it knows may
     know it for some days only."""
@@ -447,12 +556,23 @@ class TestOlderThanTheProcess:
 
 async def refund(house: House, payment: Payment, key: str) -> str:
     """A refund of 100 RUB that is carried out; its id."""
-    order = RefundOrder(payment_id=payment.id, amount_rub="100.00")
-    made = await create_refund(house.ports, await house.caller(), key, lambda: order)
+    refund_id = await applied(house, payment, key)
     await house.work(60)
-    done = await house.ports.storage.get(Refund, made.resource.id)
-    assert (done and done.status) == "completed"
-    return made.resource.id
+    assert await refund_status(house, refund_id) == ("completed", None)
+    return refund_id
+
+
+async def applied(house: House, payment: Payment, key: str) -> str:
+    """An application for a refund of 100 RUB; its id."""
+    order = RefundOrder(payment_id=payment.id, amount_rub="100.00")
+    return (await create_refund(house.ports, await house.caller(), key, lambda: order)).resource.id
+
+
+async def refund_status(house: House, refund_id: str) -> tuple[str, str | None]:
+    """The status of a refund, and what it waits for."""
+    found = await house.ports.storage.get(Refund, refund_id)
+    assert found is not None
+    return found.status, found.pending_reason
 
 
 async def charge(house: House, subscription_id: str, key: str) -> str:

@@ -67,7 +67,7 @@ async def _bank_that_knows(ports: Ports, exchange: Exchange) -> RemittanceBank |
     """The bank that has this payout already, though we know nothing of that: another one would pay a second time. One
     alone is asked before it is sent anything, anyway."""
     banks = _remitting(ports, exchange)
-    if len(banks) > 1 and may_be_forgotten(ports, exchange.created_at):
+    if len(banks) > 1 and await may_be_forgotten(ports, exchange.created_at):
         for bank in banks:
             [first, *_] = payout_parts(exchange.id, exchange.amount_rub, _most(bank))
             async with watched(ports, exchange.mode, bank.name):

@@ -140,7 +140,7 @@ async def find_part(ports: Ports, bank: RemittanceBank, exchange: Exchange, part
             return await bank.search_remittance(request, exchange.created_at)
         return await bank.find_remittance(operation)
 
-    former = former_part(part.operation) if may_be_forgotten(ports, exchange.created_at) else None
+    former = former_part(part.operation) if await may_be_forgotten(ports, exchange.created_at) else None
     return await find_either(find, part.operation, former)
 
 

@@ -41,16 +41,25 @@ async def bring(row: Operation[S, A, P], ports: Ports, object_id: str) -> Standi
     return await _carry(row, ports, await begin(row, ports, object_id))
 
 
-async def begin(row: Operation[S, A, P], ports: Ports, object_id: str) -> Standing[S, A]:
-    """Write down, where nobody did, that the provider may have it. Nobody is asked."""
+async def begin(row: Operation[S, A, P], ports: Ports, object_id: str, *, ask: bool = False) -> Standing[S, A]:
+    """Record that the provider may have the operation, unless that is recorded already.
+
+    The provider is asked first where the row wants it (`Operation.asks_first`), or where `ask` says so. An operation
+    that the provider knows is adopted; while it gives no answer, the operation stays as it was.
+    """
     found = await _load(row, ports, object_id)
     if found.subject is None or row.wants(found.subject) is not Want.PREPARE:
         return found
-    prepared = await _prepare(row, ports, object_id)
+    told = None
+    if ask or await row.asks_first(ports, found.subject):
+        told = await look_up(row, ports, found.subject)
+        if told.fault is not None:
+            return told
+    prepared = await _prepare(row, ports, object_id, told)
     waits = prepared.subject is not None and row.wants(prepared.subject) is Want.PREPARE
     if waits and prepared.subject != found.subject:
-        # What it waits for may have come just before it was written that it waits: who brought it found nobody.
-        return await _prepare(row, ports, object_id)
+        # The money may have arrived just before we recorded the wait, so nothing woke us. Check once more.
+        return await _prepare(row, ports, object_id, told)
     return prepared
 
 
@@ -59,13 +68,20 @@ async def _load(row: Operation[S, A, P], ports: Ports, object_id: str) -> Standi
         return Standing(await row.load(ports, unit, object_id))
 
 
-async def _prepare(row: Operation[S, A, P], ports: Ports, object_id: str) -> Standing[S, A]:
+async def _prepare(
+    row: Operation[S, A, P], ports: Ports, object_id: str, told: Standing[S, A] | None
+) -> Standing[S, A]:
+    """Prepare or adopt the operation in one unit. `told`: what the provider answered when it was asked first."""
+    word = None if told is None else told.word
+
     async def work(unit: Unit) -> Standing[S, A]:
         subject = await row.load(ports, unit, object_id)
         if subject is None or row.wants(subject) is not Want.PREPARE:
             return Standing(subject)
+        if word is not None:
+            return Standing(await row.adopt(ports, unit, subject))
         after = await row.prepare(ports, unit, subject)
-        return Standing(after, is_new=row.wants(after) is Want.SEND)
+        return Standing(after, is_new=row.wants(after) is Want.SEND, is_unseen=told is not None)
 
     return await retrying(ports.storage, work, again_on=row.races)
 
@@ -76,7 +92,7 @@ async def _carry(row: Operation[S, A, P], ports: Ports, begun: Standing[S, A]) -
     if subject is None or want not in (Want.LOOK, Want.SEND):
         return begun
     since = row.since(subject)
-    if begun.is_new and (since is None or not may_be_forgotten(ports, since)):
+    if begun.is_new and (begun.is_unseen or since is None or not await may_be_forgotten(ports, since)):
         return await settle(row, ports, await send(row, ports, subject))
     told = await look_up(row, ports, subject)
     if told.word is not None or told.fault is not None or want is Want.LOOK:

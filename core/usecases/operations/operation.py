@@ -44,6 +44,8 @@ class Standing(NamedTuple, Generic[S, A]):
     """Why there is no word, or what the word was made of."""
     is_new: bool = False
     """It was prepared just now, so it was never sent."""
+    is_unseen: bool = False
+    """The provider was asked before it was prepared, and does not know it."""
 
 
 class Looked(NamedTuple, Generic[S, A]):
@@ -87,6 +89,15 @@ class Operation(ABC, Generic[S, A, P]):
     async def prepare(self, ports: Ports, unit: Unit, subject: S, /) -> S:
         """Write down that the provider may have it, and take what it takes. One that stays as it was has to wait."""
         return subject
+
+    async def asks_first(self, ports: Ports, subject: S, /) -> bool:
+        """Whether to ask the provider before the operation is prepared, because preparing it may be refused, and the
+        provider may have executed it in a time that the database has forgotten."""
+        return False
+
+    async def adopt(self, ports: Ports, unit: Unit, subject: S, /) -> S:
+        """Prepare an operation that the provider knows already: it happened, so it is recorded whatever else says."""
+        return await self.prepare(ports, unit, subject)
 
     def since(self, subject: S, /) -> datetime | None:
         """Since when there is this operation: of one older than the process the provider may know, though it was just

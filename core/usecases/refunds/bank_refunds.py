@@ -62,7 +62,7 @@ class BankRefunds(Followed[S, RefundState, Bank]):
         async def find(operation: str) -> RefundState | None:
             return await find_refund(provider, msgspec.structs.replace(request, operation=operation), since)
 
-        former = self.former(subject) if may_be_forgotten(ports, since) else None
+        former = self.former(subject) if await may_be_forgotten(ports, since) else None
         return await find_either(find, request.operation, former)
 
     async def send(self, ports: Ports, provider: Bank, subject: S, /) -> RefundState:

@@ -12,14 +12,20 @@ from ..schedule import reschedule
 from .progress import REFUNDS
 from .steps import move
 
-_HELD = timedelta(hours=1)
-"""A copy's balance may lack what was settled since: until somebody compared it, nobody is told that there is none."""
+_LATER = timedelta(hours=1)
+"""Pause before a refund is given up that cannot be judged yet: the installation is held, so that its balance may lack
+what was settled since, or the bank does not say whether it executed the refund."""
 
 
 async def give_up(ports: Ports, job: Job) -> None:
-    """The job: try the refund a last time, since money may have come back otherwise than by a settlement, and reject it
-    with its event where it still waits and its time is over."""
-    await begin(REFUNDS, ports, job.argument)
+    """Handle the job: try the refund a last time, since money may have come back otherwise than by a settlement, and
+    reject it with its event where it still waits and its time is over.
+
+    In an installation that may have forgotten the refund's execution, the bank is asked before: a refund that it
+    executed is never rejected.
+    """
+    ask = await _may_be_executed(ports, job.argument)
+    begun = await begin(REFUNDS, ports, job.argument, ask=ask)
 
     async def next_due(unit: Unit) -> datetime | None:
         refund, now = await unit[Refund].get(job.argument), ports.clock.now()
@@ -27,9 +33,15 @@ async def give_up(ports: Ports, job: Job) -> None:
             return None
         if not is_given_up(refund, now):
             return gives_up_at(refund)
-        if await holds_back(unit, refund.mode):
-            return now + _HELD
+        if begun.fault is not None or await holds_back(unit, refund.mode):
+            return now + _LATER
         await move(ports, unit, refund, (RefundTrigger.REJECTED,), failure=PendingReason.INSUFFICIENT_BALANCE.value)
         return None
 
     await reschedule(ports, job, next_due)
+
+
+async def _may_be_executed(ports: Ports, refund_id: str) -> bool:
+    async with ports.storage.unit() as unit:
+        subject = await REFUNDS.load(ports, unit, refund_id)
+    return subject is not None and await REFUNDS.may_be_executed(ports, subject)

@@ -19,10 +19,21 @@ from ..ledger.ledger import book, may_take
 
 
 async def take(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tuple[Payment, Refund] | None:
-    """Take the refund's amount from the merchant's purse, on its way to the bank; None when it is not covered.
+    """Take the refund's amount from the merchant's balance, on its way to the bank; None when it is not covered.
 
-    Who calls it passes `ledger.LEDGER_RULES` to `retrying`.
+    The caller passes `ledger.LEDGER_RULES` to `retrying`.
     """
+    if payment.settlement_id is not None:
+        value = await market_value(unit, payment, refund)
+        account = await unit[Account].get(payment.account_id)
+        overdraft = Usdt(0) if account is None else account.settings.refund_overdraft_usdt
+        if not await may_take(unit, payment.account_id, payment.mode, value, overdraft=overdraft):
+            return None
+    return await take_executed(ports, unit, payment, refund)
+
+
+async def take_executed(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tuple[Payment, Refund]:
+    """Take the amount of a refund that the bank has executed, whatever the balance: what is missing is a debt."""
     kopecks = refund.amount.kopecks
     if payment.settlement_id is None:
         # The payment is paid and not settled, so its RUB are there.
@@ -31,10 +42,6 @@ async def take(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tu
     else:
         rate = await market_rate_of(unit, payment)
         value = at_market(refund.amount, rate)
-        account = await unit[Account].get(payment.account_id)
-        overdraft = Usdt(0) if account is None else account.settings.refund_overdraft_usdt
-        if not await may_take(unit, payment.account_id, payment.mode, value, overdraft=overdraft):
-            return None
         refund = msgspec.structs.replace(refund, taken_rub=None, taken_usdt=value, rate_market=rate)
         postings = {
             Purse.AVAILABLE: -value.units,

@@ -16,14 +16,15 @@ from ....ports.bank import RefundStatus as AtBank
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain import ids
+from ...domain.accounts.accounts import Mode
 from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus, RefundTrigger, gives_up_at, moved_to
-from ..holding import holds_back
+from ..holding import holds_back, may_lack_history
 from ..operations.operation import Looked, Want
 from ..simulated import is_advanced_over
 from .bank_refunds import NOT_SUPPORTED, BankRefunds, next_look, next_reversal_look
 from .contradictions import heard_of_completed, heard_of_failed
-from .money import take
+from .money import take, take_executed
 from .steps import CARRY_OUT, GIVE_UP, RACES, move, payment_of
 
 _S = RefundStatus
@@ -88,9 +89,32 @@ class Refunds(BankRefunds[Refunding]):
     def sent_at(self, subject: Refunding, /) -> datetime | None:
         return subject.refund.executing_since
 
+    async def asks_first(self, ports: Ports, subject: Refunding, /) -> bool:
+        """Ask the bank before the balance decides. A refund that waits for money was judged: the bank had not seen
+        it."""
+        return subject.refund.pending_reason is None and await self.may_be_executed(ports, subject)
+
+    async def may_be_executed(self, ports: Ports, subject: Refunding, /) -> bool:
+        """Whether the bank may have executed a pending refund in a time that the database has forgotten, and can be
+        asked."""
+        refund, payment = subject
+        bank = ports.banks.capabilities_of(payment.bank)
+        can_be_asked = bank is not None and bank.refunds and payment.bank_reference is not None
+        return refund.mode is Mode.LIVE and can_be_asked and await may_lack_history(ports)
+
+    async def adopt(self, ports: Ports, unit: Unit, subject: Refunding, /) -> Refunding:
+        """Take the money of a refund that the bank has executed, whatever the balance, also while the installation is
+        held."""
+        return await self._sent(ports, unit, *await take_executed(ports, unit, subject.payment, subject.refund))
+
+    async def _sent(self, ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> Refunding:
+        payment, now = unit[Payment].save(payment), ports.clock.now()
+        await CARRY_OUT.keep(unit, refund.id, now, now)
+        return Refunding(unit[Refund].save(moved_to(refund, _T.SENT, executing_since=now)), payment)
+
     async def prepare(self, ports: Ports, unit: Unit, subject: Refunding, /) -> Refunding:
-        """Take the money. Not covered, it waits for waiting.py, until giving_up.py ends it. Where the bank sends no
-        money back it is rejected. A bank that is not wired leaves it as it is."""
+        """Take the money. A refund that is not covered waits (waiting.py) until giving_up.py ends it. Where the bank
+        sends no money back, the refund is rejected. A bank that is not wired leaves it as it is."""
         refund, payment = subject
         if await holds_back(unit, refund.mode):
             # Nothing is taken for it until the copy was compared with the world.
@@ -107,10 +131,7 @@ class Refunds(BankRefunds[Refunding]):
             await GIVE_UP.keep(unit, refund.id, gives_up_at(refund), ports.clock.now())
             waiting = msgspec.structs.replace(refund, pending_reason=PendingReason.INSUFFICIENT_BALANCE)
             return Refunding(unit[Refund].save(waiting), payment)
-        payment, refund = unit[Payment].save(taken[0]), taken[1]
-        now = ports.clock.now()
-        await CARRY_OUT.keep(unit, refund.id, now, now)
-        return Refunding(unit[Refund].save(moved_to(refund, _T.SENT, executing_since=now)), payment)
+        return await self._sent(ports, unit, *taken)
 
     async def apply(self, ports: Ports, unit: Unit, subject: Refunding, word: RefundState, /) -> Refunding:
         refund = subject.refund

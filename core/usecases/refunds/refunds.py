@@ -20,8 +20,10 @@ from ..accounts.terminals import terminal_of
 from ..acts.four_eyes import gated
 from ..causes import caused_id
 from ..idempotency import Lock, Made, once, yield_to_maker
+from ..operations.engine import look_up
 from ..test_clock import in_test_time
 from ..units import retrying
+from .progress import REFUNDS
 from .steps import CARRY_OUT, RACES, move, refunds_of
 
 KIND = "refund"
@@ -159,15 +161,35 @@ def _not_found() -> Refusal:
 async def cancel_refund(ports: Ports, caller: Caller, refund_id: str) -> Refund:
     """Take an application back while no money was touched.
 
-    Raises: Refusal NOT_FOUND, REFUND_NOT_FOUND; INVALID_STATE once it is anything but pending.
+    Raises: Refusal NOT_FOUND, REFUND_NOT_FOUND; INVALID_STATE once it is anything but pending, or where the bank
+    executed it in a time that a restored database has forgotten; PROVIDER_UNAVAILABLE while the bank does not say so.
     """
     require_refunds(caller)
+    async with ports.storage.unit() as unit:
+        await _own(unit, caller, refund_id)
+    await _require_unexecuted(ports, refund_id)
 
     async def work(unit: Unit) -> Refund:
         refund = await _own(unit, caller, refund_id)
         return await _end_pending(ports, unit, refund, RefundTrigger.CANCELLED)
 
     return await retrying(ports.storage, work)
+
+
+async def _require_unexecuted(ports: Ports, refund_id: str) -> None:
+    """Refuse to end a pending refund that the bank has executed. The bank is asked only in an installation that is, or
+    was, held. Raises: Refusal INVALID_STATE, PROVIDER_UNAVAILABLE."""
+    async with ports.storage.unit() as unit:
+        subject = await REFUNDS.load(ports, unit, refund_id)
+    if subject is None or subject.refund.status is not RefundStatus.PENDING:
+        return
+    if not await REFUNDS.may_be_executed(ports, subject):
+        return
+    told = await look_up(REFUNDS, ports, subject)
+    if told.fault is not None:
+        raise Refusal("PROVIDER_UNAVAILABLE", "The bank does not say whether it executed the refund", retry_after=30)
+    if told.word is not None:
+        raise Refusal("INVALID_STATE", "The bank has executed the refund already")
 
 
 async def _end_pending(
@@ -208,7 +230,7 @@ async def approve(ports: Ports, unit: Unit, refund: Refund, due: datetime) -> Re
 @in_test_time(Refund)
 async def reject_refund(ports: Ports, refund_id: str, reason: str) -> Refund:
     """Reject a pending refund as an operator; `reason` is for the merchant. Raises: Refusal VALIDATION_ERROR,
-    REFUND_NOT_FOUND, INVALID_STATE."""
+    REFUND_NOT_FOUND, INVALID_STATE, PROVIDER_UNAVAILABLE, as `cancel_refund`."""
     told = reason.strip()
     if not 1 <= len(told) <= REASON_LONGEST or not told.isprintable():
         raise Refusal("VALIDATION_ERROR", f"A reason has 1 to {REASON_LONGEST} printable characters")
@@ -216,6 +238,9 @@ async def reject_refund(ports: Ports, refund_id: str, reason: str) -> Refund:
     async def work(unit: Unit) -> Refund:
         return await _end_pending(ports, unit, await _any(unit, refund_id), RefundTrigger.REJECTED, told)
 
+    async with ports.storage.unit() as unit:
+        await _any(unit, refund_id)
+    await _require_unexecuted(ports, refund_id)
     return await retrying(ports.storage, work)
 
 

@@ -1,4 +1,4 @@
-"""Refunds that wait for money (docs/refunds.md "The money"): tried again when there may be some."""
+"""Approved refunds whose money is not taken yet (docs/refunds.md "The money"): tried again after a settlement."""
 
 import logging
 
@@ -19,20 +19,26 @@ log = logging.getLogger("cambist.refunds")
 
 
 async def retry_waiting(ports: Ports, account_id: str, mode: Mode) -> None:
-    """Try the refunds again that wait for money, the oldest first: after a settlement, before its payout.
+    """Try the refunds that wait for money, and in live mode the approved ones that nobody tried yet, such as those that
+    a hold put off, the oldest first: after a settlement, before its payout.
 
-    One that is still not covered keeps none behind it waiting: what it leaves would only be paid out.
+    A refund that is still not covered does not keep later ones waiting: what it leaves would only be paid out. Where a
+    bank has to be asked first and gives no answer, the other untried refunds are left to their own jobs.
     """
     async with ports.storage.unit() as unit:
-        waiting = await _waiting(unit, account_id, mode)
-    for refund_id in [refund.id for refund in waiting]:
+        waiting = await _pending(unit, account_id, mode, PendingReason.INSUFFICIENT_BALANCE)
+        untried = await _pending(unit, account_id, mode, None) if mode is Mode.LIVE else []
+    for refund in (*waiting, *untried):
         try:
-            await begin(REFUNDS, ports, refund_id)
+            begun = await begin(REFUNDS, ports, refund.id)
         except (Stale, Unavailable):
             raise
         except Exception:
             # One that cannot be read keeps neither the others nor the payout waiting.
-            log.exception("refund %s could not be tried again", refund_id)
+            log.exception("refund %s could not be tried again", refund.id)
+        else:
+            if begun.fault is not None:
+                return
 
 
 async def kept_for_refunds(unit: Unit, account: Account, mode: Mode) -> Usdt:
@@ -40,20 +46,20 @@ async def kept_for_refunds(unit: Unit, account: Account, mode: Mode) -> Usdt:
     if not account.settings.refund_reserve:
         return Usdt(0)
     lacking = Usdt(0)
-    for refund in await _waiting(unit, account.id, mode):
+    for refund in await _pending(unit, account.id, mode, PendingReason.INSUFFICIENT_BALANCE):
         lacking += await market_value(unit, await payment_of(unit, refund), refund)
     return max(Usdt(0), lacking - account.settings.refund_overdraft_usdt)
 
 
-async def _waiting(unit: Unit, account_id: str, mode: Mode) -> list[Refund]:
-    """The oldest first."""
+async def _pending(unit: Unit, account_id: str, mode: Mode, reason: PendingReason | None) -> list[Refund]:
+    """Pending refunds of one reason, the oldest first."""
     waiting: list[Refund] = []
     while True:
         found = await unit[Refund].find(
             account_id=account_id,
             mode=mode,
             status=RefundStatus.PENDING,
-            pending_reason=PendingReason.INSUFFICIENT_BALANCE,
+            pending_reason=reason,
             order="created_at",
             offset=len(waiting),
             limit=_PAGE,

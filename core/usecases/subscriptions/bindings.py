@@ -213,9 +213,8 @@ async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
             return await find_binding(bank, msgspec.structs.replace(request, operation=operation), payment.created_at)
 
         former = former_binding(payment.subscription_id or "", payment.id)
-        found = await find_either(
-            find, request.operation, former if may_be_forgotten(ports, payment.created_at) else None
-        )
+        is_asked = await may_be_forgotten(ports, payment.created_at)
+        found = await find_either(find, request.operation, former if is_asked else None)
     return payment if found is None else await take_binding(ports, payment, found)
 
 
