@@ -37,6 +37,7 @@ from ...ports.searching import (
     SearchesRefunds,
     SearchesRemittances,
 )
+from .shown import Clean, cleaner
 from .values import NAMED, PLAIN, Checks, Nonsense, address, instance, wrong_type
 
 _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
@@ -87,6 +88,13 @@ def check_answer(port: str, operation: str, answer: Any, question: Question) -> 
         raise
 
 
+def clean_answer(port: str, operation: str, answer: Any) -> tuple[Any, list[str]]:
+    """Return the answer with the texts cleaned that are only shown, and the names of the fields that were odd."""
+    odd: list[str] = []
+    clean = _cleaner_of(port, operation)
+    return (answer if clean is None else clean(answer, odd)), odd
+
+
 def check_drawn(invoice: Any) -> None:
     """Check an invoice that was drawn without asking the bank (`DrawingBank`), or None. Raises: Nonsense."""
     try:
@@ -99,10 +107,19 @@ def check_drawn(invoice: Any) -> None:
 
 @cache
 def _of_operation(port: str, operation: str) -> Checks:
+    return _of_type(_returned(port, operation))
+
+
+@cache
+def _cleaner_of(port: str, operation: str) -> Clean | None:
+    return cleaner(_returned(port, operation))
+
+
+def _returned(port: str, operation: str) -> Any:
     for protocol in _PROTOCOLS[port]:
         method = getattr(protocol, operation, None)
         if method is not None:
-            return _of_type(get_type_hints(method)["return"])
+            return get_type_hints(method)["return"]
     raise LookupError(f"no port {port} has an operation {operation}")
 
 

@@ -2,6 +2,7 @@
 count, because one that is away fails at every payment (docs/operations.md "Logs")."""
 
 import logging
+from collections.abc import Sequence
 
 from ...ports.clock import Clock
 from ...ports.faults import BulkheadFull, Fault, Held, NotConfigured, NotSupported, Refused
@@ -21,8 +22,8 @@ class FaultLog:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._told: dict[tuple[str, type[Fault]], tuple[float, int]] = {}
-        """By operation and fault: when it was told last, and how often it came since."""
+        self._told: dict[tuple[str, str], tuple[float, int]] = {}
+        """By operation and kind of fault: when it was logged last, and how often it came since."""
 
     def tell(self, operation: str, fault: Fault) -> None:
         """Log the fault of a call, or count it. `operation`: with its provider."""
@@ -31,12 +32,20 @@ class FaultLog:
         if isinstance(fault, Refused):
             log.info("%s: refused (%s): %.*s", operation, fault.reason, _LONGEST, str(fault))
             return
-        kind, now = (operation, type(fault)), self._clock.monotonic()
-        since, more = self._told.get(kind, (float("-inf"), 0))
-        if now - since < MINUTE:
-            self._told[kind] = since, more + 1
-            return
-        self._told[kind] = now, 0
         level = logging.ERROR if isinstance(fault, NotConfigured) else logging.WARNING
+        self._log(level, operation, type(fault).__name__, str(fault))
+
+    def tell_odd(self, operation: str, fields: Sequence[str]) -> None:
+        """Log that texts of an answer were cleaned before they are shown (shown.py), or count it."""
+        named = ", ".join(sorted(set(fields)))
+        self._log(logging.WARNING, operation, "odd text", f"cleaned, the rest of the answer counts: {named}")
+
+    def _log(self, level: int, operation: str, kind: str, message: str) -> None:
+        now = self._clock.monotonic()
+        since, more = self._told.get((operation, kind), (float("-inf"), 0))
+        if now - since < MINUTE:
+            self._told[operation, kind] = since, more + 1
+            return
+        self._told[operation, kind] = now, 0
         also = f" ({more} more since the last line)" if more else ""
-        log.log(level, "%s: %s: %.*s%s", operation, type(fault).__name__, _LONGEST, str(fault), also)
+        log.log(level, "%s: %s: %.*s%s", operation, kind, _LONGEST, message, also)

@@ -18,7 +18,7 @@ from ...ports.clock import Clock
 from ...ports.faults import Fault, OutcomeUnknown, Unavailable
 from ...ports.kyc import NoAnswer
 from ..wrapping import OPERATIONS, Call, Does, with_providers, wrapped
-from .answers import Question, check_answer, check_drawn
+from .answers import Question, check_answer, check_drawn, clean_answer
 from .asker import Asker, present_asker
 from .bulkheads import SLOW, Bulkhead
 from .fault_log import FaultLog
@@ -86,6 +86,9 @@ class Guard:
                     raise
                 try:
                     answer = await self._answer(asked, asker, mine, ticket, limit, lambda: call(*given, **named))
+                    answer, odd = clean_answer(port, operation, answer)
+                    if odd:
+                        faults.tell_odd(str(asked), odd)
                     return asked.checked(answer, (given, named))
                 except Fault as fault:
                     faults.tell(str(asked), fault)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from cambist.adapters.clock import VirtualClock
 from cambist.core.domain.payments.payments import PaymentStatus
 from cambist.frontends.guard import answers
-from cambist.frontends.guard.answers import check_answer, check_drawn
+from cambist.frontends.guard.answers import check_answer, check_drawn, clean_answer
 from cambist.frontends.guard.guard import Guard
 from cambist.frontends.guard.values import Nonsense
 from cambist.frontends.telemetry.telemetry import outcome_of
@@ -134,6 +134,8 @@ ALL = list(SOUND)
 
 
 def check(port: str, operation: str, answer: Any) -> None:
+    """As the guard does."""
+    answer, _ = clean_answer(port, operation, answer)
     check_answer(port, operation, answer, ((SIGNED if operation == "in_place" else ASKED,), {}))
 
 
@@ -223,14 +225,11 @@ FIELDS: list[tuple[tuple[str, str], Any, tuple[Any, ...]]] = [
     (("bank", "invoice_state"), lambda value: changed(PAID, reference=value), (*IDS, "of another")),
     (("bank", "invoice_state"), lambda value: changed(PAID, status=value), STATUSES),
     (("bank", "invoice_state"), lambda value: changed(PAID, transfers=value), ((), None, MONEY, "tr", (MONEY, MONEY))),
-    (("bank", "invoice_state"), lambda value: changed(PAID, failure=value), TEXTS),
     (("bank", "invoice_state"), lambda value: in_money(id=value), IDS),
     (("bank", "invoice_state"), lambda value: in_money(amount_kopecks=value), AMOUNTS),
     (("bank", "invoice_state"), lambda value: in_money(at=value), MOMENTS),
-    (("bank", "invoice_state"), lambda value: in_money(payer_name=value), TEXTS),
     (("bank", "invoice_state"), lambda value: in_money(taken_back=value), (None, 0, "no")),
     (("bank", "refund"), lambda value: changed(REFUND, status=value), (*STATUSES, InvoiceStatus.PAID)),
-    (("bank", "refund"), lambda value: changed(REFUND, failure=value), TEXTS),
     (("bank", "find_refund"), lambda value: changed(REFUND, check_after=value), PAUSES),
     (("bank", "bind"), lambda value: Binding(reference=value, link=None, payload=None), IDS),
     (("bank", "find_binding"), lambda value: Binding(reference="m", link=value, payload="m"), LINKS),
@@ -304,6 +303,82 @@ def test_a_field_that_cannot_be_true_does_not_pass(port: str, operation: str, bu
 def test_what_is_unusual_and_true_passes(answer: Any) -> None:
     check("bank", "invoice_state", answer)
     check("chain", "lookup", NotFound())
+
+
+ODD = [
+    ("Ivan\nPetrov", "IvanPetrov"),
+    ("\x1b[31mIvan", "[31mIvan"),
+    ("\x9bIvan\x00", "Ivan"),
+    ("Iv\u202ean\u2066\u200f", "Ivan"),
+    ("Ivan\u2028\u2029", "Ivan"),
+    ("Iv\udfffan", "Ivan"),
+    (" Ivan\t", "Ivan"),
+    ("\u0645\u06cc\u200c\u062e", "\u0645\u06cc\u200c\u062e"),
+    ("x" * 100_000, "x" * 512),
+    ("\n", None),
+    ("", None),
+    (5, None),
+    (b"Ivan", None),
+]
+"""What a provider says in a text that is only shown, and what is kept of it."""
+
+NULLABLE: list[tuple[tuple[str, str], Any, Any]] = [
+    (("bank", "invoice_state"), lambda value: in_money(payer_name=value), lambda said: said.transfers[1].payer_name),
+    (("bank", "invoice_state"), lambda value: in_money(payer_bank=value), lambda said: said.transfers[1].payer_bank),
+    (
+        ("bank", "invoice_state"),
+        lambda value: in_money(sbp_operation_id=value),
+        lambda said: said.transfers[1].sbp_operation_id,
+    ),
+    (("bank", "invoice_state"), lambda value: changed(PAID, failure=value), lambda said: said.failure),
+    (("bank", "refund"), lambda value: changed(REFUND, failure=value), lambda said: said.failure),
+    (("bank", "find_remittance"), lambda value: changed(REMITTANCE, failure=value), lambda said: said.failure),
+    (
+        ("bank", "find_charge"),
+        lambda value: changed(CHARGED, transfer=changed(MONEY, payer_name=value)),
+        lambda said: said.transfer.payer_name,
+    ),
+    (
+        ("bank", "mandate_state"),
+        lambda value: changed(MANDATE, transfers=(changed(MONEY, payer_name=value),)),
+        lambda said: said.transfers[0].payer_name,
+    ),
+    (("kyc", "check_state"), lambda value: changed(CHECK, account_number=value), lambda said: said.account_number),
+]
+
+
+@table(("asked", "build", "read"), NULLABLE)
+def test_shown_text_is_cleaned_and_decides_nothing(asked: tuple[str, str], build: Any, read: Any) -> None:
+    for said, kept in ODD:
+        answer, odd = clean_answer(*asked, build(said))
+        assert read(answer) == kept
+        assert len(odd) == (said != kept)
+        check(*asked, build(said))
+
+
+@table(
+    ("asked", "build", "read"),
+    [
+        (("rates", "quote"), lambda value: changed(QUOTE, source=value), lambda said: said.source),
+        (("chain", "lookup"), lambda value: Final((changed(MOVED, sender=value),)), lambda said: said.transfers[0].sender),
+        (("bank", "banks"), lambda value: [MemberBank(id="bank1", name=value)], lambda said: said[0].name),
+    ],
+)
+def test_shown_text_that_must_be_there_is_cleaned_too(asked: tuple[str, str], build: Any, read: Any) -> None:
+    for said, kept in ODD:
+        if isinstance(said, str):
+            assert read(clean_answer(*asked, build(said))[0]) == (kept or "")
+            check(*asked, build(said))
+        else:
+            with pytest.raises(Nonsense):
+                check(*asked, build(said))
+
+
+@table(("port", "operation"), ALL)
+def test_answer_without_odd_text_is_handed_on_as_it_is(port: str, operation: str) -> None:
+    answer, odd = clean_answer(port, operation, SOUND[port, operation])
+    assert answer is SOUND[port, operation]
+    assert odd == []
 
 
 def test_a_list_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,6 +472,23 @@ class TestPayment:
             bank.invoice_state = usual
             await house.work(15 * 60)
             assert await self.seen(house, payment["id"]) == (PaymentStatus.PAID, 1)
+
+    async def test_odd_name_of_the_payer_delays_no_payment(self, caplog: pytest.LogCaptureFixture) -> None:
+        async with open_test_house() as house:
+            payment = await house.created()
+            money = changed(MONEY, at=house.clock.now(), payer_name="\x1bIvan\nPetrov\u202e")
+
+            async def says(reference: str) -> InvoiceState:
+                return InvoiceState(reference=reference, status=InvoiceStatus.PAID, transfers=(money,))
+
+            inside(house.ports.banks.named("simulator-test")).invoice_state = says
+            caplog.clear()
+            for _ in range(3):
+                await house.told(payment["id"], Pretence(status=InvoiceStatus.PAID))
+            assert await self.seen(house, payment["id"]) == (PaymentStatus.PAID, 1)
+            assert (await house.get(f"/payments/{payment['id']}")).json()["payer_name"] == "IvanPetrov"
+            [line] = [each.getMessage() for each in caplog.records if "odd text" in each.getMessage()]
+            assert line.endswith("invoice_state: odd text: cleaned, the rest of the answer counts: payer_name")
 
     async def test_an_invoice_that_cannot_be_is_an_unknown_outcome_that_is_asked_about(self) -> None:
         async with open_test_house(test_banks=("simulator-asked",)) as house:
