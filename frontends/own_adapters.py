@@ -1,8 +1,10 @@
-"""Adapters that whoever embeds the house makes himself (docs/embedding.md)."""
+"""Adapters that an embedding program makes itself (docs/embedding.md)."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from ..core.domain.accounts.accounts import Mode
 from ..ports.alarms import Alarms
@@ -16,19 +18,23 @@ from ..ports.payouts import UsdtSender
 from ..ports.rates import RateSource
 from ..ports.storage import Storage
 from ..ports.tools import Kick
+from .plugins import PluginError, checked
 
 OpenStorage = Callable[[Kick], Awaitable[Storage]]
 """Opens a storage that calls `kick` with the jobs of every commit that wrote some. The house closes it."""
 
 
 class Adapters(msgspec.Struct, frozen=True, kw_only=True):
-    """Adapters of one's own, each in place of what the settings name; None: what the settings name.
+    """Your own adapters, each in place of what the settings name; None: what the settings name.
 
-    They stay their giver's to close; the storage alone is opened by the house, and closed by it.
+    You close them, except for the storage, which the service opens and closes.
+
+    Raises: PluginError for a value that is no adapter of its port, or no list where a list is expected.
     """
 
-    banks: Mapping[Mode, Sequence[Bank]] | None = None
-    """The banks of a mode, the first tried first. A mode that is not named keeps its own."""
+    banks: Sequence[Bank] | Mapping[Any, Sequence[Bank]] | None = None
+    """The banks of live mode, the first tried first; or by mode (`live`, `test`). A mode that is not named keeps those
+    of the settings."""
     rates: Sequence[RateSource] | None = None
     """Of live mode, the first asked first."""
     kyc: KycVerifier | None = None
@@ -42,3 +48,41 @@ class Adapters(msgspec.Struct, frozen=True, kw_only=True):
     alarms: Sequence[Alarms] | None = None
     """By which operators are told of trouble."""
     storage: OpenStorage | None = None
+
+    def __post_init__(self) -> None:
+        """Check each field, since a msgspec struct checks no types and a wrong one would be ignored in silence."""
+        given = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+        for name, value in given.items():
+            if name == "banks":
+                force_setattr(self, name, _by_mode(value))
+            elif name in _LISTED:
+                force_setattr(self, name, _all(name, value, name, _LISTED[name]))
+            elif name != "storage":
+                checked(name, value, f"the {name} that was given")
+            elif not callable(value):
+                raise PluginError("`storage` of Adapters must be an async function that opens a Storage")
+
+    def banks_of(self, mode: Mode) -> Sequence[Bank] | None:
+        """Return the banks given for a mode; None: those of the settings."""
+        return None if self.banks is None else _by_mode(self.banks).get(mode)
+
+
+_BANK = "the bank that was given"
+_LISTED = {"rates": "the source of rates that was given", "alarms": "the alarm channel that was given"}
+
+
+def _by_mode(given: Any) -> dict[Mode, Sequence[Bank]]:
+    named = given if isinstance(given, Mapping) else {Mode.LIVE: given}
+    wrong = [str(mode) for mode in named if mode not in tuple(Mode)]
+    if wrong:
+        raise PluginError(f"`banks` of Adapters names no mode {wrong[0]!r}: the modes are 'live' and 'test'")
+    return {
+        Mode(mode): _all("bank", banks, "banks" if named is not given else f"banks[{str(mode)!r}]", _BANK)
+        for mode, banks in named.items()
+    }
+
+
+def _all(kind: str, given: Any, name: str, whose: str) -> tuple[Any, ...]:
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
+        raise PluginError(f"`{name}` of Adapters must be a list, not {type(given).__name__}: write {name}=[…]")
+    return tuple(checked(kind, each, whose) for each in given)

@@ -31,7 +31,7 @@ from ..ports.payouts import Senders, UsdtSender
 from ..ports.rates import RateSource, RateSources
 from ..ports.tools import FileTools, Tools
 from .own_adapters import Adapters
-from .plugins import KINDS, NotInstalled, PluginError, checked, made, needing
+from .plugins import KINDS, NotInstalled, PluginError, made, needing
 from .settings import Settings
 from .simulated_banks import FurtherBank, built_in, simulated_bank
 from .stopping import closed_soon
@@ -73,15 +73,13 @@ class Providers:
 
     def banks(self, script: Script | None, further: Sequence[FurtherBank]) -> BankRoutes:
         """Raises: PluginError."""
-        given, settings = self._adapters.banks or {}, self._settings
+        settings = self._settings
         named = {Mode.LIVE: settings.banks, Mode.TEST: settings.test_banks}
         banks: dict[str, Bank] = {}
         order: dict[str, tuple[str, ...]] = {}
         for mode in Mode:
-            if mode in given:
-                wired = [cast("Bank", checked("bank", bank, "the bank that was given")) for bank in given[mode]]
-            else:
-                wired = [self._bank(name, mode, script) for name in named[mode]]
+            given = self._adapters.banks_of(mode)
+            wired = [self._bank(name, mode, script) for name in named[mode]] if given is None else list(given)
             wired += [simulated_bank(self._tools, bank) for bank in further if bank.mode is mode]
             if mode is Mode.LIVE:
                 wired = [
@@ -110,8 +108,7 @@ class Providers:
         simulated = {mode: SimulatedRates(f"simulator-rates-{mode}", tools.storage, tools.clock) for mode in Mode}
         live: list[RateSource] = []
         if self._adapters.rates is not None:
-            given = [checked("rates", source, "the source of rates that was given") for source in self._adapters.rates]
-            live += [SharedSource(source, self._clock) for source in given]
+            live += [SharedSource(source, self._clock) for source in self._adapters.rates]
         else:
             for name in self._settings.rate_sources:
                 if name != "simulator":
@@ -139,7 +136,7 @@ class Providers:
 
     def _verifier(self, of: str | KycVerifier) -> KycVerifier:
         if not isinstance(of, str):
-            verifier = cast("KycVerifier", checked("kyc", of, "the kyc that was given"))
+            verifier = of
         elif of in KINDS["kyc"].built_in:
             simulated: KycVerifier = SimulatedVerifier(of, self._tools.storage, self._tools.clock)
             return self._unless_refused("kyc", simulated)
@@ -222,7 +219,7 @@ class Providers:
         if given is None:
             found = [self._kept(made("alarms", name, self._tools, settings.providers)) for name in settings.alarms]
         else:
-            found = [checked("alarms", each, "the alarm channel that was given") for each in given]
+            found = list(given)
         channels: dict[str, Alarms] = {each.name: each for each in found}
         if len(channels) < len(found) or any("/" in name for name in channels):
             raise PluginError("alarm channels need names of their own, without a slash: what was told is kept by them")
@@ -237,7 +234,7 @@ class Providers:
     def _one(self, kind: str, given: Any, built_in: Callable[[], Any], tools: FileTools | None = None) -> Any:
         """What was given, else what the setting of the kind's own name says."""
         if given is not None:
-            return checked(kind, given, f"the {kind} that was given")
+            return given
         name = getattr(self._settings, kind)
         if name in KINDS[kind].built_in:
             return built_in()

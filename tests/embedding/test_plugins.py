@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import cambist
+from cambist import Mode
 from cambist.adapters.clock import VirtualClock
 from cambist.frontends import plugins, providers
 from cambist.frontends.cli.main import cli
@@ -21,6 +22,7 @@ from cambist.frontends.settings import Settings, SettingsError
 from cambist.frontends.settings_sources import load
 from cambist.frontends.shipped import SHIPPED, Shipped
 from cambist.ports.tools import StorageTools
+from examples.own_bank.bank import ExampleBank
 from tests.tables import table
 
 MEMORY: dict[str, Any] = {"database_url": "memory://"}
@@ -346,6 +348,52 @@ async def test_an_object_that_does_not_fill_its_port_is_refused_at_the_start(giv
     with pytest.raises(PluginError, match="that was given"):
         async with cambist.open(adapters=cambist.Adapters(**given)):
             pass
+
+
+class Sunrise(ExampleBank):
+    """A bank that is only wired here."""
+
+    def __init__(self) -> None:
+        """Without connections."""
+
+
+BANK = Sunrise()
+
+
+@table("banks", [[BANK], (BANK,), {"live": [BANK]}, {Mode.LIVE: [BANK]}, {Mode.LIVE: (BANK,)}])
+async def test_banks_given_are_those_of_live_mode(banks: Any) -> None:
+    """A list was ignored in silence, and a simulator took the live payments."""
+    async with cambist.open(adapters=cambist.Adapters(banks=banks)) as service:
+        assert service.ports.banks.order["live"] == (BANK.name,)
+        assert service.ports.banks.order["test"] == ("simulator-test",)
+
+
+@table(
+    ("given", "message"),
+    [
+        ({"banks": BANK}, "`banks` of Adapters must be a list, not Sunrise"),
+        ({"banks": "sunrise"}, "`banks` of Adapters must be a list, not str"),
+        ({"banks": [object()]}, "the bank that was given (object) lacks"),
+        ({"banks": {"prod": [BANK]}}, "names no mode 'prod': the modes are 'live' and 'test'"),
+        ({"banks": {None: [BANK]}}, "names no mode 'None'"),
+        ({"banks": {Mode.LIVE: BANK}}, "`banks['live']` of Adapters must be a list, not Sunrise"),
+        ({"banks": {"live": None}}, "`banks['live']` of Adapters must be a list, not NoneType"),
+        ({"rates": Fixed()}, "`rates` of Adapters must be a list, not Fixed"),
+        ({"rates": [BANK]}, "the source of rates that was given (Sunrise) lacks quote"),
+        ({"alarms": object()}, "`alarms` of Adapters must be a list, not object"),
+        ({"alarms": [Fixed()]}, "the alarm channel that was given (Fixed) lacks"),
+        ({"storage": "memory://"}, "`storage` of Adapters must be an async function"),
+        *(
+            ({kind: Fixed()}, f"the {kind} that was given (Fixed) lacks")
+            for kind in ("kyc", "chain", "deposits", "payouts", "notifier", "files")
+        ),
+    ],
+)
+def test_adapters_refuse_what_fills_no_port(given: dict[str, Any], message: str) -> None:
+    """When they are made, in words that say what to write."""
+    with pytest.raises(PluginError) as refused:
+        cambist.Adapters(**given)
+    assert message in str(refused.value)
 
 
 async def test_objects_go_in_place_of_what_the_settings_name() -> None:

@@ -360,7 +360,11 @@ def test_shown_text_is_cleaned_and_decides_nothing(asked: tuple[str, str], build
     ("asked", "build", "read"),
     [
         (("rates", "quote"), lambda value: changed(QUOTE, source=value), lambda said: said.source),
-        (("chain", "lookup"), lambda value: Final((changed(MOVED, sender=value),)), lambda said: said.transfers[0].sender),
+        (
+            ("chain", "lookup"),
+            lambda value: Final((changed(MOVED, sender=value),)),
+            lambda said: said.transfers[0].sender,
+        ),
         (("bank", "banks"), lambda value: [MemberBank(id="bank1", name=value)], lambda said: said[0].name),
     ],
 )
