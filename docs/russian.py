@@ -26,6 +26,7 @@ MEANINGS: Mapping[str, str] = {
     "KYC_FAILED": "Клиент не прошёл проверку",
     "KYC_NOT_REQUIRED": "KYC для аккаунта не требуется, регистрировать нечего",
     "SANDBOX_NOT_SUPPORTED": "KYC работает только в боевом режиме",
+    "UPLOAD_LIMIT": "Слишком много документов, которые ещё не понадобились проверке",
     "METHOD_NOT_AVAILABLE": "У аккаунта нет терминала с таким method_id",
     "METHOD_SELECTION_DISABLED": "Выбор терминала для аккаунта выключен",
     "PAYMENT_ROUTE_UNAVAILABLE": "Для этого платежа нет рабочего маршрута; с 503: проверить сейчас не удалось",

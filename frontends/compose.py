@@ -125,6 +125,7 @@ async def open_house(
         ports = Ports(
             kyc=providers.kyc(),
             former_kyc=providers.former_kyc(),
+            has_verifier=providers.has_verifier,
             files=providers.files,
             chain=providers.chain(),
             rates=providers.rates(),

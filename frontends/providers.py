@@ -58,6 +58,8 @@ class Providers:
         self._tools = Tools(mode=Mode.LIVE.value, files=self.files, **msgspec.structs.asdict(tools))
         self.live_simulators: list[str] = []
         """What is simulated in live mode, or would be where it may: the setting, and who is meant."""
+        self.has_verifier = True
+        """Whether the verifier of live mode may verify people."""
 
     async def close(self) -> None:
         """Close what was made here, where it can be closed."""
@@ -122,9 +124,12 @@ class Providers:
         return cast("RateSource", self._kept(made("rates", name, tools, self._settings.providers)))
 
     def kyc(self) -> KycVerifier:
-        """Live mode's: test mode has none. Raises: PluginError."""
+        """The verifier of live mode; test mode has none. Sets `has_verifier`. Raises: PluginError."""
         given = self._adapters.kyc
-        return self._verifier(self._settings.kyc if given is None else given)
+        simulated = len(self.live_simulators)
+        verifier = self._verifier(self._settings.kyc if given is None else given)
+        self.has_verifier = len(self.live_simulators) == simulated or bool(self._settings.allow_live_simulators)
+        return verifier
 
     def former_kyc(self) -> Mapping[str, KycVerifier]:
         """Those of before, by name. Raises: PluginError, also where one of them is who verifies now."""

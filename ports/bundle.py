@@ -69,6 +69,8 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     urls: Urls
     former_kyc: Mapping[str, KycVerifier] = msgspec.field(default_factory=dict)
     """By name, verifiers that begin no check any more: they are asked about those that they have."""
+    has_verifier: bool = True
+    """Whether `kyc` may verify people: false where it is a simulator that live mode may not use."""
     alarms: AlarmChannels = AlarmChannels()
     four_eyes: FourEyes = FourEyes()
     notice_networks: Mapping[str, tuple[IPv4Network | IPv6Network, ...]] = msgspec.field(default_factory=dict)

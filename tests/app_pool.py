@@ -14,8 +14,8 @@ from cambist.frontends.http.app import create_app
 from cambist.frontends.http.door.streams import WindowStreams
 from cambist.ports.bundle import Ports, Urls
 
-_OWN = ("urls", "started")
-"""What a face has of its own, because it is no object that something else could stand for."""
+_OWN = ("urls", "has_verifier", "started")
+"""Ports that a face keeps for itself, because nothing can stand in for a plain value."""
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 """Nothing is older."""
 
@@ -47,10 +47,12 @@ class Lent:
 class Face:
     """An HTTP face, and all that it knows of the house it is lent to. Only what is no object is its own."""
 
-    def __init__(self, urls: Urls) -> None:
+    def __init__(self, urls: Urls, has_verifier: bool = True) -> None:
         self._parts = {name: Lent() for name in Ports.__struct_fields__ if name not in _OWN}
         self._streams = Lent()
-        self.app = create_app(Ports(**self._parts, urls=urls, started=_BEGINNING), streams=self._streams)  # type: ignore[arg-type]  # each stands for its port
+        parts: Any = self._parts  # each stands for its port
+        streams: Any = self._streams
+        self.app = create_app(Ports(**parts, urls=urls, has_verifier=has_verifier, started=_BEGINNING), streams=streams)
 
     def lend(self, ports: Ports | None) -> None:
         """Reach these ports from now on; None: nobody's."""
@@ -59,7 +61,7 @@ class Face:
         object.__setattr__(self._streams, "_now", ports and WindowStreams())
 
 
-_FREE: dict[Urls, list[Face]] = {}
+_FREE: dict[tuple[Urls, bool], list[Face]] = {}
 
 
 class LentApp:
@@ -86,12 +88,17 @@ class LentApp:
         if face is not None:
             face.lend(None)
             if not self._remembers and not self._unanswered:
-                _FREE.setdefault(self._ports.urls, []).append(face)
+                _FREE.setdefault(_kind(self._ports), []).append(face)
+
+
+def _kind(ports: Ports) -> tuple[Urls, bool]:
+    """The plain values by which faces differ."""
+    return ports.urls, ports.has_verifier
 
 
 def _taken(ports: Ports) -> Face:
-    free = _FREE.get(ports.urls)
-    face = free.pop() if free else Face(ports.urls)
+    free = _FREE.get(_kind(ports))
+    face = free.pop() if free else Face(*_kind(ports))
     face.lend(ports)
     return face
 

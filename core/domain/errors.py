@@ -103,6 +103,7 @@ _ENTRIES = (
     ),
     Entry("IDEMPOTENCY_TERMINAL", 409, "The exchange of this key has finished already", Retry.NEW_KEY),
     Entry("EXCHANGE_IN_PROGRESS", 409, "The client has an active exchange; the key is not locked", Retry.SAME_KEY),
+    Entry("UPLOAD_LIMIT", 409, "Too many documents that no check has used yet", Retry.SAME_KEY),
     Entry("INVALID_STATE", 409, "The object is not in a state that allows this"),
     Entry("SECOND_OPERATOR_NEEDED", 409, "The act waits until another operator confirms it; met by operators only"),
     Entry("INVALID_STATUS", 409, "The payment is not in a status that allows this"),

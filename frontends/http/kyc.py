@@ -102,7 +102,7 @@ KYC = (
         upload_url,
         body=UploadOrder,
         answer=UploadView,
-        refusals=_REQUIRED,
+        refusals={**_REQUIRED, 409: ("UPLOAD_LIMIT",), 503: ("KYC_UNAVAILABLE",)},
         right=Right.KYC,
     ),
     Operation(

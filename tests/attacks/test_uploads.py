@@ -141,7 +141,7 @@ async def test_the_refusal_is_the_documented_envelope(kyc: KycHouse) -> None:
     for _ in range(FEW):
         await kyc.grant()
     refused = await kyc.post("/kyc/upload-url", {"content_type": "image/jpeg"})
-    assert code(refused) == (429, "RATE_LIMIT_EXCEEDED")
+    assert code(refused) == (409, "UPLOAD_LIMIT")
     assert int(refused.headers["retry-after"]) == 15 * 60, "as docs/kyc.md tells"
 
 
@@ -150,9 +150,9 @@ async def test_a_place_that_a_check_uses_or_that_stays_empty_makes_room(kyc: Kyc
     for _ in range(FEW - 1):
         await kyc.grant()
     kept = await kyc.uploaded()
-    assert code(await kyc.post("/kyc/upload-url", {"content_type": "image/jpeg"}))[0] == 429
+    assert code(await kyc.post("/kyc/upload-url", {"content_type": "image/jpeg"}))[0] == 409
     await kyc.house.work((UPLOAD_TIME + UPLOAD_EMPTY).total_seconds())
     assert await kyc.upload(kept) is not None, "what was uploaded stays for a day"
     for _ in range(FEW - 1):
         await kyc.grant()
-    assert code(await kyc.post("/kyc/upload-url", {"content_type": "image/jpeg"}))[0] == 429
+    assert code(await kyc.post("/kyc/upload-url", {"content_type": "image/jpeg"}))[0] == 409

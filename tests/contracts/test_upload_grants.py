@@ -55,7 +55,7 @@ async def test_of_many_that_ask_at_once_no_more_get_a_place_than_there_are(ports
     by, other = await caller(ports), await caller(ports)
     answers = await asyncio.gather(*(asked(ports, by) for _ in range(4 * FEW)))
     assert sum(isinstance(answer, Grant) for answer in answers) == FEW
-    assert {answer for answer in answers if isinstance(answer, str)} == {"RATE_LIMIT_EXCEEDED"}
+    assert {answer for answer in answers if isinstance(answer, str)} == {"UPLOAD_LIMIT"}
     assert isinstance(await asked(ports, other), Grant), "another account has its own"
 
 

@@ -116,13 +116,14 @@ class TestMoves:
         )
 
     @table("before", [S.CONFIRMED, S.CONFIRMED_AMOUNT_DIFFERS])
-    @table("wish", [WISH, OTHER_WISH])
-    def test_after_a_confirmation_the_hash_is_locked(self, before: ProofStatus, wish: ProofWish) -> None:
+    def test_confirmed_hash_is_locked_and_its_repeat_is_answered(self, before: ProofStatus) -> None:
         with pytest.raises(Refusal) as refused:
-            changes_nothing(proof(before), wish, NOW)
+            changes_nothing(proof(before), OTHER_WISH, NOW)
         assert (refused.value.status, refused.value.code) == (409, "DELIVERY_PROOF_LOCKED")
-        with pytest.raises(IllegalMove):
-            submitted("pay_1", proof(before), wish, NOW, holds=True)
+        assert changes_nothing(proof(before), WISH, NOW)
+        for wish in (WISH, OTHER_WISH):
+            with pytest.raises(IllegalMove):
+                submitted("pay_1", proof(before), wish, NOW, holds=True)
 
     @table(("before", "look", "after"), LOOKED)
     def test_an_answer_of_the_chain_moves_it(self, before: ProofStatus, look: Look, after: ProofStatus) -> None:

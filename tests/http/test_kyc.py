@@ -6,14 +6,20 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 import pytest
 
 from cambist.adapters.script import Ending
-from cambist.core.domain.kyc.clients import KycStatus
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.errors import Refusal
+from cambist.core.domain.kyc.clients import Client, KycStatus
+from cambist.core.usecases.kyc.check import check_client
 from cambist.core.usecases.kyc.clients import set_blocked
 from cambist.frontends.http.openapi.openapi import openapi_document
 from cambist.ports.kyc import CheckStatus, DocumentState
+from tests.houses import open_test_house
 from tests.http.documents import Document
+from tests.invariants import everything
 from tests.kyc_kit import FORM, JPEG, OTHER, PDF, PHONE, KycHouse, code, open_kyc_house
 from tests.tables import table
 
@@ -329,3 +335,29 @@ async def test_answers_are_as_documented(kyc: KycHouse) -> None:
         await kyc.post("/sandbox/exchange-clients", {"phone": PHONE, "kyc_status": "verified"}),
     ):
         document.check(response)
+
+
+async def test_without_a_verifier_nobody_uploads_documents_in_vain(tmp_path: Path) -> None:
+    """Live mode may not use its simulator at an address that others reach (docs/kyc.md "Answers and errors")."""
+    async with open_test_house(
+        data_dir=tmp_path, base_url="https://api.example.com", allow_live_simulators=None
+    ) as house:
+        kyc = KycHouse(house)
+        await kyc.set(kyc="required")
+        for path, body in (
+            ("/kyc/check", {"phone": PHONE}),
+            ("/kyc/upload-url", {"content_type": "image/jpeg"}),
+            ("/kyc/register", {"phone": PHONE, **FORM}),
+        ):
+            assert code(await kyc.post(path, body)) == (503, "KYC_UNAVAILABLE"), path
+        assert await everything(house.ports, Client) == [], "nobody is left as in progress"
+
+
+async def test_without_a_verifier_the_verified_stay_so(kyc: KycHouse) -> None:
+    await kyc.register()
+    await kyc.house.work(10)
+    ports = msgspec.structs.replace(kyc.ports, has_verifier=False)
+    answer = await check_client(ports, kyc.account.account_id, Mode.LIVE, PHONE)
+    assert answer.status == "verified"
+    with pytest.raises(Refusal, match="KYC is required"):
+        await check_client(ports, kyc.account.account_id, Mode.LIVE, OTHER)

@@ -150,7 +150,7 @@ async def test_a_link_holds_so_many_documents_and_calls(kyc: KycHouse) -> None:
     session = session_of(await link(kyc))
     for _ in range(HELD_AT_ONCE):
         assert (await call(kyc, "upload-url", session, content_type="image/png")).status_code == 200
-    assert code(await call(kyc, "upload-url", session, content_type="image/png")) == (429, "RATE_LIMIT_EXCEEDED")
+    assert code(await call(kyc, "upload-url", session, content_type="image/png")) == (409, "UPLOAD_LIMIT")
     answers = [await call(kyc, "state", session) for _ in range(PER_MINUTE)]
     assert code(answers[-1]) == (429, "RATE_LIMIT_EXCEEDED")
 

@@ -170,15 +170,16 @@ async def test_each_refusal_beats_those_below_it(exchange: Exchange) -> None:
 
 
 @pytest.mark.parametrize("usdt", [100, 50])
-async def test_after_a_confirmation_every_further_hash_is_locked_out(exchange: Exchange, usdt: float) -> None:
+async def test_confirmed_hash_may_be_repeated_and_not_replaced(exchange: Exchange, usdt: float) -> None:
     payment_id = await exchange.settled()
     await exchange.mined(usdt=usdt)
     await exchange.submit(payment_id)
     await exchange.house.work()
     before = (await exchange.read(payment_id)).json()
     assert before["status"] == ("confirmed" if usdt == 100 else "confirmed_amount_differs")
-    for tx_hash in (HASH, OTHER_HASH):
-        assert await refusal(exchange, payment_id, {**ORDER, "tx_hash": tx_hash}) == (409, "DELIVERY_PROOF_LOCKED")
+    assert await refusal(exchange, payment_id, {**ORDER, "tx_hash": OTHER_HASH}) == (409, "DELIVERY_PROOF_LOCKED")
+    repeated = await exchange.post(payment_id, {**ORDER, "tx_hash": HASH})
+    assert (repeated.status_code, repeated.json()) == (200, before)
     assert (await exchange.read(payment_id)).json() == before
 
 

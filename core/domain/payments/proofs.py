@@ -207,11 +207,16 @@ def _bare(tx_hash: str) -> str:
 
 
 def changes_nothing(proof: DeliveryProof, wish: ProofWish, now: datetime) -> bool:
-    """Whether the wish is a repeat that is answered with the proof as it stands. Raises: Refusal
-    DELIVERY_PROOF_LOCKED, whatever the wish."""
+    """Whether the wish repeats the proof, so that the answer is the proof as it stands.
+
+    Raises: Refusal DELIVERY_PROOF_LOCKED for another hash after a confirmation.
+    """
+    is_same = wish.is_of(proof)
     if proof.is_locked:
+        if is_same:
+            return True
         raise Refusal("DELIVERY_PROOF_LOCKED", "The transfer is confirmed; its hash cannot be replaced")
-    if not wish.is_of(proof):
+    if not is_same:
         return False
     if proof.status is _S.REJECTED:
         return proof.reason not in _MAY_END_OTHERWISE

@@ -14,7 +14,7 @@ from ..sealed import open_client_phone
 from .gate import find_client
 from .links import hosted_url
 from .results import look
-from .verifiers import is_left_behind
+from .verifiers import is_left_behind, require_verifier, unavailable
 
 NOT_REQUIRED = "not_required"
 
@@ -36,11 +36,6 @@ def silent() -> Refusal:
     return Refusal("PROVIDER_ERROR", "The verifier did not answer; try again in a minute", retry_after=30)
 
 
-def unavailable() -> Refusal:
-    """The verifier is away: KYC is required all the same."""
-    return Refusal("KYC_UNAVAILABLE", "KYC is required and away for the moment; try again later", retry_after=60)
-
-
 async def check(ports: Ports, caller: Caller, read_order: ReadCheck) -> KycAnswer:
     """Where the client of a phone stands; of a check in progress the verifier is asked.
 
@@ -55,9 +50,15 @@ async def check(ports: Ports, caller: Caller, read_order: ReadCheck) -> KycAnswe
 
 
 async def check_client(ports: Ports, account_id: str, mode: Mode, phone: str) -> KycAnswer:
-    """The same of a client of whom the account is known. Raises: Refusal PROVIDER_ERROR, KYC_UNAVAILABLE."""
+    """Return where the client of a known account stands.
+
+    Raises: Refusal PROVIDER_ERROR, KYC_UNAVAILABLE; the latter for every client who is not verified while live mode has
+    no verifier.
+    """
     async with ports.storage.unit() as unit:
         client = await find_client(ports, unit, account_id, mode, phone)
+    if client is None or client.kyc is not KycStatus.VERIFIED:
+        require_verifier(ports)
     if client is None or is_left_behind(ports, client):
         return KycAnswer(status="required", url=hosted_url(ports, account_id, phone))
     if not client.blocked and client.kyc in IN_PROGRESS:

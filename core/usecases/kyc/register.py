@@ -17,11 +17,11 @@ from ...domain.kyc.kyc import ReadRegister, RegisterOrder, check_register, regis
 from ..operations.engine import send, settle
 from ..sealed import client_phone_place
 from ..units import retrying
-from .check import KycAnswer, answer_of, silent, unavailable
+from .check import KycAnswer, answer_of, silent
 from .gate import client_id, find_client
 from .results import CHECKS, plan_follow, seal_request
 from .uploads import missing_files, use_uploads
-from .verifiers import may_begin
+from .verifiers import may_begin, require_verifier, unavailable
 
 _BEGUN_BY_ANOTHER = ("clients_phone", "jobs_id")
 
@@ -68,8 +68,11 @@ async def register_client(
 async def _begun(
     ports: Ports, unit: Unit, client: Client, account: Account, order: RegisterOrder, missing: set[str]
 ) -> Client:
-    """The client with the intent of a check, which the same unit saves; with its documents taken and its job planned.
-    Raises: Refusal VALIDATION_ERROR."""
+    """Return the client with the intent of a check, for the same unit to save; take its documents and plan its job.
+
+    Raises: Refusal KYC_UNAVAILABLE, VALIDATION_ERROR.
+    """
+    require_verifier(ports)
     begun = registering(client, ports.kyc.name, ports.clock.now())
     request = CheckRequest(
         operation=operation_of(begun),

@@ -29,6 +29,7 @@ from ...domain.masked import Masked
 from ..schedule import is_ours, set_due
 from ..units import retrying
 from .results import FOLLOWED
+from .verifiers import require_verifier
 
 TIDY_UPLOAD = "kyc.upload"
 
@@ -60,10 +61,10 @@ class Grant(Masked, frozen=True, kw_only=True):
 
 
 async def grant_upload(ports: Ports, caller: Caller, read_order: ReadUpload) -> Grant:
-    """A place for one document of any client of the account.
+    """Grant an address to which one document of any client of the account may be PUT.
 
-    Raises: Refusal PROVIDER_DISABLED, SANDBOX_NOT_SUPPORTED, KYC_NOT_REQUIRED, VALIDATION_ERROR, RATE_LIMIT_EXCEEDED,
-    in this order.
+    Raises: Refusal PROVIDER_DISABLED, SANDBOX_NOT_SUPPORTED, KYC_NOT_REQUIRED, VALIDATION_ERROR, KYC_UNAVAILABLE,
+    UPLOAD_LIMIT, in this order.
     """
     require_kyc(caller)
     content_type = check_content_type(read_order().content_type)
@@ -71,15 +72,17 @@ async def grant_upload(ports: Ports, caller: Caller, read_order: ReadUpload) -> 
 
 
 async def grant_to_client(ports: Ports, account_id: str, mode: Mode, content_type: str, holder: bytes) -> Grant:
-    """A place for a document of the client of this phone digest (or of its `open_holder`), who holds so many at most.
+    """Grant an address for a document of the client with this phone digest (or of its `open_holder`), who may hold
+    `HELD_AT_ONCE` of them.
 
-    Raises: Refusal VALIDATION_ERROR, RATE_LIMIT_EXCEEDED.
+    Raises: Refusal VALIDATION_ERROR, KYC_UNAVAILABLE, UPLOAD_LIMIT.
     """
     check_content_type(content_type)
     return await _grant(ports, account_id, mode, content_type, holder)
 
 
 async def _grant(ports: Ports, account_id: str, mode: Mode, content_type: str, holder: bytes | None) -> Grant:
+    require_verifier(ports)
     now = ports.clock.now()
     upload = Upload(
         id=ports.ids.secret(_KEY_BYTES),
@@ -113,14 +116,14 @@ async def _grant(ports: Ports, account_id: str, mode: Mode, content_type: str, h
 
 
 async def _require_room(unit: Unit, upload: Upload) -> None:
-    """Raises: Refusal RATE_LIMIT_EXCEEDED."""
+    """Raises: Refusal UPLOAD_LIMIT."""
     if upload.holder is not None and await unit[Upload].total(holder=upload.holder) >= HELD_AT_ONCE:
-        raise Refusal("RATE_LIMIT_EXCEEDED", "Too many documents; try again tomorrow")
+        raise Refusal("UPLOAD_LIMIT", "Too many documents; try again tomorrow")
     prefix = _prefix(upload.account_id, upload.mode)
     for of, most in ((prefix, UNUSED_AT_ONCE), (f"{prefix}:open", OPEN_AT_ONCE if is_open(upload) else None)):
         if most is not None and await unit[Job].total(id=Between(f"{of}:", f"{of};")) >= most:  # ; follows : in ASCII
             raise Refusal(
-                "RATE_LIMIT_EXCEEDED",
+                "UPLOAD_LIMIT",
                 f"Too many documents that no check has used: {most} at most",
                 retry_after=int(UPLOAD_EMPTY.total_seconds()),
             )

@@ -3,8 +3,20 @@
 
 from ....ports.bundle import Ports
 from ....ports.kyc import KycVerifier
+from ...domain.errors import Refusal
 from ...domain.kyc.clients import IN_PROGRESS, Client
 from ...domain.kyc.kyc import needs_check
+
+
+def require_verifier(ports: Ports) -> None:
+    """Raises: Refusal KYC_UNAVAILABLE while live mode has no verifier, so that nobody uploads documents in vain."""
+    if not ports.has_verifier:
+        raise unavailable()
+
+
+def unavailable() -> Refusal:
+    """The verifier is away or not set; KYC is required all the same."""
+    return Refusal("KYC_UNAVAILABLE", "KYC is required and away for the moment; try again later", retry_after=60)
 
 
 def verifier_of(ports: Ports, client: Client) -> KycVerifier | None:
