@@ -85,13 +85,13 @@ def _with_refunds_at_once(plan: Plan, chance: random.Random) -> Plan:
 
 def _with_clients(plan: Plan) -> Plan:
     """What came later into worlds, each of a source of its own: one more leaves all else as it is."""
-    names = ("swaps", "applicants", "mandates", "rotations", "handovers", "rehearsals", "second thoughts")
-    desk, door, purse, safe, till, stage, mind = (random.Random(f"{name}/{plan.seed}") for name in names)
+    names = ("swaps", "applicants", "mandates", "rotations", "handovers", "rehearsals", "second thoughts", "prices")
+    desk, door, purse, safe, till, stage, mind, tag = (random.Random(f"{name}/{plan.seed}") for name in names)
     rehearsals = drawn_rehearsals(plan.merchants, _moment, stage)
     return msgspec.structs.replace(
         plan,
         orders=tuple(_with_second_thoughts(each, mind) for each in plan.orders),
-        memberships=tuple(_with_losses(each, purse) for each in plan.memberships),
+        memberships=tuple(_repriced(_with_losses(each, purse), tag) for each in plan.memberships),
         swaps=tuple(drawn_swap(number, plan.merchants, _moment, desk) for number in range(desk.choice((0, 2, 3, 4)))),
         handovers=drawn_handovers(plan.merchants, EVENING, till),
         rehearsals=rehearsals,
@@ -206,6 +206,17 @@ def _with_losses(member: Membership, chance: random.Random) -> Membership:
         ),
         regains_after=round(chance.uniform(1, 9000), 3) if chance.random() < 0.4 else None,
         rebinds=chance.random() < 0.6,
+    )
+
+
+def _repriced(member: Membership, chance: random.Random) -> Membership:
+    """In a third of cases the amount changes while the payer binds: before the page, with a QR out, or just after."""
+    if chance.random() >= 0.33:
+        return member
+    return msgspec.structs.replace(
+        member,
+        reprices_after=round(member.confirms_after + chance.uniform(-30.0, 150.0), 3),
+        reprices_to=chance.choice((20_00, 700_00)),
     )
 
 

@@ -1,11 +1,13 @@
 """Subscriptions: a merchant makes one, the payer binds, the merchant charges once a day; what must be true of them."""
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cambist.core.domain.days import MOSCOW
+from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.payments.recurring import bound_by
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 _TAKEN = ("paid", "settled", "refunded")
 _OVER = (*_TAKEN, "failed", "expired", "cancelled")
+_SEEN = re.compile(rb'name="amount" value="([0-9.]+)"')
 _CLOCKS_OFF = timedelta(minutes=30)
 
 
@@ -37,8 +40,8 @@ class Member:
     """When a charge was asked for and refused because its day was paid."""
     over: set[str] = field(default_factory=set)
     """Charges that were seen to have ended."""
-    confirmed: set[str] = field(default_factory=set)
-    """Bindings that the payer confirmed."""
+    confirmed: dict[str, str | None] = field(default_factory=dict)
+    """Bindings that the payer confirmed, and the amount that the page showed; None where the link was the bank's."""
 
 
 class Club:
@@ -58,6 +61,8 @@ class Club:
         self.members.append(member)
         body = {"amount_rub": rub(plan.kopecks), "interval": "day", "description": "Club"}
         body["binding_charge"] = "first" if plan.takes_first else "none"
+        if self._merchant.payer_phone is not None:
+            body["client_phone"] = self._merchant.payer_phone
         key = key_of(world.plan.seed, "member", plan.number)
         answer = await self._merchant.make("/api/v1/subscriptions", body, key)
         if answer.status not in (200, 201):
@@ -67,6 +72,8 @@ class Club:
         subscription_id = answer.json["id"]
         member.ids.add(subscription_id)
         world.counts["subscriptions"] += 1
+        if plan.reprices_after is not None:
+            world.begin(self._reprice(subscription_id, max(0.0, plan.reprices_after), rub(plan.reprices_to)))
         await world.network.sleep(plan.confirms_after)
         world.begin(self._bind(member, subscription_id))
         if plan.loses_at is not None:
@@ -82,21 +89,40 @@ class Club:
         return lambda: self._world.begin(self._charge(member, subscription_id, number))
 
     async def _bind(self, member: Member, subscription_id: str) -> None:
-        """The payer opens the page until it shows something, and confirms."""
-        world = self._world
+        """The payer reads the page and presses its button until a QR is shown, and confirms."""
+        world, seen = self._world, None
         for _ in range(6):
             with suppress(NoAnswer):
-                await world.request("GET", f"/s/{subscription_id}", (), b"")
+                seen = await self._press(subscription_id) or seen
             await world.network.sleep(self._chance.uniform(1.0, 120.0))
             record = await world.read(Subscription, subscription_id)
             binding = None if record is None else record.binding
             if binding is None or binding.qr_payload is None or binding.bank is None:
                 continue
             if binding.operation not in member.confirmed:
-                member.confirmed.add(binding.operation)
+                member.confirmed[binding.operation] = seen
                 done = world.banks[binding.bank].confirm(binding.operation)
                 world.trace.tell(f"{subscription_id} is confirmed at {binding.bank}: {done}")
                 return
+
+    async def _press(self, subscription_id: str) -> str | None:
+        """The payer's browser sends the page's form; the amount that the page showed, None where it had no form."""
+        page = await self._world.request("GET", f"/s/{subscription_id}", (), b"")
+        seen = _SEEN.search(page.body)
+        if seen is None:
+            return None
+        form = ((b"content-type", b"application/x-www-form-urlencoded"),)
+        await self._world.request("POST", f"/s/{subscription_id}/open", form, b"amount=" + seen[1])
+        return seen[1].decode()
+
+    async def _reprice(self, subscription_id: str, after: float, amount: str) -> None:
+        """The merchant changes the amount; once the payer has confirmed less it is refused."""
+        await self._world.network.sleep(after)
+        path = f"/api/v1/subscriptions/{subscription_id}"
+        answer = await self._merchant.insist("PATCH", path, {"amount_rub": amount, "cap_amount_rub": amount}, None)
+        refused = answer.code in ("INVALID_AMOUNT", "INVALID_STATE", "PAYMENT_ROUTE_UNAVAILABLE")
+        if answer.status != 200 and not refused:
+            self._world.fault(f"{subscription_id}: to its amount of {amount} was answered {answer.status}")
 
     async def _lose(self, member: Member, subscription_id: str, at: float) -> None:
         """The payer's bank accepts the mandate no more; it is regained by itself, or the payer binds once more."""
@@ -129,7 +155,9 @@ class Club:
 
     async def _charge(self, member: Member, subscription_id: str, number: int) -> None:
         plan = member.plan
-        body = {"amount_rub": rub(plan.kopecks), "external_id": f"member-{plan.number}-{number}"}
+        present = await self._merchant.insist("GET", f"/api/v1/subscriptions/{subscription_id}", None, None)
+        amount = present.json["amount_rub"] if present.status == 200 else rub(plan.kopecks)
+        body = {"amount_rub": amount, "external_id": f"member-{plan.number}-{number}"}
         for attempt in range(3):
             key = key_of(self._world.plan.seed, "charge", plan.number, number, attempt)
             path = f"/api/v1/subscriptions/{subscription_id}/charges"
@@ -193,7 +221,7 @@ class Club:
             world.fault(
                 f"{subscription_id}: charges that were answered are gone: {sorted(member.charges - charges.keys())}"
             )
-        await self._judge_mandate(subscription_id, status)
+        await self._judge_mandate(member, subscription_id, answer.json)
         # Binding anew is a payment that took nothing.
         taken = [each for each in charges.values() if each["status"] in _TAKEN and each["actual_amount_rub"] != "0.00"]
         periods = [each["period_ref"] for each in taken]
@@ -206,12 +234,17 @@ class Club:
         self.known.update(charges)
         self._judge_charges(charges)
 
-    async def _judge_mandate(self, subscription_id: str, status: str) -> None:
-        """Whether it can be charged is what its bank says of the mandate."""
+    async def _judge_mandate(self, member: Member, subscription_id: str, seen: dict[str, Any]) -> None:
+        """Whether it can be charged is what its bank says of the mandate, and for how much what the payer confirmed."""
+        status = seen["status"]
         record = await self._world.read(Subscription, subscription_id)
         if record is None or record.mandate_bank is None:
             return
-        row = self._world.banks[record.mandate_bank].mandates[(record.mandate_reference or "").partition(":")[2]]
+        operation = (record.mandate_reference or "").partition(":")[2]
+        agreed = member.confirmed.get(operation)
+        if agreed is not None and Rub.parse(seen["cap_amount_rub"]) > Rub.parse(agreed):
+            self._world.fault(f"{subscription_id} may take {seen['cap_amount_rub']}, and the payer saw {agreed}")
+        row = self._world.banks[record.mandate_bank].mandates[operation]
         wanted = {"active": MandateStatus.ACTIVE, "paused": MandateStatus.LOST, "cancelled": MandateStatus.ENDED}
         if row.status is not wanted.get(status, row.status):
             self._world.fault(f"{subscription_id} is {status}, and its mandate {row.status} at {record.mandate_bank}")

@@ -97,6 +97,10 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
     """So many seconds later it does again, by itself."""
     rebinds: bool = False
     """The merchant asks the payer to bind once more."""
+    reprices_after: float | None = None
+    """So many seconds after the creation, about when the payer binds, the merchant changes the amount."""
+    reprices_to: int = 0
+    """To so many kopecks."""
 
 
 class Trouble(StrEnum):
