@@ -16,6 +16,7 @@ from cambist.core.usecases.sandbox.subscriptions import simulator_of
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.ports.mandates import MandateEvent, MandatePretence, MandateSimulator
 from tests.houses import TestHouse
+from tests.windows import Page
 
 SUBSCRIPTION: dict[str, Any] = {"amount_rub": "500.00", "interval": "month", "description": "Club"}
 
@@ -97,6 +98,22 @@ async def open_link(house: TestHouse, subscription_id: str) -> Payment:
         payment = await unit[Payment].get(binding.payment_id or "")
     assert payment is not None
     return payment
+
+
+async def button(house: TestHouse, subscription_id: str, query: str = "") -> tuple[str, dict[str, str]]:
+    """Where the form of the subscription's page goes, and what it sends."""
+    page = Page((await house.http.get(f"/s/{subscription_id}{query}")).text)
+    [action] = [str(form["action"]) for form in page.all("form") if "/open" in str(form["action"])]
+    fields = {str(tag["name"]): str(tag["value"]) for tag in page.all("input") if tag.get("type") == "hidden"}
+    return action, fields
+
+
+async def press(house: TestHouse, subscription_id: str, query: str = "") -> httpx.Response:
+    """The payer reads the page and presses its button; the page that comes then."""
+    action, fields = await button(house, subscription_id, query)
+    sent = await house.http.post(action, data=fields)
+    assert sent.status_code == 303, sent.text
+    return await house.http.get(sent.headers["location"])
 
 
 def simulator(house: TestHouse, name: str = "simulator-test") -> MandateSimulator:

@@ -49,6 +49,7 @@ from .settlement.days import OWN_DAILY, open_own_daily
 from .settlement.settlement import DAILY, SETTLE, open_daily, settle_job
 from .settlement.withdrawal_progress import EXECUTE, execute
 from .subscriptions.binding_progress import watch_binding
+from .subscriptions.binding_withdrawal import WITHDRAW, withdraw
 from .subscriptions.bindings import WATCH_BINDING
 from .subscriptions.mandate_end import REVOKE, revoke
 from .subscriptions.watch import WATCH_SUBSCRIPTION, watch_subscription
@@ -79,6 +80,7 @@ JOB_KINDS = (
     JobKind(BACK.kind, write_back, Refund),
     JobKind(WATCH.kind, watch, Payment),
     JobKind(WATCH_BINDING.kind, watch_binding, Payment),
+    JobKind(WITHDRAW.kind, withdraw, Payment),
     JobKind(CHECK.kind, check, Payment),
     JobKind(REMIND.kind, remind, Payment),
     JobKind(SALE.kind, write_sale, Payment),

@@ -188,7 +188,7 @@ SUBSCRIPTIONS = (
         change,
         body=SubscriptionPatch,
         answer=SubscriptionView,
-        refusals={**_IN_STATE, 400: ("INVALID_AMOUNT",)},
+        refusals={**_IN_STATE, 400: ("INVALID_AMOUNT", _NO_ROUTE), 503: (_NO_ROUTE, _NO_BANK)},
         right=Right.PAYMENTS,
     ),
     Operation(

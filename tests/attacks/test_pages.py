@@ -1,6 +1,7 @@
 """One client does not keep the hosted pages to itself, nor does it use up what merchants may ask
 (docs/limits.md "Pages")."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
@@ -8,14 +9,25 @@ from uuid import uuid4
 import httpx
 import msgspec
 import pytest
+from litestar.routes import HTTPRoute
 
 from cambist.adapters.counters.redis import RedisCounters
+from cambist.adapters.storage.table.catalogue import CATALOGUE
+from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.usecases.accounts.accounts import set_settings
 from cambist.core.usecases.accounts.limit_hits import HitCounter
+from cambist.core.usecases.payments.opening import WATCH
 from cambist.frontends.http.app import create_app
+from cambist.frontends.http.door.streams import WindowStreams
+from cambist.frontends.http.framework import framework
+from cambist.frontends.own_adapters import Adapters
 from cambist.frontends.telemetry.requests import RequestWatch
 from cambist.ports.bundle import Ports
-from tests.houses import TestHouse
+from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
 from tests.redis_servers import redis_server
+from tests.subscription_house import subscribed
+from tests.usecases.test_polling import TellsNothing
 from tests.windows import Page
 
 FEW = 60
@@ -64,6 +76,77 @@ async def test_of_six_hundred_pages_a_minute_the_next_reads_nothing(
         await house.clock.advance(60)
         assert (await one.get(f"/p/{payment['id']}")).status_code == 200
     assert hits.read() == [(("pages:ip",), 56)]
+
+
+PAGES = {
+    "/": "",
+    "/p/{payment_id:str}": "",
+    "/p/{payment_id:str}/state": "",
+    "/p/{payment_id:str}/events": "",
+    "/p/assets/{name:str}": "",
+    "/s/{subscription_id:str}": "",
+    "/s/{subscription_id:str}/state": "",
+    "/s/{subscription_id:str}/events": "",
+    "/kyc": "?phone=%2B79001234567&site=shop.example",
+    "/kyc/assets/{name:str}": "",
+}
+"""Every address of a page that answers GET, with a query that makes it do most."""
+
+
+async def test_no_get_of_a_page_changes_a_row() -> None:
+    """Previews, scanners, prefetching browsers and HEAD: of all that is stored at most the moment of the bank's next
+    poll moves, for a payment whose page is opened (docs/window.md "What it shows", "Subscriptions")."""
+    bank = TellsNothing(sends_notices=True)
+    async with open_test_house(adapters=Adapters(banks={Mode.LIVE: [bank]})) as house:
+        bank.clock = house.ports.clock
+        payment = (await house.create(mode="live")).json()
+        subscription = await subscribed(house)
+        settings = {"kyc": "required", "return_url": "https://shop.example/"}
+        await set_settings(house.ports, house.account.account_id, settings)
+        names = {"payment_id": payment["id"], "subscription_id": subscription["id"], "name": "window.css"}
+        streams = WindowStreams()
+        streams.end()
+        app = framework(
+            house.ports,
+            trusted_proxies=(),
+            streams=streams,
+            watch=RequestWatch(house.ports.clock),
+            pages_per_minute=10_000,
+            notices_per_minute=10_000,
+            has_front=True,
+        )
+        read = {
+            each.path
+            for each in app.routes
+            if isinstance(each, HTTPRoute)
+            and "GET" in each.methods
+            and each.path.split("/")[1] in ("", "p", "s", "kyc")
+        }
+        assert read == set(PAGES), "a page without a row"
+
+        async def rows() -> dict[str, Any]:
+            found = {}
+            for table in CATALOGUE:
+                for record in await everything(house.ports, table.kind):
+                    found[f"{table.name}/{record.id}"] = record
+            return found
+
+        transport: Any = httpx.ASGITransport(app)  # type: ignore[arg-type]  # as in other tests
+        async with httpx.AsyncClient(transport=transport, base_url="https://pay.example") as client:
+            before = await rows()
+            for path, query in PAGES.items():
+                address = re.sub(r"\{(\w+):str\}", lambda found: names[found[1]], path) + query
+                for headers in ({"Accept": "text/html"}, {"Sec-Purpose": "prefetch"}, {"User-Agent": "TelegramBot"}):
+                    for method in ("GET", "HEAD"):
+                        answer = await client.request(method, address, headers=headers, follow_redirects=True)
+                        assert answer.status_code in (200, 404, 405, 503), (address, answer.status_code)
+            after = await rows()
+        assert before.keys() == after.keys()
+        moved = [name for name, record in after.items() if record != before[name]]
+        assert moved == [f"jobs/{WATCH.id_of(payment['id'])}"]
+        due = msgspec.structs.replace(after[moved[0]], due=before[moved[0]].due, version=before[moved[0]].version)
+        assert due == before[moved[0]]
+        assert bank.asked == []
 
 
 async def test_pages_count_for_no_merchant(house: TestHouse) -> None:

@@ -241,8 +241,8 @@ ROWS: list[tuple[str, datetime, Callable[[datetime], Any], Any, Any, str]] = [
     (
         "its page then",
         BOUND + DAY,
-        lambda now: binding_face(link(), None, now),
-        BindingFace.LAPSED,
+        lambda now: binding_face(link(), None, now),  # nobody pressed the button so far
+        BindingFace.TERMS,
         BindingFace.EXPIRED,
         FROM,
     ),

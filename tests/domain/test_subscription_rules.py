@@ -13,7 +13,7 @@ from cambist.core.domain.accounts.terminals import TerminalKind
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import BindingCharge
-from cambist.core.domain.subscriptions.moves import binding_begun, repriced
+from cambist.core.domain.subscriptions.moves import repriced
 from cambist.core.domain.subscriptions.orders import (
     RULES,
     SubscriptionCase,
@@ -285,29 +285,21 @@ class TestPatch:
         results is compared."""
         assert patch_answer(patched(patch)) == wanted
 
-    @pytest.mark.parametrize(
-        ("changes", "bound"),
+    @table(
+        ("patch", "wanted"),
         [
-            ({"consent": Rub(90_00)}, Rub(90_00)),
-            ({"status": S.PENDING_BINDING}, None),
-            ({"status": S.PENDING_BINDING, "binding": BINDING}, Rub(100_00)),
-            ({"status": S.PENDING_BINDING, "binding": BINDING, "consent": Rub(90_00)}, Rub(90_00)),
-            ({}, Rub(100_00)),
+            ({"amount_rub": "300", "cap_amount_rub": "300"}, (Rub(300_00), Rub(300_00))),
+            ({"amount_rub": "40"}, (Rub(40_00), Rub(40_00))),
+            ({"amount_rub": "100.01"}, AMOUNT),
+            ({"cap_amount_rub": "300"}, AMOUNT),
+            ({"cap_amount_rub": "99"}, AMOUNT),
+            ({"amount_rub": "50", "cap_amount_rub": "60"}, AMOUNT),
         ],
-        ids=["kept", "not shown yet", "shown and not kept", "shown", "active and not kept"],
     )
-    def test_what_was_shown_to_the_payer_bounds_the_amounts(self, changes: dict[str, Any], bound: Rub | None) -> None:
-        assert msgspec.structs.replace(subscription(), **changes).price_bound == bound
-
-    def test_the_first_binding_keeps_what_it_shows_and_no_later_one_does(self) -> None:
-        """A cap above the amount is nothing that the payer was shown."""
-        free = msgspec.structs.replace(
-            subscription(S.PENDING_BINDING), binding=None, amount=Rub(80_00), cap_amount=Rub(90_00)
-        )
-        begun = binding_begun(free, BINDING, BOUND_AT)
-        assert (begun.consent, begun.cap_amount) == (Rub(80_00), Rub(80_00))
-        lowered = msgspec.structs.replace(begun, amount=Rub(40_00), cap_amount=Rub(40_00))
-        assert binding_begun(lowered, BINDING, BOUND_AT).consent == Rub(80_00)
+    def test_until_the_payer_confirms_amounts_are_free_and_equal(self, patch: dict[str, Any], wanted: Any) -> None:
+        """A cap above the amount could not survive the confirmation (docs/subscriptions.md "Changing and ending")."""
+        answer = patch_answer(patched(patch, subscription=subscription(S.PENDING_BINDING, binding=BINDING)))
+        assert (answer if isinstance(answer, tuple) else (answer.amount, answer.cap_amount)) == wanted
 
     @table("status", S)
     def test_only_active_and_pending_ones_are_changed(self, status: Any) -> None:

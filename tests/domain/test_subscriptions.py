@@ -51,7 +51,7 @@ Change = Callable[[Subscription], Subscription]
 
 
 def bind(it: Subscription, mandate: Mandate = NEW, charge: str | None = "pay_b", at: datetime = NOW) -> Subscription:
-    return bound(it, mandate, at=at, charge=charge, now=NOW)
+    return bound(it, mandate, shown=it.amount, at=at, charge=charge, now=NOW)
 
 
 def plain(name: str, *args: Any, **kwargs: Any) -> Change:

@@ -4,13 +4,28 @@ import httpx
 import pytest
 
 from cambist.adapters.script import Ending, Twist
+from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.usecases.accounts import shops
+from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.frontends.http.payer.binding_texts import BINDING_TEXTS
 from cambist.frontends.http.payer.pages import HEADERS
 from cambist.ports.mandates import MandateEvent
 from tests.houses import TestHouse
-from tests.subscription_house import bindings, bound, call, open_link, patch, play, pretend, record, shown, subscribed
-from tests.windows import Page
+from tests.subscription_house import (
+    bindings,
+    bound,
+    button,
+    call,
+    open_link,
+    patch,
+    play,
+    press,
+    pretend,
+    record,
+    shown,
+    subscribed,
+)
+from tests.windows import Page, store
 
 SHOP = "https://shop.example/thanks"
 
@@ -21,14 +36,17 @@ async def page(house: TestHouse, made: dict[str, str] | str, query: str = "", **
     return await house.http.get(f"/s/{subscription_id}{query}", headers=sent)
 
 
-async def face(house: TestHouse, made: dict[str, str], query: str = "?keep=1") -> str | None:
-    return Page((await page(house, made, query)).text).main["data-face"]
+async def face(house: TestHouse, made: dict[str, str]) -> str | None:
+    return Page((await page(house, made)).text).main["data-face"]
 
 
-async def test_opening_asks_the_bank_and_shows_shop_terms_and_qr(house: TestHouse) -> None:
+async def test_the_payers_press_asks_the_bank_and_shows_shop_terms_and_qr(house: TestHouse) -> None:
     made = await subscribed(house, amount_rub="1490", description="Coffee club", interval="day", interval_count=3)
+    before = Page((await page(house, made, "?lang=en")).text)
+    for text in ("Merchant", "₽1,490.00", "every 3 days", "Coffee club", made["id"], "Test mode", "Continue"):
+        assert text in before.text
     assert await bindings(house, made["id"]) == []
-    answer = await page(house, made, "?lang=en")
+    answer = await press(house, made["id"], "?lang=en")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert all(answer.headers[name] == value for name, value in HEADERS.items())
     [payment] = await bindings(house, made["id"])
@@ -40,23 +58,125 @@ async def test_opening_asks_the_bank_and_shows_shop_terms_and_qr(house: TestHous
     assert 'id="qr"' in answer.text
 
 
-async def test_a_page_that_looks_by_itself_opens_nothing(house: TestHouse) -> None:
-    """A reload by script or by refresh, a look at the headers, and a prefetch ask no bank; a payer's reload does."""
+PREVIEWS = (
+    "TelegramBot (like TwitterBot)",
+    "WhatsApp/2.24.1.78 A",
+    "facebookexternalhit/1.1",
+    "Slackbot-LinkExpanding 1.0",
+    "Mozilla/5.0 (compatible; vkShare; +http://vk.com/dev/Share)",
+    "Viber/20",
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/131.0 Safari/537.36",
+    "curl/8",
+)
+
+
+async def test_no_reading_of_the_page_asks_a_bank_or_fixes_the_amount(house: TestHouse) -> None:
+    """Previews of messengers, mail scanners and prefetching browsers bind nobody
+    (docs/window.md "Subscriptions")."""
     made = await subscribed(house)
-    await house.http.head(f"/s/{made['id']}")
-    await page(house, made, "?keep=1")
+    for agent in PREVIEWS:
+        await page(house, made, User_Agent=agent)
+    for query in ("?lang=en", "?say=away", "?say=x", "?keep=1"):
+        await page(house, made, query)
     await page(house, made, sec_purpose="prefetch;prerender")
+    await house.http.head(f"/s/{made['id']}")
     await house.http.get(f"/s/{made['id']}/state")
+    for path in ("", "/simulate", "/open"):
+        assert (await house.http.put(f"/s/{made['id']}{path}")).status_code == 405
+    assert (await house.http.get(f"/s/{made['id']}/open")).status_code == 405
     assert await bindings(house, made["id"]) == []
-    assert await face(house, made) == "lapsed"
-    first = Page((await page(house, made)).text)
-    assert "keep=1" in str(first.main["data-page"])
-    [refresh] = [tag for tag in first.all("meta") if tag.get("http-equiv") == "refresh"]
-    assert "keep=1" in str(refresh["content"])
+    assert (await record(house, made["id"])).binding is None
+    raised = await patch(house, made["id"], {"amount_rub": "690.00", "cap_amount_rub": "690.00"})
+    assert raised.status_code == 200, raised.text
+    assert await face(house, made) == "terms"
+
+
+async def test_a_press_shows_the_same_qr_while_it_lives_and_a_new_one_after(house: TestHouse) -> None:
+    made = await subscribed(house)
+    action, fields = await button(house, made["id"])
+    for _ in range(2):
+        assert (await house.http.post(action, data=fields)).status_code == 303
+    assert len(await bindings(house, made["id"])) == 1
     await house.work(15 * 60)
     assert await face(house, made) == "lapsed"
-    assert await face(house, made, "") == "waiting"
+    assert Page((await press(house, made["id"])).text).main["data-face"] == "waiting"
     assert len(await bindings(house, made["id"])) == 2
+
+
+async def test_a_press_needs_no_cookie_and_no_script_and_comes_from_the_page(house: TestHouse) -> None:
+    """docs/window.md "Subscriptions"."""
+    made = await subscribed(house)
+    action, fields = await button(house, made["id"], "?lang=en")
+    assert (action, fields) == (f"/s/{made['id']}/open?lang=en", {"amount": "500.00"})
+    for site in ("cross-site", "same-site"):
+        refused = await house.http.post(action, data=fields, headers={"Sec-Fetch-Site": site})
+        assert (refused.status_code, "Set-Cookie" in refused.headers) == (403, False)
+    unknown = await house.http.post("/s/sub_00000000-0000-4000-8000-000000000000/open", data=fields)
+    assert unknown.status_code == 404
+    assert await bindings(house, made["id"]) == []
+    for site in ("same-origin", "none"):
+        sent = await house.http.post(action, data=fields, headers={"Sec-Fetch-Site": site, "Origin": "null"})
+        assert (sent.status_code, sent.headers["location"]) == (303, f"/s/{made['id']}?lang=en")
+    assert len(await bindings(house, made["id"])) == 1
+
+
+@pytest.mark.parametrize("seen", ["500.00", "690.0", "", "x" * 100_000, None])
+async def test_a_press_for_other_terms_than_the_present_shows_them_first(house: TestHouse, seen: str | None) -> None:
+    """The merchant changed the amount between the page and the press (docs/subscriptions.md "Changing and ending")."""
+    made = await subscribed(house)
+    await patch(house, made["id"], {"amount_rub": "690.00", "cap_amount_rub": "690.00"})
+    sent = await house.http.post(f"/s/{made['id']}/open?lang=en", data={} if seen is None else {"amount": seen})
+    assert (sent.status_code, sent.headers["location"]) == (303, f"/s/{made['id']}?lang=en&say=changed")
+    assert await bindings(house, made["id"]) == []
+    drawn = Page((await house.http.get(sent.headers["location"])).text)
+    assert "The terms have just changed" in drawn.text
+    assert "₽690.00" in drawn.text
+    assert drawn.main["data-page"] == f"/s/{made['id']}?lang=en", "a page that draws itself anew says it no more"
+    assert Page((await press(house, made["id"])).text).main["data-face"] == "waiting"
+
+
+@pytest.mark.parametrize("how", ["refused", "out of service"])
+async def test_a_press_that_no_bank_answers_says_to_try_again(house: TestHouse, how: str) -> None:
+    made = await subscribed(house)
+    if how == "refused":
+        house.script.bind.append(Twist(ending=Ending.REFUSED))
+    else:
+        await set_gateway(house.ports, "simulator-test", GatewayStatus.DOWN)
+    drawn = Page((await press(house, made["id"], "?lang=en")).text)
+    assert (drawn.main["data-face"], "Try again in a minute" in drawn.text) == ("terms", True)
+    await set_gateway(house.ports, "simulator-test", GatewayStatus.OPERATIONAL)
+    assert Page((await press(house, made["id"], "?lang=en")).text).main["data-face"] == "waiting"
+
+
+async def test_a_page_is_drawn_anew_when_amount_or_qr_changes(house: TestHouse) -> None:
+    """The face alone does not tell: it may be the same again when the page's script looks."""
+    made = await subscribed(house)
+
+    async def drawn() -> str:
+        told = (await house.http.get(f"/s/{made['id']}/state")).json()["drawn"]
+        assert Page((await page(house, made)).text).main["data-drawn"] == told
+        return str(told)
+
+    seen = [await drawn()]
+    await patch(house, made["id"], {"amount_rub": "400"})
+    seen.append(await drawn())
+    for _ in range(2):
+        await press(house, made["id"])
+        seen.append(await drawn())
+        await house.work(15 * 60)
+    assert len(set(seen)) == 4
+
+
+async def test_a_payer_whose_first_payment_was_refunded_is_told_that_it_is_charged(house: TestHouse) -> None:
+    """Paid, never bound, and refunded: the next binding takes the first charge anew, and its page says so before."""
+    made = await with_face(house, "lapsed_paid")
+    [payment] = await bindings(house, made["id"])
+    assert "nothing is charged now" not in Page((await page(house, made, "?lang=en")).text).text
+    await store(house, payment.id, status="refunded")
+    drawn = Page((await page(house, made, "?lang=en")).text)
+    assert (drawn.main["data-face"], "now, then the same" in drawn.text) == ("lapsed", True)
+    await press(house, made["id"])
+    assert [each.binding for each in await bindings(house, made["id"])] == ["first", "first"]
 
 
 async def with_face(house: TestHouse, wanted: str) -> dict[str, str]:
@@ -71,8 +191,10 @@ async def with_face(house: TestHouse, wanted: str) -> dict[str, str]:
         await house.work(25 * 3600)
     if wanted == "preparing":
         house.script.bind.append(Twist(ending=Ending.UNAVAILABLE))
-    if wanted in ("waiting", "preparing"):
+    if wanted in ("waiting", "preparing", "lapsed"):
         await open_link(house, made["id"])
+    if wanted == "lapsed":
+        await house.work(16 * 60)
     if wanted in ("processing", "lapsed_paid"):
         await open_link(house, made["id"])
         binding = (await record(house, made["id"])).binding
@@ -90,19 +212,30 @@ async def test_who_did_not_confirm_is_led_to_the_shop_and_not_to_where_success_i
     """docs/window.md "Subscriptions"."""
     made = await with_face(house, wanted)
     await shops.set_shop(house.ports, house.account.default_shop_id, {"return_url": "https://shop.example/cart"})
-    drawn = Page((await page(house, made, "?keep=1")).text)
+    drawn = Page((await page(house, made)).text)
     buttons = [tag["href"] for tag in drawn.all("a") if tag.get("id") == "return"]
     assert buttons == [SHOP if wanted == "active" else "https://shop.example/cart"]
 
 
-FACES = ("preparing", "waiting", "processing", "lapsed", "lapsed_paid", "active", "paused", "cancelled", "expired")
+FACES = (
+    "terms",
+    "preparing",
+    "waiting",
+    "processing",
+    "lapsed",
+    "lapsed_paid",
+    "active",
+    "paused",
+    "cancelled",
+    "expired",
+)
 
 
 @pytest.mark.parametrize("wanted", FACES)
 async def test_every_face_is_drawn_in_both_languages(house: TestHouse, wanted: str) -> None:
     made = await with_face(house, wanted)
     for language, texts in BINDING_TEXTS.items():
-        answer = await page(house, made, f"?keep=1&lang={language}")
+        answer = await page(house, made, f"?lang={language}")
         drawn = Page(answer.text)
         assert (answer.status_code, drawn.main["data-face"]) == (200, wanted)
         assert drawn.all("html")[0]["lang"] == language
@@ -130,47 +263,59 @@ async def test_success_leads_back_to_the_shop_after_five_seconds_once(house: Tes
 async def test_the_terms_say_whether_anything_is_charged_now(house: TestHouse, charge: str) -> None:
     """Before a QR is asked for and beside it, and beside another one, once the first charge is paid."""
     made = await subscribed(house, binding_charge=charge)
-    for query, shown_face in (("?lang=en&keep=1", "lapsed"), ("?lang=en", "waiting")):
-        drawn = Page((await page(house, made, query)).text)
+    for shown_face, answer in (
+        ("terms", await page(house, made, "?lang=en")),
+        ("waiting", await press(house, made["id"], "?lang=en")),
+    ):
+        drawn = Page(answer.text)
         assert drawn.main["data-face"] == shown_face
         assert ("now, then the same" in drawn.text) is (charge == "first")
         assert ("nothing is charged now" in drawn.text) is (charge == "none")
     for outcome in ("confirm", "mandate_lost"):
         await play(house, made["id"], outcome)
     await call(house, made["id"], "rebind", Idempotency_Key="00000000-0000-4000-8000-000000000001")
-    again = Page((await page(house, made, "?lang=en")).text)
-    assert (again.main["data-face"], "nothing is charged now" in again.text) == ("waiting", True)
+    for shown_face, answer in (
+        ("terms", await page(house, made, "?lang=en")),
+        ("waiting", await press(house, made["id"], "?lang=en")),
+    ):
+        again = Page(answer.text)
+        assert (again.main["data-face"], "nothing is charged now" in again.text) == (shown_face, True)
 
 
-async def test_while_a_qr_waits_the_amount_is_the_one_that_it_takes(house: TestHouse) -> None:
+async def test_a_changed_amount_withdraws_the_qr_and_the_page_shows_the_new_terms(house: TestHouse) -> None:
     made = await subscribed(house)
-    await page(house, made)
+    await press(house, made["id"])
     changed = await patch(house, made["id"], {"amount_rub": "400.00"})
     assert changed.status_code == 200, changed.text
-    amounts = []
-    for seconds in (0, 16 * 60):
-        await house.work(seconds)
-        text = Page((await page(house, made, "?lang=en&keep=1")).text).text
-        amounts.append([each for each in ("₽500.00", "₽400.00") if each in text])
-    assert amounts == [["₽500.00"], ["₽400.00"]]
+    for shown_face in ("terms", "waiting"):
+        drawn = Page((await page(house, made, "?lang=en")).text)
+        assert drawn.main["data-face"] == shown_face
+        assert [each for each in ("₽500.00", "₽400.00") if each in drawn.text] == ["₽400.00"]
+        if shown_face == "terms":
+            await press(house, made["id"])
+    assert [(each.amount.kopecks, each.status) for each in await bindings(house, made["id"])] == [
+        (500_00, "expired"),
+        (400_00, "pending"),
+    ]
 
 
 async def test_a_symbolic_qr_says_that_its_rouble_is_not_charged(house: TestHouse) -> None:
     made = await subscribed(house, binding_charge="none")
-    text = Page((await page(house, made, "?lang=en")).text).text
+    text = Page((await press(house, made["id"], "?lang=en")).text).text
     assert "That rouble is not charged" in text
     assert "nothing is charged now" in text
 
 
 async def test_the_panel_plays_the_payer(house: TestHouse) -> None:
     made = await subscribed(house)
-    await page(house, made)
+    await press(house, made["id"])
     refused = await house.http.post(f"/s/{made['id']}/simulate", data={"act": "refuse", "reason": "declined_by_bank"})
-    assert (refused.status_code, refused.headers["location"]) == (303, f"/s/{made['id']}?keep=1")
+    assert (refused.status_code, refused.headers["location"]) == (303, f"/s/{made['id']}")
     [payment] = await bindings(house, made["id"])
     assert (payment.status, payment.failure_reason) == ("failed", "declined_by_bank")
     for is_open in (True, False):
-        forms = Page((await page(house, made)).text).all("form")
+        answer = await press(house, made["id"]) if is_open else await page(house, made)
+        forms = Page(answer.text).all("form")
         assert ("test" in [tag.get("id") for tag in forms]) is is_open
         await house.http.post(f"/s/{made['id']}/simulate", data={"act": "confirm"})
     assert (await shown(house, made["id"]))["status"] == "active"
@@ -203,7 +348,8 @@ async def test_the_page_follows_live(house: TestHouse) -> None:
 
 async def test_a_rebinding_page_waits_for_the_merchant_to_ask(house: TestHouse) -> None:
     made = await with_face(house, "paused")
-    assert await face(house, made, "") == "paused"
+    assert await face(house, made) == "paused"
     key = "00000000-0000-4000-8000-000000000001"
     await call(house, made["id"], "rebind", Idempotency_Key=key)
-    assert await face(house, made, "") == "waiting"
+    assert await face(house, made) == "terms"
+    assert Page((await press(house, made["id"])).text).main["data-face"] == "waiting"

@@ -49,6 +49,13 @@ class Shop:
         assert answer.status_code == 201, answer.text
         return {**answer.json(), "payment_url": answer.json()["binding_url"]}
 
+    async def reprices(self, made: dict[str, Any], amount: str) -> None:
+        """Another amount of a subscription."""
+        body = {"amount_rub": amount, "cap_amount_rub": amount}
+        async with httpx.AsyncClient(base_url=self.base, headers=self._keys) as client:
+            answer = await client.patch(f"/api/v1/subscriptions/{made['id']}", json=body)
+        assert answer.status_code == 200, answer.text
+
     async def status(self, payment: dict[str, Any]) -> str:
         async with httpx.AsyncClient(base_url=self.base, headers=self._keys) as client:
             return str((await client.get(f"/api/v1/payments/{payment['id']}")).json()["status"])
@@ -325,8 +332,10 @@ async def test_a_subscription_confirmed_in_one_tab_turns_the_other_and_returns_t
     """A button, and the way back by itself after 5 seconds (docs/window.md "Subscriptions")."""
     made = await shop.subscribes()
     watching = await payer.opens(made, stopped_at="2031-05-05T00:00:00Z")
-    await watching.shows("Confirm your subscription")
+    await watching.shows("Subscription terms")
     clicking = await payer.opens(made)
+    await clicking.page.get_by_role("button", name="Continue").click()
+    await clicking.shows("Confirm your subscription")
     await clicking.page.get_by_role("button", name="Confirm").click()
     await clicking.shows("Subscription confirmed")
     await watching.shows("Subscription confirmed")
@@ -335,12 +344,55 @@ async def test_a_subscription_confirmed_in_one_tab_turns_the_other_and_returns_t
     await watching.page.wait_for_url(shop.back)
 
 
+async def test_a_changed_amount_turns_the_open_page_and_a_press_by_keyboard_takes_the_new_one(
+    shop: Shop, payer: Payer
+) -> None:
+    """The QR that is out is withdrawn, and no page goes on showing it (docs/window.md "Subscriptions")."""
+    made = await shop.subscribes()
+    tab = await payer.opens(made)
+    await tab.page.get_by_role("button", name="Continue").press("Enter")
+    await tab.shows("Confirm your subscription")
+    await expect(tab.page.locator("#window svg#qr")).to_be_attached()
+    await shop.reprices(made, "990.00")
+    await tab.shows("Subscription terms")
+    await expect(tab.page.locator(".amount")).to_have_text("₽990.00")
+    await expect(tab.page.locator("svg#qr")).to_have_count(0)
+    await shop.reprices(made, "890.00")
+    await expect(tab.page.locator(".amount")).to_have_text("₽890.00")
+    await tab.page.get_by_role("button", name="Continue").click()
+    await tab.shows("Confirm your subscription")
+    await expect(tab.page.locator(".amount")).to_have_text("₽890.00")
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize(("locale", "button"), [("ru-RU", "Продолжить"), ("en-US", "Continue")])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_the_terms_and_their_button_fit_any_width(
+    shop: Shop, payer: Payer, width: int, locale: str, button: str, scheme: str
+) -> None:
+    """Nothing is cut or scrolls sideways, and the button is large enough for a thumb."""
+    made = await shop.subscribes(description="Ж" * 32, external_id="x" * 64)
+    tab = await payer.opens(made, viewport={"width": width, "height": 800}, locale=locale, color_scheme=scheme)
+    assert await tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    press = tab.page.get_by_role("button", name=button)
+    box = await press.bounding_box()
+    assert box is not None
+    assert box["height"] >= 44
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    await press.click()
+    await expect(tab.page.locator("#window")).to_have_attribute("data-face", "waiting")
+
+
 async def test_without_script_a_payer_refuses_asks_for_a_new_qr_and_confirms(shop: Shop, payer: Payer) -> None:
     made = await shop.subscribes(binding_charge="none")
     tab = await payer.opens(made, java_script_enabled=False)
+    await tab.shows("Subscription terms")
+    await tab.page.get_by_role("button", name="Continue").click()
+    await tab.shows("Confirm your subscription")
     await tab.page.get_by_role("button", name="Refuse").click()
     await tab.shows("A new QR code is needed")
-    await tab.page.get_by_role("link", name="Show a new QR code").click()
+    await tab.page.get_by_role("button", name="Show a new QR code").click()
     await tab.shows("Confirm your subscription")
     await tab.page.get_by_role("button", name="Confirm").click()
     await tab.shows("Subscription confirmed")

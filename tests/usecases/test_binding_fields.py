@@ -15,7 +15,7 @@ from cambist.frontends.compose import Adapters
 from cambist.ports.bank import BankCapabilities, InvoiceKind
 from cambist.ports.mandates import Binding, BindingRequest, MandateState
 from tests.houses import TestHouse, open_test_house
-from tests.subscription_house import bindings, subscribe
+from tests.subscription_house import bindings, press, subscribe
 from tests.windows import Page
 
 PAGE = "https://bank.example/bind/1"
@@ -68,12 +68,12 @@ async def test_a_link_that_is_no_qr_is_a_button(
 ) -> None:
     bank.more, bank.late = {"kind": kind, "link": link, "payload": None}, late
     made = (await subscribe(house, mode="live", binding_charge="none")).json()
-    await house.http.get(f"/s/{made['id']}")
+    await press(house, made["id"])
     [payment] = await bindings(house, made["id"])
     if late:
         payment = await look(house.ports, payment)
     assert (payment.bank_link, payment.qr_payload, str(payment.link_kind)) == (link, None, kind.value)
-    answer = (await house.http.get(f"/s/{made['id']}?keep=1&lang=en")).text
+    answer = (await house.http.get(f"/s/{made['id']}?lang=en")).text
     drawn = Page(answer)
     assert link in [tag["href"] for tag in drawn.all("a")]
     assert 'id="qr"' not in answer
@@ -82,7 +82,7 @@ async def test_a_link_that_is_no_qr_is_a_button(
 
 async def test_a_qr_is_a_qr(house: TestHouse, bank: Binder) -> None:
     made = (await subscribe(house, mode="live")).json()
-    answer = (await house.http.get(f"/s/{made['id']}")).text
+    answer = (await press(house, made["id"])).text
     [payment] = await bindings(house, made["id"])
     assert (payment.link_kind, payment.qr_payload) == (None, payment.bank_link)
     assert bank.asked[-1].return_url == f"https://pay.example/s/{made['id']}"
@@ -110,5 +110,5 @@ async def test_a_bank_that_does_not_take_it_is_passed_over(house: TestHouse) -> 
         for bank in (small, large):
             bank.at(opened.clock)
         made = (await subscribe(opened, mode="live", amount_rub="500")).json()
-        await opened.http.get(f"/s/{made['id']}")
+        await press(opened, made["id"])
         assert (len(small.asked), len(large.asked)) == (0, 1)

@@ -23,7 +23,7 @@ from cambist.ports.mandates import MandateEvent, MandatePretence
 from tests.houses import TestHouse, open_test_house
 from tests.invariants import everything
 from tests.moves import pairs
-from tests.subscription_house import bindings, call, choose_calendar, record, simulator, statuses, subscribed
+from tests.subscription_house import bindings, call, choose_calendar, patch, record, simulator, statuses, subscribed
 
 PLAYED = [each for each in MandateEvent if each is not MandateEvent.LINK_READY]
 TWISTED = ("bind", "mandate_state", "revoke")
@@ -38,6 +38,7 @@ OTHERS = st.one_of(
     st.tuples(st.just("open")),
     st.tuples(st.just("cancel")),
     st.tuples(st.just("rebind")),
+    st.tuples(st.just("patch"), st.sampled_from(["300", "500", "700"])),
     st.tuples(st.just("wait"), st.sampled_from([30, 1000, 3600, 8 * 3600, 86400])),
     st.tuples(st.just("twist"), st.sampled_from(TWISTED), st.sampled_from([*Ending])),
 )
@@ -49,6 +50,8 @@ async def act(house: TestHouse, subscription_id: str, step: tuple[object, ...]) 
             await open_binding(house.ports, subscription_id)
         case ("cancel",):
             await call(house, subscription_id, "cancel")
+        case ("patch", str(amount)):
+            await patch(house, subscription_id, {"amount_rub": amount, "cap_amount_rub": amount})
         case ("rebind",):
             await call(house, subscription_id, "rebind", Idempotency_Key=str(uuid4()))
         case ("wait", int(seconds)):
@@ -91,6 +94,13 @@ async def check(house: TestHouse, subscription_id: str) -> None:
         assert subscription.mandate_token is not None
         assert subscription.anchor is not None
         assert charged or subscription.binding_charge is BindingCharge.NONE
+    if subscription.mandate_reference is None:
+        assert subscription.amount == subscription.cap_amount
+    elif subscription.consent is not None:
+        # What the page of the confirmed binding showed bounds both amounts.
+        [shown] = [each.shown_amount for each in paid if each.bank_reference == subscription.mandate_reference]
+        assert subscription.consent == shown or subscription.is_final
+        assert subscription.amount <= subscription.cap_amount <= subscription.consent
     at_bank = [
         (each, await simulator(house).mandate_state(each.bank_reference)) for each in paid if each.bank_reference
     ]

@@ -19,7 +19,7 @@ from cambist.ports.bank import Invoice, InvoiceKind, InvoicePayer, InvoiceReques
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.mandates import Binding, BindingRequest
 from tests.houses import TestHouse, open_test_house
-from tests.subscription_house import subscribed
+from tests.subscription_house import press, subscribed
 from tests.usecases.test_polling import TellsNothing
 
 
@@ -159,7 +159,7 @@ async def test_and_from_the_page_of_a_binding_to_that_of_the_subscription() -> N
 
         bank.bind = bind
         made = await subscribed(opened)
-        await opened.http.get(f"/s/{made['id']}")
+        await press(opened, made["id"])
     assert {request.return_url for request in asked} == {made["binding_url"]}
     whose = {(request.account, request.shop, request.terminal) for request in asked}
     assert whose == {(opened.account.account_id, opened.account.default_shop_id, None)}

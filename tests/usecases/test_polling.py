@@ -41,7 +41,7 @@ from cambist.ports.mandates import MandateEvent, MandatePretence, MandateSimulat
 from tests.houses import TestHouse, open_test_house
 from tests.invariants import everything
 from tests.planting import beneath
-from tests.subscription_house import subscribed
+from tests.subscription_house import press, subscribed
 from tests.tables import table
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -234,7 +234,7 @@ class TestBindings:
         async with open_test_house(further_banks=[FurtherBank(name="real", capabilities=told)]) as house:
             await set_gateway(house.ports, "simulator-test", GatewayStatus.DOWN)
             made = await subscribed(house)
-            assert (await house.http.get(f"/s/{made['id']}")).status_code == 200
+            await press(house, made["id"])
             await house.work(120)
             [payment] = await everything(house.ports, Payment)
             assert payment.bank == "real"

@@ -39,7 +39,7 @@ from cambist.ports.jobs import Job
 from cambist.ports.mandates import Binding, BindingRequest, ChargeRequest, ChargeState, MandateEvent, MandatePretence
 from cambist.ports.receipts import Receipt, ReceiptItem, ReceiptNeed
 from tests.houses import TestHouse, open_test_house
-from tests.subscription_house import subscribe
+from tests.subscription_house import press, subscribe
 from tests.tables import table
 from tests.usecases.test_polling import TellsNothing
 
@@ -239,7 +239,7 @@ async def test_so_has_money_in_suspense(house: TestHouse, till: Till) -> None:
 
 async def _bound(house: TestHouse, till: Till, **body: Any) -> str:
     made = (await subscribe(house, mode="live", **body)).json()
-    await house.http.get(f"/s/{made['id']}")
+    await press(house, made["id"])
     pretence = MandatePretence(event=MandateEvent.CONFIRM)
     for notice in await till.pretend_mandate(till.last.operation, pretence):
         await on_notice(house.ports, notice)

@@ -104,10 +104,12 @@ async def test_patch_changes_amounts_and_tells_nobody(house: TestHouse) -> None:
     assert refused.json()["error"]["code"] == "INVALID_AMOUNT"
     window = await patch(house, made["id"], {"cap_window_rub": "1000"})
     assert (window.status_code, window.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
-    changed = await patch(house, made["id"], {"amount_rub": "700", "cap_amount_rub": "900"})
+    changed = await patch(house, made["id"], {"amount_rub": "700", "cap_amount_rub": "700"})
     assert changed.status_code == 200
     amounts = {name: changed.json().get(name) for name in ("amount_rub", "cap_amount_rub", "cap_window_rub")}
-    assert amounts == {"amount_rub": "700.00", "cap_amount_rub": "900.00", "cap_window_rub": None}
+    refused = await patch(house, made["id"], {"cap_amount_rub": "900"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "INVALID_AMOUNT"), "not reset later"
+    assert amounts == {"amount_rub": "700.00", "cap_amount_rub": "700.00", "cap_window_rub": None}
     assert "cap_window_rub" not in (await patch(house, made["id"], {"cap_window_rub": None})).json()
     assert await statuses(house, made["id"]) == []
 

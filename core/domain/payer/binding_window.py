@@ -11,15 +11,17 @@ from .window import MINUTE
 class BindingFace(StrEnum):
     """What the payer sees."""
 
+    TERMS = "terms"
+    """The terms, and a button by which the payer asks for a QR. No bank was asked."""
     PREPARING = "preparing"
     """The bank has not given its QR yet."""
     WAITING = "waiting"
     PROCESSING = "processing"
     """Money came, and the mandate is still to come: nobody should pay again."""
     LAPSED = "lapsed"
-    """No QR is alive; the payer may ask for a fresh one."""
+    """The last QR is no longer valid; the payer may ask for a new one."""
     LAPSED_PAID = "lapsed_paid"
-    """The same, and the first charge is paid: the fresh one takes nothing."""
+    """No QR is valid, and the first charge is paid: the next QR takes nothing."""
     ACTIVE = "active"
     PAUSED = "paused"
     """The mandate was lost, and the shop has not asked for a new one."""
@@ -40,21 +42,22 @@ _SETTLED_FACES = {
 
 
 def binding_face(subscription: Subscription, payment: Payment | None, now: datetime) -> BindingFace:
-    """What the page shows at `now`. `payment` is that of the present binding, None before there is one.
+    """Return what the page shows at `now`. `payment` is that of the present binding, None before there is one.
 
-    A subscription that is active or over stays to be seen: it says no more than what the payer agreed to.
+    The page of a subscription that is active or over stays: it says no more than what the payer agreed to.
     """
     if not awaits_binding(subscription):
         return _SETTLED_FACES[subscription.status]
     ends_at = binding_ends_at(subscription)
     if ends_at is not None and now >= ends_at:
         return _F.EXPIRED
-    paid = subscription.first_payment_id is not None
     if payment is not None and payment.status in (_P.PENDING, _P.PROCESSING) and now < payment.expires_at:
         return _F.PREPARING if payment.qr_payload is None and payment.bank_link is None else _F.WAITING
     if payment is not None and payment.id == subscription.first_payment_id and now < payment.expires_at:
         return _F.PROCESSING
-    return _F.LAPSED_PAID if paid else _F.LAPSED
+    if subscription.status is _S.PENDING_BINDING and subscription.first_payment_id is not None:
+        return _F.LAPSED_PAID
+    return _F.TERMS if payment is None else _F.LAPSED
 
 
 def returns_by_itself(face: BindingFace, payment: Payment | None, now: datetime) -> bool:

@@ -158,6 +158,9 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     binding: BindingCharge | None = None
     """That it binds the payer to the subscription, and whether it takes money for it; null for charges by the mandate,
     and for one-off payments."""
+    shown_amount: Rub | None = None
+    """The amount of each charge that the page of this binding shows the payer. When the payer confirms it becomes the
+    subscription's consent. Null of payments that bind nobody."""
     description: str | None = None
     method_id: str | None = None
     """The terminal it goes by."""

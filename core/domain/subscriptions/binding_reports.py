@@ -140,20 +140,22 @@ def _bound(
     first: Payment | None,
     now: datetime,
 ) -> Subscription:
+    shown = subscription.amount if payment.shown_amount is None else payment.shown_amount
     if subscription.is_final:
         if report.standing is not _M.ACTIVE:
             return subscription
-        return bound(subscription, mandate, at=now, charge=None, now=now)
+        return bound(subscription, mandate, shown=shown, at=now, charge=None, now=now)
     if not may_bind(subscription, payment):
         return subscription
     if subscription.status is not SubscriptionStatus.PENDING_BINDING:
-        after = bound(subscription, mandate, at=now, charge=None, now=now)
+        after = bound(subscription, mandate, shown=shown, at=now, charge=None, now=now)
     elif payment.binding is BindingCharge.FIRST and first is None:
         # Bound before paid: it begins when the money is there.
         return subscription
     else:
         at = now if first is None or first.paid_at is None else first.paid_at
-        after = bound(subscription, mandate, at=at, charge=None if first is None else first.id, now=now)
+        charge = None if first is None else first.id
+        after = bound(subscription, mandate, shown=shown, at=at, charge=charge, now=now)
         if report.standing is _M.LOST:
             # Confirmed, and lost since: two moves, each with an event of its own. The second one comes next.
             return after
@@ -168,6 +170,13 @@ def may_bind(subscription: Subscription, payment: Payment) -> bool:
     if subscription.status is SubscriptionStatus.ACTIVE:
         return subscription.binding is not None and subscription.binding.payment_id == payment.id
     return subscription.status is SubscriptionStatus.PENDING_BINDING
+
+
+def is_outdated(subscription: Subscription, payment: Payment) -> bool:
+    """Return whether this unpaid binding shows the payer an amount that is no longer the subscription's. It is ended at
+    the bank; a payer who confirms all the same is bound by what it showed."""
+    is_unpaid = payment.status in (*_WAITING, _P.EXPIRED)
+    return is_unpaid and payment.shown_amount not in (None, subscription.amount)
 
 
 def holds_mandate(subscription: Subscription, payment: Payment) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from ..accounts.accounts import Scheme
 from ..errors import Refusal
 from ..money import Rub
 from .charge_decisions import Attempts
@@ -50,12 +51,16 @@ def link_issued(subscription: Subscription, url: str, now: datetime) -> Subscrip
 
 
 def binding_begun(subscription: Subscription, binding: Binding, now: datetime) -> Subscription:
-    """The bank is about to be asked for a mandate: the payer opened the link, or the link is to come from the bank.
-    What is shown to the payer for the first time is what charges are bounded by ever after."""
-    if subscription.price_bound is not None:
-        return changed(subscription, now, binding=binding)
-    shown = subscription.amount
-    return changed(subscription, now, binding=binding, consent=shown, cap_amount=shown)
+    """Record the binding for which the bank is about to be asked, or what the bank answered about it."""
+    return changed(subscription, now, binding=binding)
+
+
+def binding_withdrawn(subscription: Subscription, now: datetime) -> Subscription:
+    """Take back the present binding, because its page shows an amount that is no longer the subscription's. While the
+    first binding is awaited in the calendar scheme, a new link is to come from the payment system."""
+    if subscription.status is SubscriptionStatus.PENDING_BINDING and subscription.scheme is Scheme.CALENDAR:
+        return changed(subscription, now, binding=None, binding_url=None, binding_url_pending=True)
+    return changed(subscription, now, binding=None)
 
 
 def first_paid(subscription: Subscription, payment_id: str, now: datetime) -> Subscription:
@@ -99,14 +104,17 @@ def rebound(subscription: Subscription, url: str | None, binding: Binding | None
 
 
 def bound(
-    subscription: Subscription, mandate: Mandate, *, at: datetime, charge: str | None, now: datetime
+    subscription: Subscription, mandate: Mandate, *, shown: Rub, at: datetime, charge: str | None, now: datetime
 ) -> Subscription:
-    """The payer confirmed at `at`, by the bank; `charge` is the id of the binding payment where it took money.
+    """Return the subscription after the payer confirmed a binding at `at`, by the bank's time.
 
-    The first binding is the first payment, and sets the anchor, also without a charge
-    (docs/subscriptions.md "Periods and attempts"); a further one leaves it, but where it took money. A report of a
-    binding that is known already changes nothing: a mandate that was lost comes back by `mandate_restored`. Of a
-    subscription that is over by now the mandate is kept, to be revoked.
+    `shown` is the amount of each charge that this binding's page showed. It becomes the consent, and lowers amount and
+    cap that are above it by now. `charge` is the id of the binding payment where it took money.
+
+    The first binding counts as the first payment and sets the anchor, also without a charge
+    (docs/subscriptions.md "Periods and attempts"). A further binding moves the anchor only where it took money. A
+    repeated report of the present mandate changes nothing: a lost mandate comes back by `mandate_restored`. A
+    subscription that is over keeps the mandate so that it is revoked.
     """
     if (subscription.mandate_bank, subscription.mandate_reference) == (mandate.bank, mandate.reference):
         return subscription
@@ -122,7 +130,8 @@ def bound(
     if charge is not None:
         period = current_period(subscription.terms, at)
         changes["attempts"] = Attempts(period=period, used=1, first_at=at, payment_id=charge, paid=True)
-    changes |= {"binding_url_pending": False, "past_due": False}
+    changes |= {"binding_url_pending": False, "past_due": False, "consent": shown}
+    changes |= {"amount": min(subscription.amount, shown), "cap_amount": min(subscription.cap_amount, shown)}
     if subscription.status is _S.ACTIVE:
         # The old mandate became valid again while the payer confirmed a new one: the payer's last word counts.
         return changed(subscription, now, **changes)
@@ -198,7 +207,7 @@ def revoked(subscription: Subscription, now: datetime) -> Subscription:
 def repriced(
     subscription: Subscription, *, amount: Rub, cap_amount: Rub, cap_window: Rub | None, now: datetime
 ) -> Subscription:
-    """With the amounts that `judge_patch` let through."""
+    """Return the subscription with the amounts that `judge_patch` accepted."""
     return changed(subscription, now, amount=amount, cap_amount=cap_amount, cap_window=cap_window)
 
 

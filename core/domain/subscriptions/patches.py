@@ -105,10 +105,17 @@ def _patch_within_cap(case: PatchCase) -> None:
 
 
 def _patch_within_consent(case: PatchCase) -> None:
-    bound, prices = case.found.price_bound, _prices(case)
-    if bound is not None and prices.cap_amount > bound:
+    consent, prices = case.found.consent, _prices(case)
+    if consent is not None and prices.cap_amount > consent:
         raise Refusal(
-            "INVALID_AMOUNT", f"The payer agreed to {bound}: for more make a new subscription, which the payer confirms"
+            "INVALID_AMOUNT",
+            f"The payer agreed to {consent}: for more make a new subscription, which the payer confirms",
+        )
+    if consent is None and prices.cap_amount > prices.amount:
+        raise Refusal(
+            "INVALID_AMOUNT",
+            f"cap_amount_rub {prices.cap_amount} is above amount_rub {prices.amount}; they are equal until the payer "
+            "confirms",
         )
 
 

@@ -110,8 +110,8 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     cap_window: Rub | None = None
     """The most that one period may take."""
     consent: Rub | None = None
-    """What the payer was asked to agree to: no charge may ever be above it. Null until a binding is begun, and of
-    subscriptions from before it was kept."""
+    """The amount of each charge that the page of the confirmed binding showed: neither `amount` nor `cap_amount` may be
+    above it. Null until the payer confirms for the first time."""
     external_id: str | None = None
     client_ref: str | None = None
     phone_mask: str | None = None
@@ -155,14 +155,6 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def charge_state(self) -> ChargeState:
         return ChargeState(anchor=self.anchor, attempts=self.attempts)
-
-    @property
-    def price_bound(self) -> Rub | None:
-        """What neither amount nor cap may be above; None while nobody was shown any."""
-        if self.consent is not None:
-            return self.consent
-        is_unseen = self.status is SubscriptionStatus.PENDING_BINDING and self.binding is None
-        return None if is_unseen else self.cap_amount
 
     @property
     def is_final(self) -> bool:

@@ -1,7 +1,8 @@
-"""What a payer sees of a subscription: read by its id alone, which is the payer's only key, and nothing personal in
-it."""
+"""What a payer sees of a subscription, and does there. The id is the payer's only key, and nothing personal is shown.
 
-import contextlib
+Reading a page asks no bank. The payer's press of its button does (`press_button`).
+"""
+
 from datetime import datetime
 from enum import StrEnum
 
@@ -21,8 +22,9 @@ from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at
 from ..gateways.polling import hurry_look
 from ..payments.recurring import any_subscription
 from ..sandbox.subscriptions import simulate_event, simulator_of
-from ..subscriptions.binding_opening import open_binding
-from ..subscriptions.bindings import WAITING, WATCH_BINDING
+from ..subscriptions.binders import takes_first_charge
+from ..subscriptions.binding_opening import TermsChanged, open_binding, opens_here
+from ..subscriptions.bindings import WAITING, WATCH_BINDING, without_refunded_first
 from ..test_clock import find_test_clock, in_test_time
 from .window import seller_of
 
@@ -34,12 +36,29 @@ class BindingAct(StrEnum):
     REFUSE = "refuse"
 
 
+class Pressed(StrEnum):
+    """What came of the payer's press of the button."""
+
+    SHOWN = "shown"
+    """The page shows a QR, or why there is none to be had."""
+    CHANGED = "changed"
+    """The terms are no longer those that the payer saw. No bank was asked."""
+    AWAY = "away"
+    """No bank gave a QR for the moment."""
+
+
+_WITHOUT_QR = (BindingFace.TERMS, BindingFace.LAPSED, BindingFace.LAPSED_PAID)
+"""The faces with a button."""
+
+
 class BindingStanding(msgspec.Struct, frozen=True, kw_only=True):
     """The little that changes while a payer looks. `now` is the service's time."""
 
     face: BindingFace
     now: datetime
     deadline: datetime
+    drawn: str
+    """Another text means that the page shows another amount or QR, also where the face is the same."""
 
 
 class BindingView(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +75,8 @@ class BindingView(msgspec.Struct, frozen=True, kw_only=True):
     """The merchant's own id of the subscription."""
     takes_money: bool
     """The QR that is shown, or would be, takes the first charge; else it is the symbolic one."""
+    may_press: bool
+    """The button asks a bank for a QR. Links of the calendar scheme come from the payment system instead."""
     qr_payload: str | None
     bank_link: str | None
     link_kind: LinkKind | None
@@ -71,61 +92,61 @@ class BindingView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @in_test_time(Subscription)
-async def open_window(ports: Ports, subscription_id: str) -> BindingView | None:
-    """The payer opens the link: a bank is asked for a QR, unless one is alive; the page shows what there is then. None
-    when there is no such subscription."""
-    # No bank can be asked for now: the page says that there is no QR, and lets the payer try again.
-    with contextlib.suppress(Refusal):
-        await open_binding(ports, subscription_id)
-    return await binding_view(ports, subscription_id)
+async def press_button(ports: Ports, subscription_id: str, seen: str) -> Pressed | None:
+    """Ask a bank for a QR, unless one is alive, where the amount is still the one that the payer has `seen`. None when
+    there is no such subscription."""
+    try:
+        await open_binding(ports, subscription_id, seen=seen)
+    except TermsChanged:
+        return Pressed.CHANGED
+    except Refusal:
+        return Pressed.AWAY
+    view = await binding_view(ports, subscription_id)
+    if view is None:
+        return None
+    return Pressed.AWAY if view.may_press else Pressed.SHOWN
 
 
 @in_test_time(Subscription)
 async def binding_view(ports: Ports, subscription_id: str) -> BindingView | None:
-    """What to draw now, without asking anybody; None when there is no such subscription."""
+    """Return what to draw now, without asking anybody; None when there is no such subscription."""
     now = ports.clock.now()
     async with ports.storage.unit() as unit:
-        subscription = await any_subscription(unit, subscription_id)
-        if subscription is None:
-            return None
-        payment = await _payment(unit, subscription)
-        seller = await seller_of(unit, subscription)
-    if seller is None:
+        subscription, payment = await _read(unit, subscription_id)
+        seller = None if subscription is None else await seller_of(unit, subscription)
+    if subscription is None or seller is None:
         return None
     standing = _standing(subscription, payment, now)
-    waits = standing.face is BindingFace.WAITING
+    shown = payment if standing.face is BindingFace.WAITING else None
     simulated = simulator_of(ports, _bank_name(ports, subscription)) is not None
-    takes_money = subscription.binding_charge is BindingCharge.FIRST and subscription.first_payment_id is None
-    if waits and payment is not None:
-        takes_money = payment.binding is BindingCharge.FIRST
     return BindingView(
         id=subscription.id,
         standing=standing,
         shop_name=seller.name,
-        amount=payment.amount if waits and takes_money and payment is not None else subscription.amount,
+        amount=subscription.amount,
         interval=subscription.interval,
         interval_count=subscription.interval_count,
         description=subscription.description,
         order_number=order_number(subscription.external_id),
-        takes_money=takes_money,
-        qr_payload=payment.qr_payload if waits and payment is not None else None,
-        bank_link=bank_link(payment) if waits and payment is not None else None,
-        link_kind=payment.link_kind if waits and payment is not None else None,
+        takes_money=takes_first_charge(subscription) if shown is None else shown.binding is BindingCharge.FIRST,
+        may_press=standing.face in _WITHOUT_QR and opens_here(subscription, now),
+        qr_payload=None if shown is None else shown.qr_payload,
+        bank_link=None if shown is None else bank_link(shown),
+        link_kind=None if shown is None else shown.link_kind,
         return_url=web_link(subscription.success_url),
         shop_url=seller.return_url,
         auto_return=returns_by_itself(standing.face, payment, now),
         test_mode=subscription.mode is Mode.TEST,
         simulated=simulated,
-        acts=tuple(BindingAct) if waits and simulated else (),
+        acts=tuple(BindingAct) if shown is not None and simulated else (),
     )
 
 
 async def binding_standing(ports: Ports, subscription_id: str, *, opened: bool = False) -> BindingStanding | None:
-    """For whoever asks every second. `opened`: the page begins to ask, or is back from the bank's, so the bank is asked
-    soon. None as in `binding_view`."""
+    """Return what the page's script asks for every second. `opened`: the page was opened or returned to, so the bank is
+    asked soon. None as in `binding_view`."""
     async with ports.storage.unit() as unit:
-        subscription = await any_subscription(unit, subscription_id)
-        payment = None if subscription is None else await _payment(unit, subscription)
+        subscription, payment = await _read(unit, subscription_id)
         test_clock = (
             None if subscription is None else await find_test_clock(unit, subscription.account_id, subscription.mode)
         )
@@ -151,17 +172,24 @@ async def simulate_binding(ports: Ports, subscription_id: str, act: BindingAct, 
     return True
 
 
-async def _payment(unit: Unit, subscription: Subscription) -> Payment | None:
+async def _read(unit: Unit, subscription_id: str) -> tuple[Subscription | None, Payment | None]:
+    """Return a subscription as its next binding finds it, with the payment of the present one."""
+    subscription = await any_subscription(unit, subscription_id)
+    if subscription is None:
+        return None, None
     binding = subscription.binding
-    return None if binding is None else await unit[Payment].get(binding.payment_id or "")
+    payment = None if binding is None else await unit[Payment].get(binding.payment_id or "")
+    return await without_refunded_first(unit, subscription), payment
 
 
 def _standing(subscription: Subscription, payment: Payment | None, now: datetime) -> BindingStanding:
     ends_at = binding_ends_at(subscription) or now
+    asked_at = "" if payment is None else f"{payment.created_at.timestamp():.3f}"
     return BindingStanding(
         face=binding_face(subscription, payment, now),
         now=now,
         deadline=ends_at if payment is None else payment.expires_at,
+        drawn=f"{subscription.amount}/{asked_at}",
     )
 
 

@@ -87,8 +87,9 @@ class ClosedView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @in_test_time(Payment)
-async def view(ports: Ports, payment_id: str) -> PayerView | None:
-    """What to draw now; None when there is no such payment or its window is closed."""
+async def view(ports: Ports, payment_id: str, *, opened: bool = False) -> PayerView | None:
+    """Return what to draw now; None when there is no such payment or its window is closed. `opened`: a payer may have
+    opened the page, so the bank is asked soon. Nothing else follows from it, whoever opens the page how often."""
     async with ports.storage.unit() as unit:
         payment = await _payment(unit, payment_id)
         present = None if payment is None else _standing(ports, payment)
@@ -97,7 +98,8 @@ async def view(ports: Ports, payment_id: str) -> PayerView | None:
         seller = await seller_of(unit, payment)
     if seller is None:
         return None
-    await _hurry_look(ports, payment)
+    if opened:
+        await _hurry_look(ports, payment)
     return PayerView(
         id=payment.id,
         standing=present,

@@ -38,6 +38,7 @@ async def new_recurring_payment(
     external_id: str | None = None,
     key_id: str | None = None,
     binding: BindingCharge | None = None,
+    shown_amount: Rub | None = None,
     bank: str | None = None,
     receipt: ReceiptTerms | None = None,
 ) -> Payment:
@@ -64,6 +65,7 @@ async def new_recurring_payment(
             subscription_id=subscription.id,
             period_ref=period_ref,
             binding=binding,
+            shown_amount=shown_amount,
             description=subscription.description,
             method_id=subscription.method_id,
             markup=None if shop is None else shop.markup,

@@ -1,4 +1,5 @@
-"""The payer opens the link of our window (docs/subscriptions.md "How the payer binds")."""
+"""Asking a bank for a QR when the payer presses the button of our page
+(docs/subscriptions.md "How the payer binds")."""
 
 from datetime import datetime
 
@@ -6,6 +7,7 @@ from ....ports.bundle import Ports
 from ....ports.storage import Unit
 from ...domain.accounts.accounts import Scheme
 from ...domain.payments.payments import Payment
+from ...domain.subscriptions.binding_reports import is_outdated
 from ...domain.subscriptions.subscriptions import Subscription, awaits_binding, binding_ends_at
 from ..payments.recurring import any_subscription, save_subscription
 from ..payments.route_refusals import no_route
@@ -14,17 +16,24 @@ from .binders import pick_binder
 from .bindings import WAITING, ask_for, begin
 
 
-async def open_binding(ports: Ports, subscription_id: str) -> None:
-    """The payer opened the link of our window: ask a bank, unless a QR is alive already
-    (docs/subscriptions.md "How the payer binds"). Two openings at once make one binding.
+class TermsChanged(Exception):
+    """The amount is another one than the payer was shown. Show the page again."""
 
-    Raises: Refusal PAYMENT_ROUTE_UNAVAILABLE while no bank can be asked.
+
+async def open_binding(ports: Ports, subscription_id: str, *, seen: str | None = None) -> None:
+    """Ask a bank for a QR, unless one is alive already. Two requests at once make one binding.
+
+    `seen`: the amount that the page showed when the payer pressed its button; None for a simulated payer.
+    Raises: TermsChanged where the amount is another one by now; Refusal PAYMENT_ROUTE_UNAVAILABLE while no bank can be
+    asked.
     """
 
     async def work(unit: Unit) -> str | None:
         before, now = await any_subscription(unit, subscription_id), ports.clock.now()
         if before is None or not opens_here(before, now):
             return None
+        if seen is not None and seen != str(before.amount):
+            raise TermsChanged
         binding = before.binding
         payment = None if binding is None else await unit[Payment].get(binding.payment_id or "")
         if payment is not None and is_alive(before, payment, now):
@@ -41,13 +50,14 @@ async def open_binding(ports: Ports, subscription_id: str) -> None:
 
 
 def opens_here(subscription: Subscription, now: datetime) -> bool:
-    """A payer who opens our page may bind there now. Links of the calendar scheme are the payment system's."""
+    """Return whether the payer may bind on our page now. Links of the calendar scheme are the payment system's."""
     ends_at = binding_ends_at(subscription)
     in_time = ends_at is None or now < ends_at
     return subscription.scheme is Scheme.WINDOW and awaits_binding(subscription) and in_time
 
 
 def is_alive(subscription: Subscription, payment: Payment, now: datetime) -> bool:
-    """The binding can still be confirmed: whoever opens the page again sees the same QR."""
+    """Return whether the payer may still confirm this binding, so that pressing again shows the same QR."""
     mine = subscription.binding is not None and subscription.binding.payment_id == payment.id
-    return mine and payment.status in WAITING and now < payment.expires_at
+    is_open = payment.status in WAITING and now < payment.expires_at
+    return mine and is_open and not is_outdated(subscription, payment)

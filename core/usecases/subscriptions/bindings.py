@@ -63,13 +63,10 @@ def page_of(ports: Ports, subscription_id: str) -> str:
 
 
 async def begin(ports: Ports, unit: Unit, subscription: Subscription, picked: Picked) -> Subscription:
-    """Record that the bank is about to be asked: the binding payment and its watch are written, the subscription is
-    returned for the caller to save in the same unit."""
+    """Record that the bank is about to be asked: write the binding payment and its watch. Returns the subscription,
+    which the caller saves in the same unit."""
     now = ports.clock.now()
-    first = subscription.first_payment_id
-    paid = None if first is None else await unit[Payment].get(first)
-    if paid is not None and paid.status is PaymentStatus.REFUNDED:
-        subscription = msgspec.structs.replace(subscription, first_payment_id=None)
+    subscription = await without_refunded_first(unit, subscription)
     takes_money = takes_first_charge(subscription)
     payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())
     await new_recurring_payment(
@@ -81,6 +78,7 @@ async def begin(ports: Ports, unit: Unit, subscription: Subscription, picked: Pi
         period_ref=_period_ref(subscription, now),
         expires_at=now + _life(subscription),
         binding=BindingCharge.FIRST if takes_money else BindingCharge.NONE,
+        shown_amount=subscription.amount,
         bank=picked.bank.name,
         receipt=picked.terms,
     )
@@ -92,6 +90,15 @@ async def begin(ports: Ports, unit: Unit, subscription: Subscription, picked: Pi
         bank=picked.bank.name,
     )
     return binding_begun(subscription, binding, now)
+
+
+async def without_refunded_first(unit: Unit, subscription: Subscription) -> Subscription:
+    """Return the subscription without its first payment where that was refunded: the next binding takes it anew."""
+    first = subscription.first_payment_id
+    paid = None if first is None else await unit[Payment].get(first)
+    if paid is None or paid.status is not PaymentStatus.REFUNDED:
+        return subscription
+    return msgspec.structs.replace(subscription, first_payment_id=None)
 
 
 def _life(subscription: Subscription) -> timedelta:
@@ -219,13 +226,15 @@ async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
 
 
 async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
-    """After a bank's no: the payment with the bank that is asked next, or None when there is none left; then it is
-    taken back, and the subscription is told that no link comes."""
+    """Return the payment with the bank that is asked next, after one refused. None when there is none left: the payment
+    is taken back, and no link comes to its subscription."""
 
     async def work(unit: Unit) -> Payment | None:
         payment = await unit[Payment].get(asked.id)
         if payment is None or payment.opening is not Opening.ASKING or payment.bank != asked.bank:
             return payment
+        if payment.status not in WAITING:
+            return None  # ended or withdrawn meanwhile: no further bank is asked
         method_id = payment.method_id
         terminal = None if method_id is None else await unit[Terminal].get(method_id)
         routes = binders(ports, payment.mode, terminal)
@@ -261,9 +270,9 @@ async def take_back(ports: Ports, unit: Unit, payment: Payment) -> None:
 
 
 async def ask_for(ports: Ports, payment_id: str | None, *, announced: bool = True) -> None:
-    """Ask for a binding that was just recorded; None: there is none."""
+    """Ask a bank for a binding that was just recorded and is still wanted. None: nothing was recorded."""
     if payment_id is None:
         return
     payment = await ports.storage.get(Payment, payment_id)
-    if payment is not None and payment.opening is Opening.ASKING:
+    if payment is not None and payment.opening is Opening.ASKING and payment.status in WAITING:
         await ask(ports, payment, announced=announced)

@@ -55,7 +55,7 @@ async def revoke(ports: Ports, job: Job) -> None:
     done = True
     for payment in payments:
         if subscription is not None and not _is_needed(subscription, payment):
-            done = await _end(ports, payment, job.attempts) and done
+            done = await end_at_bank(ports, payment, job.attempts) and done
 
     async def next_due(unit: Unit) -> datetime | None:
         if not done:
@@ -93,8 +93,9 @@ def _is_needed(subscription: Subscription, payment: Payment) -> bool:
     return may_bind(subscription, payment)
 
 
-async def _end(ports: Ports, payment: Payment, attempts: int) -> bool:
-    """Whether this binding is over at its bank, and nothing of it is left to hear."""
+async def end_at_bank(ports: Ports, payment: Payment, attempts: int) -> bool:
+    """Ask the bank to end a binding, or the mandate that it gave. Returns whether it is over there and nothing of it is
+    left to learn; else the caller repeats it. `attempts` counts the calls."""
     if payment.bank_reference is None:
         try:
             found = await find_at_bank(ports, payment)

@@ -26,6 +26,7 @@ from ..payments.recurring import no_subscription, own_subscription, save_subscri
 from ..payments.route_refusals import no_route
 from ..units import retrying
 from .binders import pick_binder
+from .binding_withdrawal import withdraw_outdated
 from .bindings import ask_for, begin, page_of
 from .mandate_end import end_open_binding, plan_revoking
 from .watch import first_subscription_watch
@@ -129,9 +130,12 @@ async def _own(unit: Unit, caller: Caller, subscription_id: str) -> Subscription
 async def patch_subscription(
     ports: Ports, caller: Caller, subscription_id: str, patch: SubscriptionPatch
 ) -> Subscription:
-    """Change amounts, from the next charge on. Whoever loses a race against a cancellation is refused.
+    """Change amounts, from the next charge on. A request that loses a race against a cancellation is refused.
 
-    Raises: Refusal, in the order of `subscription_patches.PATCH_RULES`.
+    A QR or link that shows the payer another amount is withdrawn in the same unit. Our page then shows the new terms;
+    in the calendar scheme a bank is asked for a new link, which is in the answer or comes by an event.
+    Raises: Refusal, in the order of `subscription_patches.PATCH_RULES`; PAYMENT_ROUTE_UNAVAILABLE where no bank can be
+    asked for the new link.
     """
 
     async def work(unit: Unit) -> Subscription:
@@ -145,9 +149,12 @@ async def patch_subscription(
             cap_window=prices.cap_window,
             now=ports.clock.now(),
         )
+        after = await withdraw_outdated(ports, unit, after)
+        if after.binding_url_pending and after.binding is None:
+            after = await _begun(ports, unit, after)
         return await save_subscription(ports, unit, case.found, after)
 
-    return await retrying(ports.storage, work)
+    return await _asked(ports, await retrying(ports.storage, work))
 
 
 async def cancel_subscription(ports: Ports, caller: Caller, subscription_id: str) -> Subscription:

@@ -65,12 +65,15 @@
     signal: AbortSignal.timeout ? AbortSignal.timeout(PATIENCE) : undefined,
   });
 
+  // `drawn` changes with the amount or the QR of a subscription, also where the face stays; payments have none.
+  const isShown = ({ face, drawn }) => face === main.dataset.face && drawn === main.dataset.drawn;
+
   const draw = async () => {
     const answer = await get(main.dataset.page || location.href, "text/html");
     if (answer.status === 429 || answer.status >= 500) throw new Error(`status ${answer.status}`);
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     const next = fresh.getElementById("window");
-    if (!next || next.dataset.face === main.dataset.face) return;
+    if (!next || isShown(next.dataset)) return;
     const focused = main.contains(document.activeElement);
     stop();
     next.classList.add("is-new");
@@ -98,7 +101,7 @@
   const hear = (standing) => {
     away(false);
     if (standing.now) setTime(standing.now, standing.deadline);
-    if (standing.face === main.dataset.face || drawing) return;
+    if (isShown(standing) || drawing) return;
     drawing = draw().catch(() => setTimeout(ask, POLL)).finally(() => { drawing = null; });
   };
 

@@ -1,15 +1,18 @@
-"""How the page is drawn where a payer confirms a subscription. It knows nothing of HTTP requests."""
+"""Drawing the page where a payer confirms a subscription. It knows nothing of HTTP requests."""
 
 from urllib.parse import quote
 
 from ....core.domain.payer.binding_window import FINAL_BINDING_FACES, BindingFace
 from ....core.domain.payer.window import RETURN_SECONDS
-from ....core.usecases.payer.binding_window import BindingView
+from ....core.usecases.payer.binding_window import BindingView, Pressed
 from .binding_texts import BINDING_TEXTS
 from .window_page import PANEL_REASONS, WindowPage, millis, monogram, print_amount, print_span, to_bank
 
-_REFRESH = {BindingFace.LAPSED: 30, BindingFace.LAPSED_PAID: 30, BindingFace.PAUSED: 30}
-"""How often a page without script reloads itself; every 5 seconds while the payer waits for something."""
+_REFRESH = {BindingFace.TERMS: 60, BindingFace.LAPSED: 30, BindingFace.LAPSED_PAID: 30, BindingFace.PAUSED: 30}
+"""Seconds after which a page without script reloads itself; 5 while the payer waits for something."""
+
+_SAID = (Pressed.CHANGED.value, Pressed.AWAY.value)
+"""What the page may say about the press of its button that led back to it."""
 
 
 class BindingPage:
@@ -19,11 +22,10 @@ class BindingPage:
         self.path = path
         self._page = page
 
-    def link(self, subscription_id: str, wish: str | None, part: str = "", *, keep: bool = False) -> str:
-        """Where a subscription's page, or a part of it, is found. `keep`: without asking for a fresh QR, for a page
-        that reloads by itself."""
+    def link(self, subscription_id: str, wish: str | None, part: str = "", *, say: str | None = None) -> str:
+        """Return where a subscription's page, or a part of it, is found. `say`: what it says beside its button."""
         values = [f"lang={wish}"] if wish in BINDING_TEXTS else []
-        values += ["keep=1"] if keep else []
+        values += [] if say is None else [f"say={say}"]
         query = f"?{'&'.join(values)}" if values else ""
         return f"{self.path}/{quote(subscription_id, safe='')}{part}{query}"
 
@@ -31,8 +33,8 @@ class BindingPage:
         """A page without a subscription, as the payer window has them."""
         return self._page.notice(kind, language, here=here, refresh=refresh)
 
-    def draw(self, view: BindingView, language: str, wish: str | None) -> str:
-        """The page of a subscription."""
+    def draw(self, view: BindingView, language: str, wish: str | None, said: str | None = None) -> str:
+        """Return the page of a subscription. `said`: as `link` has `say`, as it came."""
         texts = BINDING_TEXTS[language]
         face = view.standing.face
         drawn = None if view.qr_payload is None else self._page.qr(view.qr_payload)
@@ -58,11 +60,11 @@ class BindingPage:
             time_left=print_span(int((view.standing.deadline - view.standing.now).total_seconds())),
             live=not final,
             refresh=None if final else _REFRESH.get(face, 5),
-            refresh_to=self.link(view.id, wish, keep=True),
+            refresh_to=self.link(view.id, wish),
+            said=said if said in _SAID else None,
             return_after=RETURN_SECONDS if returns else None,
             acts=[act.value for act in view.acts],
             reasons=[reason.value for reason in PANEL_REASONS],
-            fresh=self.link(view.id, wish),
-            links={part: self.link(view.id, wish, f"/{part}") for part in ("events", "state", "simulate")},
-            switch={code: self.link(view.id, code, keep=True) for code in BINDING_TEXTS},
+            links={part: self.link(view.id, wish, f"/{part}") for part in ("events", "state", "simulate", "open")},
+            switch={code: self.link(view.id, code) for code in BINDING_TEXTS},
         )

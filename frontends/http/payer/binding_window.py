@@ -1,28 +1,32 @@
 """The page where a payer confirms a subscription, over HTTP (docs/window.md "Subscriptions"; docs/subscriptions.md "How
-the payer binds"). Opening the page asks a bank for a QR; a page that looks again by itself does not."""
+the payer binds").
+
+A GET shows the page and asks nobody, because messengers, mail scanners and browsers open links before a person does.
+The page's button sends a form, and that POST asks a bank for a QR.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from litestar import Request
+from litestar import Response, post
 
 from ....core.domain.accounts.quota import Network
 from ....core.domain.payer.binding_window import FINAL_BINDING_FACES, BindingFace
 from ....core.domain.payments.payments import FailureReason
 from ....core.usecases.payer import binding_window
-from ....core.usecases.payer.binding_window import BindingAct
+from ....core.usecases.payer.binding_window import BindingAct, Pressed
 from ....ports.bundle import Ports
 from ..door.routing import Router
 from ..door.streams import Sight, WindowStreams
 from .binding_page import BindingPage
 from .live_page import LivePage
 from .page_limit import PageLimit
-from .pages import Asked, language_of, wished_language
+from .pages import Asked, is_foreign, language_of, read_form, see_other, wished_language
 from .window_page import WindowPage, millis
 
-_SLOW = (BindingFace.LAPSED, BindingFace.LAPSED_PAID, BindingFace.PAUSED)
-"""News of these may take hours: looked at every five seconds instead of every one."""
+_SLOW = (BindingFace.TERMS, BindingFace.LAPSED, BindingFace.LAPSED_PAID, BindingFace.PAUSED)
+"""Faces whose news may take hours: they are read every five seconds instead of every second."""
 
 
 def binding_router(
@@ -31,10 +35,15 @@ def binding_router(
     trusted_proxies: Sequence[Network] = (),
     limit: PageLimit | None = None,
 ) -> Router:
-    """Everything under `/s`. Its assets are those of the payer window."""
+    """Return everything under `/s`. Its assets are those of the payer window."""
     base = urlsplit(ports.urls.pay_url).path.rstrip("/")
-    page = BindingPage(f"{base}/s", WindowPage(f"{base}/p"))
-    return _Window(ports, page, streams, trusted_proxies).router("/s", limit)
+    window = _Window(ports, BindingPage(f"{base}/s", WindowPage(f"{base}/p")), streams, trusted_proxies)
+
+    @post("/{subscription_id:str}/open", include_in_schema=False)
+    async def press(request: Asked) -> Response[str]:
+        return await window.press(request, request.path_params["subscription_id"])
+
+    return window.router("/s", limit, press)
 
 
 class _Window(LivePage):
@@ -45,20 +54,38 @@ class _Window(LivePage):
         self._page = page
 
     async def draw(self, request: Asked, object_id: str) -> str | None:
-        see = binding_window.open_window if _opens(request) else binding_window.binding_view
-        view = await see(self._ports, object_id)
-        return None if view is None else self._page.draw(view, language_of(request), wished_language(request))
+        view = await binding_window.binding_view(self._ports, object_id)
+        if view is None:
+            return None
+        said = request.query_params.get("say")
+        return self._page.draw(view, language_of(request), wished_language(request), said)
 
     async def draw_closed(self, request: Asked, object_id: str) -> str | None:  # noqa: ARG002  (a page of these never closes)
         return None
+
+    async def press(self, request: Asked, object_id: str) -> Response[str]:
+        """Ask a bank for a QR on behalf of the payer, and send the browser back to the page."""
+        if is_foreign(request):
+            return self.notices.say(request, "rejected", 403)
+        seen = (await read_form(request)).get("amount", "")
+        pressed = await binding_window.press_button(self._ports, object_id, seen)
+        if pressed is None:
+            return self.notices.say(request, "closed", 404)
+        said = None if pressed is Pressed.SHOWN else pressed.value
+        return see_other(self._page.link(object_id, wished_language(request), say=said))
 
     async def look(self, object_id: str, *, opened: bool = False) -> Sight | None:
         standing = await binding_window.binding_standing(self._ports, object_id, opened=opened)
         if standing is None:
             return None
         return Sight(
-            wire={"face": standing.face.value, "now": millis(standing.now), "deadline": millis(standing.deadline)},
-            key=(standing.face, standing.deadline) if standing.face is BindingFace.WAITING else (standing.face,),
+            wire={
+                "face": standing.face.value,
+                "now": millis(standing.now),
+                "deadline": millis(standing.deadline),
+                "drawn": standing.drawn,
+            },
+            key=(standing.face, standing.drawn),
             is_final=standing.face in FINAL_BINDING_FACES,
             pause=5.0 if standing.face in _SLOW else 1.0,
         )
@@ -72,11 +99,4 @@ class _Window(LivePage):
         return await binding_window.simulate_binding(self._ports, object_id, act, reason)
 
     def back(self, object_id: str, wish: str | None) -> str:
-        return self._page.link(object_id, wish, keep=True)
-
-
-def _opens(request: Request[Any, Any, Any]) -> bool:
-    """A payer opens the page. One that looks again by itself, a look at the headers, and a browser that fetches links
-    before anybody follows them do not."""
-    purpose = request.headers.get("sec-purpose", "") + request.headers.get("purpose", "")
-    return request.method == "GET" and "keep" not in request.query_params and "prefetch" not in purpose
+        return self._page.link(object_id, wish)

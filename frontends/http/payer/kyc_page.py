@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from litestar import Request, Response, post, route
 from litestar.params import FromPath
@@ -34,7 +34,7 @@ from ..templates import Templates, read_asset
 from .kyc_calls import PageCall, PageRegister, PageUpload
 from .kyc_texts import KYC_TEXTS
 from .page_limit import PageLimit
-from .pages import HEADERS, is_foreign
+from .pages import HEADERS, is_foreign, read_form, see_other
 from .window_page import pick_language
 from .window_texts import LANGUAGE_NAMES
 
@@ -47,8 +47,6 @@ _ASSETS = {
     "kyc.js": "text/javascript",
     "mark.svg": "image/svg+xml",
 }
-_FORM = 16_384
-"""Bytes of a form that are read."""
 _LONGEST = 2048
 """Of an address to go back to; a longer one is none."""
 _LIVE = (Face.PROCESSING, Face.FORM)
@@ -180,8 +178,7 @@ class _Page:
         """The form in which somebody named what his address did not."""
         if is_foreign(request):
             return self._html(request, "link", None, 403)
-        # Of several of a name the last one; more fields than the form has are nobody's.
-        given = dict(parse_qsl((await request.body())[:_FORM].decode("latin-1"), encoding="utf-8"))
+        given = await read_form(request)
         values: dict[str, str] = {name: given[name] for name in ("phone", "site", "redirect") if name in given}
         return await self._begin(request, values, {"phone": "", **values})
 
@@ -200,9 +197,7 @@ class _Page:
             return self._html(request, "ask", None, 422 if typed else 200, asked=_Ask(begun, phone, typed, redirect))
         kept = {"session": begun.session, "redirect": redirect, "lang": request.query_params.get("lang")}
         query = urlencode({name: value for name, value in kept.items() if value is not None})
-        return Response(
-            "", status_code=303, media_type="text/html", headers={**HEADERS, "Location": f"{self._path}?{query}"}
-        )
+        return see_other(f"{self._path}?{query}")
 
     def _not_shown(self, request: Asked, error: Refusal | Fault) -> Response[str]:
         if isinstance(error, Fault):

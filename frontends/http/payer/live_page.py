@@ -19,7 +19,7 @@ from ..door.origin import origin
 from ..door.routing import Router
 from ..door.streams import CLOSED, Seat, Sight, WindowStreams, follow
 from .page_limit import PageLimit
-from .pages import HEADERS, HTML, Asked, Notices, Page, html_page, is_foreign, language_of, wished_language
+from .pages import HEADERS, Asked, Notices, Page, html_page, is_foreign, language_of, see_other, wished_language
 
 
 class LivePage(ABC):
@@ -32,7 +32,7 @@ class LivePage(ABC):
         self._parameter = parameter
         self._streams = streams or WindowStreams()
         self._trusted = trusted
-        self._notices = Notices(page, parameter)
+        self.notices = Notices(page, parameter)
 
     @abstractmethod
     async def draw(self, request: Asked, object_id: str) -> str | None:
@@ -80,7 +80,7 @@ class LivePage(ABC):
         async def simulate(request: Asked) -> Response[str]:
             return await self._simulate(request, self._id(request))
 
-        notices = self._notices
+        notices = self.notices
         return Router(
             path,
             route_handlers=[show, state, events, simulate, *more],
@@ -97,7 +97,7 @@ class LivePage(ABC):
         if body is not None:
             return html_page(body, language_of(request))
         body = await self.draw_closed(request, object_id)
-        return self._notices.say(request, "closed", 404) if body is None else html_page(body, language_of(request), 404)
+        return self.notices.say(request, "closed", 404) if body is None else html_page(body, language_of(request), 404)
 
     async def _state(self, object_id: str) -> Response[bytes]:
         """For pages that cannot keep a stream open."""
@@ -109,10 +109,10 @@ class LivePage(ABC):
     async def _events(self, request: Asked, object_id: str) -> Response[Any]:
         sight = await self.look(object_id, opened=True)
         if sight is None:
-            return self._notices.say(request, "closed", 404)
+            return self.notices.say(request, "closed", 404)
         seat = Seat(page=object_id, address=origin(request, self._trusted))
         if not self._streams.is_free(seat):
-            return self._notices.say(request, "unavailable", 503)
+            return self.notices.say(request, "unavailable", 503)
         return Stream(
             follow(self._ports.clock, self._streams, seat, sight, lambda: self.look(object_id)),
             media_type="text/event-stream",
@@ -122,14 +122,13 @@ class LivePage(ABC):
     async def _simulate(self, request: Asked, object_id: str) -> Response[str]:
         """Simulate the payer, and send the browser back to the page."""
         if not await self.is_simulated(object_id):
-            return self._notices.say(request, "closed", 404)
+            return self.notices.say(request, "closed", 404)
         if is_foreign(request):
-            return self._notices.say(request, "rejected", 403)
+            return self.notices.say(request, "rejected", 403)
         try:
             is_done = await self.simulate(object_id, await request.form())
         except ValueError:
-            return self._notices.say(request, "rejected", 400)
+            return self.notices.say(request, "rejected", 400)
         if not is_done:
-            return self._notices.say(request, "closed", 404)
-        back = self.back(object_id, wished_language(request))
-        return Response("", status_code=303, media_type=HTML, headers={**HEADERS, "Location": back})
+            return self.notices.say(request, "closed", 404)
+        return see_other(self.back(object_id, wished_language(request)))

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from litestar import Request, Response
 from litestar.types import ExceptionHandlersMap
@@ -99,6 +99,11 @@ def html_page(body: str, language: str, status: int = 200) -> Response[str]:
     return Response(body, status_code=status, media_type=HTML, headers=headers)
 
 
+def see_other(address: str) -> Response[str]:
+    """Send the browser on after a form."""
+    return Response("", status_code=303, media_type=HTML, headers={**HEADERS, "Location": address})
+
+
 def wished_language(request: Asked) -> str | None:
     wish = request.query_params.get("lang")
     return wish if wish in TEXTS else None
@@ -108,8 +113,24 @@ def language_of(request: Asked) -> str:
     return pick_language(wished_language(request), request.headers.get("accept-language", ""))
 
 
+_FORM = 16_384
+"""Bytes of a form that are read."""
+
+
+async def read_form(request: Asked) -> dict[str, str]:
+    """Return the fields of a form that one of our pages sent; the last one where a name comes several times."""
+    return dict(parse_qsl((await request.body())[:_FORM].decode("latin-1"), encoding="utf-8"))
+
+
+def is_opened(request: Asked) -> bool:
+    """Return whether the request may come from a payer who opens the page, rather than from a look at the headers or a
+    browser that prefetches links. Link previews cannot be told apart."""
+    purpose = request.headers.get("sec-purpose", "") + request.headers.get("purpose", "")
+    return request.method == "GET" and "prefetch" not in purpose
+
+
 def is_foreign(request: Asked) -> bool:
-    """Whether a browser says that another site sent this form.
+    """Return whether a browser says that another site sent this form.
 
     `Sec-Fetch-Site` decides where it is sent. Over plain http it is not, and `Origin` is `null` there, because our
     own page asks for no referrer: that is let through, since nobody without the link can name the payment at all.

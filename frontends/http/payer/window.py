@@ -19,7 +19,7 @@ from ..door.streams import Sight, WindowStreams
 from ..packed import asset
 from .live_page import LivePage
 from .page_limit import PageLimit
-from .pages import Asked, language_of, wished_language
+from .pages import Asked, is_opened, language_of, wished_language
 from .window_page import WindowPage, millis
 
 _SLOW = {Face.EXPIRED: 5.0, Face.REVIEW: 5.0}
@@ -50,7 +50,7 @@ class _Window(LivePage):
         self._page = page
 
     async def draw(self, request: Asked, object_id: str) -> str | None:
-        view = await payer_window.view(self._ports, object_id)
+        view = await payer_window.view(self._ports, object_id, opened=is_opened(request))
         return None if view is None else self._page.window(view, language_of(request), wished_language(request))
 
     async def draw_closed(self, request: Asked, object_id: str) -> str | None:

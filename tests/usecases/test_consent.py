@@ -1,0 +1,401 @@
+"""The payer's consent: written when a binding is confirmed, from what that binding's page showed. Also QRs and links
+that are withdrawn because the amount changed (docs/subscriptions.md "How the payer binds", "Changing and ending")."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from cambist.adapters.script import Ending, Twist
+from cambist.core.domain.gateways.gateways import GatewayStatus
+from cambist.core.domain.money import Rub
+from cambist.core.domain.payments.payments import Payment
+from cambist.core.domain.payments.suspense import Suspense
+from cambist.core.domain.subscriptions.patches import SubscriptionPatch
+from cambist.core.usecases.gateways.gateways import set_gateway
+from cambist.core.usecases.jobs import LEASE
+from cambist.core.usecases.ledger.check import verify_ledger
+from cambist.core.usecases.payments.recurring import binding_operation
+from cambist.core.usecases.subscriptions.binding_opening import TermsChanged, open_binding
+from cambist.core.usecases.subscriptions.binding_withdrawal import WITHDRAW
+from cambist.core.usecases.subscriptions.subscriptions import patch_subscription
+from cambist.ports.jobs import Job
+from cambist.ports.mandates import MandateEvent
+from tests.crash_points import CrashPoint, Killed, fused
+from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
+from tests.subscription_house import (
+    bindings,
+    bound,
+    call,
+    choose_calendar,
+    issue_links,
+    open_link,
+    patch,
+    play,
+    pretend,
+    record,
+    shown,
+    simulator,
+    statuses,
+    subscribed,
+)
+from tests.usecases.test_subscription_crashes import caller
+
+E = MandateEvent
+_NEVER = 10**6
+
+
+def both(amount: str) -> dict[str, str]:
+    return {"amount_rub": amount, "cap_amount_rub": amount}
+
+
+async def amounts(house: TestHouse, made: dict[str, Any]) -> tuple[str, str, str | None]:
+    """Amount, cap and consent."""
+    found = await record(house, made["id"])
+    return str(found.amount), str(found.cap_amount), None if found.consent is None else str(found.consent)
+
+
+async def refusal(house: TestHouse, made: dict[str, Any], body: dict[str, Any]) -> tuple[int, str | None]:
+    answer = await patch(house, made["id"], body)
+    return answer.status_code, answer.json().get("error", {}).get("code")
+
+
+async def at_bank(house: TestHouse, payment: Payment) -> str:
+    """How the bank sees the binding of this payment."""
+    found = await house.payment(payment.id)
+    return (await simulator(house).mandate_state(found.bank_reference or "")).status
+
+
+Path_ = Callable[[TestHouse], Awaitable[dict[str, Any]]]
+
+
+async def first(house: TestHouse) -> dict[str, Any]:
+    """The QR of 200 lapses, the amount goes down to 100, and the payer confirms the next QR."""
+    made = await subscribed(house, amount_rub="200")
+    await open_link(house, made["id"])
+    await patch(house, made["id"], {"amount_rub": "100"})
+    await house.work(16 * 60)
+    await play(house, made["id"], "confirm")
+    return made
+
+
+async def none(house: TestHouse) -> dict[str, Any]:
+    made = await subscribed(house, amount_rub="200", binding_charge="none")
+    await open_link(house, made["id"])
+    await patch(house, made["id"], {"amount_rub": "100"})
+    await play(house, made["id"], "confirm")
+    return made
+
+
+async def rebound(house: TestHouse) -> dict[str, Any]:
+    """Bound at 200, lowered to 100, and bound anew by a page that shows 100."""
+    made = await bound(house, amount_rub="200")
+    await patch(house, made["id"], {"amount_rub": "100"})
+    await play(house, made["id"], "mandate_lost")
+    await call(house, made["id"], "rebind", Idempotency_Key=str(uuid4()))
+    await play(house, made["id"], "confirm")
+    return made
+
+
+async def calendar(house: TestHouse) -> dict[str, Any]:
+    await choose_calendar(house)
+    made = await subscribed(house, amount_rub="200")
+    await patch(house, made["id"], {"amount_rub": "100"})
+    await play(house, made["id"], "confirm")
+    return made
+
+
+async def unopened(house: TestHouse) -> dict[str, Any]:
+    """Raised and lowered again before anybody saw the page."""
+    made = await subscribed(house, amount_rub="50")
+    await patch(house, made["id"], both("300"))
+    await patch(house, made["id"], {"amount_rub": "100"})
+    await play(house, made["id"], "confirm")
+    return made
+
+
+@pytest.mark.parametrize("path", [first, none, rebound, calendar, unopened])
+async def test_consent_is_what_the_confirmed_bindings_page_showed(house: TestHouse, path: Path_) -> None:
+    """A payer who confirmed 100 is never charged 200, whatever was shown before."""
+    made = await path(house)
+    assert (await shown(house, made["id"]))["status"] == "active"
+    assert await amounts(house, made) == ("100.00", "100.00", "100.00")
+    for above in (both("200"), both("100.01"), {"cap_amount_rub": "200"}):
+        assert await refusal(house, made, above) == (400, "INVALID_AMOUNT")
+    assert await refusal(house, made, {"amount_rub": "60"}) == (200, None)
+    assert await refusal(house, made, both("100")) == (200, None)
+    await house.clock.advance(32 * 86400)
+    headers = house.headers(Idempotency_Key=str(uuid4()))
+    body = {"amount_rub": "200", "external_id": "x"}
+    charged = await house.http.post(f"/api/v1/subscriptions/{made['id']}/charges", json=body, headers=headers)
+    assert (charged.status_code, charged.json()["error"]["code"]) == (409, "CAP_EXCEEDED")
+
+
+@pytest.mark.parametrize("charge", ["first", "none"])
+async def test_patch_is_free_until_the_payer_confirms(house: TestHouse, charge: str) -> None:
+    """Also while a QR is out: nobody agreed to anything so far."""
+    made = await subscribed(house, amount_rub="200", binding_charge=charge)
+    for amount in ("900", "50", "400"):
+        await open_link(house, made["id"])
+        assert await refusal(house, made, both(amount)) == (200, None)
+        assert await amounts(house, made) == (f"{amount}.00", f"{amount}.00", None)
+    await play(house, made["id"], "confirm")
+    assert await amounts(house, made) == ("400.00", "400.00", "400.00")
+
+
+@pytest.mark.parametrize("charge", ["first", "none"])
+async def test_a_qr_of_another_amount_is_ended_at_the_bank(house: TestHouse, charge: str) -> None:
+    made = await subscribed(house, amount_rub="200", binding_charge=charge)
+    old = await open_link(house, made["id"])
+    await patch(house, made["id"], {"amount_rub": "100"})
+    assert await statuses(house, old.id) == [("pending", "expired")]
+    assert (await record(house, made["id"])).binding is None
+    await house.work(1)
+    assert await at_bank(house, old) == "closed"
+    assert await house.ports.storage.get(Job, WITHDRAW.id_of(old.id)) is None
+    new = await open_link(house, made["id"])
+    assert (new.shown_amount, new.amount) == (Rub(100_00), Rub(100_00) if charge == "first" else Rub(1_00))
+    await play(house, made["id"], "confirm")
+    assert await amounts(house, made) == ("100.00", "100.00", "100.00")
+
+
+async def test_a_cap_alone_leaves_the_qr_as_it_is(house: TestHouse) -> None:
+    made = await subscribed(house)
+    old = await open_link(house, made["id"])
+    await patch(house, made["id"], both("500"))
+    await house.work(60)
+    assert (await open_link(house, made["id"])).id == old.id
+
+
+@pytest.mark.parametrize(("to", "amount"), [("100", "100.00"), ("300", "200.00")])
+@pytest.mark.parametrize("heard", [True, False])
+@pytest.mark.parametrize("charge", ["first", "none"])
+async def test_a_payer_who_confirmed_a_withdrawn_qr_first_is_bound_by_it(
+    house: TestHouse, charge: str, heard: bool, to: str, amount: str
+) -> None:
+    """The confirmation crosses the change of the amount: the payer saw 200, so 200 is the consent and the first charge,
+    and the amount comes down to it."""
+    made = await subscribed(house, amount_rub="200", binding_charge=charge)
+    old = await open_link(house, made["id"])
+    await patch(house, made["id"], both(to))
+    await pretend(house, binding_operation(old.id), E.CONFIRM, silent=not heard)
+    await house.work(60)
+    assert await statuses(house, old.id) == [("pending", "expired"), ("expired", "paid")]
+    assert (await shown(house, made["id"]))["status"] == "active"
+    assert await amounts(house, made) == (amount, amount, "200.00")
+    assert await at_bank(house, old) == "active"
+    assert (await house.payment(old.id)).actual_amount == (Rub(200_00) if charge == "first" else Rub(0))
+    assert await everything(house.ports, Suspense) == []
+
+
+async def test_of_two_qrs_the_one_that_is_confirmed_counts(house: TestHouse) -> None:
+    """One of 200 lapsed by itself, one of 100 is alive: the late one binds at 200, and money of the other is held."""
+    made = await subscribed(house, amount_rub="200")
+    old = await open_link(house, made["id"])
+    await house.work(16 * 60)
+    await patch(house, made["id"], {"amount_rub": "100"})
+    new = await open_link(house, made["id"])
+    await pretend(house, binding_operation(old.id), E.CONFIRM)
+    assert await amounts(house, made) == ("100.00", "100.00", "200.00")
+    await pretend(house, binding_operation(new.id), E.CONFIRM)
+    [suspense] = await everything(house.ports, Suspense)
+    assert (suspense.amount, suspense.reason) == (Rub(100_00), "bound_already")
+    assert await amounts(house, made) == ("100.00", "100.00", "100.00"), "the payer's last word counts"
+
+
+async def test_money_on_a_withdrawn_qr_without_a_mandate_is_the_first_charge(house: TestHouse) -> None:
+    """The QR was ended while the payer paid: the money counts, and the next QR takes nothing."""
+    made = await subscribed(house, amount_rub="200")
+    old = await open_link(house, made["id"])
+    await patch(house, made["id"], {"amount_rub": "100"})
+    await house.work(1)
+    await pretend(house, binding_operation(old.id), E.PAID)
+    assert (await house.payment(old.id)).status == "paid"
+    new = await open_link(house, made["id"])
+    assert (new.binding, new.shown_amount) == ("none", Rub(100_00))
+    await play(house, made["id"], "confirm")
+    assert await amounts(house, made) == ("100.00", "100.00", "100.00")
+    assert await everything(house.ports, Suspense) == []
+    assert (await verify_ledger(house.ports)).holds
+
+
+async def test_a_payment_between_the_look_and_the_revocation_is_found(house: TestHouse) -> None:
+    """Without any notice: the bank is asked once more after it has ended the QR."""
+    made = await subscribed(house, amount_rub="200")
+    old = await open_link(house, made["id"])
+    await patch(house, made["id"], {"amount_rub": "100"})
+    bank = house.ports.banks.named("simulator-test")
+    revoke = bank.revoke  # type: ignore[attr-defined]  # the simulated bank binds
+
+    async def paid_meanwhile(reference: str) -> None:
+        await pretend(house, binding_operation(old.id), E.PAID, silent=True)
+        await revoke(reference)
+
+    bank.revoke = paid_meanwhile  # type: ignore[attr-defined]  # as above
+    await house.work(1)
+    assert (await house.payment(old.id)).status == "paid"
+    assert (await record(house, made["id"])).first_payment_id == old.id
+
+
+@pytest.mark.parametrize("ending", [Ending.UNAVAILABLE, Ending.UNKNOWN_NOT_DONE, Ending.UNKNOWN_DONE])
+@pytest.mark.parametrize("call_", ["mandate_state", "revoke"])
+async def test_a_bank_that_is_away_is_asked_to_end_a_qr_until_it_answers(
+    house: TestHouse, call_: str, ending: Ending
+) -> None:
+    made = await subscribed(house, amount_rub="200")
+    old = await open_link(house, made["id"])
+    getattr(house.script, call_).extend([Twist(ending=ending)] * 2)
+    assert await refusal(house, made, {"amount_rub": "100"}) == (200, None)
+    await house.work(300)
+    assert await at_bank(house, old) == "closed"
+    assert await house.ports.storage.get(Job, WITHDRAW.id_of(old.id)) is None
+
+
+async def test_a_withdrawn_binding_that_no_bank_heard_of_is_asked_for_no_more(house: TestHouse) -> None:
+    """The change overtakes the bank's answer: no bank is asked for a QR of the former amount."""
+    made = await subscribed(house, amount_rub="200")
+    house.script.bind.append(Twist(ending=Ending.UNAVAILABLE))
+    old = await open_link(house, made["id"])
+    await patch(house, made["id"], {"amount_rub": "100"})
+    await house.work(3600)
+    assert (await house.payment(old.id)).bank_reference is None
+    assert await house.ports.storage.get(Job, WITHDRAW.id_of(old.id)) is None
+    assert (await open_link(house, made["id"])).shown_amount == Rub(100_00)
+
+
+async def test_calendar_link_of_another_amount_is_replaced_in_the_answer(house: TestHouse) -> None:
+    await choose_calendar(house)
+    made = await subscribed(house, amount_rub="200")
+    [old] = await bindings(house, made["id"])
+    changed = (await patch(house, made["id"], {"amount_rub": "100"})).json()
+    assert (changed["amount_rub"], changed["binding_url_pending"]) == ("100.00", False)
+    assert changed["binding_url"] not in (None, made["binding_url"])
+    [_, new] = await bindings(house, made["id"])
+    assert (new.amount, new.shown_amount) == (Rub(100_00), Rub(100_00))
+    await house.work(1)
+    assert (await at_bank(house, old), await at_bank(house, new)) == ("closed", "open")
+    assert await statuses(house, made["id"]) == [], "the answer says it"
+    same = (await patch(house, made["id"], both("100"))).json()
+    assert same["binding_url"] == changed["binding_url"]
+
+
+async def test_calendar_link_that_comes_later_is_told_once(house: TestHouse) -> None:
+    await choose_calendar(house)
+    issue_links(house, None)
+    made = await subscribed(house, amount_rub="200")
+    changed = (await patch(house, made["id"], {"amount_rub": "100"})).json()
+    assert (changed["binding_url"], changed["binding_url_pending"]) == (None, True)
+    await house.work(1)
+    await play(house, made["id"], "link_ready")
+    [event] = await house.events(made["id"])
+    assert (event["status"], event["binding_url"] is not None) == ("pending_binding", True)
+    await play(house, made["id"], "confirm")
+    assert await amounts(house, made) == ("100.00", "100.00", "100.00")
+
+
+async def test_calendar_amount_stays_where_no_bank_can_give_a_new_link(house: TestHouse) -> None:
+    """Nothing is written, and the link that is out goes on."""
+    await choose_calendar(house)
+    made = await subscribed(house, amount_rub="200")
+    await set_gateway(house.ports, "simulator-test", GatewayStatus.DOWN)
+    assert await refusal(house, made, {"amount_rub": "100"}) == (503, "PAYMENT_ROUTE_UNAVAILABLE")
+    await house.work(60)
+    assert (await shown(house, made["id"]))["binding_url"] == made["binding_url"]
+    assert [await at_bank(house, each) for each in await bindings(house, made["id"])] == ["open"]
+    await play(house, made["id"], "confirm")
+    assert await amounts(house, made) == ("200.00", "200.00", "200.00")
+
+
+async def test_a_press_names_the_amount_that_the_payer_saw(house: TestHouse) -> None:
+    made = await subscribed(house, amount_rub="200")
+    await patch(house, made["id"], both("300"))
+    with pytest.raises(TermsChanged):
+        await open_binding(house.ports, made["id"], seen="200.00")
+    assert await bindings(house, made["id"]) == []
+    await open_binding(house.ports, made["id"], seen="300.00")
+    assert len(await bindings(house, made["id"])) == 1
+
+
+@pytest.fixture
+async def busy(url: str, tmp_path: Path) -> AsyncIterator[TestHouse]:
+    async with open_test_house(database_url=url, data_dir=tmp_path) as opened:
+        yield opened
+
+
+async def test_of_a_change_and_a_press_at_once_no_qr_of_the_former_amount_is_left(busy: TestHouse) -> None:
+    """On every storage: either the press meets the new terms, or its QR is withdrawn."""
+    for _ in range(4):
+        made = await subscribed(busy, amount_rub="200")
+
+        async def press(subscription_id: str) -> None:
+            with suppress(TermsChanged):
+                await open_binding(busy.ports, subscription_id, seen="200.00")
+
+        answers = await asyncio.gather(
+            press(made["id"]), patch(busy, made["id"], both("300")), press(made["id"]), return_exceptions=False
+        )
+        assert answers[1].status_code == 200
+        await busy.work(60)
+        found = await bindings(busy, made["id"])
+        assert {each.status for each in found} <= {"expired"}
+        assert (await record(busy, made["id"])).binding is None
+        known = [await at_bank(busy, each) for each in found if each.bank_reference]
+        assert set(known) <= {"closed"}
+
+
+async def test_of_a_change_and_a_confirmation_at_once_the_consent_is_what_was_shown(busy: TestHouse) -> None:
+    for to in ("100", "300"):
+        made = await subscribed(busy, amount_rub="200")
+        old = await open_link(busy, made["id"])
+        await asyncio.gather(
+            pretend(busy, binding_operation(old.id), E.CONFIRM, doubled=True), patch(busy, made["id"], both(to))
+        )
+        await busy.work(60)
+        after = await record(busy, made["id"])
+        assert (after.status, after.consent) == ("active", Rub(200_00))
+        assert after.amount == after.cap_amount
+        assert after.amount <= Rub(200_00)
+        assert await everything(busy.ports, Suspense) == []
+
+
+async def change_with_crash(at: int, *, after: bool, scheme: str) -> int:
+    """The amount changes while a QR or link is out, and the process dies at one of the commits."""
+    async with open_test_house() as house:
+        if scheme == "calendar":
+            await choose_calendar(house)
+        made = await subscribed(house, amount_rub="200")
+        old = await open_link(house, made["id"]) if scheme == "window" else (await bindings(house, made["id"]))[0]
+        whole, fuse = house.ports, CrashPoint(at, after=after)
+        who = await caller(whole, house.account.account_id)
+        wish = SubscriptionPatch(amount_rub="100")
+        with suppress(Killed):
+            house.ports = fused(whole, fuse)
+            await patch_subscription(house.ports, who, made["id"], wish)
+            await house.work(1)
+        house.ports = whole
+        await house.work(LEASE + 30)
+        await patch_subscription(whole, who, made["id"], wish)
+        await house.work(LEASE)
+        assert await at_bank(house, old) == "closed"
+        assert await statuses(house, old.id) == [("pending", "expired")]
+        if scheme == "calendar":
+            assert (await shown(house, made["id"]))["binding_url"] not in (None, made["binding_url"])
+        await play(house, made["id"], "confirm")
+        assert await amounts(house, made) == ("100.00", "100.00", "100.00")
+        assert len(await bindings(house, made["id"])) == 2
+        return fuse.commits
+
+
+@pytest.mark.parametrize("scheme", ["window", "calendar"])
+@pytest.mark.parametrize("after", [False, True])
+async def test_changing_the_amount_survives_a_crash_at_every_commit(after: bool, scheme: str) -> None:
+    """Between the change and the revocation nothing is lost: the job that ends the QR is written with the change."""
+    commits = await change_with_crash(_NEVER, after=after, scheme=scheme)
+    assert commits >= 2
+    for at in range(1, commits + 1):
+        await change_with_crash(at, after=after, scheme=scheme)
