@@ -103,6 +103,7 @@ async def test_no_get_of_a_page_changes_a_row() -> None:
         subscription = await subscribed(house)
         settings = {"kyc": "required", "return_url": "https://shop.example/"}
         await set_settings(house.ports, house.account.account_id, settings)
+        await house.clock.advance(300)
         names = {"payment_id": payment["id"], "subscription_id": subscription["id"], "name": "window.css"}
         streams = WindowStreams()
         streams.end()
