@@ -1,5 +1,6 @@
 """Moments and days as the interface writes them (docs/concepts.md "Amounts and times": ISO 8601, UTC)."""
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import msgspec
@@ -8,6 +9,10 @@ from .errors import shape_error
 
 MOSCOW = timezone(timedelta(hours=3), "MSK")
 """Moscow has kept UTC+3 all year since 2014: no time zone database is needed."""
+
+_MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?([Zz]|[+-][0-9]{2}:?[0-9]{2})\Z"
+)
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 """Before everything: by it an index finds all that has a moment."""
@@ -30,13 +35,20 @@ def iso_or_none(moment: datetime | None) -> str | None:
     return None if moment is None else iso(moment)
 
 
-def read_moment(name: str, text: str) -> datetime:
-    """The moment, in UTC, that the value `name` of a request says. Raises: Refusal VALIDATION_ERROR."""
+def parse_moment(text: str) -> datetime | None:
+    """Parse a date and time with a zone, in the form of RFC 3339 (seconds and fraction may be left out), as UTC. None
+    when it is no such moment."""
+    if not _MOMENT.match(text):
+        return None
     try:
-        moment = datetime.fromisoformat(text)
-        in_utc = None if moment.tzinfo is None else moment.astimezone(UTC)
+        return datetime.fromisoformat(text.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
-        in_utc = None
+        return None
+
+
+def read_moment(name: str, text: str) -> datetime:
+    """Read the value `name` of a request as a moment in UTC. Raises: Refusal VALIDATION_ERROR."""
+    in_utc = parse_moment(text)
     if in_utc is None:
         raise shape_error(
             name, "must be ISO 8601 with a time zone, such as 2026-11-21T09:00:00Z (in a URL, + is written %2B)"

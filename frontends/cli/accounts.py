@@ -83,18 +83,20 @@ def create(name: str, *, as_env: bool) -> Answer:
 
 
 def _as_env(made: usecases.NewAccount) -> str:
-    """`export` lines: the test pair under the names that the documentation, `listen` and the client read, and the live
-    pair, which is shown this once, too."""
+    """Lines for a shell: `export` the test pair under the names that the documentation, `listen` and the client read.
+    The live pair stands in comments, so that no child process of the shell inherits it."""
     variables = {
         "ACCOUNT_ID": made.account_id,
         "API_KEY": made.test.api_key,
         "API_SECRET": made.test.api_secret,
         "CAMBIST_API_KEY": made.test.api_key,
         "CAMBIST_API_SECRET": made.test.api_secret,
-        "LIVE_API_KEY": made.live.api_key,
-        "LIVE_API_SECRET": made.live.api_secret,
     }
-    return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items())
+    live = {"LIVE_API_KEY": made.live.api_key, "LIVE_API_SECRET": made.live.api_secret}
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    return "\n".join(
+        [*lines, "# The live pair, shown this once:", *(f"# {name}={value}" for name, value in live.items())]
+    )
 
 
 @account.command("list")

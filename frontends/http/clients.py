@@ -31,8 +31,8 @@ class KycDetailsView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClientView(msgspec.Struct, frozen=True, kw_only=True):
-    """See docs/exchanges.md "Finding exchanges and clients". `nickname` and `messenger_user_id` are null: no way tells
-    us of them."""
+    """A client of exchanges (docs/exchanges.md "Finding exchanges and clients"). `nickname` and `messenger_user_id` are
+    always null: they name a client of a messenger bot, and no part of this service is one."""
 
     id: str
     phone: str

@@ -12,6 +12,7 @@ import msgspec
 from ..accounts.accounts import Caller
 from ..accounts.shops import Shop
 from ..accounts.terminals import EXCHANGE_HIGHEST, EXCHANGE_LOWEST, PAYMENT_METHODS, Terminal
+from ..days import parse_moment
 from ..errors import Refusal, shape_error, value_error
 from ..masked import Masked
 from ..money import Rub
@@ -122,11 +123,8 @@ def _check_payer(payer: Payer, now: datetime) -> None:
     if payer.kyc_reference is not None and (len(payer.kyc_reference) > 256 or has_control(payer.kyc_reference)):
         raise value_error("payer.kyc_reference", "has at most 256 characters and no control characters")
     if payer.kyc_completed_at is not None:
-        try:
-            completed = datetime.fromisoformat(payer.kyc_completed_at)
-        except ValueError:
-            completed = None
-        if completed is None or completed.tzinfo is None:
+        completed = parse_moment(payer.kyc_completed_at)
+        if completed is None:
             raise value_error("payer.kyc_completed_at", "must be ISO 8601 with a time zone")
         if completed > now:
             raise value_error("payer.kyc_completed_at", "must not be later than now")
