@@ -13,6 +13,7 @@ from ..adapters.files.local import LocalFiles
 from ..adapters.ids import SeededIds, SystemIds
 from ..adapters.queue.memory import MemoryQueue
 from ..adapters.script import Script
+from ..adapters.storage.encrypted_notes import EncryptedNotes
 from ..adapters.storage.test_clock import TestClockStorage
 from ..adapters.vault.memory import MemoryVault
 from ..core.domain.accounts.accounts import Account
@@ -118,7 +119,7 @@ async def open_house(
         local_files = LocalFiles(settings.data_dir / "uploads", settings.base_url, vault, ticking)
         await local_files.clean()
         urls = Urls(base_url=settings.base_url, pay_url=settings.pay_url, app_url=settings.app_url)
-        tools = FileTools(storage=kept, clock=shifting, ids=chance, base_url=urls.base_url)
+        tools = FileTools(storage=EncryptedNotes(kept, vault), clock=shifting, ids=chance, base_url=urls.base_url)
         providers = Providers(settings, adapters, tools, ticking, local_files)
         closing.push_async_callback(providers.close)
         posting = notifier or providers.notifier()

@@ -4,6 +4,14 @@ from datetime import datetime
 
 import msgspec
 
+ENCRYPTED = b"\0"
+"""What an encrypted body begins with, before the vault's value. No JSON does."""
+
+
+def note_place(note_id: str) -> str:
+    """Return the associated data of an encrypted body."""
+    return f"provider_notes.body:{note_id}"
+
 
 class ProviderNote(msgspec.Struct, frozen=True, kw_only=True):
     """One page of an adapter's notebook, kept in the storage beside everything else.
@@ -15,6 +23,6 @@ class ProviderNote(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     provider: str
     body: bytes
-    """The adapter's own JSON."""
+    """The adapter's own JSON. What an adapter writes lies encrypted in the storage."""
     created_at: datetime
     version: int = 0

@@ -29,9 +29,8 @@ from cambist.core.usecases.subscriptions.charges import ChargeAnswer, create_cha
 from cambist.core.usecases.subscriptions.subscriptions import create_subscription
 from cambist.ports.bundle import Ports
 from cambist.ports.mandates import ChargePretence, ChargeStatus, MandateEvent, MandatePretence
-from cambist.ports.notes import ProviderNote
 from tests.houses import TestHouse, open_test_house
-from tests.invariants import everything
+from tests.invariants import everything, noted
 
 DAY = timedelta(days=1)
 HOUR = timedelta(hours=1)
@@ -235,7 +234,7 @@ class ChargeHouse:
         """How many charges the bank has by period: those that took money and keep it, or may still take it."""
         of_period = {payment.id: payment.period_ref for payment in await everything(self.ports, Payment)}
         found: Counter[str] = Counter()
-        for note in await everything(self.ports, ProviderNote):
+        for note in await noted(self.ports):
             if note.provider.startswith("simulator-") and b'"charge":{' in note.body:
                 entry = msgspec.json.decode(note.body, type=InvoiceEntry)
                 gone = sum(refund.amount_kopecks for refund in entry.refunds if refund.keeps_money)

@@ -29,10 +29,9 @@ from cambist.core.usecases.operations import engine
 from cambist.ports.bank import InvoiceStatus, RefundState
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import Ports
-from cambist.ports.notes import ProviderNote
 from cambist.ports.remittances import RemittanceStatus
 from tests.houses import TestHouse, open_test_house
-from tests.invariants import balances, everything
+from tests.invariants import balances, everything, noted
 
 PHONE = "+70000000001"
 """Verified in test mode."""
@@ -180,8 +179,7 @@ class ExchangeHouse:
 
     async def on_chain(self) -> list[dict[str, Any]]:
         """The chain's notes of transfers that moved USDT."""
-        async with self.ports.storage.unit() as unit:
-            found = await unit[ProviderNote].find(provider=self.sender.name)
+        found = [note for note in await noted(self.ports) if note.provider == self.sender.name]
         notes: list[dict[str, Any]] = [msgspec.json.decode(note.body) for note in found]
         return [note for note in notes if note.get("state") in ("in_block", "final")]
 

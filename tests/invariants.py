@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
+from cambist.adapters.storage.encrypted_notes import EncryptedNotes
 from cambist.core.domain.accounts.accounts import Account, Mode
 from cambist.core.domain.exchanges.exchanges import Exchange
 from cambist.core.domain.exchanges.funds import ExchangeTransfer
@@ -17,6 +18,7 @@ from cambist.core.domain.settlement.settlement import Correction, Settlement, Se
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.ledger.check import verify_ledger
 from cambist.ports.bundle import Ports
+from cambist.ports.notes import ProviderNote
 from tests.exchange_invariants import CLIENT_PURSES, SERVICE_PURSES, add_exchanges, check_exchanges
 from tests.movement_checks import check_movements, check_payouts
 
@@ -34,6 +36,12 @@ _OPEN = (WithdrawalStatus.PENDING, WithdrawalStatus.PROCESSING, WithdrawalStatus
 async def everything(ports: Ports, kind: type[Any]) -> list[Any]:
     """All records of a kind."""
     return [record async for batch in ports.storage.scan(kind) for record in batch]
+
+
+async def noted(ports: Ports) -> list[ProviderNote]:
+    """Return all notes of adapters, decrypted."""
+    storage = EncryptedNotes(ports.storage, ports.vault)
+    return [note async for batch in storage.scan(ProviderNote) for note in batch]
 
 
 async def balances(ports: Ports) -> Counter[tuple[str, Mode, Purse]]:

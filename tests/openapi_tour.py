@@ -14,6 +14,7 @@ import msgspec
 
 from cambist.adapters.chain.simulator import SimulatedChain
 from cambist.adapters.script import ChainScript
+from cambist.adapters.storage.encrypted_notes import EncryptedNotes
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.webhooks.events import Event
@@ -273,7 +274,7 @@ async def _requests(tour: Tour) -> None:
 async def _proofs(tour: Tour) -> None:
     """In live mode: in test mode no hash is accepted."""
     house = tour.house
-    chain = SimulatedChain(house.ports.storage, house.clock, script=ChainScript())
+    chain = SimulatedChain(EncryptedNotes(house.ports.storage, house.ports.vault), house.clock, script=ChainScript())
     house.ports = msgspec.structs.replace(house.ports, chain=chain)
     method = await exchange_terminal(house, house.account.account_id)
     await tour.ask("GET", "/payment-methods", mode="live")

@@ -23,10 +23,9 @@ from cambist.core.usecases.settlement.withdrawal_progress import EXECUTE
 from cambist.core.usecases.settlement.withdrawals import pay_out
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
-from cambist.ports.notes import ProviderNote
 from cambist.ports.payouts import SenderCapabilities, Senders, SentTransfer, SignedTransfer, TransferState
 from tests.houses import TestHouse, open_test_house
-from tests.invariants import check_books
+from tests.invariants import check_books, noted
 from tests.planting import beneath
 
 WALLET = tron_address(bytes(range(20)))
@@ -235,12 +234,12 @@ class Payouts:
     async def on_chain(self) -> list[tuple[str, int]]:
         """Address and units of every transfer that stands in a block."""
         moved = []
-        async with self.ports.storage.unit() as unit:
-            for note in await unit[ProviderNote].find(provider=self.sender.name):
-                if msgspec.json.decode(note.body).get("state") in (TransferState.IN_BLOCK, TransferState.FINAL):
-                    signed = self.sender.signed[note.id.removeprefix(f"{self.sender.name}:")]
-                    body = msgspec.json.decode(signed.blob)
-                    moved.append((body["address"], body["units"]))
+        for note in await noted(self.ports):
+            is_moved = (TransferState.IN_BLOCK, TransferState.FINAL)
+            if note.provider == self.sender.name and msgspec.json.decode(note.body).get("state") in is_moved:
+                signed = self.sender.signed[note.id.removeprefix(f"{self.sender.name}:")]
+                body = msgspec.json.decode(signed.blob)
+                moved.append((body["address"], body["units"]))
         return moved
 
     async def statuses(self, withdrawal_id: str) -> list[tuple[str | None, str]]:

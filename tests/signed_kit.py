@@ -25,6 +25,7 @@ from cambist.ports.storage import Unit
 from cambist.ports.vault import Vault
 from tests.exchange_house import open_exchange_house
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import noted
 from tests.payout_kit import OTHER_WALLET, WALLET, WatchedSender, open_payouts
 
 KINDS = ("payout", "exchange", "return", "gift")
@@ -151,8 +152,7 @@ class Subject:
 
     async def moved(self) -> list[str]:
         """The hash of every transfer that stands in a block."""
-        async with self.ports.storage.unit() as unit:
-            notes = await unit[ProviderNote].find(provider=self.wallet.name)
+        notes = [note for note in await noted(self.ports) if note.provider == self.wallet.name]
         there = (TransferState.IN_BLOCK, TransferState.FINAL)
         return [
             note.id.removeprefix(f"{self.wallet.name}:")

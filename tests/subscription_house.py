@@ -8,6 +8,7 @@ import httpx
 
 from cambist.adapters.bank.simulator import SimulatedBank
 from cambist.adapters.ids import SystemIds
+from cambist.adapters.storage.encrypted_notes import EncryptedNotes
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.usecases.accounts.accounts import set_settings
@@ -140,5 +141,6 @@ async def choose_calendar(house: TestHouse) -> None:
 
 def issue_links(house: TestHouse, after: timedelta | None) -> None:
     """From now on the bank of test mode issues links so long after they are asked for; None: when it is told."""
-    bank = SimulatedBank("simulator-test", house.ports.storage, house.clock, SystemIds(), links_after=after)
+    storage = EncryptedNotes(house.ports.storage, house.ports.vault)
+    bank = SimulatedBank("simulator-test", storage, house.clock, SystemIds(), links_after=after)
     house.ports.banks.banks["simulator-test"] = bank  # type: ignore[index]  # a dict of the test's own house

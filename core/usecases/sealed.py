@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from ...ports.notes import ENCRYPTED, ProviderNote, note_place
 from ...ports.vault import Vault, VaultError
 from ..domain import ids
 from ..domain.accounts.accounts import Account
@@ -227,14 +228,22 @@ class SealedField(msgspec.Struct, frozen=True):
     place: Callable[[str], str]
     """The place that is bound in, of a record's id."""
 
+    mark: bytes = b""
+    """What stands before an encrypted value, where the field may hold others, too."""
+
+    def value(self, record: Any) -> bytes | None:
+        """Return the encrypted value; None where there is none."""
+        kept: bytes | None = getattr(record, self.name)
+        return None if kept is None or not kept.startswith(self.mark) else kept.removeprefix(self.mark)
+
     def judge(self, vault: Vault, record: Any) -> None:
         """Raises: VaultError where the value does not open."""
-        vault.unseal(getattr(record, self.name), self.place(record.id))
+        vault.unseal(self.value(record) or b"", self.place(record.id))
 
     def anew(self, vault: Vault, record: Any) -> bytes:
         """The value, by the current key. Raises: VaultError."""
         place = self.place(record.id)
-        return vault.seal(vault.unseal(getattr(record, self.name), place), place)
+        return self.mark + vault.seal(vault.unseal(self.value(record) or b"", place), place)
 
 
 class TaggedField(msgspec.Struct, frozen=True):
@@ -245,6 +254,11 @@ class TaggedField(msgspec.Struct, frozen=True):
     place: Callable[[Any], str]
     said: Callable[[Any], bytes]
     """What of the record the tag stands for."""
+
+    def value(self, record: Any) -> bytes | None:
+        """Return the tag; None where there is none."""
+        tag: bytes | None = getattr(record, self.name)
+        return tag
 
     def judge(self, vault: Vault, record: Any) -> None:
         """Raises: VaultError where the tag does not fit."""
@@ -269,6 +283,7 @@ SEALED: tuple[SealedField, ...] = (
     SealedField(Client, "request", kyc_request_place),
     SealedField(Exchange, "client_phone", exchange_phone_place),
     SealedField(Event, "body", event_body_place),
+    SealedField(ProviderNote, "body", note_place, mark=ENCRYPTED),
     SealedField(NoticeAddress, "secret", notice_secret_place),
     SealedField(NoticeAddress, "former", notice_secret_place),
 )

@@ -23,7 +23,7 @@ from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
 from cambist.core.domain.webhooks.signing import verify_signature
 from cambist.ports.bundle import Ports
 from cambist.ports.jobs import Job
-from cambist.ports.notes import ProviderNote
+from tests.invariants import noted
 from tests.patience import HANGS
 from tests.receivers import Receiver, Request
 from tests.stories.merchant import Answer, Merchant, merchant
@@ -263,7 +263,7 @@ async def check_books(ports: Ports, wanted: list[Order]) -> None:
     assert sorted([each.object_id async for batch in ports.storage.scan(Event) for each in batch]) == ids
     deliveries = [each.status async for batch in ports.storage.scan(Delivery) for each in batch]
     assert deliveries == [DeliveryStatus.DELIVERED] * len(wanted)
-    invoices = [msgspec.json.decode(each.body) async for batch in ports.storage.scan(ProviderNote) for each in batch]
+    invoices = [msgspec.json.decode(each.body) for each in await noted(ports)]
     assert sorted(invoice["operation"] for invoice in invoices) == ids
     assert {len(invoice["transfers"]) for invoice in invoices} == {1}
     assert [each async for batch in ports.storage.scan(Suspense) for each in batch] == []

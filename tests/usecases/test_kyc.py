@@ -32,9 +32,9 @@ from cambist.ports.bundle import Ports
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.kyc import Check, CheckNotice, CheckRequest, CheckStatus
-from cambist.ports.notes import ProviderNote
 from cambist.ports.searching import find_check
 from tests.crash_points import CrashingStorage, CrashingUnit, CrashPoint, Killed, fused
+from tests.invariants import noted
 from tests.kyc_kit import FORM, OTHER, PHONE, KycHouse, apply, code, open_kyc_house
 from tests.refund_house import RefundHouse
 
@@ -455,7 +455,7 @@ async def test_phones_and_what_the_verifier_was_asked_are_sealed(kyc: KycHouse) 
         assert secret.encode() not in client.phone
     await kyc.house.work(60)
     assert (await kyc.client()).request is None
-    notes = [note.body async for batch in kyc.ports.storage.scan(ProviderNote) for note in batch]
+    notes = [note.body for note in await noted(kyc.ports)]
     assert all(PHONE[2:].encode() not in body and b"example.com" not in body for body in notes)
 
 

@@ -123,7 +123,7 @@ class _Seen:
         """Note a record's values. Whether one of them is to be sealed anew."""
         is_old = False
         for field in fields:
-            sealed = getattr(record, field.name)
+            sealed = field.value(record)
             if sealed is None:
                 continue
             name = field_name(field)
@@ -225,7 +225,7 @@ def _changes(vault: Vault, record: Any, fields: Sequence[Field]) -> dict[str, by
     """The fields of a record that an older key sealed, sealed with the current one. What does not open stays."""
     changes: dict[str, bytes] = {}
     for field in fields:
-        sealed = getattr(record, field.name)
+        sealed = field.value(record)
         try:
             if sealed is not None and vault.key_of(sealed) != vault.current:
                 changes[field.name] = field.anew(vault, record)

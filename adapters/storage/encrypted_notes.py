@@ -1,0 +1,120 @@
+"""The storage as adapters of providers have it: what they note is encrypted, since a page of theirs may name a person.
+
+Notes of the core itself (how gateways do, which banks take part) name nobody and are written past this layer.
+"""
+
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, Self, cast
+
+import msgspec
+
+from ...ports.faults import Unavailable
+from ...ports.forwarding import ForwardingShelf, ForwardingStorage
+from ...ports.notes import ENCRYPTED, ProviderNote, note_place
+from ...ports.storage import R, Shelf, Storage, Unit
+from ...ports.vault import Vault, VaultError
+
+
+class EncryptedNotes(ForwardingStorage):
+    """A Storage (ports/storage.py) over another one, with the bodies of notes encrypted there and in clear here."""
+
+    def __init__(self, storage: Storage, vault: Vault) -> None:
+        super().__init__(storage)
+        self._vault = vault
+
+    def unit(self) -> AbstractAsyncContextManager[Unit]:
+        return _Unit(self.inner.unit(), self._vault)
+
+    def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
+        """Return the record, a note decrypted."""
+        if kind is ProviderNote:
+            return cast("Coroutine[Any, Any, R | None]", self._note(record_id))
+        return self.inner.get(kind, record_id)
+
+    async def _note(self, record_id: str) -> ProviderNote | None:
+        note = await self.inner.get(ProviderNote, record_id)
+        return None if note is None else _opened(self._vault, note)
+
+    def scan(
+        self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
+    ) -> AsyncIterator[Sequence[R]]:
+        """Yield the records, notes decrypted."""
+        found = self.inner.scan(kind, batch=batch, readable=readable, **criteria)
+        if kind is ProviderNote:
+            notes = cast("AsyncIterator[Sequence[ProviderNote]]", found)
+            return cast("AsyncIterator[Sequence[R]]", self._scanned(notes))
+        return found
+
+    async def _scanned(self, batches: AsyncIterator[Sequence[ProviderNote]]) -> AsyncIterator[Sequence[ProviderNote]]:
+        async for batch in batches:
+            yield [_opened(self._vault, note) for note in batch]
+
+
+class _Unit(msgspec.Struct, eq=False):
+    """Hands a unit on, but for its notes."""
+
+    _opening: AbstractAsyncContextManager[Unit]
+    _vault: Vault
+    _unit: Unit = msgspec.UNSET  # type: ignore[assignment]  # until it is entered
+
+    async def __aenter__(self) -> Self:
+        self._unit = await self._opening.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._opening.__aexit__(kind, fault, trace)
+
+    def __getitem__(self, kind: type[R], /) -> Shelf[R]:
+        if kind is ProviderNote:
+            notes: Shelf[ProviderNote] = _Notes(self._unit[ProviderNote], self._vault)
+            return cast("Shelf[R]", notes)
+        return self._unit[kind]
+
+    def commit(self, *, durable: bool = True) -> Coroutine[Any, Any, None]:
+        return self._unit.commit(durable=durable)
+
+
+class _Notes(ForwardingShelf[ProviderNote], eq=False):
+    """The shelf of notes, in clear for its user."""
+
+    _vault: Vault
+
+    async def get(self, record_id: str, /) -> ProviderNote | None:
+        note = await self.inner.get(record_id)
+        return None if note is None else _opened(self._vault, note)
+
+    async def find(self, **asked: Any) -> list[ProviderNote]:
+        return [_opened(self._vault, note) for note in await self.inner.find(**asked)]
+
+    async def page(self, number: int, size: int, /, **asked: Any) -> list[ProviderNote]:
+        return [_opened(self._vault, note) for note in await self.inner.page(number, size, **asked)]
+
+    def add(self, record: ProviderNote, /) -> ProviderNote:
+        self.inner.add(_encrypted(self._vault, record))
+        return record
+
+    def save(self, record: ProviderNote, /) -> ProviderNote:
+        saved = self.inner.save(_encrypted(self._vault, record))
+        return msgspec.structs.replace(saved, body=record.body)
+
+    def change(self, record: ProviderNote, /, **changes: Any) -> ProviderNote:
+        return self.save(msgspec.structs.replace(record, **changes))
+
+
+def _encrypted(vault: Vault, note: ProviderNote) -> ProviderNote:
+    return msgspec.structs.replace(note, body=ENCRYPTED + vault.seal(note.body, note_place(note.id)))
+
+
+def _opened(vault: Vault, note: ProviderNote) -> ProviderNote:
+    """Raises: Unavailable where the body does not decrypt: what the provider did is not known then."""
+    if not note.body.startswith(ENCRYPTED):
+        return note
+    try:
+        body = vault.unseal(note.body.removeprefix(ENCRYPTED), note_place(note.id))
+    except VaultError as error:
+        raise Unavailable(f"the note {note.id} does not decrypt: {error}") from None
+    return msgspec.structs.replace(note, body=body)
