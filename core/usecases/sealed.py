@@ -16,6 +16,7 @@ from ..domain.kyc.clients import Client
 from ..domain.notices import NoticeAddress
 from ..domain.operators.pending_acts import PendingAct
 from ..domain.payloads import Payload
+from ..domain.payments.payer_contact import PayerContact, payer_contact
 from ..domain.payments.payments import Payment
 from ..domain.settlement.withdrawals import Withdrawal
 from ..domain.subscriptions.subscriptions import Subscription
@@ -82,6 +83,13 @@ def open_mandate_token(vault: Vault, subscription: Subscription) -> str | None:
     if subscription.mandate_token is None:
         return None
     return vault.unseal(subscription.mandate_token, mandate_place(subscription.id)).decode()
+
+
+def open_private_data(vault: Vault, payment: Payment) -> PayerContact | None:
+    """Return how the payer is reached, as the merchant gave it; None where nothing was given. Raises: VaultError."""
+    if payment.private is None:
+        return None
+    return payer_contact(vault.unseal(payment.private, private_place(payment.id)))
 
 
 def open_payer_name(vault: Vault, payment: Payment) -> str | None:

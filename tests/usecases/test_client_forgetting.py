@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pytest
@@ -25,6 +26,7 @@ from cambist.ports.kyc import CheckNotice, CheckStatus
 from cambist.ports.storage import Unit
 from tests.event_factory import happen
 from tests.exchange_house import ExchangeHouse, open_exchange_house
+from tests.houses import TestHouse
 from tests.kyc_kit import FORM, OTHER, PHONE, KycHouse, open_kyc_house
 from tests.servers import house_url
 
@@ -187,6 +189,16 @@ async def test_what_happens_while_a_client_is_forgotten_goes_too(
     assert client.id not in await rows(kyc, Event)
 
 
+async def paid_by(house: TestHouse, phone: str) -> str:
+    """Make a payment with the phone, and have it paid. Returns its id."""
+    headers = house.headers(Idempotency_Key=str(uuid4()))
+    body = {"amount_rub": "100.00", "client_phone": phone}
+    made = await house.http.post("/api/v1/payments", json=body, headers=headers)
+    payment_id: str = made.json()["id"]
+    await house.simulate(payment_id, outcome="paid", payer_name="Ivan P.")
+    return payment_id
+
+
 class TestMoneyUnderWay:
     """A client of test mode with an exchange."""
 
@@ -207,6 +219,20 @@ class TestMoneyUnderWay:
         await forget_client(house.ports, made.client_id)
         kept = await house.exchange(made.id)
         assert open_exchange_phone(house.ports.vault, kept) == PHONE, "the exchange is a record of money"
+
+    async def test_events_of_exchanges_and_payments_go_with_their_client(self, house: ExchangeHouse) -> None:
+        test_house = house.house
+        await house.act("/sandbox/exchange-clients", {"phone": OTHER, "kyc_status": "verified"})
+        others = await house.made(phone=OTHER)
+        mine = await house.made(phone=PHONE)
+        for made in (mine, others):
+            await house.cancel(made.id)
+        payments = [await paid_by(test_house, phone) for phone in (PHONE, OTHER)]
+        await test_house.work(5)
+        done = await forget_client(house.ports, str(mine.client_id))
+        gone = [await test_house.events(object_id) for object_id in (mine.id, payments[0])]
+        kept = [len(await test_house.events(object_id)) for object_id in (others.id, payments[1])]
+        assert (gone, kept, done.events) == ([[], []], [1, 1], 3), "the third is of the verification"
 
     async def test_money_in_suspense_keeps_its_client(self, house: ExchangeHouse) -> None:
         made = await house.made(phone=PHONE)

@@ -61,6 +61,7 @@ def connect(path: Path) -> sqlite3.Connection:
         connection.executescript(DURABLE)
         connection.execute("PRAGMA fullfsync=ON")  # macOS alone knows it: there, fsync stops at the drive's cache
         connection.execute("PRAGMA foreign_keys=ON")
+        connection.execute("PRAGMA secure_delete=ON")  # what is deleted, persons among it, is overwritten in the file
     except BaseException:
         connection.close()
         raise

@@ -49,9 +49,14 @@ def payer_contact(private: bytes) -> PayerContact:
     return msgspec.json.decode(private, type=PayerContact)
 
 
+def masked_contact(phone: str) -> str:
+    """Return `***` and the last 4 digits of a phone, for `payerContactMasked`."""
+    return f"***{phone[-4:]}"
+
+
 def contact_mask(order: PaymentOrder) -> str | None:
-    """`***` and the last 4 digits of the payer's phone, for `payerContactMasked`; None without a phone."""
-    return None if order.client_phone is None else f"***{order.client_phone[-4:]}"
+    """Mask the payer's phone; None without a phone."""
+    return None if order.client_phone is None else masked_contact(order.client_phone)
 
 
 def has_receipt_contact(order: PaymentOrder) -> bool:

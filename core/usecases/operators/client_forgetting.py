@@ -1,8 +1,11 @@
 """An operator forgets a client: what is kept of the person here goes, what the law of money needs stays
 (docs/kyc.md "Forgetting a client").
 
-It goes in units of some hundred rows, the client itself last: who is interrupted does it once more.
+It is done in units of some hundred rows, the client itself last: after an interruption the operator repeats it.
 """
+
+from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 
@@ -13,13 +16,15 @@ from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer
 from ...domain.kyc.clients import Client, KycStatus, operations_of
 from ...domain.kyc.kyc import Upload
+from ...domain.payments.payer_contact import masked_contact
+from ...domain.payments.payments import Payment
 from ...domain.webhooks.events import Event
 from ..accounts.accounts import storable
 from ..exchanges.creation import active_digest
 from ..kyc.uploads import forget_upload
 from ..kyc.verifiers import verifier_of
 from ..sandbox.forgetting import forget_clients, forget_events
-from ..sealed import open_client_phone
+from ..sealed import open_client_phone, open_exchange_phone, open_private_data
 from ..units import retrying
 
 _AT_ONCE = 100
@@ -46,12 +51,15 @@ def remains(done: ForgottenClient) -> str:
 
 
 async def forget_client(ports: Ports, record_id: str) -> ForgottenClient:
-    """Take away a client with uploads, events and jobs. Raises: Refusal CLIENT_NOT_FOUND; INVALID_STATE for one who is
-    blocked, or with a check or money under way; Unavailable."""
+    """Remove a client with uploads and jobs, and all events that may name the person. Raises: Refusal
+    CLIENT_NOT_FOUND; INVALID_STATE for one who is blocked, or with a check or money under way; Unavailable;
+    VaultError."""
     async with ports.storage.unit() as unit:
         client = await _idle(ports, unit, record_id)
     uploads = await _forget_uploads(ports, client)
-    events = await _forget_events(ports, client)
+    events = await _forget_events(ports, client.id)
+    async for object_id in _money_of(ports, client):
+        events += await _forget_events(ports, object_id)
 
     async def work(unit: Unit) -> Client:
         present = await _idle(ports, unit, record_id)
@@ -59,7 +67,7 @@ async def forget_client(ports: Ports, record_id: str) -> ForgottenClient:
         return present
 
     gone = await retrying(ports.storage, work)
-    events += await _forget_events(ports, client)  # of what happened meanwhile
+    events += await _forget_events(ports, client.id)  # of what happened meanwhile
     return ForgottenClient(
         client_id=gone.id,
         account_id=gone.account_id,
@@ -121,11 +129,27 @@ async def _forget_uploads(ports: Ports, client: Client) -> int:
     return gone
 
 
-async def _forget_events(ports: Ports, client: Client) -> int:
-    """What merchants were told of the client; the phone is in it."""
+async def _money_of(ports: Ports, client: Client) -> AsyncIterator[str]:
+    """Yield the ids of the client's exchanges, and of the payments with the client's phone. Their events name the
+    phone, or the payer. No index follows either, so all of the account's in this mode are looked through."""
+    phone = open_client_phone(ports.vault, client)
+    whose: dict[str, Any] = {"account_id": client.account_id, "mode": client.mode}
+    async for exchanges in ports.storage.scan(Exchange, readable=True, **whose):
+        for exchange in exchanges:
+            if open_exchange_phone(ports.vault, exchange) == phone:
+                yield exchange.id
+    async for payments in ports.storage.scan(Payment, readable=True, payer_contact=masked_contact(phone), **whose):
+        for payment in payments:
+            private = open_private_data(ports.vault, payment)
+            if private is not None and private.client_phone == phone:
+                yield payment.id
+
+
+async def _forget_events(ports: Ports, object_id: str) -> int:
+    """Remove what merchants were sent about an object. Returns how many events that were."""
 
     async def work(unit: Unit) -> int:
-        found = await unit[Event].find(object_id=client.id, limit=_AT_ONCE, readable=True)
+        found = await unit[Event].find(object_id=object_id, limit=_AT_ONCE, readable=True)
         return await forget_events(ports, unit, found) if found else 0
 
     gone = 0
