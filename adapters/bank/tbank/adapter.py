@@ -142,7 +142,11 @@ class TBank:
             confirmed = amount if word == "CONFIRMED" else None
             transfer = await self._orders.transfer(known, order, confirmed)
             return InvoiceState(reference=reference, status=status, transfers=(transfer,))
-        failure = failure_of(await self._orders.error(known, order)) if status is InvoiceStatus.FAILED else None
+        if status is not InvoiceStatus.FAILED:
+            return InvoiceState(reference=reference, status=status)
+        if await self._orders.is_payable(order):
+            return InvoiceState(reference=reference, status=InvoiceStatus.OPEN)
+        failure = failure_of(await self._orders.error(known, order))
         return InvoiceState(reference=reference, status=status, failure=failure)
 
     async def refund(self, request: RefundRequest) -> RefundState:

@@ -147,7 +147,7 @@ class Mandates:
             return status, None, (await self._orders.transfer(reference, order, confirmed(word, amount)),)
         if status is not _M.OPEN:
             return status, None, ()
-        if paid is InvoiceStatus.FAILED:
+        if paid is InvoiceStatus.FAILED and not await self._orders.is_payable(order):
             return _M.REFUSED, failure_of(await self._orders.error(reference, order)), ()
         if paid in (InvoiceStatus.EXPIRED, InvoiceStatus.CANCELLED):
             return _M.CLOSED, None, ()

@@ -170,12 +170,21 @@ class Orders:
         )
 
     async def _came(self, order: str | None) -> datetime:
-        """When money came that is seen for the first time. T-Bank tells no moment, but it was not after the deadline of
-        its link."""
+        """Return when money came that is seen for the first time. T-Bank tells no moment, but it was not after the
+        deadline of its link."""
+        now, ends_at = self.clock.now(), await self._deadline(order)
+        return now if ends_at is None else min(now, ends_at)
+
+    async def is_payable(self, order: str | None) -> bool:
+        """Whether the QR of an order lives still. T-Bank does not say whether a payer may try again after REJECTED, so
+        until then nothing is over."""
+        ends_at = await self._deadline(order)
+        return ends_at is not None and self.clock.now() < ends_at
+
+    async def _deadline(self, order: str | None) -> datetime | None:
         operation = None if order is None else await self.whose(order)
         noted = None if operation is None else await self.notes.read(operation)
-        now = self.clock.now()
-        return now if noted is None or noted.expires_at is None else min(now, noted.expires_at)
+        return None if noted is None else noted.expires_at
 
     async def error(self, reference: Reference, order: str | None) -> str | None:
         """Why a payment failed: CheckOrder's code."""

@@ -139,8 +139,28 @@ class TestOrders:
     async def test_why_it_failed_is_told(self, bench: TBankBench) -> None:
         invoice = await bench.tbank.create_invoice(bench.request(PAY))
         bench.books.reject(bench.payment(PAY), "5060")
+        await bench.pass_time(timedelta(minutes=15))
         state = await bench.tbank.invoice_state(invoice.reference)
         assert (state.status, state.failure) == (InvoiceStatus.FAILED, "insufficient_funds")
+
+    async def test_rejected_payment_stays_open_while_its_qr_lives(self, bench: TBankBench) -> None:
+        """T-Bank does not say whether a payer may try again; a first try that failed may be followed by money."""
+        invoice = await bench.tbank.create_invoice(bench.request(PAY))
+        bench.books.reject(bench.payment(PAY), "5060")
+        calls(bench)
+        state = await bench.tbank.invoice_state(invoice.reference)
+        assert (state.status, state.failure) == (InvoiceStatus.OPEN, None)
+        assert calls(bench) == {"GetState": 1}
+        await bench.pass_time(timedelta(minutes=14))
+        await bench.pay(PAY, invoice, 100_00)
+        state = await bench.tbank.invoice_state(invoice.reference)
+        assert (state.status, len(state.transfers)) == (InvoiceStatus.PAID, 1)
+
+    async def test_rejected_payment_whose_deadline_is_forgotten_has_failed(self, bench: TBankBench) -> None:
+        invoice = await bench.tbank.create_invoice(bench.request(PAY))
+        bench.books.reject(bench.payment(PAY))
+        await bench.forget()
+        assert (await bench.tbank.invoice_state(invoice.reference)).status is InvoiceStatus.FAILED
 
     async def test_money_says_its_number_in_the_payment_system(self, bench: TBankBench) -> None:
         invoice = await bench.tbank.create_invoice(bench.request(PAY))
@@ -225,6 +245,14 @@ class TestCharges:
             kept = b"".join(note.body for note in await unit[ProviderNote].find())
         assert mandate.token
         assert mandate.token.encode() not in kept
+
+    async def test_binding_whose_first_charge_was_rejected_waits_while_its_qr_lives(self, bench: TBankBench) -> None:
+        made = await bench.tbank.bind(binding(bench, 100_00))
+        bench.books.reject(bench.payment(BINDING), "5060")
+        assert (await bench.tbank.mandate_state(made.reference)).status is MandateStatus.OPEN
+        await bench.pass_time(timedelta(days=1))
+        state = await bench.tbank.mandate_state(made.reference)
+        assert (state.status, state.failure) == (MandateStatus.REFUSED, "insufficient_funds")
 
     async def test_a_terminal_without_bindings_binds_nobody(self, bench: TBankBench) -> None:
         """GetQr of a recurrent payment has no RequestKey where the option is off."""

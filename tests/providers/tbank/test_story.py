@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from tests.houses import TestHouse
@@ -58,6 +59,32 @@ class Story:
 async def story() -> AsyncIterator[Story]:
     async with open_tbank_house() as opened:
         yield Story(*opened)
+
+
+async def test_payer_who_tries_again_after_a_rejection_has_paid(story: Story) -> None:
+    made = await story.post("/payments", {"amount_rub": "490.00"})
+    there = story.fake.payment(made["id"].removeprefix("pay_"))
+    story.fake.books.reject(there)
+    await story.tell()
+    assert (await story.get(f"/payments/{made['id']}"))["status"] == "pending"
+    await story.house.work(600)
+    story.fake.books.pay(there)
+    await story.tell()
+    assert (await story.get(f"/payments/{made['id']}"))["status"] == "paid"
+
+
+async def test_rejected_payment_fails_at_its_deadline_and_late_money_waits_in_suspense(story: Story) -> None:
+    made = await story.post("/payments", {"amount_rub": "490.00"})
+    there = story.fake.payment(made["id"].removeprefix("pay_"))
+    story.fake.books.reject(there)
+    await story.house.work(15 * 60)
+    failed = await story.get(f"/payments/{made['id']}")
+    assert (failed["status"], failed["failure_reason"]) == ("failed", "insufficient_funds")
+    story.fake.books.pay(there)
+    await story.tell()
+    assert (await story.get(f"/payments/{made['id']}"))["status"] == "failed"
+    [waiting] = await list_suspense(story.house.ports)
+    assert (waiting.payment_id, str(waiting.amount), waiting.reason) == (made["id"], "490.00", "after_failed")
 
 
 async def test_a_payment_is_paid_once_t_bank_posts_it(story: Story) -> None:
