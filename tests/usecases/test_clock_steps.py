@@ -16,6 +16,7 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage.sqlite.committer import Committer
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.core.domain.accounts.accounts import Mode
+from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.domain.webhooks.breaker import Breaker, endpoint_id
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus
 from cambist.core.usecases import clock_steps
@@ -34,6 +35,7 @@ from cambist.ports.notifier import Answer, DeliveryResult
 from cambist.ports.storage import Clocked
 from tests.clock_kit import advance
 from tests.houses import TestHouse, open_test_house
+from tests.invariants import everything
 
 HOUR = 3600.0
 PROMPT = 10.0
@@ -90,6 +92,36 @@ async def job_of(house: TestHouse, kind: str) -> Job:
     async with house.ports.storage.unit() as unit:
         [found] = [job for job in await unit[Job].find(limit=100) if job.kind == kind]
     return found
+
+
+@pytest.mark.parametrize("steps", [(-3, 27), (27, -3), (24, -24), (-24, 24)])
+async def test_simulated_payment_stands_as_answered(house: TestHouse, steps: tuple[int, int]) -> None:
+    """A payment that the clock made older than 6 hours before it was paid is answered `expired`, with its money in
+    suspense. No other answer is followed by an expiry."""
+    answered: dict[str, str] = {}
+
+    async def simulated(payment_id: str) -> None:
+        response = await house.simulate(payment_id, outcome="paid")
+        assert response.status_code == 200
+        answered[payment_id] = response.json()["status"]
+
+    async with working(house):
+        for step in steps:
+            in_flight = [(await house.created())["id"] for _ in range(2)]
+            await simulated((await house.created())["id"])
+            house.clock.step(step * HOUR)
+            await simulated(in_flight[0])
+            await house.clock.advance(PROMPT)
+            await simulated(in_flight[1])
+            await simulated((await house.created())["id"])
+        await house.clock.advance(HOUR)
+    stand = {each: (await house.payment(each)).status.value.replace("settled", "paid") for each in answered}
+    assert stand == answered
+    late = [each for each, status in answered.items() if status == "expired"]
+    assert len(late) == 2 * sum(step > 6 for step in steps)
+    suspended = await everything(house.ports, Suspense)
+    assert sorted(each.payment_id for each in suspended) == sorted(late)
+    assert {each.reason for each in suspended} == {"too_late"}
 
 
 @pytest.mark.parametrize("hours", [1, -1, 3, -3])
