@@ -16,7 +16,6 @@ import pytest
 from cambist.adapters.nodes.logs import LogSearch
 from cambist.adapters.nodes.spelling import EVM
 from cambist.adapters.payouts.evm import book, numbers, sightings
-from cambist.adapters.payouts.evm.answers import Taken, meaning
 from cambist.adapters.payouts.evm.offers import PATIENCE
 from cambist.adapters.payouts.evm.sender import EvmSender
 from cambist.adapters.payouts.evm.transaction import Transfer, read
@@ -37,7 +36,6 @@ from tests.chains.evm_bench import EvmBench, LivelyFront
 from tests.chains.fronts import Front
 from tests.chains.world import ChainWorld, chain_world
 from tests.contracts.storage_kit import START
-from tests.tables import table
 
 Patch = pytest.MonkeyPatch
 UNITS = 250 * 10**8
@@ -439,27 +437,6 @@ class TestProof:
                 await bench.wallet.broadcast(made)
                 assert await bench.moved() == UNITS
                 await bench.close()
-
-
-@table(
-    ("words", "meant"),
-    [
-        ("already known", Taken.YES),
-        ("transaction already imported", Taken.YES),
-        ("nonce too low: next nonce 5, tx nonce 4", Taken.USED),
-        ("replacement transaction underpriced", Taken.LATER),
-        ("max fee per gas less than block base fee: address 0x0, maxFeePerGas: 1, baseFee: 2", Taken.LATER),
-        ("Insufficient funds for gas * price + value", Taken.LATER),
-        ("txpool is full", Taken.LATER),
-        ("nonce too high", Taken.LATER),
-        ("invalid sender", Taken.NO),
-        ("intrinsic gas too low", Taken.NO),
-        ("tx fee (1.20 ether) exceeds the configured cap (1.00 ether)", Taken.NO),
-        ("something new", None),
-    ],
-)
-def test_each_kind_of_node_has_its_words(words: str, meant: Taken | None) -> None:
-    assert meaning(words) is meant
 
 
 class TestWhatANodeAnswers:

@@ -269,8 +269,22 @@ class TestMeans:
     async def test_a_price_above_the_limit(self, bench: TronBench) -> None:
         dear = bench.restarted()
         dear._fee_limit = SUN
-        with pytest.raises(Unavailable, match=r"13\.0 TRX, above the limit"):
+        with pytest.raises(Unavailable, match=r"15\.6 TRX, above the limit"):
             await dear.sign("wd_1", TO, UNITS)
+
+    @pytest.mark.parametrize(("limit", "is_signed"), [(13_716_000, False), (15_635_999, False), (15_636_000, True)])
+    async def test_a_limit_without_room_for_a_rise_of_the_price(
+        self, bench: TronBench, limit: int, *, is_signed: bool
+    ) -> None:
+        """An estimate of 95 % of the limit may end without energy: the fee is burned, and nothing is moved."""
+        tight = bench.restarted()
+        tight._fee_limit = limit
+        bench.network.energy[bench.owner] = 10**6
+        if is_signed:
+            await tight.sign("wd_1", TO, UNITS)
+        else:
+            with pytest.raises(Unavailable, match="above the limit"):
+                await tight.sign("wd_1", TO, UNITS)
 
     async def test_the_check_tells_of_an_empty_wallet(self, bench: TronBench) -> None:
         await bench.wallet.check()

@@ -22,22 +22,36 @@ class Taken(Enum):
     """Never."""
 
 
-WORDS: Sequence[tuple[str, Taken]] = (
-    ("already known|already imported|known transaction|alreadyknown|already exists", Taken.YES),
-    ("nonce too low|nonce is too low|oldnonce|invalid nonce", Taken.USED),
-    ("insufficient funds|insufficient balance|exceeds balance", Taken.LATER),
-    ("underpriced|fee too low|feetoolow|gas price too low|gas price below|less than block base fee", Taken.LATER),
-    ("txpool is full|pool is full|queue|nonce too high|nonce gap|in-flight transaction limit|syncing", Taken.LATER),
-    ("already reserved|limit reached", Taken.LATER),
-    ("invalid sender|invalid signature|invalid chain|chain id|rlp|not supported|invalid transaction", Taken.NO),
-    ("intrinsic gas|exceeds block gas limit|gas limit|exceeds the configured cap|oversized", Taken.NO),
+_YES = re.compile(
+    r"(already exists: )?already known|known transaction(: (0x)?[0-9a-f]{64})?|transaction already imported"
+    r"|transaction with the same hash was already imported\.?|existing txn? with same hash"
 )
-"""The first that fits, in whatever case. Of any other words nobody knows."""
+"""All of an answer: more words may turn it into a no."""
+_WORDS: Sequence[tuple[Taken, str]] = (
+    (Taken.USED, "nonce too low|nonce is too low|old nonce|invalid nonce|mined"),
+    (Taken.LATER, "insufficient funds|insufficient balance|exceeds (account )?balance|for sender balance"),
+    (Taken.LATER, "underpriced|fee too low( to compete)?|could not replace existing tx|replaced by transaction"),
+    (Taken.LATER, "gas price too low|gas price below|less than block base fee"),
+    (
+        Taken.LATER,
+        "(tx)?pool is full|pool full|pool not enabled|nonce too high|nonce gap|too distant|nonce too far|syncing",
+    ),
+    (Taken.LATER, "in-flight transaction limit|account limit exceeded|already reserved|limit reached|lower nonce"),
+    (Taken.NO, "invalid sender|invalid signature|failed to (resolve|recover) sender|chain ?id|rlp|invalid transaction"),
+    (Taken.NO, "transaction type|not supported|sender is contract|sender not an eoa"),
+    (Taken.NO, "intrinsic gas|exceeds block gas limit|gas limit (is )?too high|gas limit exceeded"),
+    (Taken.NO, "exceeds the configured cap|fee cap exceeded|higher than max fee|exceeds max fee|oversized"),
+)
+"""Whole words anywhere in an answer. The first row that fits counts; of any other words nobody knows."""
+_MEANINGS = tuple((taken, re.compile(rf"\b(?:{words})\b")) for taken, words in _WORDS)
 
 
 def meaning(said: str) -> Taken | None:
-    """None: nobody knows."""
-    return next((taken for words, taken in WORDS if re.search(words, said, re.IGNORECASE)), None)
+    """What a node's words mean; None: nobody knows. Some clients write `NonceTooLow` or `NONCE_TOO_LOW`."""
+    plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", said).replace("_", " ").strip().lower()
+    if _YES.fullmatch(plain):
+        return Taken.YES
+    return next((taken for taken, words in _MEANINGS if words.search(plain)), None)
 
 
 async def handed_over(nodes: Sequence[Node], raw: bytes) -> Taken:
@@ -52,7 +66,7 @@ async def handed_over(nodes: Sequence[Node], raw: bytes) -> Taken:
         try:
             await node.send("eth_sendRawTransaction", f"0x{raw.hex()}")
         except NodeRefused as fault:
-            taken = meaning(str(fault))
+            taken = meaning(fault.said)
             if taken is Taken.YES:
                 return taken
             if taken is None:

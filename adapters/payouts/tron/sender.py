@@ -186,10 +186,12 @@ class TronSender:
             first_answer(self._apis, TronApi.energy_price),
             first_answer(self._apis, lambda api: api.resources(owner)),
         )
+        energy = int(energy * _MARGIN)
+        # The network holds all energy against the limit, staked or bought: above it the fee is burned for nothing.
         if energy * price > self._fee_limit:
-            raise Unavailable(f"a transfer costs {energy * price / SUN:.1f} TRX, above the limit that is set")
+            raise Unavailable(f"a transfer may cost {energy * price / SUN:.1f} TRX, above the limit that is set")
         bandwidth = 0 if free.bandwidth >= _BANDWIDTH else _BANDWIDTH * _BANDWIDTH_PRICE
-        needed = max(0, int(energy * _MARGIN) - free.energy) * price + bandwidth
+        needed = max(0, energy - free.energy) * price + bandwidth
         sun = await self._sun(view)
         if needed > sun:
             raise Unavailable(
