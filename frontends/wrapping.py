@@ -68,7 +68,7 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
     },
     "chain": {"lookup": _R, "check": _R, "shortages": _R},
     "files": {"stat": _R, "remove": _R, "check": _R},
-    "deposits": {"address": _R, "deposits": _R, "check": _R, "shortages": _R},
+    "deposits": {"address": _R, "deposits": _R, "owns": _R, "check": _R, "shortages": _R},
     "kyc": {"register": _W, "find_check": _R, "search_check": _R, "check_state": _R, "hear": _R, "check": _R},
     "payouts": {
         "sign": _R,
@@ -77,6 +77,7 @@ OPERATIONS: Mapping[str, Mapping[str, Does]] = {
         "find": _R,
         "sent_since": _R,
         "in_place": _R,
+        "owns": _R,
         "check": _R,
         "shortages": _R,
     },

@@ -29,6 +29,7 @@ from .chain import Final as Final
 from .chain import InBlock as InBlock
 from .chain import Network as Network
 from .chain import NotFound as NotFound
+from .chain import OwnsAddresses as OwnsAddresses
 from .chain import Reverted as Reverted
 from .chain import Sighting as Sighting
 from .chain import TokenMove as TokenMove

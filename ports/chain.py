@@ -63,6 +63,16 @@ class ChainWatcher(Protocol):
         ...
 
 
+@runtime_checkable
+class OwnsAddresses(Protocol):
+    """An adapter of any port that has addresses of its own on a network: a wallet, or what it gives to clients."""
+
+    async def owns(self, address: str) -> bool:
+        """Whether the address is one of them, in whatever spelling; False for what is no address. A read of our own
+        storage. Raises: Unavailable."""
+        ...
+
+
 class TokenMove(msgspec.Struct, frozen=True):
     """A movement that a simulated transaction makes. Not `genuine`: a token of another contract that is named USDT."""
 

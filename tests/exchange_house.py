@@ -35,7 +35,7 @@ from tests.invariants import balances, everything, noted
 
 PHONE = "+70000000001"
 """Verified in test mode."""
-WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 BANK_ID = "bank100000000004"
 RUB_100 = 9065_00
 """Kopecks for 100 USDT at the simulated market rate of 92.50 and the default markup of 2 %."""

@@ -31,7 +31,7 @@ from cambist.ports.counters import Counter
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 ON = ("refunds", "exchange", "direct_links", "recurring", "terminals")
-WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 
 
 class PatientMeter:

@@ -30,6 +30,8 @@ _WATCHED_MOST = 100_000
 _KEPT_AT_ONCE = 64
 """Pages that one pass writes, at most: what is not written is only read again."""
 _ROUNDS = 3
+_NEXT = 100
+"""Addresses of the wallet that are not given out yet, and still count as its own."""
 _USED_MOST = 100
 _BALANCE_OF = "0x70a08231"
 
@@ -134,6 +136,17 @@ class NodesDeposits:
         """As the port has it."""
         shortage = await self._nodes.shortage()
         return [] if shortage is None else [shortage]
+
+    async def owns(self, address: str) -> bool:
+        """As the port has it: given out already, by this wallet or a former one, or among the next of this one."""
+        if await self._pages.read(address) is not None:
+            return True
+        try:
+            payload = self._nodes.chain.spelling.read(address)
+        except ValueError:
+            return False
+        following = await self._numbers.next_number()
+        return any(self._key.payload(number) == payload for number in range(following + _NEXT))
 
     async def close(self) -> None:
         """Close all connections."""

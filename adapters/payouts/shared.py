@@ -45,6 +45,14 @@ def recipient_of(chain: Chain, address: str, owner: bytes) -> bytes:
     return payload
 
 
+def is_address_of(chain: Chain, address: str, owner: bytes) -> bool:
+    """Whether a text is the address of these 20 bytes on the network."""
+    try:
+        return chain.spelling.read(address) == owner
+    except ValueError:
+        return False
+
+
 async def usdt_of(nodes: Nodes, view: View, owner: bytes) -> int:
     """The token's smallest parts that an address has. Raises: Unavailable, NotConfigured."""
     call = {"to": nodes.chain.usdt, "data": f"{_BALANCE_OF}{topic_of(owner)[2:]}"}

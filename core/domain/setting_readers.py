@@ -10,7 +10,7 @@ from .accounts.receipts import is_email
 from .money import Rub, Usdt
 from .payments.payments import MINIMUM
 from .shapes import is_mail_address
-from .wallets import is_wallet
+from .wallets import NOBODYS, is_nobodys, is_wallet
 from .webhooks.wanted import read_wanted
 
 _SECRET = re.compile(r"[!-~]{16,256}\Z")
@@ -71,6 +71,8 @@ def wallet(text: str) -> str:
             "must be an address of TRON, 34 letters and digits that begin with T, or of Ethereum and BNB Smart Chain, "
             "0x and 40 hex digits, with the right checksum"
         )
+    if is_nobodys(text):
+        raise ValueError(NOBODYS)
     return text
 
 

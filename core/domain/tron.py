@@ -17,17 +17,24 @@ _LETTERS = 34
 
 def is_tron_address(text: str) -> bool:
     """Whether `text` is an address of TRON, as written: no space around it, no hex form."""
+    return tron_payload(text) is not None
+
+
+def tron_payload(text: str) -> bytes | None:
+    """The 20 bytes of an address of TRON; None for anything else."""
     if len(text) != _LETTERS:
-        return False
+        return None
     number = 0
     for letter in text:
         value = _DIGITS.get(letter)
         if value is None:
-            return False
+            return None
         number = number * len(_ALPHABET) + value
     raw = number.to_bytes(len(_VERSION) + _PAYLOAD + _CHECKSUM)  # so many letters make no larger number
     body, checksum = raw[:-_CHECKSUM], raw[-_CHECKSUM:]
-    return body.startswith(_VERSION) and _checksum(body) == checksum
+    if not body.startswith(_VERSION) or _checksum(body) != checksum:
+        return None
+    return body[len(_VERSION) :]
 
 
 def tron_address(payload: bytes) -> str:

@@ -4,10 +4,29 @@ an address is checked where it is written down, and again before something is se
 import re
 
 from .keccak import keccak256
-from .tron import is_tron_address
+from .tron import is_tron_address, tron_payload
 
 _EVM = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 TRON = "tron"
+NOBODYS = "must not be USDT's own contract, or an address to which nobody has the key"
+_RESERVED = 1 << 16
+"""Below this number there are contracts of the networks themselves, and zero."""
+_KEYLESS = frozenset(
+    bytes.fromhex(each)
+    for each in (
+        "a614f803b6fd780986a42c78ec9c7f77e6ded13c",  # USDT on TRON: TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t
+        "dac17f958d2ee523a2206206994597c13d831ec7",  # USDT on Ethereum
+        "55d398326f99059ff775485246999027b3197955",  # USDT on BNB Smart Chain
+        "77944d19c052b73ee2286823aa83f8138cb7032f",  # TRON's black hole: TLsV52sRDL79HXGGm9yzwKibb6BeruhUzy
+        "000000000000000000000000000000000000dead",
+        "dead000000000000000000000000000000000000",
+        "dead000000000000000042069420694206942069",
+        "deaddeaddeaddeaddeaddeaddeaddeaddeaddead",
+        "ffffffffffffffffffffffffffffffffffffffff",
+        "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee",  # what programs write for the network's own coin
+    )
+)
+"""On all networks alike: an address means the same key on each."""
 
 
 def is_evm_address(text: str) -> bool:
@@ -30,3 +49,10 @@ def is_wallet_on(network: str, text: str) -> bool:
 def is_wallet(text: str) -> bool:
     """Whether `text` is an address of some network that pays out."""
     return is_tron_address(text) or is_evm_address(text)
+
+
+def is_nobodys(text: str) -> bool:
+    """Whether USDT sent to this address are lost: the token's contract, zero, and known burn addresses. False for what
+    is no address."""
+    payload = bytes.fromhex(text[2:]) if _EVM.match(text) else tron_payload(text)
+    return payload is not None and (payload in _KEYLESS or int.from_bytes(payload) < _RESERVED)

@@ -16,7 +16,7 @@ import msgspec
 
 from ...ports.alarms import Alarms, TellsMerchants
 from ...ports.bank import Bank, CancellingBank, Invoice, InvoiceKind, InvoiceState, InvoiceStatus, ListingBank, Transfer
-from ...ports.chain import ChainWatcher
+from ...ports.chain import ChainWatcher, OwnsAddresses
 from ...ports.checking import Checkable, CountsSources
 from ...ports.deposits import DepositWatcher
 from ...ports.files import FileStore, StoredFile
@@ -60,9 +60,9 @@ _PROTOCOLS: Mapping[str, tuple[type, ...]] = {
     ),
     "chain": (ChainWatcher, Checkable, CountsSources),
     "files": (FileStore, Checkable),
-    "deposits": (DepositWatcher, Checkable, CountsSources),
+    "deposits": (DepositWatcher, OwnsAddresses, Checkable, CountsSources),
     "kyc": (KycVerifier, SearchesChecks, Notices, Checkable),
-    "payouts": (UsdtSender, FindingSender, ListingSender, ReplacingSender, Checkable, CountsSources),
+    "payouts": (UsdtSender, FindingSender, ListingSender, ReplacingSender, OwnsAddresses, Checkable, CountsSources),
     "rates": (RateSource, Checkable),
     "alarms": (Alarms, TellsMerchants, Checkable),
 }

@@ -315,6 +315,14 @@ class TestWallet:
         assert await bench.watcher.address("exch_1") == third
         assert await bench.restarted().address("exch_1") == third
 
+    async def test_the_wallet_s_addresses_are_its_own_given_out_or_next(self, bench: NodesDepositsBench) -> None:
+        given = await bench.watcher.address("exch_1")
+        following = [each.address for each in await bench.wallet.addresses(0, 100)]
+        for address in (given, following[1], following[99]):
+            assert await bench.restarted().owns(address)
+        for other in ("TP2XF6cQrytbPzkiympYZe7ptUkDacptok", "", "x"):
+            assert not await bench.wallet.owns(other)
+
     async def test_numbers_that_are_skipped_are_given_to_nobody(self, bench: NodesDepositsBench) -> None:
         await bench.watcher.address("exch_1")
         assert await bench.wallet.skip(7) == 7

@@ -99,6 +99,12 @@ class TestTheContract:
     class TestTwoPayOut(payout_faults.TestTwoPayOut): ...
 
 
+async def test_the_wallet_s_address_is_its_own(bench: EvmBench) -> None:
+    assert await bench.wallet.owns(bench.wallet.address)
+    for other in (bench.address, "", "x", "0x00"):
+        assert not await bench.wallet.owns(other)
+
+
 async def sent(bench: EvmBench, operation: str = "wd_1", wallet: EvmSender | None = None) -> SignedTransfer:
     """Signed and handed over."""
     by = wallet or bench.wallet

@@ -419,6 +419,12 @@ class TestSeveralNodes:
             await bench.sender.broadcast(made)
 
 
+async def test_the_wallet_s_address_is_its_own(bench: TronBench) -> None:
+    assert await bench.wallet.owns(bench.wallet.address)
+    for other in (TO, "", "x"):
+        assert not await bench.wallet.owns(other)
+
+
 async def test_a_signer_that_signs_something_else_sends_nothing(bench: TronBench) -> None:
     class Broken(KeySigner):
         async def sign(self, digest: bytes) -> bytes:

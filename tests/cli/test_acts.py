@@ -9,7 +9,7 @@ import pytest
 from cambist.frontends.operator import Names, login_name, operator_name
 from tests.cli.conftest import Call
 
-WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 OLGA = {"CAMBIST_OPERATOR": "olga", "CAMBIST_FOUR_EYES": "payout_wallet"}
 IVAN = OLGA | {"CAMBIST_OPERATOR": "ivan"}
 

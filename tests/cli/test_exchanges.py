@@ -5,7 +5,7 @@ import pytest
 from tests.cli.conftest import Call
 
 ORDER = ("--mode", "test", "--amount-rub", "10000.00", "--client-phone", "+70000000001", "--json")
-ADDRESS = ("--address", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t")
+ADDRESS = ("--address", "TP2XF6cQrytbPzkiympYZe7ptUkDacptok")
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ PHONE = "+70000000001"
 """Verified in test mode."""
 RUSSIAN = "+79001234567"
 JPEG = b"\xff\xd8\xff\xe0" + bytes(100)
-WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 
 
 async def test_a_payment_from_creation_to_refund(merchant: Merchant) -> None:

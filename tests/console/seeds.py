@@ -123,7 +123,7 @@ async def differing(refunds: RefundHouse, payment_id: str) -> str:
 
 
 OTHER = "TLyqzVGLV1srkB7dToTAEqgDSfPtXRJZYH"
-TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+TRON = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 
 
 async def everything_there_is(refunds: RefundHouse) -> dict[str, str]:

@@ -19,7 +19,7 @@ from tests.console.kit import SIZES, Sitting, sitting
 from tests.invariants import everything
 from tests.refund_house import RefundHouse, open_refund_house
 
-WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 
 
 async def seed(refunds: RefundHouse) -> None:

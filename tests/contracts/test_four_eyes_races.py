@@ -23,7 +23,7 @@ from tests.crash_points import CrashPoint, Killed, fused
 from tests.invariants import everything
 from tests.race_barriers import BarrierStorage
 
-WALLETS = ("TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t", "TLyqzVGLV1srkB7dToTAEqgDSfPtXRJZYH")
+WALLETS = ("TP2XF6cQrytbPzkiympYZe7ptUkDacptok", "TLyqzVGLV1srkB7dToTAEqgDSfPtXRJZYH")
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ S = ExchangeStatus
 U2R, R2U = Direction.USDT_TO_RUB, Direction.RUB_TO_USDT
 ID = "exch_00000000-0000-4000-8000-000000000001"
 PHONE = "+79990000001"
-WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 BASE, MARKUP = "92.50", "2"
 
 

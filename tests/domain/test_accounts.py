@@ -16,7 +16,7 @@ from cambist.core.domain.money import Rub, Usdt
 from cambist.core.domain.webhooks.wanted import ALWAYS
 from tests.tables import table
 
-WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 CONTROL = [
     chr(code) for code in (*range(0x20), 0x7F, *range(0x80, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 ]

@@ -225,6 +225,7 @@ class TestRub:
             (rub_case(amount_rub="1.001"), INVALID),
             (rub_case(amount_rub="0.00"), (400, "INVALID_AMOUNT")),
             (rub_case(client_wallet=WALLET[:-1] + "u"), INVALID),
+            (rub_case(client_wallet="TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"), INVALID),
             (rub_case(client_phone="1"), (422, "VALIDATION_ERROR")),
             (rub_case(external_id="x" * 41), INVALID),
             (replace(rub_case(), is_on=False), (503, "FEATURE_DISABLED")),

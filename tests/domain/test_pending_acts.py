@@ -33,7 +33,7 @@ from tests.tables import table
 
 Shown = dict[str, tuple[str, str]]
 TICK = timedelta(microseconds=1)
-WALLET, OTHER = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t", "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf"
+WALLET, OTHER = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok", "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf"
 
 
 def with_wallet(address: str | None) -> Account:

@@ -3,7 +3,8 @@
 import pytest
 
 from cambist.core.domain.account_settings import ACCOUNT_SETTINGS
-from cambist.core.domain.wallets import is_evm_address, is_wallet, is_wallet_on
+from cambist.core.domain.tron import tron_address
+from cambist.core.domain.wallets import is_evm_address, is_nobodys, is_wallet, is_wallet_on
 from tests.tables import table
 
 EIP_55 = (
@@ -15,7 +16,7 @@ EIP_55 = (
     "0xde709f2102306220921060314715629080e2fb77",
 )
 """The examples of EIP-55, of which the last two have letters of one case alone."""
-TRON = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+TRON = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 
 
 @table("address", EIP_55)
@@ -61,3 +62,33 @@ def test_an_account_takes_either() -> None:
     assert (read(TRON), read(EIP_55[0])) == (TRON, EIP_55[0])
     with pytest.raises(ValueError, match="with the right checksum"):
         read(EIP_55[0].lower())
+
+
+@table(
+    "address",
+    [
+        "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
+        "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
+        "TLsV52sRDL79HXGGm9yzwKibb6BeruhUzy",
+        tron_address(bytes(18) + b"\xde\xad"),
+        tron_address(bytes(18) + b"\x01\x00"),
+        "0xdAC17F958D2ee523a2206206994597C13D831ec7",
+        "0x55d398326f99059fF775485246999027B3197955",
+        "0x0000000000000000000000000000000000000000",
+        "0x0000000000000000000000000000000000000001",
+        "0x000000000000000000000000000000000000dEaD",
+        "0xdEAD000000000000000042069420694206942069",
+        "0xEeeeeEeeeEeEeeEeEeEeeEEEeeeeEeeeeeeeEEeE",
+        "0xFFfFfFffFFfffFFfFFfFFFFFffFFFffffFfFFFfF",
+    ],
+)
+def test_an_address_to_which_nobody_has_the_key_is_paid_nothing(address: str) -> None:
+    assert is_wallet(address), "its checksum is right"
+    assert is_nobodys(address)
+    with pytest.raises(ValueError, match="nobody has the key"):
+        ACCOUNT_SETTINGS["payout_wallet"].read(address)
+
+
+@table("address", [*EIP_55, TRON, "", "x", tron_address(bytes(17) + b"\x01\x00\x00")])
+def test_any_other_address_may_be_somebodys(address: str) -> None:
+    assert not is_nobodys(address)

@@ -33,7 +33,7 @@ S, T = WithdrawalStatus, WithdrawalTrigger
 NOW = datetime(2026, 8, 8, 9, tzinfo=UTC)
 UNTIL = NOW + timedelta(seconds=60)
 HASH = "a" * 64
-WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 
 ROWS = [
     (S.PENDING, S.PROCESSING),

@@ -16,7 +16,7 @@ from tests.http.documents import Document
 from tests.refund_house import RefundHouse, open_refund_house
 
 DOCUMENT = Document(openapi_document("https://pay.example"))
-WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 ZERO = "0.00000000"
 EMPTY = {
     "available_usdt": ZERO,

@@ -15,7 +15,7 @@ from tests.refund_house import RefundHouse, open_refund_house
 from tests.tables import table
 
 DOCUMENT = Document(openapi_document("https://pay.example"))
-WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 ZERO = "0.00000000"
 PARTS = ("available_usdt", "reserved_usdt", "pending_rub")
 

@@ -28,7 +28,7 @@ from tests.refund_house import RefundHouse, open_refund_house
 DOCUMENT = Document(openapi_document("https://pay.example"))
 NOTHING = "stl_00000000-0000-7000-8000-000000000000"
 COLUMNS = "payment_id,shop_id,kind,amount_rub,rate_market,rate_merchant,fee_usdt,credit_usdt,refund_id"
-WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 
 
 @pytest.fixture

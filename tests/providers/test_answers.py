@@ -125,6 +125,7 @@ SOUND: Mapping[tuple[str, str], Any] = {
     ("alarms", "tell"): None,
     ("alarms", "tell_merchant"): None,
     **{(port, "check"): None for port in OPERATIONS},
+    **{(port, "owns"): True for port in ("deposits", "payouts")},
     **{(port, "shortages"): [SHORT] for port in ("chain", "deposits", "payouts")},
 }
 LISTS = ("deposits", "refunds_since", "sent_since", "banks", "shortages")
@@ -156,7 +157,8 @@ def test_what_is_sound_passes(port: str, operation: str) -> None:
 @table("wrong", [5, "paid", b"", {"status": "paid"}, object(), (), [None], True, PAID.status])
 @table(("port", "operation"), ALL)
 def test_what_is_of_another_type_does_not(port: str, operation: str, wrong: Any) -> None:
-    if (operation == "address" and isinstance(wrong, str)) or (operation in LISTS and wrong == ()):
+    of_the_type = {"address": isinstance(wrong, str), "owns": wrong is True}.get(operation, False)
+    if of_the_type or (operation in LISTS and wrong == ()):
         return  # it is of the type
     with pytest.raises(Nonsense):
         check(port, operation, wrong)

@@ -26,7 +26,7 @@ from tests.houses import TestHouse, open_test_house
 from tests.invariants import check_books, everything
 from tests.usecases.test_settlement import caller
 
-WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 
 amounts = st.integers(30_00, 500_000_00).filter(lambda kopecks: kopecks != 404_04)
 """The amount that is left out answers 502 by design (docs/sandbox.md)."""

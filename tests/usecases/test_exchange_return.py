@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
+import msgspec
 import pytest
 
 from cambist.adapters.script import Ending, Twist
@@ -19,6 +20,7 @@ from cambist.ports.payouts import TransferState
 from tests.crash_points import CrashPoint, Killed
 from tests.exchange_house import WALLET, ExchangeHouse, carry, open_exchange_house
 from tests.usecases.test_exchange_crashes import fused_throughout
+from tests.usecases.test_own_addresses import OURS, Owner
 
 BACK = "TLyqzVGLV1srkB7dToTAEqgDSfPtXRJZYH"
 
@@ -72,6 +74,15 @@ async def test_usdt_go_to_the_address_that_the_operator_names(house: ExchangeHou
     assert await house.status(exchange_id) == "cancelled"
 
 
+async def test_usdt_go_back_to_no_address_of_the_service(house: ExchangeHouse) -> None:
+    exchange_id = await late_usdt(house)
+    senders = msgspec.structs.replace(house.ports.senders, senders={"own": Owner()})
+    ports = msgspec.structs.replace(house.ports, senders=senders)
+    with pytest.raises(Refusal, match="of this service"):
+        await return_money(ports, exchange_id, OURS)
+    assert [each.suspended for each in await list_suspended(house.ports)] == [7_00000000]
+
+
 async def test_rub_go_back_to_who_paid_each_transfer_by_itself(house: ExchangeHouse) -> None:
     exchange_id = await late_rub(house, 10_000_00, 300_00)
     await return_money(house.ports, exchange_id)
@@ -108,6 +119,8 @@ async def test_a_failed_payout_is_sent_back(house: ExchangeHouse) -> None:
         ("nothing waits", BACK, "INVALID_STATE"),
         ("late usdt", None, "VALIDATION_ERROR"),
         ("late usdt", BACK[:-1] + "A", "VALIDATION_ERROR"),
+        ("late usdt", "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t", "VALIDATION_ERROR"),
+        ("late usdt", "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb", "VALIDATION_ERROR"),
         ("late usdt", "own", "VALIDATION_ERROR"),
         ("late rub", BACK, "VALIDATION_ERROR"),
         ("unknown", BACK, "EXCHANGE_NOT_FOUND"),

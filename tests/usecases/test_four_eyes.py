@@ -41,7 +41,7 @@ from tests.refund_house import RefundHouse, open_refund_house
 from tests.usecases.test_exchange_return import BACK, late_usdt
 
 ALL = ("payout_wallet", "refunds", "suspense")
-WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 
 
 @pytest.fixture

@@ -205,7 +205,7 @@ async def test_the_accounts_settlement_takes_only_its_own_mode_and_account(house
 
 
 async def test_with_a_wallet_the_settlement_is_paid_out(house: TestHouse) -> None:
-    wallet = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+    wallet = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
     await set_settings(house.ports, house.account.account_id, {"payout_wallet": wallet})
     await paid(house)
     who = await caller(house)

@@ -26,7 +26,7 @@ from tests.houses import TestHouse, open_test_house
 from tests.invariants import check_books, everything
 from tests.usecases.test_settlement import NINE, caller, paid, to
 
-WALLET = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
+WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
 PAYMENTS = 7
 SAME = ("amount", "fee", "credit", "payments", "items", "rate_market")
 

@@ -105,3 +105,11 @@ def test_a_transfer_that_is_not_whole_is_never_taken_for_one() -> None:
     with pytest.raises(LookupError):
         stored("out_1", Half())
     assert stored("out_1", Half(tx_hash=None)) is None
+
+
+@pytest.mark.parametrize("address", ["TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t", "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb"])
+async def test_an_address_to_which_nobody_has_the_key_is_never_signed_for(address: str) -> None:
+    wallet = Wallet(None)
+    with pytest.raises(Refused) as refused:
+        await sign(wallet, "tron", "out_1", address, 100)
+    assert (refused.value.reason, wallet.signed) == ("address", 0)

@@ -12,7 +12,7 @@ from ....ports.clock import Clock
 from ....ports.faults import Refused, Unavailable
 from ....ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, TransferState
 from ...nodes.nodes import Nodes, View
-from ..shared import recipient_of, usdt_of
+from ..shared import is_address_of, recipient_of, usdt_of
 from ..signer import Signer
 from . import transaction
 from .answers import Taken, handed_over
@@ -144,6 +144,10 @@ class EvmSender:
         """As the port has it."""
         shortage = await self._nodes.shortage()
         return [] if shortage is None else [shortage]
+
+    async def owns(self, address: str) -> bool:
+        """As the port has it."""
+        return is_address_of(self._chain, address, self._signer.payload)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -13,7 +13,7 @@ from ....ports.payouts import SenderCapabilities, SentTransfer, SignedTransfer, 
 from ...nodes.networks import CHAINS
 from ...nodes.nodes import Nodes, View
 from ...nodes.records import plain_hash
-from ..shared import coins_of, recipient_of, seen, usdt_of
+from ..shared import coins_of, is_address_of, recipient_of, seen, usdt_of
 from ..signer import Signer, signer_of
 from . import transaction
 from .api import Taken, TronApi, agreed_answers, first_answer, handed_over
@@ -167,6 +167,10 @@ class TronSender:
         """As the port has it."""
         shortage = await self._nodes.shortage()
         return [] if shortage is None else [shortage]
+
+    async def owns(self, address: str) -> bool:
+        """As the port has it."""
+        return is_address_of(_CHAIN, address, self._signer.payload)
 
     async def close(self) -> None:
         """Close all connections."""

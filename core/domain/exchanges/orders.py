@@ -15,6 +15,7 @@ from ..masked import Masked
 from ..money import Rub, Usdt
 from ..shapes import check_text
 from ..tron import is_tron_address
+from ..wallets import NOBODYS, is_nobodys
 from .exchanges import LIFETIME, Direction, Exchange, ExchangeStatus
 from .money import ExchangeQuote, check_bounds
 
@@ -104,6 +105,8 @@ def _shape(case: ExchangeCase) -> None:
         raise shape_error("client_bank_id", "must be bank and digits")
     if isinstance(order, RubExchangeOrder) and not is_tron_address(order.client_wallet):
         raise shape_error("client_wallet", "must be a TRON address")
+    if isinstance(order, RubExchangeOrder) and is_nobodys(order.client_wallet):
+        raise shape_error("client_wallet", NOBODYS)
     check_text("external_id", order.external_id, EXTERNAL_ID_LONGEST)
 
 

@@ -22,6 +22,7 @@ from ...domain.errors import Refusal
 from ...domain.operators.pending_acts import Guarded
 from ..acts.four_eyes import gated
 from ..chains import HEAD_RULE, begin_chains
+from ..own_addresses import refuse_own_address
 from ..sealed import open_webhook_secret, tag_wallet, webhook_secret_place
 from ..units import retrying
 from ..webhooks.outbox import release
@@ -148,6 +149,8 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
     Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND; Waits for a payout wallet that needs two operators.
     """
     values = read_settings(texts)
+    if values.get(WALLET) is not None:
+        await refuse_own_address(ports, values[WALLET], WALLET)
     if WALLET in values:
         ports = gated(ports, "set_settings", account_id, payout_wallet=texts[WALLET])
     rotates = WEBHOOK_SECRET in values

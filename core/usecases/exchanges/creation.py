@@ -36,6 +36,7 @@ from ..gateways.gateways import first_open
 from ..gateways.members import known_members
 from ..idempotency import KEY_TAKEN, Lock, Made, once, yield_to_maker
 from ..kyc.gate import find_client, present_client
+from ..own_addresses import refuse_own_address
 from ..payments.receipts import takes_without
 from ..payments.route_refusals import outside_limits
 from ..sealed import exchange_phone_place, tag_exchange
@@ -111,6 +112,7 @@ async def create_rub_usdt(
     Raises: Refusal ACCOUNT_NOT_FOUND, and as `orders.RUB_RULES` have them; PROVIDER_NOT_CONFIGURED;
     PROVIDER_UNAVAILABLE while all banks are out of service.
     """
+    await refuse_own_address(ports, address, "client_wallet")
     async with ports.storage.unit() as unit:
         account = await find_account(unit, account_id)
     order = RubExchangeOrder(amount_rub=amount_rub, client_phone=client_phone, client_wallet=address)

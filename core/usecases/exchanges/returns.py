@@ -11,8 +11,10 @@ from ...domain.errors import Refusal, shape_error
 from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer, returnable, with_return
 from ...domain.tron import is_tron_address
+from ...domain.wallets import NOBODYS, is_nobodys
 from ..accounts.accounts import find_account
 from ..acts.four_eyes import gated
+from ..own_addresses import refuse_own_address
 from ..sealed import tag_return
 from ..test_clock import in_test_time
 from ..units import retrying
@@ -48,6 +50,8 @@ async def return_money(ports: Ports, object_id: str, address: str | None = None)
     and where nothing waits or its bank sends nothing back; PROVIDER_NOT_CONFIGURED without a wallet. Waits where two
     operators are needed.
     """
+    if address is not None:
+        await refuse_own_address(ports, address, "address")
     ports = gated(ports, "return_money", object_id, address=address)
     exchange_id, _, source = object_id.partition(":")
 
@@ -83,6 +87,8 @@ def _checked(ports: Ports, exchange: Exchange, address: str | None) -> str | Non
         return None
     if address is None or not is_tron_address(address) or address == exchange.crypto_deposit_address:
         raise shape_error("address", "must be a TRON address of the client, which the client must name")
+    if is_nobodys(address):
+        raise shape_error("address", NOBODYS)
     try:
         return ports.senders.on(exchange.mode, exchange.network).name
     except NotConfigured:

@@ -18,7 +18,7 @@ from ....ports.payouts import (
     TransferState,
     UsdtSender,
 )
-from ...domain.wallets import is_wallet_on
+from ...domain.wallets import is_nobodys, is_wallet_on
 
 log = logging.getLogger("cambist.payouts")
 
@@ -42,6 +42,8 @@ async def sign(sender: UsdtSender, network: str, operation: str, wallet: str, un
     if not is_wallet_on(network, wallet):
         # Checked when it was set, and again here: nobody can fetch back what went to a wrong address.
         raise Refused("the checksum of the address is wrong", reason="address")
+    if is_nobodys(wallet):
+        raise Refused("nobody has the key of the address", reason="address")
     known = await sent_before(sender, operation)
     if known is None:
         return await sender.sign(operation, wallet, units)
