@@ -90,6 +90,8 @@ class RefundPage(msgspec.Struct, frozen=True, kw_only=True):
 
     invoice: str
     """The operation of the invoice."""
+    reference: str
+    """Its reference, as the caller gave it."""
 
 
 def as_of(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:

@@ -45,16 +45,13 @@ class RefundCore(SimulatorCore):
         await begin_read(self._clock, self._script.refunds_since)
         sent = []
         for operation, body in await self._refund_pages.since(moment):
-            entry = await self._page(msgspec.json.decode(body, type=RefundPage).invoice)
+            page = msgspec.json.decode(body, type=RefundPage)
+            entry = await self._page(page.invoice)
             refund = None if entry is None else entry.refund(operation)
             # A page is written before its refund, which may never have come.
             if entry is not None and refund is not None and refund.status is not RefundStatus.FAILED:
                 sent.append(
-                    SentRefund(
-                        operation=operation,
-                        reference=self._reference(entry.operation),
-                        amount_kopecks=refund.amount_kopecks,
-                    )
+                    SentRefund(operation=operation, reference=page.reference, amount_kopecks=refund.amount_kopecks)
                 )
         return sent
 
@@ -101,7 +98,9 @@ class RefundCore(SimulatorCore):
         # What is refused anyway leaves no page behind. The invoice is written last, and judged again then.
         refunded(found, request, now, self._refunds_hold)
         try:
-            page, _ = await self._refund_pages.start(request.operation, RefundPage(invoice=invoice))
+            page, _ = await self._refund_pages.start(
+                request.operation, RefundPage(invoice=invoice, reference=request.reference)
+            )
             if page.invoice != invoice:
                 raise Refused(f"{request.operation} began with another invoice", reason="operation")
             entry = await self._pages.change(

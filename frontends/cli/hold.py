@@ -1,5 +1,6 @@
 """`cambist hold` and `cambist resume`: whether money is sent in live mode."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -8,8 +9,8 @@ from ...core.domain.days import iso, iso_or_none
 from ...core.domain.errors import Refusal
 from ...core.domain.installation import Because, Installation
 from ...core.usecases import holding
-from ...core.usecases.installation import comparison
-from ...core.usecases.installation import resume as usecases
+from ...core.usecases.installation.comparison import Comparison, Decisions, compare, decided
+from ...core.usecases.installation.resume import resume_compared
 from ...ports.bundle import Ports
 from .output import Answer, fields, table
 from .session import answering, in_house, loaded_settings, reasoned
@@ -24,7 +25,7 @@ def _document(installation: Installation) -> dict[str, Any]:
     }
 
 
-def _compared(found: comparison.Comparison) -> dict[str, Any]:
+def _compared(found: Comparison) -> dict[str, Any]:
     return {
         "since": iso(found.since),
         "compared": found.compared,
@@ -37,6 +38,8 @@ def _compared(found: comparison.Comparison) -> dict[str, Any]:
                 "amount": each.amount,
                 "to": each.to,
                 "brought_in_for": each.account_id,
+                "is_open": each.is_open,
+                "what_to_do": each.advice,
             }
             for each in found.lacking
         ],
@@ -51,8 +54,22 @@ def _report(shown: dict[str, Any]) -> str:
     titles = ("kind", "amount", "to", "operation", "provider", "brought_in_for")
     if shown["lacking"]:
         rows = [[each[title] for title in titles] for each in shown["lacking"]]
-        lines += ["sent by the world and unknown here:", table(titles, rows)]
+        lines += ["sent by providers and unknown here:", table(titles, rows)]
+    undecided = [each for each in shown["lacking"] if each["is_open"]]
+    if undecided:
+        lines.append("to be decided before `cambist resume` lets go:")
+        lines += [f"  {each['operation']}: {each['what_to_do']}" for each in undecided]
     return "\n".join(lines)
+
+
+def _decisions(assign: Sequence[str], not_ours: Sequence[str]) -> Decisions:
+    assigned: dict[str, str] = {}
+    for each in assign:
+        operation, _, account_id = each.partition("=")
+        if not operation or not account_id or assigned.get(operation, account_id) != account_id:
+            raise click.UsageError(f"--assign takes wd_...=ACCOUNT_ID, each wd_... once, not {each!r}")
+        assigned[operation] = account_id
+    return Decisions(assigned=assigned, not_ours=frozenset(not_ours))
 
 
 @click.command()
@@ -76,16 +93,32 @@ def hold() -> Answer:
 @click.command()
 @click.option("--dry-run", is_flag=True, help="Only show; let nothing go.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--assign",
+    multiple=True,
+    metavar="wd_...=ACCOUNT_ID",
+    help="Book a payout that the wallet sent as this merchant's debt. May be repeated.",
+)
+@click.option(
+    "--not-ours",
+    multiple=True,
+    metavar="OPERATION",
+    help="Leave out of the books what a provider sent. May be repeated.",
+)
 @answering
 @reasoned
-def resume(dry_run: bool, yes: bool) -> Answer:
+def resume(dry_run: bool, yes: bool, assign: tuple[str, ...], not_ours: tuple[str, ...]) -> Answer:
     """Let a held installation send money again.
 
     A copy is held from its first start. Before it goes on, nothing else may send money for the same merchants: the
     database that it is a copy of is stopped for good.
+
+    Providers are asked first what they sent. Payouts and refunds that the database lacks are booked for their
+    merchants. Nothing is let go (1) while something that was sent has no owner: the answer names it and what to do.
     """
 
     settings = loaded_settings().settings
+    decisions = _decisions(assign, not_ours)
     from ..maintenance import open_beside
 
     async def work(ports: Ports) -> dict[str, Any]:
@@ -94,15 +127,14 @@ def resume(dry_run: bool, yes: bool) -> Answer:
             raise Refusal("INVALID_STATE", "The installation is not held")
         if not dry_run:
             holding.require_readable(installation)
-        found = await comparison.compare(ports, installation.as_of)
+        found = await decided(ports, await compare(ports, installation.as_of), decisions)
         shown = {**_document(installation), **_compared(found)}
         click.echo(_report(shown), err=True)
         if dry_run:
             return {**shown, "held": True}
-        if not yes:
+        if not yes and not found.open:
             click.confirm("Does nothing else send money for these merchants, and shall this?", abort=True, err=True)
-        await comparison.bring_in(ports, found)
-        await usecases.resume(ports, open_beside(settings))
+        await resume_compared(ports, found, open_beside(settings))
         return {**shown, "held": False}
 
     document = in_house(work)

@@ -108,7 +108,13 @@ def guarded(run: Callable[[], T], *, as_json: bool = False) -> T:
         give(_waits(waiting.act), as_json=as_json)
         raise click.exceptions.Exit(WAITS) from None
     except Refusal as refusal:
-        complain(refusal.code, [refusal.message], as_json=as_json, doc_url=_doc_url(refusal.code))
+        complain(
+            refusal.code,
+            [refusal.message],
+            as_json=as_json,
+            details=refusal.details,
+            doc_url=_doc_url(refusal.code),
+        )
     except SettingsError as error:
         lines = [f"{fault.origin}: {fault.message}" for fault in error.faults]
         complain("SETTINGS_INVALID", lines, as_json=as_json, details=list(error.faults))

@@ -1,41 +1,53 @@
 """What a held copy does not know of is listed by who sent it, and brought in before it is let go."""
 
+import asyncio
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from cambist.adapters.script import Ending, Twist
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.days import LONG_AGO
+from cambist.core.domain.errors import Refusal
 from cambist.core.domain.exchanges.exchanges import invoice_operation
 from cambist.core.domain.exchanges.returns import rub_return_operation, usdt_return_operation
+from cambist.core.domain.installation import Because
 from cambist.core.domain.ledger import Purse
+from cambist.core.domain.money import Rub
 from cambist.core.domain.operators.audit import Act, AuditEntry
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.refunds.orders import RefundOrder
+from cambist.core.domain.refunds.refunds import Refund
 from cambist.core.domain.refunds.suspense_returns import former_operation, return_operation
 from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.acts.audit import acting
 from cambist.core.usecases.exchanges.creation import create_rub_usdt
 from cambist.core.usecases.exchanges.returns import return_money
-from cambist.core.usecases.installation.comparison import MARGIN, bring_in, compare
+from cambist.core.usecases.holding import hold, read_hold
+from cambist.core.usecases.installation.bringing_in import bring_in
+from cambist.core.usecases.installation.comparison import MARGIN, Decisions, compare, decided
+from cambist.core.usecases.installation.resume import resume_compared
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.ledger.ledger import purses
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.operators.settlement import settle_asked
 from cambist.core.usecases.payments.payments import create_payment
-from cambist.core.usecases.refunds.refunds import create_refund
+from cambist.core.usecases.refunds.refunds import approve_refund, create_refund, create_refund_for
 from cambist.core.usecases.refunds.suspense_return import return_suspense
+from cambist.core.usecases.settlement.settlement import settle_now
+from cambist.core.usecases.settlement.withdrawals import accept_sent
 from cambist.ports.bank import InvoiceStatus, RefundRequest, RefundStatus
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.faults import Unavailable
+from cambist.ports.payouts import SentTransfer
 from cambist.ports.remittances import RemittanceRequest
 from tests.exchange_house import BANK_ID, PHONE
-from tests.payout_kit import WALLET
-from tests.restored import House, World
+from tests.payout_kit import WALLET, WatchedSender
+from tests.restored import Copy, House, World
 
 
 @pytest.fixture
@@ -52,10 +64,10 @@ async def paid(house: House) -> Payment:
     return made.resource
 
 
-async def refund(house: House, payment: Payment) -> str:
+async def refund(house: House, payment: Payment, key: str | None = None) -> str:
     """A refund of 100 RUB that the bank took; its id."""
     order = RefundOrder(payment_id=payment.id, amount_rub="100.00")
-    made = await create_refund(house.ports, await house.caller(), house.ports.ids.uuid(), lambda: order)
+    made = await create_refund(house.ports, await house.caller(), key or house.ports.ids.uuid(), lambda: order)
     await house.work(60)
     return made.resource.id
 
@@ -138,17 +150,213 @@ async def test_brought_in_twice_it_is_one(world: World) -> None:
         await house.check()
 
 
-async def test_what_belongs_to_two_merchants_is_left_to_the_operator(world: World) -> None:
-    async with world.opened() as house:
-        await paid(house)
-        copy = world.copy()
-        await settled_now(house)
-    async with world.opened(copy) as house:
-        other = await create_account(house.ports, "Other")
-        await set_settings(house.ports, other.account_id, {"payout_wallet": WALLET})
-        found = await compare(house.ports, None)
-        assert [each.account_id for each in found.lacking] == [None]
-        assert await bring_in(house.ports, found) == []
+class TestTwoMerchantsWithOneWallet:
+    """An owner with two accounts, or an exchange's deposit address."""
+
+    async def test_a_payout_of_a_daily_batch_is_attributed_by_its_id(self, world: World) -> None:
+        """The copy knows nothing of the batch, whose id follows from its day."""
+        async with world.opened() as house:
+            await paid(house)
+            copy = world.copy()
+            await settled_daily(house)
+        [sent] = await world.paid_out()
+        async with world.opened(copy) as house:
+            await twin(house)
+            await hold(house.ports, Because.RESTORED)
+            found = await compare(house.ports, LONG_AGO)
+            assert [(each.account_id, each.is_certain) for each in found.lacking] == [(world.account_id, True)]
+            await resume_compared(house.ports, found)
+            await settled_daily(house)
+            assert await world.paid_out() == [sent], "nothing is owed any more"
+            await house.check()
+
+    async def test_a_payout_that_nobody_can_attribute_keeps_the_hold(self, world: World) -> None:
+        """An operator's batch has its cutoff in its id, which the copy has forgotten."""
+        copy = await self._sent_by_hand(world)
+        [(operation, _, _)] = await world.paid_out()
+        async with world.opened(copy) as house:
+            await twin(house)
+            await hold(house.ports, Because.RESTORED)
+            found = await compare(house.ports, None)
+            assert [each.operation for each in found.open] == [operation]
+            with pytest.raises(Refusal, match=f"--assign {operation}=.*--not-ours {operation}") as refused:
+                await resume_compared(house.ports, found)
+            assert (refused.value.code, refused.value.details) == ("INVALID_STATE", {"open": [operation]})
+            assert await read_hold(house.ports) is not None
+            assert await house.withdrawals() == []
+
+    async def test_an_assigned_payout_is_a_debt_and_is_not_paid_again(self, world: World) -> None:
+        copy = await self._sent_by_hand(world)
+        [sent] = await world.paid_out()
+        async with world.opened(copy) as house:
+            await twin(house)
+            await hold(house.ports, Because.RESTORED)
+            decisions = Decisions(assigned={sent[0]: world.account_id})
+            for _ in range(2):  # the first run was killed before it let go
+                found = await decided(house.ports, await compare(house.ports, None), decisions)
+                await bring_in(acting(house.ports, Act(operator="eve", name="resume")), found)
+            await resume_compared(house.ports, found)
+            assert await available(house) == -sent[2]
+            await settled_now(house)
+            assert await world.paid_out() == [sent]
+            async with house.ports.storage.unit() as unit:
+                assert [row.object_id for row in await unit[AuditEntry].find(act="resume")] == [sent[0]]
+            await house.check()
+
+    async def test_two_operators_cannot_assign_a_payout_to_two_merchants(self, world: World) -> None:
+        copy = await self._sent_by_hand(world)
+        [sent] = await world.paid_out()
+        async with world.opened(copy) as house:
+            other = await twin(house)
+            await hold(house.ports, Because.RESTORED)
+            found = await compare(house.ports, None)
+            mine, theirs = [
+                await decided(house.ports, found, Decisions(assigned={sent[0]: account_id}))
+                for account_id in (world.account_id, other)
+            ]
+            done = await asyncio.gather(
+                resume_compared(house.ports, mine), resume_compared(house.ports, theirs), return_exceptions=True
+            )
+            assert sum(isinstance(each, Refusal) for each in done) == 1
+            assert len(await house.withdrawals()) == 1
+            await house.check()
+
+    async def test_what_is_not_ours_is_left_out_and_noted(self, world: World) -> None:
+        copy = await self._sent_by_hand(world)
+        [sent] = await world.paid_out()
+        async with world.opened(copy) as house:
+            await twin(house)
+            await hold(house.ports, Because.RESTORED)
+            found = await compare(house.ports, None)
+            found = await decided(house.ports, found, Decisions(not_ours=frozenset({sent[0]})))
+            await resume_compared(acting(house.ports, Act(operator="eve", name="resume")), found)
+            assert await read_hold(house.ports) is None
+            assert await house.withdrawals() == []
+            async with house.ports.storage.unit() as unit:
+                rows = [row.object_id for row in await unit[AuditEntry].find(act="resume", order="id")]
+            assert rows == [sent[0], "installation"]
+
+    @pytest.mark.parametrize(
+        ("decisions", "code"),
+        [
+            (Decisions(assigned={"wd_1": "acc_1"}), "VALIDATION_ERROR"),
+            (Decisions(not_ours=frozenset({"wd_1"})), "VALIDATION_ERROR"),
+            (Decisions(assigned={"SENT": "acc_1"}), "ACCOUNT_NOT_FOUND"),
+            (Decisions(assigned={"SENT": "MINE"}, not_ours=frozenset({"SENT"})), "VALIDATION_ERROR"),
+        ],
+    )
+    async def test_a_decision_about_something_else_is_refused(
+        self, world: World, decisions: Decisions, code: str
+    ) -> None:
+        copy = await self._sent_by_hand(world)
+        [sent] = await world.paid_out()
+        told = {"SENT": sent[0], "MINE": world.account_id}
+        decisions = Decisions(
+            assigned={told.get(key, key): told.get(value, value) for key, value in decisions.assigned.items()},
+            not_ours=frozenset(told.get(each, each) for each in decisions.not_ours),
+        )
+        async with world.opened(copy) as house:
+            await twin(house)
+            with pytest.raises(Refusal) as refused:
+                await decided(house.ports, await compare(house.ports, None), decisions)
+            assert refused.value.code == code
+
+    async def test_a_payout_whose_id_proves_its_owner_is_given_to_nobody_else(self, world: World) -> None:
+        async with world.opened() as house:
+            await paid(house)
+            copy = world.copy()
+            await settled_daily(house)
+        [(operation, _, _)] = await world.paid_out()
+        async with world.opened(copy) as house:
+            other = await twin(house)
+            found = await compare(house.ports, LONG_AGO)
+            for wrong in (Decisions(assigned={operation: other}), Decisions(not_ours=frozenset({operation}))):
+                with pytest.raises(Refusal, match="follows from account"):
+                    await decided(house.ports, found, wrong)
+
+    async def _sent_by_hand(self, world: World) -> Copy:
+        """A copy from before a payout of a batch that an operator asked for."""
+        async with world.opened() as house:
+            await paid(house)
+            copy = world.copy()
+            await settled_now(house)
+        return copy
+
+
+class TestWalletThatCannotList:
+    """It knows what it sent for an id, so it is asked for each payout that a settlement may have caused."""
+
+    @pytest.fixture(autouse=True)
+    def finds_only(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delattr(WatchedSender, "sent_since")
+
+    async def test_a_forgotten_daily_payout_is_found_by_its_id(self, world: World) -> None:
+        async with world.opened() as house:
+            await paid(house)
+            copy, as_of = world.copy(), house.ports.clock.now()
+            await settled_daily(house)
+        [sent] = await world.paid_out()
+        async with world.opened(copy) as house:
+            await twin(house)
+            await hold(house.ports, Because.RESTORED)
+            found = await compare(house.ports, as_of)
+            assert [(each.operation, each.account_id) for each in found.lacking] == [(sent[0], world.account_id)]
+            await resume_compared(house.ports, found)
+            await settled_daily(house)
+            assert await world.paid_out() == [sent]
+            await house.check()
+
+    async def test_a_pending_payout_that_was_sent_otherwise_keeps_the_hold(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with world.opened() as house:
+            await paid(house)
+            world.wallet.script.sign.append(Twist(ending=Ending.UNAVAILABLE))
+            await settle_asked(house.ports, Mode.LIVE, house.ports.clock.now(), lambda _: None)
+            await house.work()
+            copy = world.copy()
+            await house.work(60)
+        [(operation, _, units)] = await world.paid_out()
+        find = world.wallet.find
+
+        async def more(asked: str) -> SentTransfer | None:
+            sent = await find(asked)
+            return sent and msgspec.structs.replace(sent, units=units + 1_000_000)
+
+        monkeypatch.setattr(world.wallet, "find", more)
+        async with world.opened(copy) as house:
+            await hold(house.ports, Because.RESTORED)
+            found = await compare(house.ports, None)
+            assert [(each.operation, each.differs) for each in found.open] == [(operation, True)]
+            with pytest.raises(Refusal, match=f"cambist payout accept {operation}"):
+                await resume_compared(house.ports, found)
+            await accept_sent(house.ports, operation)
+            await resume_compared(house.ports, await compare(house.ports, None))
+            assert await read_hold(house.ports) is None
+
+    async def test_a_wallet_that_gives_no_answer_is_no_comparison(self, world: World) -> None:
+        async with world.opened() as house:
+            await paid(house)
+            copy = world.copy()
+        async with world.opened(copy) as house:
+            await world.clock.advance(24 * 3600)
+            world.wallet.script.find.append(Twist(ending=Ending.UNAVAILABLE))
+            with pytest.raises(Unavailable):
+                await compare(house.ports, house.ports.clock.now())
+
+
+async def twin(house: House) -> str:
+    """Another merchant who is paid out to the same wallet."""
+    other = await create_account(house.ports, "Other")
+    await set_settings(house.ports, other.account_id, {"payout_wallet": WALLET})
+    return other.account_id
+
+
+async def settled_daily(house: House) -> None:
+    """The daily settlement of all that was paid by now, and its payouts to their end."""
+    await house.world.clock.advance(2 * 24 * 3600)
+    await settle_now(house.ports, Mode.LIVE)
+    await house.work(3600)
 
 
 async def test_what_is_known_is_not_lacking(world: World) -> None:
@@ -171,19 +379,66 @@ async def test_a_wallet_that_gives_no_answer_is_no_comparison(world: World) -> N
 
 
 class TestRefunds:
-    """Nothing is brought in for one: the merchant's key, or an operator, tells what it was."""
+    """A refund is brought in for the payment whose invoice it names."""
 
-    async def test_one_that_the_copy_lacks_is_shown(self, world: World) -> None:
+    async def test_a_refund_that_the_copy_lacks_is_booked_before_the_hold_ends(self, world: World) -> None:
+        """Its merchant, who had an answer, has no reason to repeat it."""
         async with world.opened() as house:
             payment = await paid(house)
-            copy, as_of = world.copy(), house.ports.clock.now()
-            refund_id = await refund(house, payment)
+            copy, as_of, key = world.copy(), house.ports.clock.now(), house.ports.ids.uuid()
+            refund_id = await refund(house, payment, key)
         async with world.opened(copy) as house:
+            await hold(house.ports, Because.RESTORED)
             found = await compare(house.ports, as_of)
             [lacking] = found.lacking
             assert (lacking.provider, lacking.kind, lacking.operation) == ("bank", "refund", refund_id)
-            assert (lacking.amount, lacking.to) == ("100.00 RUB", f"bank:{payment.id}")
-            assert (lacking.account_id, await bring_in(house.ports, found)) == (None, [])
+            assert (lacking.amount, lacking.account_id) == ("100.00 RUB", world.account_id)
+            assert await bring_in(house.ports, found) == []
+            await resume_compared(house.ports, found)
+            booked = await house.ports.storage.get(Refund, refund_id)
+            assert booked is not None
+            assert (booked.status, booked.amount) == ("completed", Rub(100_00))
+            await settled_now(house)
+            assert await refund(house, payment, key) == refund_id, "the key gives the refund that it made"
+            assert await refunded(world) == [refund_id]
+            await house.check()
+
+    async def test_a_refund_above_what_is_left_of_its_payment_is_open(self, world: World) -> None:
+        async with world.opened() as house:
+            payment = await paid(house)
+            copy = world.copy()
+            refund_id = await refund(house, payment)
+        async with world.opened(copy) as house:
+            await hold(house.ports, Because.RESTORED)
+            await create_refund_for(house.ports, payment.id)
+            found = await compare(house.ports, None)
+            assert [each.operation for each in found.open] == [refund_id]
+            with pytest.raises(Refusal, match=f"--not-ours {refund_id}"):
+                await resume_compared(house.ports, found)
+
+    async def test_pending_refunds_are_asked_for_before_the_hold_ends(self, world: World) -> None:
+        """Also those that nobody approved in the copy, or that wait for money there."""
+        async with world.opened() as house:
+            payment = await paid(house)
+            await set_settings(house.ports, world.account_id, {"refund_approval": "manual"})
+            order = RefundOrder(payment_id=payment.id, amount_rub="100.00")
+            made = await create_refund(house.ports, await house.caller(), house.ports.ids.uuid(), lambda: order)
+            copy = world.copy()
+            await approve_refund(house.ports, made.resource.id)
+            await house.work(60)
+        async with world.opened(copy) as house:
+            await hold(house.ports, Because.RESTORED)
+            found = await compare(house.ports, None)
+            assert found.lacking == []
+            world.script.find_refund.append(Twist(ending=Ending.UNAVAILABLE))
+            with pytest.raises(Unavailable):
+                await resume_compared(house.ports, found)
+            assert await read_hold(house.ports) is not None
+            await resume_compared(house.ports, found)
+            booked = await house.ports.storage.get(Refund, made.resource.id)
+            assert booked is not None
+            assert booked.status == "completed"
+            await house.check()
 
     async def test_one_that_the_copy_knows_is_not(self, world: World) -> None:
         async with world.opened() as house:

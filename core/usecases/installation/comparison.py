@@ -1,10 +1,10 @@
-"""A held copy beside the world: what providers sent since the moment that it is of, and it does not know.
+"""What providers sent since the moment that a held copy is of, beside what the copy knows. Nothing is written here.
 
-Whoever can be asked for one operation is asked when its turn comes (wallet.py, bank_refunds.py). This is for what
-the copy has no record of at all, and would therefore never ask for.
+Whatever the copy has a row of is asked for by its id when its turn comes (wallet.py, bank_refunds.py). This is for what
+the copy has no row of, and for rows that say something else than was sent.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,8 +13,8 @@ import msgspec
 from ....ports.bank import ListingBank, SentRefund
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
-from ....ports.payouts import ListingSender, SentTransfer, UsdtSender
-from ....ports.storage import Unit
+from ....ports.payouts import FindingSender, ListingSender, SentTransfer, UsdtSender
+from ....ports.storage import Between
 from ...domain import ids
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.days import LONG_AGO
@@ -22,29 +22,35 @@ from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.funds import ExchangeTransfer
 from ...domain.exchanges.returns import returned_transfer
-from ...domain.ledger import EntryKind, Purse
 from ...domain.money import Rub, Usdt
-from ...domain.refunds.refunds import Refund
-from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
-from ..acts.audit import on
+from ...domain.payments.payments import Payment
+from ...domain.refunds.refunds import Refund, remainder
+from ...domain.settlement.withdrawals import Withdrawal
+from ..exchanges.return_steps import RETURN_EXCHANGE
 from ..exchanges.rub_return import returned_by
-from ..ledger.ledger import LEDGER_RULES
+from ..exchanges.sending import SENT
+from ..exchanges.steps import WATCH_EXCHANGE
+from ..exchanges.usdt_return import USDT_RETURNS
+from ..refunds.steps import refunds_of
 from ..refunds.suspense_progress import suspense_of
-from ..sealed import tag_withdrawal, wallet_fits
-from ..settlement.withdrawal_progress import EXECUTE, announce_withdrawal, book_payout
-from ..settlement.withdrawals import cancel_withdrawal, every_withdrawal
-from ..units import retrying
+from ..settlement.withdrawal_progress import EXECUTE, PAYOUTS
+from ..signed_transfers.row import SignedTransfers
+from ..signed_transfers.wallet import is_same_address, sent_before
+from .attribution import causing_batches, find_caused, owner_by_address, owners_by_cause
 
 MARGIN = timedelta(minutes=10)
 """By how much a provider's clock may be behind ours."""
 
-CALLED_OFF = "the balance that it was made of lacked payouts that were made since"
-
-_RACES = (*LEDGER_RULES, "withdrawals_id", "jobs_id", "journal_id")
+_ROWS: Mapping[str, SignedTransfers[Any]] = {
+    EXECUTE.kind: PAYOUTS,
+    WATCH_EXCHANGE.kind: SENT,
+    RETURN_EXCHANGE.kind: USDT_RETURNS,
+}
+"""What sends USDT, by the kind of the job that follows it."""
 
 
 class Lacking(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider sent and the database has no record of."""
+    """What a provider sent and the database has no row of, or another one."""
 
     provider: str
     kind: str
@@ -54,8 +60,38 @@ class Lacking(msgspec.Struct, frozen=True, kw_only=True):
     to: str
     """The address, or the bank's id of the invoice."""
     account_id: str | None = None
-    """Whose payout it is; it is brought in. Null: only an operator can say what it was."""
+    """Whose payout or refund it is: it is brought in. None: only an operator can say what it was."""
+    is_certain: bool = False
+    """Its id follows from the account, so no operator may say otherwise."""
+    is_ours: bool = True
+    """False: an operator said that it is left out of the books."""
+    differs: bool = False
+    """The database has a pending row of this id that says another amount or address."""
+    payment_id: str | None = None
+    """The payment that a refund was made of."""
     sent: SentTransfer | None = None
+    refund: SentRefund | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Nobody knows whose it is yet, so nothing may be let go."""
+        return self.account_id is None and self.is_ours
+
+    @property
+    def advice(self) -> str | None:
+        """What an operator does about an open one."""
+        if not self.is_open:
+            return None
+        leave_out = f"--not-ours {self.operation} to leave it out of the books"
+        if self.differs:
+            return f"cambist payout accept {self.operation}, or {leave_out}" if self._is_payout else leave_out
+        if self.kind == "refund":
+            return f"let the merchant repeat it with its Idempotency-Key, or enter it by hand and give {leave_out}"
+        return f"--assign {self.operation}=ACCOUNT_ID, or {leave_out}" if self._is_payout else leave_out
+
+    @property
+    def _is_payout(self) -> bool:
+        return self.operation.startswith(ids.WITHDRAWAL)
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,9 +103,24 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     not_compared: list[str]
     """Live providers that cannot list what they sent: their own statements tell."""
 
+    @property
+    def open(self) -> list[Lacking]:
+        """What an operator has to decide before anything is let go."""
+        return [each for each in self.lacking if each.is_open]
+
+
+class Decisions(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator says of transfers that nobody can attribute."""
+
+    assigned: Mapping[str, str] = {}
+    """Payout to account: it is booked as that merchant's debt."""
+    not_ours: frozenset[str] = frozenset()
+    """What is left out of the books."""
+
 
 async def compare(ports: Ports, as_of: datetime | None) -> Comparison:
-    """Ask every live provider that can list what it sent since then. Writes nothing.
+    """Ask every live provider what it sent since then. Providers that can list are asked for their list; a wallet that
+    cannot is asked for each payout that a settlement may have caused. Writes nothing.
 
     Raises: Unavailable when one of them gives no answer: nothing is known then.
     """
@@ -85,127 +136,173 @@ async def compare(ports: Ports, as_of: datetime | None) -> Comparison:
     name = ports.senders.modes.get(Mode.LIVE.value)
     if name is not None:
         sender = ports.senders.named(name)
-        if isinstance(sender, ListingSender):
-            lacking += await _transfers(ports, sender, await sender.sent_since(since))
+        lacking += await _transfers(ports, sender, since)
         if not sender.capabilities.simulated:
             (compared if isinstance(sender, ListingSender) else not_compared).append(name)
     return Comparison(since=since, lacking=lacking, compared=compared, not_compared=not_compared)
 
 
+async def decided(ports: Ports, found: Comparison, decisions: Decisions) -> Comparison:
+    """The comparison with an operator's decisions. A decision that an earlier run carried out is passed over.
+
+    Raises: Refusal VALIDATION_ERROR for a decision about something else; ACCOUNT_NOT_FOUND.
+    """
+    lacking = {each.operation: each for each in found.lacking}
+    for operation in (*decisions.assigned, *decisions.not_ours):
+        each = lacking.get(operation)
+        if each is not None:
+            lacking[operation] = await _decided(ports, each, decisions)
+        elif not await _is_booked(ports, operation, decisions.assigned.get(operation)):
+            raise _wrong(operation, "no provider sent it, or it is known here")
+    return msgspec.structs.replace(found, lacking=list(lacking.values()))
+
+
+async def _decided(ports: Ports, lacking: Lacking, decisions: Decisions) -> Lacking:
+    operation = lacking.operation
+    account_id = decisions.assigned.get(operation)
+    if account_id is not None and operation in decisions.not_ours:
+        raise _wrong(operation, "it is either assigned or not ours")
+    if lacking.is_certain and account_id != lacking.account_id:
+        raise _wrong(operation, f"its id follows from account {lacking.account_id}, which it belongs to")
+    if account_id is None:
+        return msgspec.structs.replace(lacking, account_id=None, payment_id=None, is_ours=False)
+    if lacking.differs or not operation.startswith(ids.WITHDRAWAL):
+        raise _wrong(operation, "only a payout (wd_...) that has no row here is assigned")
+    if await ports.storage.get(Account, account_id) is None:
+        raise Refusal("ACCOUNT_NOT_FOUND", f"No account of the id {account_id}")
+    return msgspec.structs.replace(lacking, account_id=account_id)
+
+
+async def _is_booked(ports: Ports, operation: str, account_id: str | None) -> bool:
+    found = await ports.storage.get(Withdrawal, operation) if ids.is_prefixed(ids.WITHDRAWAL, operation) else None
+    return found is not None and found.account_id == account_id
+
+
+def _wrong(operation: str, why: str) -> Refusal:
+    return Refusal("VALIDATION_ERROR", f"{operation}: {why}")
+
+
 async def _refunds(ports: Ports, bank: str, sent: Sequence[SentRefund]) -> list[Lacking]:
-    return [
-        Lacking(
-            provider=bank,
-            kind="refund",
-            operation=each.operation,
-            amount=f"{Rub(each.amount_kopecks)} RUB",
-            to=each.reference,
+    unknown = {each.operation: each for each in sent if not await _knows_refund(ports, each.operation)}
+    payments = await _payments_of(ports, bank, {each.reference for each in unknown.values()})
+    found = []
+    for each in unknown.values():
+        payment = payments.get(each.reference)
+        is_refund = ids.is_prefixed(ids.REFUND, each.operation)
+        owned = payment if payment is not None and is_refund and await _covers(ports, payment, each) else None
+        found.append(
+            Lacking(
+                provider=bank,
+                kind="refund",
+                operation=each.operation,
+                amount=f"{Rub(each.amount_kopecks)} RUB",
+                to=each.reference,
+                account_id=None if owned is None else owned.account_id,
+                payment_id=None if owned is None else owned.id,
+                refund=each,
+            )
         )
-        for each in sent
-        if not await _knows_refund(ports, each.operation)
-    ]
+    return found
 
 
 async def _knows_refund(ports: Ports, operation: str) -> bool:
     async with ports.storage.unit() as unit:
         if await returned_by(unit, operation) or await suspense_of(unit, operation):
             return True
-    return await _has_one(ports, [(Refund, operation)])
+    return await ports.storage.get(Refund, operation) is not None
 
 
-async def _transfers(ports: Ports, sender: UsdtSender, sent: Sequence[SentTransfer]) -> list[Lacking]:
+async def _payments_of(ports: Ports, bank: str, references: set[str]) -> Mapping[str, Payment]:
+    """The payments of these invoices. No index leads there, so all are read, where there is anything to look for."""
+    found: dict[str, Payment] = {}
+    if references:
+        async for batch in ports.storage.scan(Payment, mode=Mode.LIVE):
+            found |= {
+                each.bank_reference: each for each in batch if each.bank == bank and each.bank_reference in references
+            }
+    return found
+
+
+async def _covers(ports: Ports, payment: Payment, refund: SentRefund) -> bool:
+    """Whether so much of the payment is left to be refunded."""
+    async with ports.storage.unit() as unit:
+        return remainder(payment, await refunds_of(unit, payment.id)).kopecks >= refund.amount_kopecks
+
+
+async def _transfers(ports: Ports, sender: UsdtSender, since: datetime) -> list[Lacking]:
+    batches = await causing_batches(ports, since)
     found: list[Lacking] = []
-    for each in sent:
-        operation = each.signed.operation
-        wanted: list[tuple[type[Any], str]] = [(Withdrawal, operation), (Exchange, operation)]
-        transfer_id = returned_transfer(operation)
-        if transfer_id is not None:
-            wanted.append((ExchangeTransfer, transfer_id))
-        if not await _has_one(ports, wanted):
+    for each in await _sent(ports, sender, since, batches):
+        known = await _known(ports, each.signed.operation)
+        if known is None or _differs(*known, each):
             found.append(
                 Lacking(
                     provider=sender.name,
                     kind="transfer",
-                    operation=operation,
+                    operation=each.signed.operation,
                     amount=f"{Usdt(each.units)} USDT",
                     to=each.address,
-                    account_id=await _owner(ports, each) if operation.startswith(ids.WITHDRAWAL) else None,
+                    differs=known is not None,
                     sent=each,
                 )
             )
-    return found
+    payouts = {each.operation for each in found if each.operation.startswith(ids.WITHDRAWAL) and not each.differs}
+    owners = await owners_by_cause(ports, batches, payouts)
+    return [await _owned(ports, each, owners) if each.operation in payouts else each for each in found]
 
 
-async def _has_one(ports: Ports, wanted: Sequence[tuple[type[Any], str]]) -> bool:
-    for kind, record_id in wanted:
-        if await ports.storage.get(kind, record_id) is not None:
-            return True
-    return False
+async def _owned(ports: Ports, lacking: Lacking, owners: Mapping[str, str]) -> Lacking:
+    caused = owners.get(lacking.operation)
+    account_id = caused or await owner_by_address(ports, lacking.to)
+    return msgspec.structs.replace(lacking, account_id=account_id, is_certain=caused is not None)
 
 
-async def _owner(ports: Ports, sent: SentTransfer) -> str | None:
-    """The one merchant who is paid out to the address; None where there are several, or none."""
-    owners = [
-        account.id
-        async for batch in ports.storage.scan(Account)
-        for account in batch
-        if account.settings.payout_wallet == sent.address and wallet_fits(ports.vault, account)
+async def _sent(ports: Ports, sender: UsdtSender, since: datetime, batches: Sequence[str]) -> Sequence[SentTransfer]:
+    if isinstance(sender, ListingSender):
+        return await sender.sent_since(since)
+    if not isinstance(sender, FindingSender):
+        return []
+    found = {each.signed.operation: each async for each in find_caused(ports, sender, batches)}
+    for kind, row in _ROWS.items():
+        # `;` is the character that follows the colon.
+        async for jobs in ports.storage.scan(Job, id=Between(f"{kind}:", f"{kind};")):
+            for job in jobs:
+                sent = await _sent_of(ports, sender, row, job.argument)
+                if sent is not None:
+                    found[sent.signed.operation] = sent
+    return list(found.values())
+
+
+async def _sent_of(
+    ports: Ports, sender: FindingSender, row: SignedTransfers[Any], record_id: str
+) -> SentTransfer | None:
+    """What the wallet sent for a row that has no signed transfer yet."""
+    record = await ports.storage.get(row.record, record_id)
+    sending = None if record is None else row.sending(record)
+    if sending is None or sending.signed is not None or sending.sender != sender.name:
+        return None
+    return await sent_before(sender, sending.operation)
+
+
+async def _known(ports: Ports, operation: str) -> tuple[SignedTransfers[Any], Any] | None:
+    """The record whose transfer an operation is, with its row of the engine."""
+    wanted: list[tuple[SignedTransfers[Any], type[Any], str]] = [
+        (PAYOUTS, Withdrawal, operation),
+        (SENT, Exchange, operation),
     ]
-    return owners[0] if len(owners) == 1 else None
+    transfer_id = returned_transfer(operation)
+    if transfer_id is not None:
+        wanted.append((USDT_RETURNS, ExchangeTransfer, transfer_id))
+    for row, kind, record_id in wanted:
+        record = await ports.storage.get(kind, record_id)
+        if record is not None:
+            return row, record
+    return None
 
 
-async def bring_in(ports: Ports, comparison: Comparison) -> list[Withdrawal]:
-    """Write the payouts that the world has and the database lacks, under the ids that they have there, each an act of
-    its own. What they took is a debt where it is not credited here yet, and the next settlement pays that much less.
-
-    Their jobs take over what the wallet sent, and follow it to its end. What the merchant has pending and unsent is
-    called off: it was made of a balance that these are not taken off yet.
-    """
-    name = ports.senders.modes.get(Mode.LIVE.value, "")
-    brought = [
-        await _write(on(ports, each.operation), each.sent, each.account_id, name)
-        for each in comparison.lacking
-        if each.sent is not None and each.account_id is not None
-    ]
-    for account_id in sorted({each.account_id for each in brought}):
-        await _call_off_pending(ports, account_id, {each.id for each in brought})
-    return brought
-
-
-async def _call_off_pending(ports: Ports, account_id: str, but: Collection[str]) -> None:
-    for each in await every_withdrawal(ports, account_id=account_id, status=WithdrawalStatus.PENDING):
-        if each.mode is not Mode.LIVE or each.id in but:
-            continue
-        try:
-            await cancel_withdrawal(on(ports, each.id), each.id, CALLED_OFF)
-        except Refusal as refusal:
-            if refusal.code != "INVALID_STATE":
-                raise
-            # The wallet sent it: its job takes that over.
-
-
-async def _write(ports: Ports, sent: SentTransfer, account_id: str, sender: str) -> Withdrawal:
-    async def work(unit: Unit) -> Withdrawal:
-        present = await unit[Withdrawal].get(sent.signed.operation)
-        if present is not None:
-            return present
-        withdrawal = Withdrawal(
-            id=sent.signed.operation,
-            account_id=account_id,
-            mode=Mode.LIVE,
-            status=WithdrawalStatus.PENDING,
-            amount=Usdt(sent.units),
-            wallet=sent.address,
-            sender=sender,
-            network=ports.senders.named(sender).capabilities.network.value,
-            created_at=ports.clock.now(),
-            sequence=1,
-        )
-        withdrawal = tag_withdrawal(ports.vault, withdrawal)
-        book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
-        await announce_withdrawal(ports, unit, withdrawal, None)
-        unit[Withdrawal].add(withdrawal)
-        unit[Job].add(EXECUTE.first(withdrawal.id, withdrawal.created_at, withdrawal.created_at))
-        return withdrawal
-
-    return await retrying(ports.storage, work, again_on=_RACES)
+def _differs(row: SignedTransfers[Any], record: Any, sent: SentTransfer) -> bool:
+    """Whether a record that waits to be sent says another amount or address than its wallet sent."""
+    sending = row.sending(record)
+    if sending is None or sending.signed is not None or sending.operation != sent.signed.operation:
+        return False
+    return sending.units != sent.units or not is_same_address(sending.address, sent.address)

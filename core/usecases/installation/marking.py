@@ -95,7 +95,8 @@ async def mark_anew(storage: Storage, beside: Beside, clock: Clock, ids: Ids, *,
     """
     for _ in range(_LOOKS):
         present = await read_installation(storage)
-        if present is not None and present.is_held and not resuming:
+        if present is not None and present.is_held is not resuming:
+            # Another process let it go, or holds it.
             return
         now = clock.now()
         after = marked(present or _fresh(ids, now), str(ids.uuid()), await beside.place(), now)

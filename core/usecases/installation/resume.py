@@ -14,15 +14,41 @@ from ...domain.installation import Installation
 from ..exchanges.return_steps import RETURN_EXCHANGE
 from ..exchanges.steps import WATCH_EXCHANGE
 from ..holding import read_hold, require_readable
+from ..refunds.executed import book_all_executed
 from ..refunds.steps import CARRY_OUT
 from ..refunds.suspense_progress import RETURN
 from ..refunds.suspense_takeover import FORMER_RETURN
 from ..settlement.withdrawal_progress import EXECUTE
 from ..subscriptions.charge_progress import WATCH_CHARGE
+from .bringing_in import bring_in
+from .comparison import Comparison
 from .marking import mark_anew
 
 SENDING = (EXECUTE, CARRY_OUT, RETURN, FORMER_RETURN, WATCH_EXCHANGE, RETURN_EXCHANGE, WATCH_CHARGE)
 """Jobs that may send money. What the hold put off would else wait for the next step of a ladder, hours perhaps."""
+
+
+async def resume_compared(ports: Ports, found: Comparison, beside: Beside | None = None) -> Installation:
+    """Bring in what was found, then let go; the row as it was while it was held. Refunds come before payouts, so that
+    no payout takes what an executed refund has to take.
+
+    A run that is cut off is repeated: what it wrote is known then.
+    Raises: Refusal INVALID_STATE while something that was found is open, and as `resume`; Unavailable.
+    """
+    before = await read_hold(ports)
+    if before is None:
+        raise Refusal("INVALID_STATE", "The installation is not held")
+    require_readable(before)
+    if found.open:
+        listed = "; ".join(f"{each.kind} {each.operation}, {each.amount}: {each.advice}" for each in found.open)
+        raise Refusal(
+            "INVALID_STATE",
+            f"Nothing was let go, because providers sent what nobody has attributed ({len(found.open)}). {listed}",
+            details={"open": [each.operation for each in found.open]},
+        )
+    await book_all_executed(ports)
+    await bring_in(ports, found)
+    return await resume(ports, beside)
 
 
 async def resume(ports: Ports, beside: Beside | None = None) -> Installation:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from ....ports.bundle import Ports
+from ....ports.faults import Unavailable
 from ....ports.storage import Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Caller, Mode, RefundApproval, Settings
@@ -20,10 +21,9 @@ from ..accounts.terminals import terminal_of
 from ..acts.four_eyes import gated
 from ..causes import caused_id
 from ..idempotency import Lock, Made, once, yield_to_maker
-from ..operations.engine import look_up
 from ..test_clock import in_test_time
 from ..units import retrying
-from .progress import REFUNDS
+from .executed import is_executed
 from .steps import CARRY_OUT, RACES, move, refunds_of
 
 KIND = "refund"
@@ -57,6 +57,11 @@ async def create_refund(ports: Ports, caller: Caller, key: str | None, read_orde
             if payment is not None and (payment.account_id, payment.mode) != (caller.account_id, caller.mode):
                 payment = None
             key_record = lock(refund_id)
+            brought_in = await unit[Refund].get(refund_id)
+            if brought_in is not None:
+                # `cambist resume` wrote it from the bank's list, when the database had forgotten key and refund.
+                unit[IdempotencyKey].add(key_record)
+                return unit[Refund].save(_completed_by(brought_in, order, key_record.id))
             try:
                 refund = await _applied_for(ports, unit, refund_id, order, payment, caller.account.settings)
             except Refusal:
@@ -71,6 +76,13 @@ async def create_refund(ports: Ports, caller: Caller, key: str | None, read_orde
         return await ports.storage.get(Refund, refund_id)
 
     return await once(ports, caller, key, KIND, make=make, recall=recall, id_rule="refunds_id")
+
+
+def _completed_by(refund: Refund, order: RefundOrder, key_id: str) -> Refund:
+    """The refund with what only its merchant knows. Amount and payment stay those that the bank executed."""
+    return msgspec.structs.replace(
+        refund, external_id=order.external_id, reason=order.reason, metadata=order.metadata, key_id=key_id
+    )
 
 
 @in_test_time(Payment)
@@ -179,16 +191,13 @@ async def cancel_refund(ports: Ports, caller: Caller, refund_id: str) -> Refund:
 async def _require_unexecuted(ports: Ports, refund_id: str) -> None:
     """Refuse to end a pending refund that the bank has executed. The bank is asked only in an installation that is, or
     was, held. Raises: Refusal INVALID_STATE, PROVIDER_UNAVAILABLE."""
-    async with ports.storage.unit() as unit:
-        subject = await REFUNDS.load(ports, unit, refund_id)
-    if subject is None or subject.refund.status is not RefundStatus.PENDING:
-        return
-    if not await REFUNDS.may_be_executed(ports, subject):
-        return
-    told = await look_up(REFUNDS, ports, subject)
-    if told.fault is not None:
-        raise Refusal("PROVIDER_UNAVAILABLE", "The bank does not say whether it executed the refund", retry_after=30)
-    if told.word is not None:
+    try:
+        executed = await is_executed(ports, refund_id)
+    except Unavailable as fault:
+        raise Refusal(
+            "PROVIDER_UNAVAILABLE", "The bank does not say whether it executed the refund", retry_after=30
+        ) from fault
+    if executed:
         raise Refusal("INVALID_STATE", "The bank has executed the refund already")
 
 

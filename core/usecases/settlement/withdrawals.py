@@ -99,15 +99,20 @@ async def pay_out(
     return await retrying(ports.storage, work, again_on=RACES)
 
 
+def payout_id(ports: Ports, mode: Mode, batch_id: str, account_id: str, number: int) -> str:
+    """The id of the payout of this number, from 1, that a batch brings a merchant."""
+    return caused_id(ports, mode, ids.WITHDRAWAL, batch_id, account_id, str(number))
+
+
 async def _id(ports: Ports, unit: Unit, account_id: str, mode: Mode, batch_id: str | None) -> str:
     """The id of the next payout that a batch brings a merchant: of its first one, unless more became available after
     that and the batch was settled on."""
     if batch_id is None:
         return ids.prefixed(ids.WITHDRAWAL, ports.ids.uuid())
-    number, made = 1, caused_id(ports, mode, ids.WITHDRAWAL, batch_id, account_id, "1")
+    number, made = 1, payout_id(ports, mode, batch_id, account_id, 1)
     while await unit[Withdrawal].get(made) is not None:
         number += 1
-        made = caused_id(ports, mode, ids.WITHDRAWAL, batch_id, account_id, str(number))
+        made = payout_id(ports, mode, batch_id, account_id, number)
     return made
 
 

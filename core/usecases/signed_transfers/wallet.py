@@ -47,7 +47,7 @@ async def sign(sender: UsdtSender, network: str, operation: str, wallet: str, un
     known = await sent_before(sender, operation)
     if known is None:
         return await sender.sign(operation, wallet, units)
-    if known.units != units or not _is_same(known.address, wallet):
+    if known.units != units or not is_same_address(known.address, wallet):
         log.error(
             "%s: the wallet sent %s units to %s for it before (%s), but %s units are owed to %s: it is for an operator",
             *(operation, known.units, known.address, known.signed.tx_hash, units, wallet),
@@ -69,8 +69,8 @@ async def sent_before(sender: UsdtSender, operation: str) -> SentTransfer | None
         raise Unavailable(f"the wallet does not say what it sent for {operation}: {fault}") from fault
 
 
-def _is_same(one: str, other: str) -> bool:
-    """Whether two addresses are one. Hex digits have a case on some networks that only checks them."""
+def is_same_address(one: str, other: str) -> bool:
+    """Whether two addresses are one. On some networks the case of hex digits is only a checksum."""
     return one == other or (one.startswith("0x") and one.lower() == other.lower())
 
 

@@ -1,0 +1,127 @@
+"""Bringing in what providers sent and a held copy has no row of, before the copy is let go (comparison.py).
+
+Each payout and refund gets its row under the id that the provider knows, in a unit of its own with its audit row: a run
+that is cut off is simply repeated.
+"""
+
+from collections.abc import Collection
+
+import msgspec
+
+from ....ports.bank import SentRefund
+from ....ports.bundle import Ports
+from ....ports.jobs import Job
+from ....ports.payouts import SentTransfer
+from ....ports.storage import Unit
+from ...domain.accounts.accounts import Mode
+from ...domain.errors import Refusal
+from ...domain.ledger import EntryKind, Purse
+from ...domain.money import Rub, Usdt
+from ...domain.payments.payments import Payment
+from ...domain.refunds.refunds import Refund, RefundStatus
+from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
+from ..acts.audit import note_outside, on, unaudited
+from ..ledger.ledger import LEDGER_RULES
+from ..refunds.executed import book_executed
+from ..sealed import tag_withdrawal
+from ..settlement.withdrawal_progress import EXECUTE, announce_withdrawal, book_payout
+from ..settlement.withdrawals import cancel_withdrawal, every_withdrawal
+from ..units import retrying
+from .comparison import Comparison
+
+CALLED_OFF = "the balance that it was made of lacked payouts that were made since"
+
+_RACES = (*LEDGER_RULES, "withdrawals_id", "jobs_id", "journal_id", "refunds_id")
+
+
+async def bring_in(ports: Ports, comparison: Comparison) -> list[Withdrawal]:
+    """Write what the world has and the database lacks; the payouts.
+
+    A payout's amount is a debt where it is not credited here yet, and the next settlement pays that much less. The
+    payout's job takes over what the wallet sent and follows it to its end. Pending payouts of the merchant that were
+    never sent are called off, because their balance lacked these. Refunds come first. What an operator leaves out of
+    the books gets an audit row.
+
+    Raises: Refusal INVALID_STATE for a payout that somebody else gave to another account meanwhile; Unavailable.
+    """
+    for each in comparison.lacking:
+        if not each.is_ours:
+            await note_outside(ports, each.operation)
+        elif each.refund is not None and each.payment_id is not None:
+            await _write_refund(ports, each.refund, each.payment_id)
+    name = ports.senders.modes.get(Mode.LIVE.value, "")
+    brought = [
+        await _write_payout(on(ports, each.operation), each.sent, each.account_id, name)
+        for each in comparison.lacking
+        if each.sent is not None and each.account_id is not None
+    ]
+    for account_id in sorted({each.account_id for each in brought}):
+        await _call_off_pending(ports, account_id, {each.id for each in brought})
+    return brought
+
+
+async def _call_off_pending(ports: Ports, account_id: str, but: Collection[str]) -> None:
+    for each in await every_withdrawal(ports, account_id=account_id, status=WithdrawalStatus.PENDING):
+        if each.mode is not Mode.LIVE or each.id in but:
+            continue
+        try:
+            await cancel_withdrawal(on(ports, each.id), each.id, CALLED_OFF)
+        except Refusal as refusal:
+            if refusal.code != "INVALID_STATE":
+                raise
+            # The wallet sent it: its job takes that over.
+
+
+async def _write_payout(ports: Ports, sent: SentTransfer, account_id: str, sender: str) -> Withdrawal:
+    async def work(unit: Unit) -> Withdrawal:
+        present = await unit[Withdrawal].get(sent.signed.operation)
+        if present is not None:
+            if present.account_id != account_id:
+                raise Refusal("INVALID_STATE", f"{present.id} was brought in for account {present.account_id}")
+            return present
+        withdrawal = Withdrawal(
+            id=sent.signed.operation,
+            account_id=account_id,
+            mode=Mode.LIVE,
+            status=WithdrawalStatus.PENDING,
+            amount=Usdt(sent.units),
+            wallet=sent.address,
+            sender=sender,
+            network=ports.senders.named(sender).capabilities.network.value,
+            created_at=ports.clock.now(),
+            sequence=1,
+        )
+        withdrawal = tag_withdrawal(ports.vault, withdrawal)
+        book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
+        await announce_withdrawal(ports, unit, withdrawal, None)
+        unit[Withdrawal].add(withdrawal)
+        unit[Job].add(EXECUTE.first(withdrawal.id, withdrawal.created_at, withdrawal.created_at))
+        return withdrawal
+
+    return await retrying(ports.storage, work, again_on=_RACES)
+
+
+async def _write_refund(ports: Ports, sent: SentRefund, payment_id: str) -> None:
+    """Write the refund as one that was applied for and not approved yet; then book that its bank executed it. Its
+    merchant gets it for the Idempotency-Key that made it (usecases/refunds/refunds.py)."""
+
+    async def work(unit: Unit) -> None:
+        payment = await unit[Payment].get(payment_id)
+        if payment is None or await unit[Refund].get(sent.operation) is not None:
+            return
+        unit[Payment].save(msgspec.structs.replace(payment, refund_pending=True))
+        unit[Refund].add(
+            Refund(
+                id=sent.operation,
+                account_id=payment.account_id,
+                mode=payment.mode,
+                payment_id=payment.id,
+                shop_id=payment.shop_id,
+                status=RefundStatus.PENDING,
+                amount=Rub(sent.amount_kopecks),
+                created_at=ports.clock.now(),
+            )
+        )
+
+    await retrying(unaudited(ports).storage, work, again_on=_RACES)
+    await book_executed(ports, sent.operation)

@@ -1,0 +1,66 @@
+"""Refunds that their banks executed in a time that a restored database has forgotten.
+
+What a bank has done is nobody's decision: it is booked whatever the balance, approved or not, also while the
+installation is held.
+"""
+
+import msgspec
+
+from ....ports.bundle import Ports
+from ....ports.faults import Unavailable
+from ....ports.storage import Unit
+from ...domain.accounts.accounts import Mode
+from ...domain.refunds.refunds import Refund, RefundStatus
+from ..acts.audit import note_outside, unaudited
+from ..operations.engine import bring, look_up
+from ..units import retrying
+from .progress import REFUNDS
+from .steps import CARRY_OUT, RACES
+
+
+async def is_executed(ports: Ports, refund_id: str) -> bool:
+    """Whether the bank knows a pending refund that nobody sent from this database. The bank is asked only in an
+    installation that is, or was, held. Raises: Unavailable when it gives no answer."""
+    async with ports.storage.unit() as unit:
+        subject = await REFUNDS.load(ports, unit, refund_id)
+    if subject is None or subject.refund.status is not RefundStatus.PENDING:
+        return False
+    if not await REFUNDS.may_be_executed(ports, subject):
+        return False
+    told = await look_up(REFUNDS, ports, subject)
+    if told.fault is not None:
+        raise Unavailable(f"bank {subject.payment.bank} does not say whether it executed {refund_id}: {told.fault}")
+    return told.word is not None
+
+
+async def book_all_executed(ports: Ports) -> list[str]:
+    """Ask the banks for every pending refund of live mode, and book those that they executed; the ids of these.
+
+    Raises: Unavailable when a bank gives no answer.
+    """
+    booked: list[str] = []
+    async for batch in ports.storage.scan(Refund, mode=Mode.LIVE, status=RefundStatus.PENDING):
+        for refund in batch:
+            if await is_executed(ports, refund.id):
+                await book_executed(ports, refund.id)
+                booked.append(refund.id)
+    return booked
+
+
+async def book_executed(ports: Ports, refund_id: str) -> None:
+    """Book a pending refund that its bank executed, with a row in the audit log where an operator began this."""
+    await note_outside(ports, refund_id)
+    plain = unaudited(ports)
+
+    async def work(unit: Unit) -> None:
+        refund = await unit[Refund].get(refund_id)
+        if refund is not None and refund.status is RefundStatus.PENDING:
+            now = plain.clock.now()
+            await CARRY_OUT.plan(unit, refund.id, now, now)
+            approved_at = refund.approved_at or now
+            unit[Refund].save(msgspec.structs.replace(refund, approved_at=approved_at, pending_reason=None))
+
+    await retrying(plain.storage, work, again_on=RACES)
+    told = await bring(REFUNDS, plain, refund_id)
+    if told.subject is not None and told.subject.refund.status is RefundStatus.PENDING:
+        raise Unavailable(f"bank {told.subject.payment.bank} gives no answer about {refund_id}: {told.fault}")
