@@ -13,6 +13,7 @@ from cambist.core.domain.gateways.gateways import Gateway, GatewayStatus
 from cambist.core.usecases.notice_addresses import silent_banks
 from cambist.core.usecases.operators.findings import Level
 from cambist.core.usecases.operators.provider_facts import provider_facts
+from cambist.core.usecases.subscriptions.binding_opening import open_binding
 from cambist.frontends.notices import judge_notices
 from cambist.testing import ProviderAnswer, ProviderFault, ProviderRequest
 from tests.houses import TestHouse
@@ -30,6 +31,10 @@ class ShippedBank(msgspec.Struct):
 
     open: Callable[[], AbstractAsyncContextManager[tuple[TestHouse, Any, Any]]]
     pay: Callable[[Any, str], None]
+    bind: Callable[[Any], None]
+    """The payer of the only subscription confirms it, and pays its first charge."""
+    refund: Callable[[Any], None] = lambda _: None
+    """Refunds that are under way reach the payer."""
 
 
 def _pay_at_raiffeisen(fake: Any, payment_id: str) -> None:
@@ -37,14 +42,42 @@ def _pay_at_raiffeisen(fake: Any, payment_id: str) -> None:
     fake.pay(qr["qrId"])
 
 
+def _bind_at_raiffeisen(fake: Any) -> None:
+    [number] = fake.subscriptions
+    fake.subscribe(number)
+
+
+def _bind_at_tbank(fake: Any) -> None:
+    [payment], [account] = fake.books.payments.values(), fake.books.accounts.values()
+    fake.books.pay(payment)
+    fake.books.confirm(account.key)
+
+
+def _bind_at_yookassa(fake: Any) -> None:
+    [payment] = fake.books.of_kind("payment")
+    fake.books.pay(payment["id"])
+
+
+def _finish_at_yookassa(fake: Any) -> None:
+    for refund in fake.books.of_kind("refund"):
+        fake.books.finish_refund(refund["id"])
+
+
 BANKS = {
     "yookassa": ShippedBank(
-        open_yookassa_house, lambda fake, payment_id: fake.books.pay(fake.books.of_operation(payment_id)["id"])
+        open_yookassa_house,
+        lambda fake, payment_id: fake.books.pay(fake.books.of_operation(payment_id)["id"]),
+        _bind_at_yookassa,
+        _finish_at_yookassa,
     ),
     "tbank": ShippedBank(
-        open_tbank_house, lambda fake, payment_id: fake.books.pay(fake.payment(payment_id.removeprefix("pay_")))
+        open_tbank_house,
+        lambda fake, payment_id: fake.books.pay(fake.payment(payment_id.removeprefix("pay_"))),
+        _bind_at_tbank,
     ),
-    "raiffeisen": ShippedBank(open_raiffeisen_house, _pay_at_raiffeisen),
+    "raiffeisen": ShippedBank(
+        open_raiffeisen_house, _pay_at_raiffeisen, _bind_at_raiffeisen, lambda fake: fake.finish()
+    ),
 }
 
 
@@ -52,17 +85,26 @@ class Shop:
     """The merchant, whose bank notifies nobody."""
 
     def __init__(self, bank: ShippedBank, house: TestHouse, fake: Any) -> None:
-        self.house, self.fake, self._pay = house, fake, bank.pay
+        self.house, self.fake, self.bank = house, fake, bank
 
-    async def create(self) -> str:
+    async def post(self, path: str, **body: Any) -> str:
+        """Make an object, and return its id."""
         headers = self.house.headers("live", Idempotency_Key=str(uuid4()))
-        answer = await self.house.http.post("/api/v1/payments", json={"amount_rub": "490.00"}, headers=headers)
+        answer = await self.house.http.post(f"/api/v1{path}", json=body, headers=headers)
         assert answer.status_code == 201, answer.text
         made: str = answer.json()["id"]
         return made
 
+    async def create(self) -> str:
+        return await self.post("/payments", amount_rub="490.00")
+
+    async def shown(self, path: str) -> str:
+        """The status of an object as merchants see it."""
+        found: str = (await self.house.get(path, mode="live")).json()["status"]
+        return found
+
     def pay(self, payment_id: str) -> None:
-        self._pay(self.fake, payment_id)
+        self.bank.pay(self.fake, payment_id)
 
     async def status(self, payment_id: str) -> str:
         return (await self.house.payment(payment_id)).status.value
@@ -90,6 +132,29 @@ async def test_payment_is_seen_within_75_seconds_of_its_money(shop: Shop, paid_a
     shop.pay(payment_id)
     await shop.house.work(75)
     assert await shop.status(payment_id) == "paid"
+
+
+@pytest.mark.parametrize("bound_at", [5, 100, 700])
+async def test_binding_is_seen_within_75_seconds_of_its_confirmation(shop: Shop, bound_at: int) -> None:
+    terms = {"amount_rub": "300.00", "interval": "month", "description": "Coffee club"}
+    subscription_id = await shop.post("/subscriptions", **terms)
+    await open_binding(shop.house.ports, subscription_id)
+    await shop.house.work(bound_at)
+    assert await shop.shown(f"/subscriptions/{subscription_id}") == "pending_binding"
+    shop.bank.bind(shop.fake)
+    await shop.house.work(75)
+    assert await shop.shown(f"/subscriptions/{subscription_id}") == "active"
+
+
+async def test_refund_without_notification_is_seen_by_its_own_schedule(shop: Shop) -> None:
+    payment_id = await shop.create()
+    shop.pay(payment_id)
+    await shop.house.work(60)
+    refund_id = await shop.post("/refunds", payment_id=payment_id)
+    await shop.house.work(50)
+    shop.bank.refund(shop.fake)
+    await shop.house.work(700)
+    assert await shop.shown(f"/refunds/{refund_id}") == "completed"
 
 
 @pytest.mark.parametrize("fault", [ProviderFault.BUSY, ProviderFault.OVERLOADED])

@@ -13,10 +13,10 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.notices import NoticeAddress
-from cambist.core.domain.payments.payments import Payment, PaymentStatus
+from cambist.core.domain.payments.payments import BindingCharge, Payment, PaymentStatus
 from cambist.core.domain.payments.suspense import Suspense
 from cambist.core.usecases.gateways.gateways import set_gateway
-from cambist.core.usecases.gateways.polling import Looked, hurry_look, next_late_poll, turned_away
+from cambist.core.usecases.gateways.polling import Looked, hurry_look, next_late_poll, next_poll, turned_away
 from cambist.core.usecases.notices import on_notice
 from cambist.core.usecases.payer import window
 from cambist.core.usecases.payments.opening import WATCH
@@ -343,6 +343,19 @@ class TestNotifications:
         await house.work(900)
         [suspense] = await everything(house.ports, Suspense)
         assert (suspense.payment_id, suspense.reason) == (payment.id, "second_transfer")
+
+    @table(("seconds", "due"), [(0, 30), (899, 900), (900, None), (24 * 3600, None)])
+    async def test_binding_whose_link_lives_for_a_day_leaves_the_close_schedule(
+        self, seconds: int, due: int | None
+    ) -> None:
+        """After a quarter of an hour binding_progress.py polls it every ten minutes."""
+        async with open_test_house(adapters=Adapters(banks=[TellsNothing(sends_notices=True)])) as house:
+            payment = await made(house)
+            ends_at = payment.created_at + timedelta(hours=25)
+            binding = msgspec.structs.replace(payment, binding=BindingCharge.FIRST, expires_at=ends_at)
+            await house.clock.advance(seconds)
+            at = next_poll(house.ports, binding, Looked(is_proven=False))
+            assert at == (None if due is None else payment.created_at + timedelta(seconds=due))
 
     async def test_poll_costs_one_write_beside_its_claim(self, house: TestHouse, bank: TellsNothing) -> None:
         """Besides the claim: the job's next moment."""

@@ -19,7 +19,7 @@ from ...domain.accounts.accounts import Mode
 from ...domain.accounts.quota import WINDOW
 from ...domain.gateways.polling import Slot, backup_poll_age, late_poll_pause, poll_pause, slot_at
 from ...domain.notices import NoticeAddress
-from ...domain.payments.payments import LATE_WINDOW, WAITING, Payment, PaymentStatus
+from ...domain.payments.payments import LATE_WINDOW, LIFETIME, WAITING, Payment, PaymentStatus
 from ..schedule import FollowUp, hinted, next_late_look
 from ..simulated import is_advanced_over, is_simulated
 from ..units import retrying
@@ -105,8 +105,9 @@ def is_backed_up(ports: Ports, bank: str | None) -> bool:
 
 
 def next_poll(ports: Ports, payment: Payment, looked: Looked) -> datetime | None:
-    """Return when the bank of a payment or binding is polled next, deadlines aside. None: never, as at simulated banks
-    and, after the deadline, at banks that send notifications."""
+    """Return when the bank of a payment or binding is polled next, deadlines aside. None: this schedule has no further
+    poll, as at simulated banks, and at banks that send notifications after the deadline or, for a binding whose link
+    lives for long, after its first minutes."""
     if looked.turn is not None:
         return looked.turn
     now = ports.clock.now()
@@ -125,7 +126,7 @@ def _scheduled(ports: Ports, payment: Payment, now: datetime, *, is_proven: bool
     age, is_open = now - payment.created_at, now < payment.expires_at
     if not known.sends_notices:
         return now + (poll_pause(age) if is_open else late_poll_pause(age))
-    if not is_open or payment.status in _OVER:
+    if not is_open or payment.status in _OVER or (payment.binding is not None and age >= LIFETIME):
         return None
     return payment.created_at + backup_poll_age(age, is_proven=is_proven)
 
