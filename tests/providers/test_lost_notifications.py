@@ -153,7 +153,7 @@ async def test_refund_without_notification_is_seen_by_its_own_schedule(shop: Sho
     refund_id = await shop.post("/refunds", payment_id=payment_id)
     await shop.house.work(50)
     shop.bank.refund(shop.fake)
-    await shop.house.work(700)
+    await shop.house.work(1000)
     assert await shop.shown(f"/refunds/{refund_id}") == "completed"
 
 
