@@ -19,6 +19,11 @@ SUBSCRIPTIONS: dict[str, Slip] = {
         "attempts=msgspec.structs.replace(attempts, announced=True)))",
         "attempts=msgspec.structs.replace(attempts, announced=False)))",
     ),
+    "a subscription may take more than its payer confirmed": domain(
+        "subscriptions/moves",
+        '    changes |= {"amount": min(subscription.amount, shown), "cap_amount": min(subscription.cap_amount, shown)}\n',
+        "",
+    ),
     "who cancels leaves the mandate at the bank": domain(
         "subscriptions/moves",
         "        _T.CANCELLED,\n        now,\n        past_due=False,\n        rebind_required=False,\n"
