@@ -21,8 +21,8 @@ SUBSCRIPTIONS: dict[str, Slip] = {
     ),
     "a subscription may take more than its payer confirmed": domain(
         "subscriptions/moves",
-        '    changes |= {"amount": min(subscription.amount, shown), "cap_amount": min(subscription.cap_amount, shown)}\n',
-        "",
+        '    changes |= {"amount": min(subscription.amount, shown), "cap_amount": min(',
+        '    _ = {"amount": min(subscription.amount, shown), "cap_amount": min(',
     ),
     "who cancels leaves the mandate at the bank": domain(
         "subscriptions/moves",
