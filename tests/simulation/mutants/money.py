@@ -33,7 +33,9 @@ PAYMENTS: dict[str, Slip] = {
         "        return None",
     ),
     "what is stray is not booked": usecase(
-        "payments/moves", "    book_suspense(ports, unit, suspense, source)\n", "    suspense.id.strip()\n"
+        "payments/moves",
+        "        book_suspense(ports, unit, unit[Suspense].add(money), source)\n",
+        "        unit[Suspense].add(money)\n",
     ),
     "what came is booked again when its review ends": usecase(
         "payments/bookings",
