@@ -19,6 +19,7 @@ from ..adapters.vault.memory import MemoryVault
 from ..core.domain.accounts.accounts import Account
 from ..core.usecases.assertions import AssertingStorage
 from ..core.usecases.installation.marking import recognise
+from ..core.usecases.vault_checks import PEPPER, settle_vault_checks, vault_misfits
 from ..ports.bundle import FourEyes, Ports, Urls
 from ..ports.clock import Clock, Ids
 from ..ports.counters import RateCounters
@@ -28,7 +29,7 @@ from ..ports.notifier import Notifier
 from ..ports.queue import Queue
 from ..ports.storage import Storage
 from ..ports.tools import FileTools, Kick, StorageTools
-from ..ports.vault import Vault, VaultError
+from ..ports.vault import Vault, VaultError, VaultMisfit
 from .guard.guard import Guard, guarded_ports
 from .holding import held_ports
 from .maintenance import open_beside
@@ -84,6 +85,7 @@ async def open_house(
     telemetry: Telemetry | None = None,
     patient: bool = False,
     recognising: bool = True,
+    fitting: bool = True,
 ) -> AsyncIterator[House]:
     """Open everything that `settings` ask for, and close it at the end.
 
@@ -92,7 +94,7 @@ async def open_house(
     `around_notifier` is put around whatever posts webhooks. With `telemetry` the ports to providers and receivers are
     watched. Who is `patient` (an operator's command) waits longer for a database that others write to. A
     database that is a copy is held (core/usecases/installation/marking.py), unless `recognising` is off: for one
-    that is only looked into.
+    that is only looked into. With `fitting` off, keys that are not the database's are let through.
     Raises: Unavailable when the database cannot be opened or its schema is not at head; VaultError; PluginError for an
     adapter from elsewhere that cannot be used; NotInstalled, which says what to install.
     """
@@ -116,6 +118,8 @@ async def open_house(
         # What is kept elsewhere than in memory needs keys that are kept, too.
         keeping = settings if adapters.storage is None else msgspec.structs.replace(settings, database_url=None)
         vault = await _vault(keeping, kept)
+        if fitting and keeping.storage_url != "memory://":
+            await _require_fitting(keeping, kept, vault, ticking, writing=recognising)
         local_files = LocalFiles(settings.data_dir / "uploads", settings.base_url, vault, ticking)
         await local_files.clean()
         urls = Urls(base_url=settings.base_url, pay_url=settings.pay_url, app_url=settings.app_url)
@@ -261,6 +265,35 @@ async def _vault(settings: Settings, kept: Storage) -> Vault:
         )
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     return load_or_create(path)
+
+
+async def _require_fitting(settings: Settings, kept: Storage, vault: Vault, clock: Clock, *, writing: bool) -> None:
+    """Compare the vault with the check values in the database. `writing`: add those that are missing.
+
+    Raises: VaultMisfit, which names the setting; Unavailable.
+    """
+    if writing:
+        found = await settle_vault_checks(kept, vault, clock, SystemIds())
+    else:
+        found = await vault_misfits(kept, vault)
+    if found:
+        raise VaultMisfit(vault_misfit(settings, found))
+
+
+def vault_misfit(settings: Settings, found: Sequence[str]) -> str:
+    """Say which setting holds a pepper or key that is not the database's, what comes of it, and what to do."""
+    pepper, keys = "CAMBIST_VAULT_PEPPER", "CAMBIST_VAULT_KEY"
+    if settings.vault is None:
+        pepper = keys = f"the key file {settings.data_dir / _KEY_FILE}"
+    said = []
+    if PEPPER in found:
+        said.append(f"{pepper} has another pepper than this database: no API key would be accepted")
+    others = [name for name in found if name.startswith("key ")]
+    if others:
+        said.append(f"{keys} has another {', '.join(others)} than the one that sealed in this database")
+    if "keys" in found:
+        said.append(f"{keys} has none of the keys that sealed in this database")
+    return f"{'; '.join(said)}. Give the pepper and the keys that belong to this database"
 
 
 async def _has_accounts(kept: Storage) -> bool:

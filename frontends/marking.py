@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from ..core.usecases.installation.marking import EVERY, LOOK, mark_anew, recognise
-from .compose import House
+from ..core.usecases.vault_checks import vault_misfits
+from .compose import House, vault_misfit
 from .maintenance import open_beside
 from .plugins import has_own_schema
 
@@ -26,9 +27,14 @@ async def marks_kept(house: House) -> AsyncIterator[None]:
 
     async def mark() -> None:
         marked_at = -EVERY
+        logged: list[str] = []
         while True:
             try:
                 await recognise(ports.storage, beside, ports.clock, ports.ids)
+                misfits = await vault_misfits(ports.storage, ports.vault)
+                if misfits and misfits != logged:
+                    log.error("%s", vault_misfit(house.settings, misfits))
+                logged = misfits
                 if ports.clock.monotonic() - marked_at >= EVERY:
                     await mark_anew(ports.storage, beside, ports.clock, ports.ids)
                     marked_at = ports.clock.monotonic()

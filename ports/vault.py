@@ -46,3 +46,7 @@ class Vault(Protocol):
 
 class VaultError(Exception):
     """A sealed value does not open."""
+
+
+class VaultMisfit(VaultError):
+    """The vault's pepper or keys are not those of the database."""

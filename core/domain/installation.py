@@ -61,6 +61,8 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     forgotten, so they are asked first (usecases/forgotten.py)."""
     backed_up_at: datetime | None = None
     """As of when the last backup is, as far as one was noted."""
+    vault_checks: dict[str, str] = msgspec.field(default_factory=dict)
+    """By `pepper` or the id of a key of the vault: a value in hex that only that pepper or key makes."""
     version: int = 0
 
     @property

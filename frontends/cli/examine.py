@@ -12,7 +12,7 @@ import click
 from ...core.usecases.operators import doctor, thorough
 from ...core.usecases.operators.findings import Finding, Level, failed, ok, warning
 from ...ports.faults import Fault
-from ...ports.vault import VaultError
+from ...ports.vault import VaultError, VaultMisfit
 from .. import doctor as around
 from ..alarms import judge_alarms
 from ..compose import key_file, open_house
@@ -102,7 +102,8 @@ async def _checks_inside(examined: around.Examined, limit: float, *, full: bool)
     opening = asyncio.ensure_future(house.__aenter__())
     finding = await _bounded("house", _opened(opening), limit)
     if finding.level is Level.FAILED:
-        yield "house", finding
+        misfits = opening.done() and not opening.cancelled() and isinstance(opening.exception(), VaultMisfit)
+        yield "vault" if misfits else "house", finding
         return
     opened = opening.result()
     ports = opened.ports

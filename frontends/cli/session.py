@@ -44,14 +44,17 @@ def loaded_settings(**flags: Any) -> Loaded:
     return loaded
 
 
-def in_house(work: Callable[[Ports], Awaitable[T]]) -> T:
-    """Open the house, do the work there, close it. What it writes is the operator's act, and audited as such."""
+def in_house(work: Callable[[Ports], Awaitable[T]], *, fitting: bool = True) -> T:
+    """Open the house, do the work there, close it. What it writes is the operator's act, and audited as such.
+
+    `fitting`: refuse keys of the vault that are not the database's.
+    """
     settings = loaded_settings().settings
     act = _act(click.get_current_context(), operator_name(os.environ, settings.operator_names))
     from ..compose import open_house
 
     async def inside() -> T:
-        async with open_house(settings, patient=True) as house:
+        async with open_house(settings, patient=True, fitting=fitting) as house:
             return await work(acting(house.ports, act))
 
     return asyncio.run(inside())

@@ -8,13 +8,15 @@ import click
 
 from ...core.usecases.operators.reseal import SealReport, inspect_seals
 from ...core.usecases.operators.reseal import reseal as seal_anew
+from ...core.usecases.vault_checks import adopt_vault
+from ...ports.bundle import Ports
 from ...ports.faults import NotConfigured
 from ...ports.registry import Role
 from ...ports.vault import VaultError
 from ..settings import Settings
 from .groups import group
 from .output import Answer, fields, give, shown, table
-from .session import REFUSED, answering, guarded, in_house, loaded_settings
+from .session import REFUSED, answering, guarded, in_house, loaded_settings, reasoned
 
 _KEY_SIZE = 32
 """Bytes of a key, and of the pepper."""
@@ -63,6 +65,27 @@ def reseal(*, as_json: bool) -> None:
     give(Answer(document=_document(report), text=_text(report)), as_json=as_json)
     if report.old_in_use or report.unopened_count:
         raise click.exceptions.Exit(REFUSED)
+
+
+@vault.command("adopt")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@answering
+@reasoned
+def adopt(*, yes: bool) -> Answer:
+    """Take the given pepper and key for the database's own, after the former ones were lost or replaced for good.
+
+    Stop every process first, and start all of them with the new ones. What the former keys sealed stays closed, and
+    with another pepper every API key is dead until it is rotated.
+    """
+    if not yes:
+        click.confirm("Are the former pepper and keys gone for good?", abort=True, err=True)
+
+    async def work(ports: Ports) -> int:
+        await adopt_vault(ports.storage, ports.vault, ports.clock, ports.ids)
+        return ports.vault.current
+
+    number = in_house(work, fitting=False)
+    return Answer(document={"current": number}, text=f"key {number} and the pepper are this database's own now")
 
 
 @vault.command("rotate")

@@ -315,19 +315,33 @@ class TestVault:
     def test_keys_of_the_settings_are_resealed_the_same_way(self, call: Call, account: str, folder: Path) -> None:
         env = {"CAMBIST_VAULT_KEY": f"1:{KEY}", "CAMBIST_VAULT_PEPPER": PEPPER}
         (folder / "cambist-data" / "vault.key").unlink()
+        refused = call("account", "set", account, "webhook_secret=", env=env)
+        assert (refused.status, "CAMBIST_VAULT_PEPPER has another pepper" in refused.err) == (1, True)
+        assert call("vault", "adopt", "--yes", env=env).status == 0
         assert call("account", "set", account, "webhook_secret=", env=env).status == 0
         assert call("account", "set", account, f"webhook_secret={SECRET}", env=env).status == 0
         # The key that tagged the books is lost: an operator says that they are true.
         assert call("ledger", "adopt", "--yes", env=env).status == 1
         assert call("ledger", "adopt", "--yes", "--anyway", env=env).status == 0
         both = {**env, "CAMBIST_VAULT_KEY": f"2:{OTHER},1:{KEY}"}
-        lost = call("vault", "status", "--json", env={**env, "CAMBIST_VAULT_KEY": f"2:{OTHER}"})
-        assert (lost.status, lost.document["unopened"]) == (1, 3)
+        lost = call("vault", "status", env={**env, "CAMBIST_VAULT_KEY": f"2:{OTHER}"})
+        assert (lost.status, "CAMBIST_VAULT_KEY has none of the keys" in lost.err) == (1, True)
         assert call("vault", "reseal", env=both).status == 0
         assert call("vault", "status", env={**env, "CAMBIST_VAULT_KEY": f"2:{OTHER}"}).status == 0
         for command in (("vault", "rotate"), ("vault", "drop", "1")):
             refused = call(*command, env=both)
             assert (refused.status, "CAMBIST_VAULT_KEY" in refused.err) == (1, True)
+
+    def test_key_file_of_another_installation_is_refused(self, call: Call, account: str, folder: Path) -> None:
+        """And doctor says so under `vault`, as `serve` does before it listens."""
+        call("--data-dir", "other", "account", "create", "Tea")
+        shutil.copy(folder / "other" / "vault.key", folder / "cambist-data" / "vault.key")
+        for command in (("account", "list"), ("serve", "--port", "0"), ("vault", "status"), ("backup", "b1")):
+            refused = call(*command)
+            words = "the key file cambist-data/vault.key has another pepper than this database"
+            assert (refused.status, words in refused.err) == (1, True), (command, refused)
+        found = {each["name"]: each for each in call("doctor", "--json").document["checks"]}
+        assert (found["vault"]["level"], "another pepper" in found["vault"]["message"]) == ("failed", True)
 
     def test_a_running_service_keeps_its_keys(self, call: Call, account: str, folder: Path) -> None:
         """It would not know a fresh key, and could not open what others seal with it."""

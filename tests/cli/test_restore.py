@@ -85,7 +85,7 @@ def test_keys_that_do_not_open_it_are_refused(call: Call, backup: Path, folder: 
         "CAMBIST_VAULT_PEPPER": "cd" * 32,
     }
     told = call("restore", str(backup), "--yes", env=env)
-    assert (told.status, "do not open" in told.err) == (1, True)
+    assert (told.status, "CAMBIST_VAULT_PEPPER has another pepper" in told.err) == (1, True)
     assert not (folder / "other" / "cambist.db").exists()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any, NoReturn
 
@@ -9,12 +10,14 @@ import msgspec
 import pytest
 
 from cambist.core.domain.gateways.gateways import GatewayStatus
+from cambist.core.domain.installation import INSTALLATION, Installation
 from cambist.core.domain.ledger import LedgerAccount
 from cambist.core.usecases.gateways.gateways import set_gateway
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.operators.health import EVERY, NO_WORKER
 from cambist.core.usecases.settlement.settlement import DAILY
 from cambist.core.usecases.standing import start_standing
+from cambist.core.usecases.vault_checks import PEPPER
 from cambist.frontends.http import health
 from cambist.ports.faults import Unavailable
 from cambist.ports.jobs import Job
@@ -160,14 +163,73 @@ async def test_whatever_hangs_no_probe_waits_for_it_and_it_is_asked_once(
     assert (await house.http.get("/readyz")).status_code == 200
 
 
-async def test_a_sign_that_hangs_is_named_and_the_storage_is_not(
-    house: TestHouse, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextlib.asynccontextmanager
+async def hanging_sign(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """The question behind `worker` gives no answer inside."""
     hanging = Hanging()
     monkeypatch.setattr(health, "PATIENCE", 0.2)
     monkeypatch.setattr(house.ports.storage, "next_due", hanging)
-    assert await degraded(house) == ["worker"]
-    hanging.over.set()
+    try:
+        yield
+    finally:
+        hanging.over.set()
+        await at_rest()
+
+
+async def test_sign_without_an_answer_in_time_is_unknown(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with hanging_sign(house, monkeypatch):
+        assert await degraded(house) == ["unknown"]
+
+
+@pytest.mark.parametrize(("age", "named"), [(0.0, []), (10 * NO_WORKER, ["worker"])])
+async def test_last_answer_of_a_sign_counts_for_a_minute(
+    house: TestHouse, monkeypatch: pytest.MonkeyPatch, age: float, named: list[str]
+) -> None:
+    if age:
+        await add_job(house, age, leased=False)
+    assert await degraded(house) == named
+    await house.clock.advance(EVERY + 0.1)
+    async with hanging_sign(house, monkeypatch):
+        assert await degraded(house) == named
+        await house.clock.advance(health.STALE)
+        assert await degraded(house) == ["unknown"]
+
+
+async def test_parts_that_hang_leave_the_signs_their_time(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While Redis hangs `/health` names what stands on it, and nothing else."""
+    hanging = Hanging()
+    monkeypatch.setattr(health, "PATIENCE", 0.2)
+    monkeypatch.setattr(house.ports.counters, "works", hanging)
+    monkeypatch.setattr(house.ports.queue, "works", hanging)
+    try:
+        await add_job(house, 10 * NO_WORKER, leased=False)
+        assert await degraded(house) == ["meter", "queue", "worker"]
+    finally:
+        hanging.over.set()
+        await at_rest()
+
+
+async def test_sign_that_breaks_is_unknown(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken() -> NoReturn:
+        raise ValueError("a slip")
+
+    monkeypatch.setattr(house.ports.storage, "next_due", broken)
+    assert await degraded(house) == ["unknown"]
+
+
+async def test_keys_that_stop_fitting_are_named_and_the_process_is_not_ready(house: TestHouse) -> None:
+    assert await degraded(house) == []
+    async with beneath(house.ports).unit() as unit:
+        present = await unit[Installation].get(INSTALLATION)
+        checks = {PEPPER: "00" * 32}
+        if present is None:
+            unit[Installation].add(Installation(mark="m", marked_at=house.clock.now(), vault_checks=checks))
+        else:
+            unit[Installation].save(msgspec.structs.replace(present, vault_checks=checks))
+        await unit.commit()
+    await house.clock.advance(EVERY + 0.1)
+    assert await degraded(house) == ["vault"]
+    assert (await house.http.get("/readyz")).status_code == 503
 
 
 @pytest.mark.parametrize("trouble", ["fails", "hangs", "breaks"])

@@ -21,6 +21,7 @@ from ..holding import read_hold
 from ..ledger.watch import ledger_faults
 from ..sealed import SEALED, SealedField
 from ..standing import missing_standing
+from ..vault_checks import vault_misfits
 from .findings import Finding, failed, ok, warning
 from .probes import CLOCK_OFF, clock_offset
 from .provider_checks import check_providers, shortages
@@ -60,10 +61,16 @@ async def check_clock(ports: Ports) -> Finding:
 
 
 async def check_vault(ports: Ports) -> Finding:
-    """Seals and opens a probe, and opens some of what is stored: every key that seals it must be there."""
+    """Compare pepper and keys with the database's, seal and open a probe, and open a sample of what is stored."""
     place = "doctor.probe"
     if ports.vault.unseal(ports.vault.seal(b"probe", place), place) != b"probe":
         return failed("what the vault seals, it opens as something else", "check CAMBIST_VAULT_KEY")
+    differs = await vault_misfits(ports.storage, ports.vault)
+    if differs:
+        return failed(
+            f"not those of this database: {listed(differs)}",
+            "give CAMBIST_VAULT_KEY and CAMBIST_VAULT_PEPPER (or vault.key) as other processes have them, and restart",
+        )
     opened: Counter[int] = Counter()
     for field in SEALED:
         for sealed, where in await _sample(ports, field):

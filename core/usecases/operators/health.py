@@ -8,6 +8,7 @@ from ....ports.bundle import Ports
 from ..holding import read_hold
 from ..ledger.watch import ledger_faults
 from ..standing import missing_standing
+from ..vault_checks import vault_misfits
 from .probes import CLOCK_OFF, clock_offset, gateways, lateness, without_gateway
 from .unreadable import count_unreadable
 
@@ -103,7 +104,15 @@ async def _held(ports: Ports) -> bool:
     return await read_hold(ports) is None
 
 
-PARTS: Mapping[str, Rule] = {"storage": _storage, "meter": _counters, "queue": _queue}
+async def _vault(ports: Ports) -> bool:
+    return not await vault_misfits(ports.storage, ports.vault)
+
+
+STORAGE, VAULT = "storage", "vault"
+UNKNOWN = "unknown"
+"""The word for signs that cannot be read just now."""
+
+PARTS: Mapping[str, Rule] = {STORAGE: _storage, "meter": _counters, "queue": _queue}
 """What the service stands on."""
 
 SIGNS: Mapping[str, Rule] = {
@@ -113,6 +122,7 @@ SIGNS: Mapping[str, Rule] = {
     "gateways": _gateways,
     "ledger": _ledger,
     "unreadable": _unreadable,
+    VAULT: _vault,
     "held": _held,
 }
 """What is read from the storage, and cannot be told without it."""
