@@ -24,6 +24,7 @@ from yarl import URL
 
 from ..ports.clock import Clock
 from ..ports.faults import Fault, NotConfigured, OutcomeUnknown, Unavailable
+from .bounded_answers import CONNECTOR
 
 T = TypeVar("T")
 
@@ -91,7 +92,8 @@ class ProviderHttp:
     """Connections to one provider, belonging to the event loop that first uses them.
 
     Redirects, proxies, cookies and compressed answers are not for us: credentials travel in the headers, and what is
-    unpacked has no bound. TLS is 1.2 at least. No fault, repr or log line has an address's query, a body or a header.
+    unpacked has no bound. Answers are parsed in slices (bounded_answers.py). TLS is 1.2 at least. No fault, repr or log
+    line has an address's query, a body or a header.
     """
 
     def __init__(
@@ -242,9 +244,7 @@ class ProviderHttp:
             raise Unavailable(f"{self.name}: closed")
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    ssl=self._context(), limit=_CONNECTIONS, keepalive_timeout=_IDLE_SECONDS
-                ),
+                connector=CONNECTOR(ssl=self._context(), limit=_CONNECTIONS, keepalive_timeout=_IDLE_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=_TIMEOUT,
                 trust_env=False,

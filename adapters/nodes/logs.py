@@ -18,13 +18,13 @@ _NO_METHOD = -32601
 
 
 class Span(msgspec.Struct, frozen=True):
-    """What a search found in some blocks."""
+    """Result of a search in some blocks."""
 
     end: int
     """The last of them."""
     logs: Sequence[FoundLog]
     is_agreed: bool
-    """As many nodes as are needed said what there is. Else there may be more."""
+    """Enough nodes gave a whole answer. Otherwise there may be more logs."""
 
 
 class _Taken(msgspec.Struct):
@@ -53,10 +53,10 @@ class LogSearch:
         sender: str | None = None,
         sure: bool = False,
     ) -> AsyncIterator[Span]:
-        """Span after span of these blocks: what moved USDT there to one of `recipients` (as topics; none: to anybody),
-        from `sender` where it is given, as some node says. `sure`: only what is agreed.
+        """Search these blocks span by span for movements of USDT to one of `recipients` (topics; empty: to anybody),
+        from `sender` where it is given. One node's word is enough for a log. `sure`: raise where too few nodes answer.
 
-        Raises: Unavailable, NotConfigured, after a span of which no node gave a whole answer; what came before holds.
+        Raises: Unavailable, NotConfigured, after a span of which no node gave a whole answer; earlier spans stay valid.
         """
         while first <= last:
             end = min(last, first + min(self._of(node).span for node in view.nodes[: self._nodes.needed]) - 1)
@@ -83,7 +83,7 @@ class LogSearch:
         sender: str | None,
         found: dict[FoundLog, None],
     ) -> int:
-        """Add what nodes say to `found`. How many of them gave a whole answer. Raises: Unavailable for none."""
+        """Add the nodes' logs to `found`, and return how many gave a whole answer. Raises: Unavailable for none."""
 
         async def ask(node: Node) -> None:
             # A node cannot tell of blocks that it does not have yet, and some refuse the question.
@@ -102,8 +102,10 @@ class LogSearch:
         sender: str | None,
         found: dict[FoundLog, None],
     ) -> bool:
-        """Ask one node, in spans that it takes; whether all that it sent could be read. Raises: NodeRefused where it
-        refuses one block for one address, Unavailable."""
+        """Ask one node, in spans that it takes, and return whether all its logs were readable.
+
+        Raises: NodeRefused where it refuses one block for one address; Unavailable.
+        """
         taken, is_whole = self._of(node), True
         while first <= last:
             end = min(last, first + taken.span - 1)

@@ -1,9 +1,8 @@
 """The nodes of one network, in the order of the setting (docs/providers/chains.md "Nodes").
 
-None is believed alone where there are several. What money moves by, two nodes have to say, however many of those that
-are set answer; while one alone answers, it can say that nothing has come yet, and whatever else waits. A node that
-refuses a question, or answers it oddly, is left out of that question alone. Where nodes contradict one another nothing
-is read.
+No node is believed alone where several are set. Two nodes have to agree on whatever moves money. While only one
+answers, it can say that nothing has come yet, and everything else waits. A node that refuses a question, or answers it
+oddly, is left out of that question alone. Where nodes contradict one another nothing is read.
 """
 
 import asyncio
@@ -131,7 +130,7 @@ class Nodes:
         return Shortage(of=self.chain.network, since=self._short_since, told=f"{told}: {why}" if why else told)
 
     async def first(self, view: View, what: str, question: Callable[[Node], Awaitable[T]]) -> T:
-        """The answer of the first node that gives one: of what moves no money, or proves itself. `what`: the kind of
+        """Return the first answer of any node. For facts that move no money, or prove themselves. `what`: the kind of
         question. Raises: NodeRefused where all refuse; Unavailable, NotConfigured."""
         faults = list[Fault]()
         for node in view.nodes:
@@ -142,7 +141,7 @@ class Nodes:
         raise joined(faults)
 
     async def voices(self, view: View, what: str, question: Callable[[Node], Awaitable[T]]) -> list[T]:
-        """The answers of as many nodes as are needed, or of those that answer. Raises: as `first`."""
+        """Return the answers of as many nodes as have to agree, or of the fewer that answer. Raises: as `first`."""
         said, faults, left = list[T](), list[Fault](), list(view.nodes)
         while left and len(said) < self.needed:
             asked, left = left[: self.needed - len(said)], left[self.needed - len(said) :]
@@ -156,7 +155,7 @@ class Nodes:
         return said
 
     async def agreed(self, view: View, what: str, question: Callable[[Node], Awaitable[T]]) -> list[T]:
-        """The answers of as many nodes as are needed. Raises: as `first`; Unavailable where fewer answer."""
+        """Return the answers of as many nodes as have to agree. Raises: as `first`; Unavailable where fewer answer."""
         said = await self.voices(view, what, question)
         self.demand(len(said), what)
         return said
@@ -170,8 +169,8 @@ class Nodes:
             )
 
     async def receipt(self, view: View, tx_hash: str, *, sure: bool = False) -> Receipt | None:
-        """What became of a transaction; None where no node knows it in a block. A final one as many nodes have said as
-        are needed; with `sure` they have said None, too. `tx_hash` without `0x`.
+        """Return the receipt of a transaction; None where no node knows it in a block. Enough nodes agree on a final
+        receipt; with `sure` they also agree on None. `tx_hash` without `0x`.
 
         Raises: Unavailable, NotConfigured.
         """
@@ -200,7 +199,7 @@ class Nodes:
         return None
 
     async def block(self, view: View, height: int) -> Block:
-        """The head of a block. Of a final one as many nodes say the same as are needed. Raises: Unavailable,
+        """Return the head of a block. Enough nodes agree on a final one. Raises: Unavailable,
         NotConfigured."""
         if height > view.final:
             return await self.first(view, "blocks", lambda node: _block(node, hex(height)))
@@ -332,7 +331,7 @@ async def _block(node: Node, number: str) -> Block:
 
 
 async def tried(asked: Awaitable[T]) -> T | Fault:
-    """The answer, or the fault that says there is none."""
+    """Return the answer, or the fault in its place."""
     try:
         return await asked
     except NO_ANSWER as fault:

@@ -1,4 +1,4 @@
-"""What nodes answer, as far as it is read, and what it says of USDT."""
+"""Answers of nodes, as far as we read them, and the movements of USDT in them."""
 
 import re
 from collections.abc import Sequence
@@ -57,8 +57,8 @@ class FoundLog(msgspec.Struct, frozen=True):
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a transaction in its block, as far as money is judged by it. Equal for two nodes that agree,
-    however they spell it."""
+    """The end of a transaction in its block, as far as money depends on it. Two nodes that agree give equal receipts,
+    however they spell them."""
 
     tx_hash: str
     """Without `0x`, in lower case."""
@@ -114,8 +114,8 @@ def read_receipt(chain: Chain, told: ToldReceipt) -> Receipt | None:
 
 
 def read_logs(chain: Chain, told: Sequence[msgspec.Raw], first: int, last: int) -> tuple[list[FoundLog], bool]:
-    """Read the logs of blocks `first` to `last` one by one: those that move USDT, and whether they are all of them. An
-    unreadable log of another contract hides nothing."""
+    """Read the logs of blocks `first` to `last` one by one. Return those that move USDT, and whether all were readable:
+    an unreadable log of another contract hides nothing."""
     found, is_whole = list[FoundLog](), True
     for raw in told:
         try:

@@ -1,5 +1,5 @@
-"""Keeps the service from paying to itself: what is sent to a deposit address counts for its exchange, and what is sent
-to the wallet that pays out is a fee for nothing."""
+"""Keeps the service from paying to itself. USDT at a deposit address would count for its exchange, and USDT at the
+wallet that pays out would cost a fee for nothing."""
 
 from ...ports.bundle import Ports
 from ...ports.chain import OwnsAddresses
@@ -7,7 +7,7 @@ from ..domain.errors import shape_error
 
 
 async def refuse_own_address(ports: Ports, address: str, field: str) -> None:
-    """Check that an address is none of the service's own, of either mode. Raises: Refusal VALIDATION_ERROR for the
+    """Refuse an address of the service itself, of either mode. Raises: Refusal VALIDATION_ERROR for the
     field; Unavailable."""
     for adapter in (*ports.senders.senders.values(), *ports.deposits.watchers.values()):
         if isinstance(adapter, OwnsAddresses) and await adapter.owns(address):

@@ -1,4 +1,4 @@
-"""What each kind of node says to a transaction that is handed to it (docs/providers/chains.md "Paying out")."""
+"""Each client's answers to a broadcast transaction (docs/providers/chains.md "Paying out")."""
 
 from cambist.adapters.payouts.evm.answers import Taken, meaning
 from tests.tables import table

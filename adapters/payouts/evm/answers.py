@@ -42,12 +42,13 @@ _WORDS: Sequence[tuple[Taken, str]] = (
     (Taken.NO, "intrinsic gas|exceeds block gas limit|gas limit (is )?too high|gas limit exceeded"),
     (Taken.NO, "exceeds the configured cap|fee cap exceeded|higher than max fee|exceeds max fee|oversized"),
 )
-"""Whole words anywhere in an answer. The first row that fits counts; of any other words nobody knows."""
+"""Whole words anywhere in an answer. The first row that fits counts; the meaning of other words is unknown."""
 _MEANINGS = tuple((taken, re.compile(rf"\b(?:{words})\b")) for taken, words in _WORDS)
 
 
 def meaning(said: str) -> Taken | None:
-    """What a node's words mean; None: nobody knows. Some clients write `NonceTooLow` or `NONCE_TOO_LOW`."""
+    """Return the meaning of a node's words; None where it is unknown. Some clients write `NonceTooLow` or
+    `NONCE_TOO_LOW`."""
     plain = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", said).replace("_", " ").strip().lower()
     if _YES.fullmatch(plain):
         return Taken.YES

@@ -1,0 +1,148 @@
+"""Reading of HTTP answers in bounded slices, so that no server holds the event loop.
+
+aiohttp parses all that a socket gave in one go, reads interim answers (1xx) without end, and makes a piece of every
+chunk. A server that sends tiny chunks or interim answers as fast as it can would hold up everything else in the
+process. Here each turn of the event loop parses one slice, and an answer that is mostly form is given up.
+"""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.helpers import set_exception
+
+SLICE = 8 * 1024
+"""Bytes that one turn of the event loop parses."""
+INTERIM_MOST = 8
+"""Interim answers before the final one."""
+FORM_MOST = 64 * 1024
+"""Bytes of heads, chunk sizes and line ends, beside one for each byte of the body. Chunks of one byte have five."""
+
+
+class Unreasonable(aiohttp.ClientPayloadError):
+    """The answer is interim answers without end, or mostly form."""
+
+
+class BoundedAnswers(ResponseHandler):
+    """The protocol of a connection that parses what came slice by slice."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._backlog = bytearray()
+        """Bytes of one read that are not parsed yet. The transport is paused meanwhile."""
+        self._feeding = False
+        self._lost: tuple[BaseException | None] | None = None
+        """Why the connection ended, while something of it is to be parsed."""
+        self._parsed = 0
+        self._interim = 0
+
+    @property
+    def should_close(self) -> bool:
+        """Whether the connection must not be used again, also because unrequested bytes follow the answer."""
+        return bool(self._backlog) or super().should_close
+
+    def set_response_params(self, **given: Any) -> None:
+        """Begin another answer."""
+        self._parsed = self._interim = 0
+        super().set_response_params(**given)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse one slice, and the rest in further turns. Without data the reader has room for more of the backlog."""
+        if not data:
+            super().data_received(data)
+            self._go_on()
+            return
+        if self._backlog:
+            self._backlog += data
+            return
+        self._parse(data[:SLICE])
+        if len(data) > SLICE and self.transport is not None:
+            self._backlog += data[SLICE:]
+            self._pause_reading_for_buffer()
+            self._go_on()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """The end, once all that came before it is parsed; at once where we closed the connection ourselves."""
+        if self._backlog and self.transport is not None:
+            self._lost = (exc,)
+            self._go_on()
+            return
+        self._backlog.clear()
+        super().connection_lost(exc)
+
+    def close(self) -> None:
+        """Close the connection, and parse nothing more of it."""
+        super().close()
+        self._end()
+
+    def abort(self) -> None:
+        """The same at once."""
+        super().abort()
+        self._end()
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        """Hand on the head of an answer, unless there were too many interim ones."""
+        code = data[0].code
+        if 100 <= code <= 199 and code != 101:
+            self._interim += 1
+            if self._interim > INTERIM_MOST:
+                self._give_up("interim answers without end")
+                return
+        super().feed_data(data, size)
+
+    def _go_on(self) -> None:
+        if self._backlog and not self._feeding and not self._reading_paused:
+            self._feeding = True
+            self._loop.call_soon(self._feed)
+
+    def _feed(self) -> None:
+        self._feeding = False
+        if not self._reading_paused:
+            part = bytes(self._backlog[:SLICE])
+            del self._backlog[:SLICE]
+            self._parse(part)
+        if self._backlog:
+            self._go_on()
+            return
+        if self._buffer_paused:
+            self._resume_reading_for_buffer()
+        self._end()
+
+    def _parse(self, part: bytes) -> None:
+        self._parsed += len(part)
+        super().data_received(part)
+        body = getattr(self._payload, "total_bytes", 0)
+        if self._parsed > FORM_MOST + 2 * body and self.transport is not None:
+            self._give_up("an answer that is mostly form")
+
+    def _end(self) -> None:
+        """Drop what is not parsed, and let the end take effect that waited for it."""
+        self._backlog.clear()
+        if self._lost is not None:
+            (exc,), self._lost = self._lost, None
+            super().connection_lost(exc)
+
+    def _give_up(self, why: str) -> None:
+        fault = Unreasonable(why)
+        if self._payload is not None:
+            set_exception(self._payload, fault)
+        self.set_exception(fault)
+        if self.transport is not None:
+            self.transport.abort()
+        self._end()
+
+
+class BoundedConnector(aiohttp.TCPConnector):
+    """Connections whose answers are read so."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self._factory = partial(BoundedAnswers, loop=self._loop)  # type: ignore[assignment]  # a more special one
+
+
+CONNECTOR: type[aiohttp.TCPConnector] = (
+    BoundedConnector if aiohttp.__version__.startswith("3.14.") else aiohttp.TCPConnector
+)
+"""aiohttp's minor versions may change how its parts work together. An unknown one reads as it does."""
