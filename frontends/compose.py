@@ -146,6 +146,7 @@ async def open_house(
             vault=vault,
             urls=urls,
             alarms=providers.alarms(),
+            test_data_days=settings.test_data_days,
             four_eyes=FourEyes(
                 acts=frozenset(settings.four_eyes),
                 refund_above=settings.four_eyes_refund_above.kopecks,

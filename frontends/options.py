@@ -87,6 +87,21 @@ _ROWS = (
         meaning="notices of providers that one client address may post in a minute",
     ),
     Option(
+        name="daily_mb_live",
+        read=read_integer(1, 1_000_000),
+        meaning="megabytes that one account may write in a UTC day in live mode; then 429",
+    ),
+    Option(
+        name="daily_mb_test",
+        read=read_integer(1, 1_000_000),
+        meaning="the same in test mode",
+    ),
+    Option(
+        name="test_data_days",
+        read=read_integer(0, 3650),
+        meaning="test data older than so many days is forgotten by itself; 0: never",
+    ),
+    Option(
         name="connections_per_address",
         read=read_integer(1, 65536),
         meaning="how many connections one address may have open; trusted proxies: any number",

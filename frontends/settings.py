@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from ..core.domain.accounts.written_bytes import DailyBytes
 from ..core.domain.masked import Masked
 from ..core.domain.money import Rub
 from ..ports.alarms import QuietHours
@@ -70,6 +71,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     """Peers whose X-Forwarded-For is believed; none: the header is ignored."""
     pages_per_minute: int = 600
+    daily_mb_live: int = 2048
+    """Megabytes that one account may write in a UTC day in live mode."""
+    daily_mb_test: int = 200
+    test_data_days: int = 90
+    """Test data that is older is forgotten; 0: never."""
     connections_per_address: int = 512
     """Open ones at a time; of trusted proxies any number."""
     vault: VaultKeys | None = None
@@ -178,6 +184,11 @@ class SettingsError(Exception):
     def __init__(self, faults: tuple[SettingFault, ...]) -> None:
         super().__init__("; ".join(f"{fault.origin}: {fault.message}" for fault in faults))
         self.faults = faults
+
+
+def daily_bytes(settings: Settings) -> DailyBytes:
+    """Return how much one account may write in a day."""
+    return DailyBytes(live=settings.daily_mb_live, test=settings.daily_mb_test)
 
 
 def for_many_processes(settings: Settings) -> Settings:

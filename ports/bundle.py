@@ -73,6 +73,8 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     """Whether `kyc` may verify people: false where it is a simulator that live mode may not use."""
     alarms: AlarmChannels = AlarmChannels()
     four_eyes: FourEyes = FourEyes()
+    test_data_days: int = 90
+    """Test data that is older is forgotten; 0: never."""
     notice_networks: Mapping[str, tuple[IPv4Network | IPv6Network, ...]] = msgspec.field(default_factory=dict)
     """By name, the adapters that are Notices: where their notices may come from; empty: from anywhere."""
     started: datetime

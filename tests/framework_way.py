@@ -11,6 +11,7 @@ from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.types import ASGIApp, Guard, HTTPScope
 
 from cambist.core.usecases.accounts.admission import NOTICES_PER_MINUTE, PAGES_PER_MINUTE
+from cambist.core.usecases.accounts.written_bytes import ByteCounter
 from cambist.frontends.http.door.access import enter
 from cambist.frontends.http.door.edge import Edge
 from cambist.frontends.http.door.headers import headers_of
@@ -29,7 +30,7 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 def framework_way(ports: Ports, operations: Iterable[Row] = OPERATIONS) -> Edge:
     """The HTTP face of a house, with these operations as routes of the framework, and nothing in front of them."""
     app = framework_of(ports)
-    context = AppContext(WindowStreams(), (), Doctor(ports).degraded)
+    context = AppContext(WindowStreams(), (), Doctor(ports).degraded, ByteCounter())
     for each in _routers(ports, context, operations):
         app.register(each)
     return Edge(app, ports, ())

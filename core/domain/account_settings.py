@@ -179,6 +179,11 @@ ACCOUNT_SETTINGS: Mapping[str, Setting] = {
         form=BOOLEAN,
         meaning="terminals may be listed and named by method_id",
     ),
+    "metadata_kb_max": Setting(
+        read=integer(1, 64),
+        form="1 to 64",
+        meaning="the largest metadata of a payment or refund, in KB as JSON",
+    ),
     "ttl_minutes_max": Setting(
         read=integer(1, 1440),
         form="1 to 1440",

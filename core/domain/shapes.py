@@ -1,7 +1,10 @@
 """Shapes of single fields that several kinds of orders have."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
 
 from .errors import shape_error
 from .ids import canonical_uuid
@@ -15,6 +18,9 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udf
 - lone surrogates, because they cannot be encoded in UTF-8. HTTP bodies never have them; an operator's shell or an
   embedding program may."""
 
+
+METADATA_KEYS = 50
+"""Keys that a merchant's metadata has at most."""
 
 _MAILED = re.compile(
     r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@(?=.{1,189}\Z)[a-z0-9-]+(?:\.[a-z0-9-]+)*\Z", re.ASCII | re.IGNORECASE
@@ -36,6 +42,16 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # only who errs needs it
 
     return next(iter(get_close_matches(name, sorted(known), n=1)), None)
+
+
+def check_metadata(metadata: Mapping[str, Any] | None, most_kb: int) -> None:
+    """Check the number of keys and the size of a merchant's metadata. Raises: Refusal VALIDATION_ERROR."""
+    if metadata is None:
+        return
+    if len(metadata) > METADATA_KEYS:
+        raise shape_error("metadata", f"has at most {METADATA_KEYS} keys")
+    if len(msgspec.json.encode(metadata)) > most_kb * 1024:
+        raise shape_error("metadata", f"has at most {most_kb} KB as JSON")
 
 
 def check_text(name: str, text: str | None, longest: int) -> None:

@@ -11,9 +11,10 @@ from ...ports.jobs import Job
 from .job_kinds import JOB_KINDS, Handler
 from .sandbox.clock import ADVANCE, carry_on
 from .sandbox.clock_dues import STRAIGHTEN, straighten_again
+from .sandbox.expiry import expire
 from .schedule import is_ours, set_due
 from .settlement.settlement import SETTLE
-from .standing import TELL_ALARMS
+from .standing import EXPIRE, TELL_ALARMS
 from .test_clock import leave_to_the_advance, test_clock_of_job
 from .webhooks.outbox import DELIVER
 from .webhooks.results import rest
@@ -29,6 +30,7 @@ HANDLERS: Mapping[str, Handler] = {
     **{row.kind: row.handler for row in JOB_KINDS},
     ADVANCE: lambda ports, job: carry_on(ports, job, do),
     STRAIGHTEN.kind: straighten_again,
+    EXPIRE: expire,
     TELL_ALARMS.kind: _tell_recipient,
 }
 

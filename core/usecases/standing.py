@@ -16,6 +16,9 @@ from .schedule import FollowUp
 from .settlement.settlement import DAILY, first_settlement
 from .webhooks.feed import TIDY, first_tidying
 
+EXPIRE = "sandbox.expire"
+"""Forgets old test data (sandbox/expiry.py)."""
+
 STANDING: dict[str, Callable[[Ports], Job]] = {
     RETAIN: lambda ports: first_retention(ports.clock.now()),
     TIDY: first_tidying,
@@ -23,6 +26,7 @@ STANDING: dict[str, Callable[[Ports], Job]] = {
     DAILY: first_settlement,
     NIGHTLY: first_night,
     PRUNE: first_pruning,
+    EXPIRE: lambda ports: Job(id=EXPIRE, kind=EXPIRE, argument="", due=ports.clock.now(), created_at=ports.clock.now()),
 }
 """How each is made when it is not there, by its id."""
 

@@ -16,6 +16,7 @@ from ...core.usecases.accounts.accounts import NewAccount, create_account, get_a
 from ...core.usecases.accounts.key_uses import KeyUses
 from ...core.usecases.accounts.limit_hits import HitCounter
 from ...core.usecases.accounts.request_log import RequestLog
+from ...core.usecases.accounts.written_bytes import ByteCounter
 from ...core.usecases.acts.audit import acting
 from ...core.usecases.jobs import run_due
 from ...core.usecases.notice_addresses import list_addresses
@@ -28,7 +29,7 @@ from ..compose import Adapters, House, migrate, open_house
 from ..marking import marks_kept
 from ..notices import begin_hearing
 from ..plugins import needing
-from ..settings import Settings
+from ..settings import Settings, daily_bytes
 from ..telemetry.limit_hits import hits_kept, requests_kept
 from ..worker.process import at_work
 from .event_handler import EventHandler, OnEvent, address_of
@@ -59,11 +60,14 @@ class AsgiApp(Protocol):
 class Service:
     """An open service. Made by `cambist.open`."""
 
-    def __init__(self, house: House, hits: HitCounter, uses: KeyUses, requests: RequestLog, *, hears: bool) -> None:
+    def __init__(
+        self, house: House, hits: HitCounter, uses: KeyUses, requests: RequestLog, written: ByteCounter, *, hears: bool
+    ) -> None:
         self._house = house
         self._hits = hits
         self._uses = uses
         self._requests = requests
+        self._written = written
         self._hears = hears
         self._streams: list[WindowStreams] = []
 
@@ -174,7 +178,9 @@ class Service:
             from ..telemetry.requests import RequestWatch
         streams = WindowStreams()
         self._streams.append(streams)
-        watch = RequestWatch(self.ports.clock, hits=self._hits, uses=self._uses, requests=self._requests)
+        watch = RequestWatch(
+            self.ports.clock, hits=self._hits, uses=self._uses, requests=self._requests, written=self._written
+        )
         settings = self.settings
         return Mounted(
             create_app(
@@ -234,9 +240,14 @@ async def _opened(
     async with open_house(settings, adapters=adapters, around_notifier=event_handler) as house:
         await begin_hearing(settings, house.ports)
         hits, uses, requests = HitCounter(), KeyUses(), RequestLog()
-        service = Service(house, hits, uses, requests, hears=on_event is not None)
+        written = ByteCounter(daily_bytes(house.settings))
+        service = Service(house, hits, uses, requests, written, hears=on_event is not None)
         kept = requests_kept(house.ports, requests)
-        async with hits_kept(house.ports, hits, uses), kept, nullcontext() if adapters.storage else marks_kept(house):
+        async with (
+            hits_kept(house.ports, hits, uses, written),
+            kept,
+            nullcontext() if adapters.storage else marks_kept(house),
+        ):
             try:
                 yield service
             finally:

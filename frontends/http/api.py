@@ -30,6 +30,8 @@ _HTTP: Final = ScopeType.HTTP
 _UNDER_API = f"{API}/"
 _CUT = len(_UNDER_API)
 _OPTIONS: Final = "OPTIONS"
+_WRITING: Final = frozenset(("POST", "PUT", "PATCH"))
+"""Methods whose requests count as writing; a DELETE makes room."""
 
 
 class Api:
@@ -60,6 +62,8 @@ class Api:
                 if caller is not None and caller.terms.rights is not None:
                     require_right(caller, operation.needs)
                 body = b"" if shape is None else await _whole(receive)
+                if caller is not None and asked["method"] in _WRITING:
+                    self._context.written.take(self._ports, caller, body)
                 request = ApiRequest(self._context, asked, known, shape, values, body)
                 answer = await operation.handler(self._ports, caller, request)
         except _Gone:

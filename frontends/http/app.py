@@ -39,7 +39,7 @@ def create_app(
     streams = streams or WindowStreams()
     watch = watch or RequestWatch(ports.clock)
     doctor = Doctor(ports)
-    context = AppContext(streams, trusted_proxies, doctor.degraded)
+    context = AppContext(streams, trusted_proxies, doctor.degraded, watch.written)
 
     def make_framework() -> ASGIApp:
         # Here: with what it imports it is two megabytes, and a process that is asked for operations alone does without.

@@ -16,6 +16,7 @@ from math import floor
 import msgspec
 import uvicorn
 
+from ...core.usecases.accounts.written_bytes import ByteCounter
 from ..compose import House, open_house, system_clock
 from ..gc_pause import gc_paused, keep_for_good
 from ..holding import tell_if_held
@@ -24,7 +25,7 @@ from ..notices import begin_hearing
 from ..open_files import allowed, file_budget
 from ..provider_checks import providers_checked
 from ..registry import counts_alone, registered
-from ..settings import Settings
+from ..settings import Settings, daily_bytes
 from ..simulators import tell_of_simulators
 from ..stopping import Stopping
 from ..telemetry.limit_hits import hits_kept, requests_kept
@@ -125,7 +126,8 @@ async def running(
         ):
             await begin_hearing(settings, house.ports)
             streams = WindowStreams()
-            watch = RequestWatch(house.ports.clock, house.telemetry, house.settings.access_log)
+            written = ByteCounter(daily_bytes(house.settings))
+            watch = RequestWatch(house.ports.clock, house.telemetry, house.settings.access_log, written=written)
             server = _server(house, streams, watch, ends)
 
             def stop(status: int = 0) -> None:
@@ -135,7 +137,7 @@ async def running(
             _handle_signals(stop)
             async with (
                 at_work(house, lambda: stop(1), ends) if works else contextlib.nullcontext(),
-                hits_kept(house.ports, watch.hits, watch.uses),
+                hits_kept(house.ports, watch.hits, watch.uses, watch.written),
                 requests_kept(house.ports, watch.requests),
                 providers_checked(house.ports),
                 marks_kept(house),

@@ -14,6 +14,7 @@ from ...core.domain.accounts.request_log import ID_LENGTH
 from ...core.usecases.accounts.key_uses import KeyUses
 from ...core.usecases.accounts.limit_hits import HitCounter
 from ...core.usecases.accounts.request_log import Noted, RequestLog
+from ...core.usecases.accounts.written_bytes import ByteCounter
 from ...ports.clock import Clock
 from .telemetry import Telemetry
 from .tracing import Tracing, ended
@@ -34,7 +35,8 @@ class RequestWatch:
     """What watches the requests of a process. `access_log`: `off`, `errors` (answered 5xx, or not at all) or `all`.
 
     Those that a limit refuses are counted with telemetry and without: in `hits`, else in the telemetry's own counter.
-    Whose key was used is noted in `uses`, and what it asked in `requests`, by the operations' paths.
+    Whose key was used is noted in `uses`, and what it asked in `requests`, by the operations' paths. `written` counts
+    and bounds the bytes that accounts write.
     """
 
     def __init__(
@@ -45,12 +47,14 @@ class RequestWatch:
         hits: HitCounter | None = None,
         uses: KeyUses | None = None,
         requests: RequestLog | None = None,
+        written: ByteCounter | None = None,
     ) -> None:
         self.clock = clock
         self.telemetry = telemetry
         self.hits = hits or (HitCounter() if telemetry is None else telemetry.counters.limit_hits)
         self.uses = uses or KeyUses()
         self.requests = requests or RequestLog()
+        self.written = written or ByteCounter()
         if telemetry is not None:
             telemetry.counters.request_log = self.requests
         self._every = access_log == "all"

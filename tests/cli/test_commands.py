@@ -92,6 +92,7 @@ class TestAccount:
             "receipt_subject": None,
             "receipt_tax_system": None,
             "receipt_vat": None,
+            "metadata_kb_max": 16,
             "recurring": True,
             "refund_approval": None,
             "refund_overdraft_usdt": "0.00000000",

@@ -103,6 +103,8 @@ CLEARED = (
     [
         ("acceptance", "false", False),
         ("auto_return", "true", True),
+        ("metadata_kb_max", "1", 1),
+        ("metadata_kb_max", "64", 64),
         ("ttl_minutes_max", "1", 1),
         ("ttl_minutes_max", "1440", 1440),
         ("amount_rub_max", "30", Rub(3000)),
@@ -132,6 +134,7 @@ def test_a_setting_is_read_by_its_type(name: str, text: str, value: object) -> N
     ("name", "text"),
     [
         *(("acceptance", text) for text in ("", "True", "yes", "1", "on", "true ")),
+        *(("metadata_kb_max", text) for text in ("", "0", "65", "1.5")),
         *(("ttl_minutes_max", text) for text in ("", "0", "1441", "-1", "1.5", "١", "1e2", "+5", "9" * 30, "60\n")),
         *(("amount_rub_max", text) for text in ("", "29.99", "0", "-100", "1e6", "NaN", "1,000", "99999999999")),
         *(("recurring", text) for text in ("", "yes")),

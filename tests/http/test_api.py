@@ -12,6 +12,7 @@ from litestar.types import ASGIApp, Message
 
 from cambist.core.domain.accounts.accounts import Caller
 from cambist.core.usecases.accounts.accounts import KeyPair
+from cambist.core.usecases.accounts.written_bytes import ByteCounter
 from cambist.frontends.http.api import Api
 from cambist.frontends.http.app import create_app
 from cambist.frontends.http.door.answers import Answer
@@ -227,7 +228,7 @@ RAW = Operation(
 async def test_an_operation_may_take_a_body_of_any_type_from_whoever_sends_it(
     ways: Ways, content_type: str | None
 ) -> None:
-    context = AppContext(WindowStreams(), (), Doctor(ways.ports).degraded)
+    context = AppContext(WindowStreams(), (), Doctor(ways.ports).degraded, ByteCounter())
     ways.long = framework_way(ways.ports, [RAW])
     ways.short = Edge(Api(ways.long._app, ways.ports, context, [RAW]), ways.ports, ())
     headers = {"content-type": content_type, "x-api-key": None, "x-api-secret": None}

@@ -81,8 +81,7 @@ async def test_413_comes_before_authorization_also_without_a_content_length(hous
 
 
 async def test_a_body_of_exactly_100_kb_is_read(house: TestHouse) -> None:
-    filler = "x" * (102_400 - len('{"amount_rub":"100.00","metadata":{"a":""}}'))
-    body = f'{{"amount_rub":"100.00","metadata":{{"a":"{filler}"}}}}'.encode()
+    body = b'{"amount_rub":"100.00"}'.ljust(102_400)
     assert len(body) == 102_400
     headers = house.headers(Idempotency_Key=str(uuid4()), Content_Type="application/json")
 

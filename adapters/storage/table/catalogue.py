@@ -14,6 +14,7 @@ from ....core.domain.accounts.limit_hits import LimitHits
 from ....core.domain.accounts.request_log import FirstBatch, RequestBatch, RequestCount
 from ....core.domain.accounts.shops import Shop
 from ....core.domain.accounts.terminals import Terminal
+from ....core.domain.accounts.written_bytes import WrittenBytes
 from ....core.domain.alarms import AlarmRecipient
 from ....core.domain.chains import ChainHead
 from ....core.domain.exchanges.exchanges import ACTIVE_RULE, DirectionSwitch, Exchange
@@ -260,6 +261,8 @@ CATALOGUE: tuple[Table, ...] = (
     Table(KnownRate, "known_rates", narrow=True),
     # Found by ranges of ids, which the primary key follows.
     Table(LimitHits, "limit_hits", sums=("count",), narrow=True),
+    # Found by ranges of ids, which the primary key follows.
+    Table(WrittenBytes, "written_bytes", sums=("bytes",), narrow=True),
     Table(
         AuditEntry,
         "audit",

@@ -93,6 +93,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     auto_return: bool = True
     """Whether the payer window returns the payer by itself, where a payment does not say."""
     return_url: str | None = None
+    metadata_kb_max: int = 16
+    """The largest `metadata` of a payment or refund, in KB as JSON."""
     ttl_minutes_max: int = 60
     amount_rub_max: Rub = Rub(1_000_000_00)
     """The largest one-off payment outside a terminal."""

@@ -16,7 +16,7 @@ from ..days import parse_moment
 from ..errors import Refusal, shape_error, value_error
 from ..masked import Masked
 from ..money import Rub
-from ..shapes import check_text, check_uuid, has_control
+from ..shapes import check_metadata, check_text, check_uuid, has_control
 from ..web_addresses import WEB_ADDRESS, is_web_address
 from .payments import CONTACT_KEY, MINIMUM
 
@@ -110,6 +110,7 @@ def _shape(case: Case) -> None:
         raise shape_error("ttl_minutes", "must be at least 1")
     if order.client_info is not None and len(msgspec.json.encode(order.client_info)) > CLIENT_INFO_BYTES:
         raise shape_error("client_info", f"has at most {CLIENT_INFO_BYTES} bytes as JSON")
+    check_metadata(order.metadata, case.caller.account.settings.metadata_kb_max)
     if order.webhook_url is not None and not is_web_address(order.webhook_url):
         raise shape_error("webhook_url", WEB_ADDRESS)
 

@@ -10,7 +10,7 @@ from ..errors import Refusal, shape_error
 from ..masked import Masked
 from ..money import Rub
 from ..payments.payments import Payment, PaymentStatus
-from ..shapes import check_text
+from ..shapes import check_metadata, check_text
 from .refunds import Refund, came_of, remainder
 
 APPLICATIONS_MAX = 10
@@ -44,6 +44,8 @@ class RefundCase(msgspec.Struct, frozen=True, kw_only=True):
     """All of the payment, whatever became of them."""
     terminal: Terminal | None = None
     """The payment's; None when it went by none."""
+    metadata_kb_max: int = 16
+    """The account's setting."""
 
     @property
     def found(self) -> Payment:
@@ -70,6 +72,7 @@ def _shape(case: RefundCase) -> None:
             raise shape_error("amount_rub", str(error)) from None
     check_text("external_id", order.external_id, EXTERNAL_ID_LONGEST)
     check_text("reason", order.reason, REASON_LONGEST)
+    check_metadata(order.metadata, case.metadata_kb_max)
 
 
 def _payment_is_found(case: RefundCase) -> None:

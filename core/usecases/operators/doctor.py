@@ -12,8 +12,10 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured
 from ....ports.payouts import FindingSender
 from ....ports.receipts import ReceiptNeed
+from ....ports.storage import AtLeast
 from ....ports.vault import VaultError
 from ...domain.accounts.accounts import Account, Mode
+from ...domain.accounts.written_bytes import MEGABYTE, WrittenBytes, day_of_bytes
 from ...domain.payments.payments import Payment
 from ...domain.webhooks.endpoints import EndpointKey
 from ...domain.webhooks.events import DeliveryStatus
@@ -94,7 +96,7 @@ async def _sample(ports: Ports, field: SealedField) -> list[tuple[bytes, str]]:
         first = await unit[field.record].find(limit=SAMPLE, readable=True)
         last = await unit[field.record].find(order="-id", limit=SAMPLE, readable=True)
     found = {record.id: record for record in (*first, *last)}
-    sealed = ((getattr(record, field.name), field.place(record_id)) for record_id, record in found.items())
+    sealed = ((field.value(record), field.place(record_id)) for record_id, record in found.items())
     return [(value, place) for value, place in sealed if value is not None]
 
 
@@ -261,6 +263,21 @@ async def check_receipts(ports: Ports) -> Finding:
     )
 
 
+async def check_data(ports: Ports) -> Finding:
+    """Name the accounts that have written most since yesterday."""
+    since = day_of_bytes(ports.clock.real() - timedelta(days=1))
+    written: Counter[tuple[str, str]] = Counter()
+    async for batch in ports.storage.scan(WrittenBytes, readable=True, id=AtLeast(since)):
+        for row in batch:
+            written[row.account_id, row.mode] += row.bytes
+    if not written:
+        return ok("no account has written anything since yesterday")
+    most = [
+        f"{account_id} {-(-size // MEGABYTE)} MB in {mode} mode" for (account_id, mode), size in written.most_common(3)
+    ]
+    return ok(f"requests have written {-(-written.total() // MEGABYTE)} MB since yesterday, most: {listed(most)}")
+
+
 CHECKS: Mapping[str, Check] = {
     "hold": check_hold,
     "clock": check_clock,
@@ -276,6 +293,7 @@ CHECKS: Mapping[str, Check] = {
     "credentials": check_credentials,
     "nodes": check_nodes,
     "receipts": check_receipts,
+    "data": check_data,
 }
 
 

@@ -123,6 +123,7 @@ async def _applied_for(
         payment=payment,
         refunds=() if payment is None else await refunds_of(unit, payment.id),
         terminal=None if payment is None else await terminal_of(unit, payment),
+        metadata_kb_max=settings.metadata_kb_max,
     )
     judge_refund(case)
     payment, now = case.found, ports.clock.now()

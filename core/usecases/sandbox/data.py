@@ -20,6 +20,7 @@ from ...domain.accounts.limit_hits import LimitHits
 from ...domain.accounts.request_log import FirstBatch, RequestBatch, RequestCount
 from ...domain.accounts.shops import Shop
 from ...domain.accounts.terminals import Terminal
+from ...domain.accounts.written_bytes import WrittenBytes
 from ...domain.alarms import AlarmRecipient
 from ...domain.chains import ChainHead
 from ...domain.errors import Refusal
@@ -197,6 +198,7 @@ STAYS: Mapping[type[Any], str] = {
     GatewayCount: "a receiver that remembers the last number must not meet a lower one",
     Feed: "a cursor that somebody holds must not come to lie beyond the end",
     DirectionSwitch: "is no account's",
+    WrittenBytes: "a day's bytes were written, whatever became of them",
     LimitHits: "is no account's: whose requests were refused is not kept",
     NoticeAddress: "is no account's: it is an adapter's",
     KnownRate: "is no account's, or belongs to the clock of one, which stays",
@@ -234,14 +236,14 @@ async def forget_test_data(ports: Ports, caller: Caller) -> Forgotten:
         rows = kind.rows(caller.account_id, caller.mode)
         async with ports.storage.unit() as unit:
             there = await unit[kind.record].total(**rows)
-        gone = await _forget(ports, kind, rows, min(there, room))
+        gone = await forget_some(ports, kind, rows, min(there, room))
         removed[kind.name] = gone
         room -= gone
         complete = complete and gone >= there
     return Forgotten(removed=removed, complete=complete)
 
 
-async def _forget(ports: Ports, kind: Kind, rows: Mapping[str, Any], most: int) -> int:
+async def forget_some(ports: Ports, kind: Kind, rows: Mapping[str, Any], most: int) -> int:
     """Forget at most so many of a kind, the oldest first; how many went. What is to stay for now is passed over."""
     seen = gone = 0
     while seen < most:

@@ -10,6 +10,7 @@ from litestar.types import ASGIApp, HTTPScope
 
 from ....core.domain.accounts.key_terms import Right
 from ....core.domain.accounts.quota import API, Network
+from ....core.usecases.accounts.written_bytes import ByteCounter
 from ....ports.bundle import Ports
 from .bodies import PAGE_MAX, PER_PAGE_MAX, read_body
 from .origin import address_of
@@ -40,6 +41,8 @@ class AppContext(msgspec.Struct, frozen=True):
     trusted_proxies: Sequence[Network]
     degraded: Callable[[], Awaitable[list[str]]]
     """Names what does not work as it should."""
+    written: ByteCounter
+    """Counts what accounts write in a day."""
 
 
 class ApiRequest(msgspec.Struct, Generic[Body]):
