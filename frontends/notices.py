@@ -66,9 +66,12 @@ async def judge_notices(ports: Ports) -> Finding:
         return warning(f"notices are taken: {told}", "providers post to https only: set CAMBIST_BASE_URL")
     silent = await silent_banks(ports)
     if silent:
+        since = "; ".join(
+            f"{name} never notified" if last is None else f"{name} has not notified since {iso(last)}"
+            for name, last in silent.items()
+        )
         return warning(
-            f"{', '.join(silent)} never notified, although payments were paid there; they are seen by polling alone. "
-            f"Notices are taken: {told}",
+            f"{since}, although payments were paid there; they are seen by polling alone. Notices are taken: {told}",
             "enter the address in the cabinet of the bank, for every shop or terminal that takes payments there",
         )
     return ok(f"notices are taken: {told}")

@@ -23,7 +23,7 @@ RECENT = 5.0
 """Seconds within which a process hears of a rotation that another one did."""
 
 _ARRIVES_WITHIN = timedelta(minutes=10)
-"""After a payment was paid: when its notification should have arrived."""
+"""How far a payment's notification may come from the time of its transfer, by the bank's clock and ours."""
 _NEWEST = 500
 """Paid payments of a status that are looked at for banks that never notified."""
 
@@ -112,21 +112,31 @@ async def last_heard(ports: Ports) -> dict[str, datetime]:
     return {each.id: each.heard_at for each in found if each.heard_at is not None}
 
 
-async def silent_banks(ports: Ports) -> list[str]:
-    """Return the banks of live mode that should notify and never did, although payments were paid at them: their
-    address was probably never entered. Looks at the newest paid payments."""
-    heard, before = await last_heard(ports), ports.clock.now() - _ARRIVES_WITHIN
-    expected = {name for name in ports.notice_networks if name not in heard and is_backed_up(ports, name)}
+async def silent_banks(ports: Ports) -> dict[str, datetime | None]:
+    """Return the banks of live mode at which a payment was paid and no notification came for it or since, with the time
+    of their last notification. The address was probably never entered there, or is not the present one any more. Looks
+    at the newest paid payments."""
+    heard, now = await last_heard(ports), ports.clock.now()
+    expected = [name for name in ports.notice_networks if is_backed_up(ports, name)]
     if not expected:
-        return []
+        return {}
     async with ports.storage.unit() as unit:
         paid = [
             payment
             for status in (PaymentStatus.PAID, PaymentStatus.SETTLED)
             for payment in await unit[Payment].find(status=status, order="-created_at", limit=_NEWEST, readable=True)
         ]
-    live = (each for each in paid if each.mode is Mode.LIVE and each.paid_at is not None and each.paid_at <= before)
-    return sorted({each.bank for each in live if each.bank is not None} & expected)
+    silent: dict[str, datetime | None] = {}
+    for payment in paid:
+        name, came_at = payment.bank, payment.transfer_at
+        if name not in expected or payment.mode is not Mode.LIVE or payment.is_charge:
+            continue
+        if came_at is None or came_at > now - _ARRIVES_WITHIN:
+            continue
+        last = heard.get(name)
+        if last is None or last < came_at - _ARRIVES_WITHIN:
+            silent[name] = last
+    return silent
 
 
 async def _found(unit: Unit, adapters: Collection[str]) -> list[NoticeAddress]:

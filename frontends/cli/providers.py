@@ -21,7 +21,7 @@ def provider() -> None:
     """Banks, verifiers, chains and markets: are they ready?"""
 
 
-_NEVER_NOTIFIED = "payments were paid, and no notice ever came: enter the address in the bank's cabinet"
+_SILENT = "payments were paid, and no notice came for them or since: enter the address in the bank's cabinet"
 
 
 def _document(facts: ProviderFacts) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def _document(facts: ProviderFacts) -> dict[str, Any]:
         "notice_address": facts.notice_address,
         "notice_networks": [str(network) for network in facts.notice_networks],
         "last_notice": iso_or_none(facts.heard_at),
-        "notice_trouble": _NEVER_NOTIFIED if facts.is_silent else None,
+        "notice_trouble": _SILENT if facts.is_silent else None,
         "can": list(facts.can),
         "cannot": list(facts.cannot),
         "limits": {name: shown(value) for name, value in facts.limits.items()},

@@ -208,16 +208,17 @@ async def test_bank_that_never_notified_is_named_once_payments_were_paid(shop: S
     assert (await judge_notices(ports)).level is Level.OK
     shop.pay(payment_id)
     await shop.house.work(60)
-    assert await silent_banks(ports) == [], "the notification may still be on its way"
+    assert await silent_banks(ports) == {}, "the notification may still be on its way"
     await shop.house.work(660)
-    [name] = await silent_banks(ports)
+    [(name, last)] = (await silent_banks(ports)).items()
+    assert last is None
     finding = await judge_notices(ports)
     assert (finding.level, finding.message.startswith(f"{name} never notified")) == (Level.WARNING, True)
     [facts] = await provider_facts(ports, name)
     assert facts.is_silent
 
 
-async def test_bank_that_notified_is_not_named() -> None:
+async def test_bank_that_stopped_notifying_is_named() -> None:
     bank = BANKS["tbank"]
     async with bank.open() as (house, fake, cabinet):
         shop = Shop(bank, house, fake)
@@ -227,5 +228,11 @@ async def test_bank_that_notified_is_not_named() -> None:
         assert (await cabinet.post(fake.notice(there))).status_code == 200
         await house.work(1000)
         assert await shop.status(payment_id) == "paid"
-        assert await silent_banks(house.ports) == []
+        assert await silent_banks(house.ports) == {}
         assert (await judge_notices(house.ports)).level is Level.OK
+        later = await shop.create()
+        shop.pay(later)
+        await house.work(3600)
+        assert list(await silent_banks(house.ports)) == ["tbank"]
+        finding = await judge_notices(house.ports)
+        assert finding.message.startswith("tbank has not notified since 2026-01-01T00:00:00")

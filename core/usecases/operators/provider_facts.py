@@ -50,7 +50,7 @@ class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
     heard_at: datetime | None
     """Its last notice."""
     is_silent: bool = False
-    """It should notify and never did, although payments were paid there."""
+    """Payments were paid there, and no notification came for them or since."""
     can: Sequence[str] = ()
     cannot: Sequence[str] = ()
     limits: Mapping[str, Any] = {}
