@@ -63,7 +63,7 @@ async def tell_if_held(ports: Ports) -> None:
     installation = await read_hold(ports)
     if installation is not None:
         log.warning(
-            "held since %s: %s. Payments are taken and nothing that sends money in live mode runs; compare with "
+            "held since %s: %s. Payments are taken; no live money is sent or settled. Compare with "
             "`cambist resume --dry-run`, then `cambist resume`",
             installation.held_since,
             installation.told,

@@ -1,7 +1,9 @@
 """A world that remembers more than the database: a bank and a wallet with books of their own, and houses over a
 database that can be put back to an earlier copy of itself, as an operator does who restores a backup."""
 
+import asyncio
 import sqlite3
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -50,15 +52,17 @@ from tests.houses import Postman
 from tests.invariants import check_books
 from tests.payout_kit import WALLET, WatchedSender
 from tests.quiesce import at_rest
+from tests.servers import client_programs
 
 Rows = dict[str, dict[str, Any]]
 Copy = Rows | Path
 
 
 class World:
-    """What goes on outside, whatever happens to the database; `kind` is `memory` or `sqlite`."""
+    """What goes on outside, whatever happens to the database; `kind` is `memory`, `sqlite`, or `postgres` with the URL
+    of an empty database."""
 
-    def __init__(self, kind: str, place: Path) -> None:
+    def __init__(self, kind: str, place: Path, url: str | None = None) -> None:
         self.clock = VirtualClock(settle=at_rest)
         self.ids = SeededIds()
         self.books = MemoryStorage(self.clock)
@@ -71,6 +75,7 @@ class World:
         self.account_id = ""
         self._place = place
         self._kind = kind
+        self._url = url
         self._memory: MemoryStorage | None = None
         self._copies = 0
 
@@ -79,14 +84,13 @@ class World:
         return self._place / "house.db"
 
     @asynccontextmanager
-    async def opened(self, copy: Copy | None = None) -> AsyncIterator["House"]:
-        """A process over the database, which is put back to the copy before; over a new one at first."""
-        settings = Settings(database_url=f"sqlite:///{self._file}", data_dir=self._place)
-        if self._kind == "sqlite":
+    async def opened(self, copy: Copy | None = None, *, held: bool = False) -> AsyncIterator["House"]:
+        """A process over the database, which is put back to the copy before; over a new one at first. `held`: the copy
+        stays held, as it is for an operator."""
+        settings = Settings(database_url=self._url or f"sqlite:///{self._file}", data_dir=self._place)
+        if self._kind != "memory":
             if isinstance(copy, Path):
-                for each in (self._file, self._file.with_name("house.db-wal"), self._file.with_name("house.db-shm")):
-                    each.unlink(missing_ok=True)
-                self._file.write_bytes(copy.read_bytes())
+                await asyncio.to_thread(self._put_back, copy)
             await migrate(settings)
         adapters = Adapters(banks={Mode.LIVE: self.banks}, payouts=self.wallet, deposits=self.deposits)
         if self._kind == "memory":
@@ -94,7 +98,7 @@ class World:
         async with open_house(
             settings, clock=self.clock, ids=self.ids, notifier=Postman(), adapters=adapters
         ) as opened:
-            if copy is not None and self._kind == "sqlite":
+            if copy is not None and self._kind == "sqlite" and not held:
                 # What is tried here is what protects without the hold, and after it.
                 beside = FileMarks(self._file)
                 await mark_anew(opened.ports.storage, beside, self.clock, opened.ports.ids, resuming=True)
@@ -117,9 +121,22 @@ class World:
             return {name: dict(table.rows) for name, table in self._memory._tables.items()}
         self._copies += 1
         target = self._place / f"copy-{self._copies}.db"
+        if self._url is not None:
+            pg_dump = client_programs(self._url) / "pg_dump"
+            subprocess.run([pg_dump, "--format=custom", f"--file={target}", self._url], check=True)
+            return target
         with closing(sqlite3.connect(self._file)) as source, closing(sqlite3.connect(target)) as made:
             source.backup(made)
         return target
+
+    def _put_back(self, copy: Path) -> None:
+        if self._url is not None:
+            options = ("--no-owner", "--clean", "--if-exists", f"--dbname={self._url}")
+            subprocess.run([client_programs(self._url) / "pg_restore", *options, copy], check=True)
+            return
+        for each in (self._file, self._file.with_name("house.db-wal"), self._file.with_name("house.db-shm")):
+            each.unlink(missing_ok=True)
+        self._file.write_bytes(copy.read_bytes())
 
     async def paid_out(self) -> list[tuple[str, str, int]]:
         """Operation, address and units of every transfer that stands in a block."""

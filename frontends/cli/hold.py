@@ -76,7 +76,7 @@ def _decisions(assign: Sequence[str], not_ours: Sequence[str]) -> Decisions:
 @answering
 @reasoned
 def hold() -> Answer:
-    """Send no money in live mode until `cambist resume`: no refund, charge, payout. All else goes on.
+    """Send and settle no live money until `cambist resume`: no refund, charge, payout. All else goes on.
 
     For a machine, disk or snapshot that was set back as a whole, which nothing inside can tell; before the first start.
     """

@@ -138,7 +138,7 @@ _SHARED = (
     ),
     _gauge("reconciliation_differences", "bank difference", "differences from the bank's lists that are open"),
     _gauge("reconciliation_failed", "", "days that could not be compared with a bank's list, and wait for it"),
-    _gauge("held", "", "1 while the installation is held, so that no money is sent in live mode: see `cambist resume`"),
+    _gauge("held", "", "1 while the installation is held, so no live money is sent or settled: `cambist resume`"),
     _gauge("unreadable_rows", "", "rows that cannot be read: see `cambist unreadable list`"),
     _gauge("ledger_faults", "", "what the look at the ledger found wrong: 0, or run `cambist ledger verify`"),
 )

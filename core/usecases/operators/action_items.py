@@ -218,7 +218,7 @@ async def _hold(ports: Ports, _unit: Unit) -> list[ActionItem]:
     installation = await read_hold(ports)
     if installation is None:
         return []
-    text = f"no money is sent: {installation.told}; cambist resume"
+    text = f"no live money is sent or settled: {installation.told}; cambist resume"
     return [ActionItem(kind="hold", of="installation", object_id="", text=text, mode=Mode.LIVE, urgent=True)]
 
 

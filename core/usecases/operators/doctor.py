@@ -209,7 +209,7 @@ async def check_hold(ports: Ports) -> Finding:
     if installation is None:
         return ok("money is sent")
     return failed(
-        f"no money is sent in live mode since {installation.held_since:%Y-%m-%d %H:%M} UTC: {installation.told}",
+        f"no live money is sent or settled since {installation.held_since:%Y-%m-%d %H:%M} UTC: {installation.told}",
         "stop whatever else works on another copy, compare with `cambist resume --dry-run`, then `cambist resume`",
     )
 
