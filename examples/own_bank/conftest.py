@@ -39,6 +39,20 @@ class ExampleBench(BankBench):
     async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:  # noqa: ARG002 - the bench's signature
         self.books.pay(operation, kopecks, (self.clock.now() + self.ahead).isoformat())
 
+    async def asked(self, operation: str) -> int:
+        return int(self.books.invoices[operation]["amount"])
+
+    async def hold_next_refund(self) -> None:
+        self.books.next_refund = "in_progress"
+
+    async def fail_next_refund(self) -> None:
+        self.books.next_refund = "failed"
+
+    async def finish_refunds(self) -> None:
+        for refund in self.books.refunds.values():
+            if refund["status"] == "in_progress":
+                refund["status"] = "sent"
+
     async def notice(self, operation: str) -> InboundNotice:
         body, headers = self.books.notice(operation, TOKEN)
         lower = {name.lower(): value for name, value in headers.items()}

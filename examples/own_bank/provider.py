@@ -18,6 +18,8 @@ class Provider(FakeProvider):
         super().__init__()
         self.invoices: dict[str, dict[str, Any]] = {}
         self.refunds: dict[str, dict[str, Any]] = {}
+        self.next_refund = "sent"
+        """The status of the refunds to come."""
         self.on("GET", "/me", lambda _: ProviderAnswer.of_json({"account": "example"}))
         self.on("POST", "/invoices", self.make_invoice)
         self.on("GET", "/invoices/{id}", lambda request: _found(self._by_id(request.parts["id"])))
@@ -53,6 +55,7 @@ class Provider(FakeProvider):
             return _refused("amount")
         number = len(self.invoices) + 1
         made = {"id": f"inv-{number}", "qr": f"https://qr.nspk.example/{number}", "status": "new", "transfers": []}
+        made["amount"] = json.loads(request.body)["amount"]
         return ProviderAnswer.of_json(self.invoices.setdefault(request.headers["idempotency-key"], made))
 
     def _refund(self, request: ProviderRequest) -> ProviderAnswer:
@@ -68,7 +71,7 @@ class Provider(FakeProvider):
             return _refused("not_paid")
         if not 0 < body["amount"] <= came - gone:
             return _refused("amount")
-        self.refunds[key] = {"status": "sent", "amount": body["amount"], "invoice": invoice["id"]}
+        self.refunds[key] = {"status": self.next_refund, "amount": body["amount"], "invoice": invoice["id"]}
         return ProviderAnswer.of_json(self.refunds[key])
 
 

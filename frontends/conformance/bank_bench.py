@@ -55,6 +55,10 @@ class BankBench(ProviderBench):
             operation=operation, amount_kopecks=kopecks, purpose="Order 1", expires_at=self.clock.now() + self.LIFETIME
         )
 
+    async def asked(self, operation: str) -> int:
+        """Return the kopecks that the invoice of this operation asks for, by the provider's own books."""
+        unplayed("what the provider was asked for")
+
     async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:
         """A payer pays so much for the invoice of this operation."""
         unplayed("a payer")
@@ -75,6 +79,10 @@ class BankBench(ProviderBench):
     async def pass_time(self, span: timedelta) -> None:
         """So much time passes at the provider: keys that it does not keep for ever are forgotten there."""
         unplayed("the provider's clock")
+
+    async def hold_next_refund(self) -> None:
+        """The next refund stays in processing until `finish_refunds`."""
+        unplayed("a refund that takes its time")
 
     async def finish_refunds(self) -> None:
         """Whatever refund is in processing comes to a good end."""

@@ -76,7 +76,8 @@ class SimulatedBench(BankBench):
         script.create = script.cancel = script.refund = script.bind = script.charge = script.revoke = script.remit = (
             self._writes
         )
-        self._failing = False
+        self._end: RefundStatus | None = None
+        """Of refunds that are held until `finish_refunds`."""
 
     def another(self) -> Bank:
         return self.world.bank(capabilities=self._capabilities)
@@ -100,14 +101,23 @@ class SimulatedBench(BankBench):
     async def pass_time(self, span: timedelta) -> None:
         await self.world.clock.advance(span.total_seconds())
 
+    async def asked(self, operation: str) -> int:
+        entry = await self.simulated._pages.read(operation)
+        assert entry is not None
+        return entry.amount_kopecks
+
+    async def hold_next_refund(self) -> None:
+        self.simulated._refunds_hold = None
+        self._end = RefundStatus.DONE
+
     async def fail_next_refund(self) -> None:
         self.simulated._refunds_hold = None
-        self._failing = True
+        self._end = RefundStatus.FAILED
 
     async def finish_refunds(self) -> None:
-        if self._failing:
+        if self._end is not None:
             for operation, _ in await self.simulated._refund_pages.since(LONG_AGO):
-                await self.simulated.pretend_refund(operation, RefundStatus.FAILED)
+                await self.simulated.pretend_refund(operation, self._end)
 
     async def confirm(self, operation: str) -> None:
         await self._tell(operation, MandateEvent.CONFIRM)

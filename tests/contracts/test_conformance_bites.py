@@ -22,6 +22,7 @@ from cambist.frontends.conformance.bank import bank
 from cambist.frontends.conformance.bank_bench import BankBench
 from cambist.frontends.conformance.benches import RatesBench
 from cambist.frontends.conformance.receipts import receipt
+from cambist.ports.bank import RefundStatus
 from cambist.ports.chain import Final, NotFound
 from cambist.ports.faults import Fault, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.kyc import CheckStatus
@@ -113,6 +114,15 @@ def cutting(call: Call) -> Call:
     return broken
 
 
+def a_hundredfold(call: Call) -> Call:
+    """Kopecks are sent where roubles are expected."""
+
+    async def broken(request: Any) -> Any:
+        return await call(msgspec.structs.replace(request, amount_kopecks=request.amount_kopecks * 100))
+
+    return broken
+
+
 def paging(call: Call) -> Call:
     """Only the first page is read."""
     asked: set[str] = set()
@@ -169,6 +179,9 @@ BANK: tuple[tuple[str, Breaker, type, str, tuple[Any, ...]], ...] = (
     ("create_invoice", fresh, bank.TestInvoices, "test_a_repeat_is_the_same_operation", ()),
     ("create_invoice", UNSURE, bank.TestInvoices, "test_a_lost_answer_is_an_unknown_outcome", (True,)),
     ("create_invoice", HASTY, bank.TestInvoices, "test_a_bank_that_is_away", ()),
+    ("create_invoice", a_hundredfold, bank.TestInvoices, "test_provider_is_asked_for_the_amount", (490_05,)),
+    ("find_refund", turned(status=RefundStatus.DONE), bank.TestRefunds, "test_refund_in_processing", ()),
+    ("find_refund", turned(status=RefundStatus.DONE), bank.TestRefunds, "test_refund_that_failed", ()),
     ("refund", whole, bank.TestReceipts, "test_each_part_that_goes_back_has_its_own", ()),
     ("refund", fresh, bank.TestRefunds, "test_a_repeat_moves_no_second_money", ()),
     ("refund", swallowing, bank.TestRefunds, "test_a_lost_answer_is_an_unknown_outcome", (True,)),

@@ -66,6 +66,13 @@ class TestInvoices:
         found = [await bank_bench.bank.find_invoice(operation) for operation in operations]
         assert [each and each.reference for each in found] == [each.reference for each in made]
 
+    @pytest.mark.parametrize("kopecks", [100_00, 490_05, 1_234_50])
+    async def test_provider_is_asked_for_the_amount_to_the_kopeck(self, bank_bench: BankBench, kopecks: int) -> None:
+        """Kopecks taken for roubles, or 490.5 for 490.05, is another price for the payer."""
+        await bank_bench.bank.create_invoice(bank_bench.request(OPERATION, kopecks))
+        asked = await bank_bench.asked(OPERATION)
+        assert asked == kopecks, f"the invoice is of {kopecks} kopecks, and the provider asks the payer for {asked}"
+
     @pytest.mark.parametrize("kopecks", [0, -1])
     async def test_an_invoice_for_nothing_is_refused(self, bank_bench: BankBench, kopecks: int) -> None:
         with pytest.raises(Refused):

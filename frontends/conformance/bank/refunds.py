@@ -49,6 +49,22 @@ class TestRefunds:
         assert ended is not None
         assert ended.status is RefundStatus.DONE
 
+    async def test_refund_in_processing_is_not_called_done(self, bank_bench: BankBench) -> None:
+        invoice = await self._paid(bank_bench)
+        await bank_bench.hold_next_refund()
+        states = [await bank_bench.bank.refund(_back(invoice)), await bank_bench.bank.find_refund(REFUND)]
+        statuses = [each and each.status for each in states]
+        assert statuses == [RefundStatus.PROCESSING] * 2, "the payer does not have the money yet"
+        ended = await self._ended(bank_bench, REFUND)
+        assert (ended and ended.status) is RefundStatus.DONE, "the payer has the money now"
+
+    async def test_refund_that_failed_is_called_failed(self, bank_bench: BankBench) -> None:
+        invoice = await self._paid(bank_bench)
+        await bank_bench.fail_next_refund()
+        await bank_bench.bank.refund(_back(invoice))
+        ended = await self._ended(bank_bench, REFUND)
+        assert (ended and ended.status) is RefundStatus.FAILED, "the money did not go, whatever it says of the call"
+
     async def test_a_repeat_moves_no_second_money(self, bank_bench: BankBench) -> None:
         invoice = await self._paid(bank_bench)
         for _ in range(3):

@@ -99,6 +99,14 @@ class RaiffeisenBench(BankBench):
     async def pass_time(self, span: timedelta) -> None:
         """The bank keeps its numbers for ever."""
 
+    async def asked(self, operation: str) -> int:
+        [qr] = [each for each in self.books.qrs.values() if each["order"] == number_of(operation)]
+        kopecks: int = round(qr["amount"] * 100)
+        return kopecks
+
+    async def hold_next_refund(self) -> None:
+        self.books.is_swift = False
+
     async def finish_refunds(self) -> None:
         self.books.finish()
 

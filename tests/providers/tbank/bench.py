@@ -80,6 +80,16 @@ class TBankBench(BankBench):
         body = notice.body.replace(order_id(operation).encode(), order_id(other).encode())
         return told(body)
 
+    async def asked(self, operation: str) -> int:
+        return self.payment(operation).amount
+
+    async def hold_next_refund(self) -> None:
+        self.books.refunds_later = True
+
+    async def fail_next_refund(self) -> None:
+        self.books.refunds_later = True
+        self.books.fails_refunds.append("I05043")
+
     async def finish_refunds(self) -> None:
         for payment in self.books.payments.values():
             self.books.finish_refund(payment)

@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from decimal import Decimal
 
 from cambist.adapters.bank.yookassa.adapter import YooKassaBank
 from cambist.adapters.bank.yookassa.core import NAME
@@ -66,6 +67,12 @@ class YooKassaBench(BankBench):
     async def _advance(self, span: timedelta) -> None:
         assert isinstance(self.clock, VirtualClock)
         await self.clock.advance(span.total_seconds())
+
+    async def asked(self, operation: str) -> int:
+        return round(Decimal(self.fake.books.of_operation(operation)["amount"]["value"]) * 100)
+
+    async def hold_next_refund(self) -> None:
+        """Every refund waits for `finish_refunds` here."""
 
     async def finish_refunds(self) -> None:
         for refund in self.fake.books.of_kind("refund"):
