@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from ..core.domain.masked import Masked
 from ..core.domain.money import Rub
-from ..core.domain.operators.pending_acts import Guarded
+from ..core.domain.operators.guarded import Guarded
 from ..core.domain.web_addresses import is_web_address
 from ..ports.database_urls import is_postgres_url, read_postgres_url, sqlite_path
 from .plugins import KINDS, PluginError, found
@@ -257,10 +257,12 @@ def read_pepper(raw: Any) -> bytes:
 
 
 def read_guarded(raw: Any) -> tuple[str, ...]:
-    """Which acts need two operators: `payout_wallet,refunds`."""
+    """Read which acts need two operators: `payout_wallet,refunds`, or `all`."""
     names = re.split(r"[\s,]+", raw.strip()) if isinstance(raw, str) else raw
+    if names == ["all"]:
+        return tuple(Guarded)
     if not isinstance(names, list) or not all(isinstance(name, str) and name in tuple(Guarded) for name in names):
-        raise ValueError(f"must be some of {', '.join(Guarded)}, separated by commas")
+        raise ValueError(f"must be all, or some of {', '.join(Guarded)}, separated by commas")
     return tuple(name for name in Guarded if name in names)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.domain.operators.pending_acts import Guarded
+from ..core.domain.operators.guarded import Guarded
 from .alarm_readers import read_quiet_hours
 from .operator import Names
 from .option_readers import (
@@ -199,7 +199,7 @@ _ROWS = (
         name="four_eyes",
         read=read_guarded,
         shown=list,
-        meaning=f"which acts wait for a second operator: {', '.join(Guarded)}; none: one is enough",
+        meaning=f"which acts wait for a second operator: {', '.join(Guarded)}, or all; none: one is enough",
     ),
     Option(
         name="four_eyes_refund_above",

@@ -109,7 +109,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     metrics_port: int | None = None
     """None: metrics are neither counted nor served."""
     four_eyes: tuple[str, ...] = ()
-    """Which acts of operators wait for a second one (core/domain/operators/pending_acts.py: `Guarded`)."""
+    """Which acts of operators wait for a second one (core/domain/operators/guarded.py: `Guarded`)."""
     four_eyes_refund_above: Rub = Rub(0)
     four_eyes_days: int = 3
     notices_per_minute: int = 3000

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ..core.domain.operators.pending_acts import Guarded
+from ..core.domain.operators.guarded import Guarded
 from ..core.domain.shapes import nearest
 from .operator import VARIABLE as OPERATOR
 from .option_readers import VaultKey, read_networks

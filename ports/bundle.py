@@ -42,7 +42,7 @@ class FourEyes(msgspec.Struct, frozen=True, kw_only=True):
     """Which acts of operators wait for a second one."""
 
     acts: frozenset[str] = frozenset()
-    """Names of core/domain/operators/pending_acts.py: `Guarded`; empty: none."""
+    """Names of core/domain/operators/guarded.py: `Guarded`; empty: none."""
     refund_above: int = 0
     """Kopecks: a refund of more waits."""
     days: int = 3

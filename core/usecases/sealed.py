@@ -25,6 +25,11 @@ from ..domain.webhooks.events import Event
 from .chains import CHAINS
 
 
+def waiting_secret_place(account_id: str) -> str:
+    """Associated data of a webhook secret that waits for a second operator."""
+    return f"pending_acts.webhook_secret:{account_id}"
+
+
 def webhook_secret_place(holder: str) -> str:
     """Of an account, or of a further endpoint."""
     table = "webhook_endpoints.secret" if holder.startswith(ids.ENDPOINT) else "accounts.webhook_secret"

@@ -1,6 +1,6 @@
 """`cambist act …`: what waits for a second operator."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import click
@@ -9,9 +9,11 @@ from ...core.domain.operators.pending_acts import PendingAct
 from ...core.usecases.operators import pending_acts as usecases
 from ...ports.bundle import Ports
 from .groups import group
-from .output import Answer, table
+from .output import Answer, fields, table
 from .session import answering, in_house, reasoned
 from .views import act_document, act_text
+
+_KEPT = "Keep the secrets: they cannot be shown again."
 
 
 @group()
@@ -48,9 +50,15 @@ def show(act_id: str) -> Answer:
 @answering
 @reasoned
 def confirm(act_id: str) -> Answer:
-    """Have it done, as it was shown. Whoever asked for it cannot; refused where anything shown has changed since."""
+    """Carry out an act that another operator asked for, as it was shown. Secrets that it makes are shown this once."""
 
-    return _answer(usecases.confirm_act, act_id)
+    async def work(ports: Ports) -> tuple[dict[str, Any], Mapping[str, str]]:
+        done = await usecases.confirm_act(ports, act_id)
+        return act_document(done.act, ports.clock.now()), done.secrets
+
+    document, secrets = in_house(work)
+    shown = f"{act_text(document)}\n\n{fields(dict(secrets))}\n\n{_KEPT}" if secrets else act_text(document)
+    return Answer(document={**document, **({"secrets": dict(secrets)} if secrets else {})}, text=shown)
 
 
 @act.command("reject")

@@ -17,7 +17,7 @@ from textual.widgets import Button, Input, Label, Select, Static
 from ...core.domain.accounts.accounts import Mode
 from ...core.domain.money import Rub
 from ...core.domain.operators.audit import REASON_LONGEST, Act
-from ...core.domain.operators.pending_acts import Guarded
+from ...core.domain.operators.guarded import Guarded
 from ...core.usecases.accounts.accounts import list_accounts
 from ...core.usecases.acts.audit import acting, has_written, note
 from ...core.usecases.acts.decisions import Waits

@@ -11,7 +11,7 @@ import msgspec
 from ...core.domain.accounts.accounts import Mode
 from ...core.domain.errors import Refusal
 from ...core.domain.operators.audit import Act
-from ...core.domain.operators.pending_acts import Guarded
+from ...core.domain.operators.guarded import Guarded
 from ...core.usecases.accounts.accounts import NewAccount, create_account, get_account, set_settings
 from ...core.usecases.accounts.key_uses import KeyUses
 from ...core.usecases.accounts.limit_hits import HitCounter

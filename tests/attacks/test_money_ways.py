@@ -196,4 +196,4 @@ async def test_an_act_that_nobody_asked_for_so_is_not_confirmed(
         await confirm_act(by("nina"), act.id)
     assert (await reject_act(by("nina"), act.id)).status is ActStatus.REJECTED
     again = await waits(set_settings(by("oleg"), account_id, {"payout_wallet": BACK}))
-    assert (await confirm_act(by("nina"), again.id)).status is ActStatus.CONFIRMED
+    assert (await confirm_act(by("nina"), again.id)).act.status is ActStatus.CONFIRMED

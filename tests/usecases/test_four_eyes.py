@@ -16,16 +16,18 @@ from cambist.core.domain.money import Rub
 from cambist.core.domain.operators.audit import Act, AuditEntry
 from cambist.core.domain.operators.pending_acts import ActStatus, PendingAct, is_same_operator
 from cambist.core.domain.payments.suspense import Suspense
-from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.accounts import accounts, keys, shops
 from cambist.core.usecases.acts.audit import acting, has_written, list_audit
 from cambist.core.usecases.acts.decisions import Waits
 from cambist.core.usecases.exchanges.returns import return_money
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.pending_acts import CARRIED_OUT, confirm_act, get_act, list_acts, reject_act
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
+from cambist.core.usecases.operators.unanswered import end_unanswered
 from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund, create_refund_for, reject_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
-from cambist.core.usecases.sealed import tag_wallet
+from cambist.core.usecases.sealed import open_webhook_secret, tag_wallet
+from cambist.core.usecases.settlement.withdrawals import accept_sent
 from cambist.core.usecases.units import retrying
 from cambist.ports.bank import InvoiceStatus
 from cambist.ports.bank_simulator import Pretence
@@ -42,6 +44,7 @@ from tests.usecases.test_exchange_return import BACK, late_usdt
 
 ALL = ("payout_wallet", "refunds", "suspense")
 WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
+SECRET = "another-secret-of-the-tests"
 
 
 @pytest.fixture
@@ -92,7 +95,7 @@ async def test_an_act_takes_effect_when_another_operator_confirms_it(refunds: Re
     ]
     await refunds.house.work(5)
     assert await refunds.status(refund_id) == "pending"
-    done = await confirm_act(by(refunds.ports, "ivan", "act.confirm", object_id=act.id), act.id)
+    done = (await confirm_act(by(refunds.ports, "ivan", "act.confirm", object_id=act.id), act.id)).act
     assert (done.status, done.operator, done.decided_by) == ("confirmed", "olga", "ivan")
     await refunds.house.work(5)
     assert await refunds.status(refund_id) == "completed"
@@ -184,13 +187,19 @@ async def wallet(refunds: RefundHouse) -> str | None:
     return (await refunds.caller()).account.settings.payout_wallet
 
 
-async def test_a_wallet_is_set_by_itself_so_that_no_secret_waits(refunds: RefundHouse) -> None:
-    wish = {"payout_wallet": WALLET, "webhook_secret": "another-secret-of-the-tests"}
+async def test_secret_that_waits_is_encrypted_and_shown_at_the_confirmation(refunds: RefundHouse) -> None:
+    wish = {"payout_wallet": WALLET, "webhook_secret": SECRET}
     account_id = refunds.house.account.account_id
-    said = await refused(accounts.set_settings(by(refunds.ports, "olga"), account_id, wish))
-    assert said == "VALIDATION_ERROR: payout_wallet waits for a second operator here: set it by itself"
-    assert await everything(refunds.ports, PendingAct) == []
-    await accounts.set_settings(by(refunds.ports, "olga"), account_id, {"payout_wallet": "", "acceptance": "true"})
+    act = await waits(accounts.set_settings(by(refunds.ports, "olga"), account_id, wish))
+    [kept] = await everything(refunds.ports, PendingAct)
+    assert SECRET not in str(msgspec.to_builtins(kept))
+    done = await confirm_act(by(refunds.ports, "ivan"), act.id)
+    assert done.secrets == {"webhook_secret": SECRET}
+    assert SECRET not in repr(done)
+    account = (await refunds.caller()).account
+    assert account.settings.payout_wallet == WALLET
+    assert account.webhook_secret is not None
+    assert open_webhook_secret(refunds.ports.vault, account_id, account.webhook_secret) == SECRET
 
 
 async def second_transfer(refunds: RefundHouse) -> tuple[str, Suspense]:
@@ -453,6 +462,13 @@ def test_every_use_case_that_may_wait_declares_itself_by_its_own_name() -> None:
         "return_suspense": return_suspense,
         "return_money": return_money,
         "resolve_mismatch": resolve_mismatch,
+        "create_shop": shops.create_shop,
+        "set_shop": shops.set_shop,
+        "create_key": keys.create_key,
+        "rotate_key": keys.rotate_key,
+        "set_key": keys.set_key,
+        "accept_sent": accept_sent,
+        "end_unanswered": end_unanswered,
     }
     assert set(CARRIED_OUT) == set(declared)
     for name, use_case in declared.items():

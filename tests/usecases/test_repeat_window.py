@@ -14,7 +14,7 @@ import pytest
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.operators.audit import Act
-from cambist.core.domain.operators.pending_acts import decision
+from cambist.core.domain.operators.guarded import decisions
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.payments.suspense import RETURNED_ANEW, Suspense
@@ -265,9 +265,9 @@ async def test_the_word_stands_in_the_audit_log_and_waits_for_no_second_operator
     [money] = await everything(story.ports, Suspense)
     failed = msgspec.structs.replace(money, mode=Mode.LIVE)
     sending = msgspec.structs.replace(failed, reason="excess")
-    assert (failed.reason, decision(sending, failed)) == ("return_failed", None)
+    assert (failed.reason, decisions(sending, failed)) == ("return_failed", ())
     anew = msgspec.structs.replace(failed, reason=RETURNED_ANEW, attempt=2, sending_since=None)
-    assert decision(failed, anew) is not None
+    assert decisions(failed, anew)
 
 
 async def test_nobody_ends_what_there_is_not(stack: AsyncExitStack) -> None:

@@ -7,7 +7,6 @@ Shops live in shops.py, keys in keys.py.
 import hmac
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 
@@ -19,11 +18,11 @@ from ...domain.account_settings import WEBHOOK_SECRET, read_settings
 from ...domain.accounts.accounts import KEY_PREFIXES, Account, ApiKey, KeyUse, Mode, account_name
 from ...domain.accounts.shops import DEFAULT_MARKUP, DEFAULT_SHOP_NAME, Shop, fold_name
 from ...domain.errors import Refusal
-from ...domain.operators.pending_acts import Guarded
+from ...domain.operators.guarded import stays_in_process, webhook_secret
 from ..acts.four_eyes import gated
 from ..chains import HEAD_RULE, begin_chains
 from ..own_addresses import refuse_own_address
-from ..sealed import open_webhook_secret, tag_wallet, webhook_secret_place
+from ..sealed import open_webhook_secret, tag_wallet, waiting_secret_place, webhook_secret_place
 from ..units import retrying
 from ..webhooks.outbox import release
 from ..webhooks.results import close_breakers
@@ -146,20 +145,19 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
     """Set settings by name (`account_settings.ACCOUNT_SETTINGS`); all of them or, with any fault, none.
 
     With webhook address and secret both set afterwards, held events are sent at once (docs/webhooks.md "Webhooks").
-    Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND; Waits for a payout wallet that needs two operators.
+    Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND; Waits where any of it needs two operators.
     """
     values = read_settings(texts)
     if values.get(WALLET) is not None:
         await refuse_own_address(ports, values[WALLET], WALLET)
-    if WALLET in values:
-        ports = gated(ports, "set_settings", account_id, payout_wallet=texts[WALLET])
     rotates = WEBHOOK_SECRET in values
     secret: str | None = values.pop(WEBHOOK_SECRET, None)
+    leaves = rotates and not stays_in_process(values.get("webhook_url"))
+    declares = webhook_secret(account_id, clears=secret is None) if leaves else None
+    ports = gated(ports, "set_settings", account_id, declares, **_waiting_texts(ports, account_id, texts))
 
     async def work(unit: Unit) -> Account:
         before = await find_account(unit, account_id)
-        if len(texts) > 1 and _moves_wallet_by_two(ports, before, values):
-            raise Refusal("VALIDATION_ERROR", "payout_wallet waits for a second operator here: set it by itself")
         after = msgspec.structs.replace(before, settings=msgspec.structs.replace(before.settings, **values))
         if WALLET in values:
             after = tag_wallet(ports.vault, after)
@@ -176,10 +174,21 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
     return await retrying(ports.storage, work)
 
 
-def _moves_wallet_by_two(ports: Ports, account: Account, values: Mapping[str, Any]) -> bool:
-    """Whether these settings change a wallet for which two operators are needed."""
-    is_guarded = Guarded.PAYOUT_WALLET in ports.four_eyes.acts
-    return is_guarded and values.get(WALLET, account.settings.payout_wallet) != account.settings.payout_wallet
+def _waiting_texts(ports: Ports, account_id: str, texts: Mapping[str, str]) -> dict[str, str]:
+    """The settings as an act keeps them that waits for a second operator: a secret is encrypted."""
+    kept = dict(texts)
+    if secret := texts.get(WEBHOOK_SECRET):
+        sealed = ports.vault.seal(secret.encode(), waiting_secret_place(account_id))
+        kept[WEBHOOK_SECRET] = sealed.hex()
+    return kept
+
+
+def waited_texts(ports: Ports, account_id: str, kept: Mapping[str, str]) -> dict[str, str]:
+    """The settings of an act that waited, as they were given. Raises: VaultError."""
+    texts = dict(kept)
+    if sealed := kept.get(WEBHOOK_SECRET):
+        texts[WEBHOOK_SECRET] = ports.vault.unseal(bytes.fromhex(sealed), waiting_secret_place(account_id)).decode()
+    return texts
 
 
 def _with_secret(ports: Ports, account: Account, secret: str | None) -> Account:

@@ -1,7 +1,7 @@
 """Keys of an account: exchanged, made with fewer rights, and ended by an operator
 (docs/concepts.md "Accounts, keys, modes", "Keys with fewer rights")."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -12,6 +12,7 @@ from ....ports.storage import AtLeast, Unit
 from ...domain.accounts.accounts import ApiKey, Mode
 from ...domain.accounts.key_terms import KeyTerms, key_name, marked, read_addresses, read_rights
 from ...domain.errors import Refusal
+from ..acts.four_eyes import gated
 from ..units import retrying
 from .accounts import KeyPair, find_account, new_key, storable
 
@@ -33,6 +34,36 @@ class NewKey(msgspec.Struct, frozen=True, kw_only=True):
 
     pair: KeyPair
     replaced: tuple[ReplacedKey, ...]
+
+
+_ALL = "all"
+
+
+def _joined(terms: Sequence[str] | None) -> str | None:
+    """Rights or addresses as an act keeps them that waits."""
+    return None if terms is None else ",".join(terms)
+
+
+def _parted(text: str | None) -> Sequence[str] | None:
+    return None if text is None or text == _ALL else text.split(",")
+
+
+async def create_waited_key(ports: Ports, account_id: str, kept: Mapping[str, str]) -> NewKey:
+    """Carry out `create_key` as it waited for a second operator."""
+    rights, addresses = _parted(kept.get("rights")), _parted(kept.get("addresses"))
+    return await create_key(ports, account_id, Mode(kept["mode"]), kept["name"], rights=rights, addresses=addresses)
+
+
+async def rotate_waited_key(ports: Ports, account_id: str, kept: Mapping[str, str]) -> NewKey:
+    """Carry out `rotate_key` as it waited for a second operator."""
+    overlap = timedelta(seconds=int(kept["overlap"]))
+    return await rotate_key(ports, account_id, Mode(kept["mode"]), overlap, name=kept.get("name"))
+
+
+async def set_waited_key(ports: Ports, api_key: str, kept: Mapping[str, str]) -> ApiKey:
+    """Carry out `set_key` as it waited for a second operator."""
+    given = {name: _parted(kept[name]) for name in ("rights", "addresses") if name in kept}
+    return await set_key(ports, api_key, **given)
 
 
 def _check_overlap(overlap: timedelta | None) -> timedelta:
@@ -57,6 +88,8 @@ async def rotate_key(
     no key of the name is in force.
     """
     pause = _check_overlap(overlap)
+    seconds = str(int(pause.total_seconds()))
+    ports = gated(ports, "rotate_key", account_id, mode=mode, overlap=seconds, name=name)
     pair, fresh = new_key(ports, account_id, mode)
     fresh = msgspec.structs.replace(fresh, name=name)
     ends_at = fresh.created_at + pause
@@ -95,6 +128,9 @@ async def create_key(
         rights=None if rights is None else read_rights(rights),
         addresses=None if addresses is None else read_addresses(addresses),
     )
+    ports = gated(
+        ports, "create_key", account_id, mode=mode, name=name, rights=_joined(rights), addresses=_joined(addresses)
+    )
     pair, fresh = new_key(ports, account_id, mode)
     fresh = msgspec.structs.replace(_on_terms(fresh, terms), name=wanted)
 
@@ -127,6 +163,12 @@ async def set_key(
     """
     new_rights = read_rights(rights) if isinstance(rights, Sequence) else rights
     new_addresses = read_addresses(addresses) if isinstance(addresses, Sequence) else addresses
+    given = {
+        name: _joined(terms) or _ALL
+        for name, terms in (("rights", rights), ("addresses", addresses))
+        if terms is not UNSET
+    }
+    ports = gated(ports, "set_key", api_key, None, **given)
 
     async def work(unit: Unit) -> ApiKey:
         key = await _in_force(ports, unit, api_key)

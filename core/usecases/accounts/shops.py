@@ -13,6 +13,7 @@ from ...domain.accounts.accounts import Account
 from ...domain.accounts.shops import Shop, fold_name, shop_markup, shop_name
 from ...domain.errors import Refusal
 from ...domain.web_addresses import web_address
+from ..acts.four_eyes import gated
 from ..units import retrying
 from .accounts import find_account, storable
 
@@ -50,10 +51,11 @@ async def _naming(ports: Ports, work: Callable[[Unit], Awaitable[Shop]]) -> Shop
 
 
 async def create_shop(ports: Ports, account_id: str, name: str, markup: str | None = None) -> Shop:
-    """A new shop, enabled. Without a markup it takes no payment yet (`422 SHOP_MARKUP_NOT_SET`).
+    """Create a shop, enabled. Without a markup it takes no payment yet (`422 SHOP_MARKUP_NOT_SET`).
 
-    Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND.
+    Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND; Waits for a markup that needs two operators.
     """
+    ports = gated(ports, "create_shop", account_id, name=name, markup=markup)
     kept_name = shop_name(name)
     shop = Shop(
         id=ports.ids.uuid(),
@@ -85,7 +87,11 @@ async def rename_shop(ports: Ports, shop_id: str, name: str) -> Shop:
 
 
 async def set_shop(ports: Ports, shop_id: str, texts: Mapping[str, str]) -> Shop:
-    """Set `markup` and `return_url`; an empty text clears one. Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND."""
+    """Set `markup` and `return_url`; an empty text clears one.
+
+    Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND; Waits for a markup that needs two operators.
+    """
+    ports = gated(ports, "set_shop", shop_id, None, **texts)
     return await _change(ports, shop_id, **read_settings(texts, SHOP_SETTINGS))
 
 

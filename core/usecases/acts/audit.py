@@ -5,10 +5,10 @@ of the log, none can forget it, and an act without its row cannot happen: both a
 other ports and is not audited here.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
-from typing import Any, Generic
+from typing import Any, Generic, Protocol
 
 import msgspec
 
@@ -32,8 +32,16 @@ INCIDENTAL = (KnownRate, ProviderNote)
 """What a use case may write on its way to the act: a unit of nothing else is not the act."""
 
 
-Gate = Callable[[Unit, Written], Awaitable[None]]
-"""Asked before each writing unit of an act commits, with what it writes; may refuse it, or add to it."""
+class Gate(Protocol):
+    """Called before each writing unit of an act commits, with what it writes; may refuse it, or add to it."""
+
+    @property
+    def once(self) -> bool:
+        """Whether it is done with when the first unit is committed."""
+        ...
+
+    async def __call__(self, unit: Unit, written: Written, /) -> None: ...
+
 
 NOBODY = Act(operator="", name="")
 """The act of who gave no name: it leaves no row."""
@@ -136,7 +144,8 @@ class AuditedStorage(ForwardingStorage):
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
         """A unit that carries the row, unless an earlier one did."""
-        return self.inner.unit() if self.noted and self.gate is None else self._unit()
+        is_passed = self.gate is None or (self.noted and self.gate.once)
+        return self.inner.unit() if self.noted and is_passed else self._unit()
 
     async def entry(self, unit: Unit, written: Written) -> AuditEntry:
         """The row of what `written` does. What stood before is read again: where it is not what the writer had read,

@@ -8,9 +8,11 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
+from ...domain.accounts.accounts import Account
 from ...domain.errors import Refusal
 from ...domain.money import Rub
-from ...domain.operators.pending_acts import Decision, Guarded, Line, PendingAct, all_refunded, decision, may_decide
+from ...domain.operators.guarded import Decision, Guarded, all_refunded, decisions, may_decide
+from ...domain.operators.pending_acts import Line, PendingAct
 from ...domain.refunds.refunds import Refund
 
 Written = Sequence[tuple[type[Any], Any]]
@@ -38,16 +40,23 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(line for each in self.decisions for line in each.lines)
 
 
-async def read_decisions(unit: Unit, written: Written) -> Decided:
-    """What these records decide, beside what stands there now; where that is not what the writer had read, its commit
-    goes stale."""
-    found: list[Decision] = []
+async def read_decisions(unit: Unit, written: Written, declared: Sequence[Decision] = ()) -> Decided:
+    """Return what these records decide against what stands there now, and what the use case declared.
+
+    Where what stands is not what the writer had read, its commit goes stale. The keys of an account that the same unit
+    opens are no decision: there is nothing of value in it yet.
+    """
+    found: list[Decision] = [*declared]
+    opened: set[str] = set()
     for kind, after in sorted(written, key=lambda each: str(each[1].id)):
         if may_decide(after):
-            made = decision(await unit[kind].get(after.id), after)
-            if made is not None:
-                found.append(made)
-    return Decided(decisions=tuple(found))
+            before = await unit[kind].get(after.id)
+            found += decisions(before, after)
+            if before is None and kind is Account:
+                opened.add(after.id)
+    return Decided(
+        decisions=tuple(each for each in found if each.guarded is not Guarded.KEYS or each.account_id not in opened)
+    )
 
 
 async def needs_second(ports: Ports, unit: Unit, found: Decided) -> bool:
@@ -66,6 +75,8 @@ async def needs_second(ports: Ports, unit: Unit, found: Decided) -> bool:
 class Undeclared:
     """Stands before every act of an operator while the installation wants two for some: what no use case declared
     (four_eyes.py: `gated`) cannot wait, and is refused."""
+
+    once = False
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports

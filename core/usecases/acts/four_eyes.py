@@ -15,6 +15,7 @@ from ....ports.vault import Vault
 from ...domain import ids
 from ...domain.errors import Refusal
 from ...domain.operators.audit import Act
+from ...domain.operators.guarded import Decision
 from ...domain.operators.pending_acts import (
     ACT,
     ActStatus,
@@ -36,37 +37,55 @@ RACES = ("pending_acts_slot",)
 ASK, CONFIRM = "act.ask", "act.confirm"
 
 
-def gated(ports: Ports, use_case: str, object_id: str, **arguments: str | None) -> Ports:
-    """The ports for a use case that may need two operators, named as in pending_acts.py: `CARRIED_OUT`.
+def gated(
+    ports: Ports, use_case: str, object_id: str, declares: Decision | None = None, **arguments: str | None
+) -> Ports:
+    """Return the ports for a use case that may need two operators, named as in pending_acts.py: `CARRIED_OUT`.
 
     With them it does what it is told, or raises Waits; Refusal SECOND_OPERATOR_NEEDED where it is asked by a program
-    that names no operator. `arguments`: what it is told besides the object, without nulls.
+    that names no operator. `declares`: a decision that its records do not show. `arguments`: what it is told besides
+    the object, without nulls.
     """
+    declared = () if declares is None else (declares,)
     storage = ports.storage
     if not isinstance(storage, AuditedStorage):
         if not ports.four_eyes.acts:
             return ports
         ports = behind(ports, NOBODY, None)
         storage = ports.storage
-    if isinstance(storage, AuditedStorage) and ports.four_eyes.acts and not isinstance(storage.gate, Confirming):
-        given = {name: value for name, value in arguments.items() if value is not None}
-        storage.gate = Asking(ports, storage.act, use_case, object_id, given)
+    if isinstance(storage, AuditedStorage) and ports.four_eyes.acts:
+        if isinstance(storage.gate, Confirming):
+            storage.gate.declared = declared
+        else:
+            given = {name: value for name, value in arguments.items() if value is not None}
+            storage.gate = Asking(ports, storage.act, use_case, object_id, given, declared)
     return ports
 
 
 class Asking:
     """Lets pass what one operator may do alone, and has all else wait."""
 
-    def __init__(self, ports: Ports, act: Act, use_case: str, object_id: str, arguments: dict[str, str]) -> None:
+    once = False
+
+    def __init__(
+        self,
+        ports: Ports,
+        act: Act,
+        use_case: str,
+        object_id: str,
+        arguments: dict[str, str],
+        declared: tuple[Decision, ...],
+    ) -> None:
         self._ports = unaudited(ports)
         self._act = act
         self._use_case = use_case
         self._object_id = object_id
         self._arguments = arguments
+        self._declared = declared
 
     async def __call__(self, unit: Unit, written: Written) -> None:
         """Raises: Waits; Refusal SECOND_OPERATOR_NEEDED, INVALID_STATE when another act on the object waits."""
-        found = await read_decisions(unit, written)
+        found = await read_decisions(unit, written, self._declared)
         if not await needs_second(self._ports, unit, found):
             return
         if self._act is NOBODY:
@@ -132,20 +151,23 @@ class Asking:
 
 
 class Confirming:
-    """Lets an act pass that was asked for, as it was shown and once: its confirmation is written in the unit that
-    carries it out."""
+    """Lets an act pass that was asked for, as it was shown and once. Its confirmation is written in the first unit that
+    writes; the units after it pass."""
+
+    once = True
 
     def __init__(self, ports: Ports, asked: PendingAct, confirming: Act) -> None:
         self._ports = unaudited(ports)
         self._asked = asked
         self._confirming = confirming
+        self.declared: tuple[Decision, ...] = ()
 
     async def __call__(self, unit: Unit, written: Written) -> None:
         """Raises: Refusal INVALID_STATE."""
         now = self._ports.clock.now()
         present = await unit[PendingAct].get(self._asked.id)
         present = require_confirmable(self._ports.vault, present, self._confirming.operator, now)
-        found = await read_decisions(unit, written)
+        found = await read_decisions(unit, written, self.declared)
         require_as_shown(present, found.lines)
         unit[PendingAct].save(decided(present, ActStatus.CONFIRMED, self._confirming.operator, now))
         told = msgspec.structs.replace(self._confirming, name=CONFIRM, object_id=self._asked.object_id)

@@ -8,18 +8,24 @@ import msgspec
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, Unit
 from ...domain import ids
+from ...domain.account_settings import WEBHOOK_SECRET
 from ...domain.errors import Refusal
+from ...domain.masked import Masked
 from ...domain.money import Rub
 from ...domain.operators.audit import Act
 from ...domain.operators.pending_acts import ACT, ActStatus, PendingAct, decided, is_same_operator, is_waiting
-from ..accounts.accounts import set_settings
+from ..accounts.accounts import set_settings, waited_texts
+from ..accounts.keys import NewKey, create_waited_key, rotate_waited_key, set_waited_key
+from ..accounts.shops import create_shop, set_shop
 from ..acts.audit import AuditedStorage, acting, add_row, unaudited
 from ..acts.four_eyes import Confirming, require_confirmable
 from ..exchanges.returns import return_money
 from ..refunds.refunds import approve_refund, create_refund_for
 from ..refunds.suspense_return import return_suspense
+from ..settlement.withdrawals import accept_sent
 from ..units import retrying
 from .review import resolve_mismatch
+from .unanswered import end_unanswered
 
 REJECT = "act.reject"
 MOST = 1000
@@ -31,7 +37,18 @@ def _amount(act: PendingAct) -> Rub | None:
 
 
 CARRIED_OUT: Mapping[str, Callable[[Ports, PendingAct], Awaitable[Any]]] = {
-    "set_settings": lambda ports, act: set_settings(ports, act.object_id, act.arguments),
+    "set_settings": lambda ports, act: set_settings(
+        ports, act.object_id, waited_texts(ports, act.object_id, act.arguments)
+    ),
+    "create_shop": lambda ports, act: create_shop(
+        ports, act.object_id, act.arguments["name"], act.arguments.get("markup")
+    ),
+    "set_shop": lambda ports, act: set_shop(ports, act.object_id, act.arguments),
+    "create_key": lambda ports, act: create_waited_key(ports, act.object_id, act.arguments),
+    "rotate_key": lambda ports, act: rotate_waited_key(ports, act.object_id, act.arguments),
+    "set_key": lambda ports, act: set_waited_key(ports, act.object_id, act.arguments),
+    "accept_sent": lambda ports, act: accept_sent(ports, act.object_id),
+    "end_unanswered": lambda ports, act: end_unanswered(ports, act.object_id, act.arguments["outcome"]),
     "approve_refund": lambda ports, act: approve_refund(ports, act.object_id),
     "create_refund_for": lambda ports, act: create_refund_for(ports, act.object_id, **act.arguments),
     "return_suspense": lambda ports, act: return_suspense(ports, act.object_id),
@@ -40,7 +57,25 @@ CARRIED_OUT: Mapping[str, Callable[[Ports, PendingAct], Awaitable[Any]]] = {
         ports, act.object_id, act.arguments["outcome"], amount=_amount(act)
     ),
 }
-"""How each use case that may wait is done at last."""
+"""How each use case that may wait is carried out."""
+
+
+class Confirmed(Masked, frozen=True, kw_only=True):
+    """An act that was carried out. Its repr hides the secrets."""
+
+    _shown = ("act",)
+
+    act: PendingAct
+    secrets: Mapping[str, str]
+    """Secrets that it made, by name: the only moment when they exist in plain."""
+
+
+def _secrets(ports: Ports, act: PendingAct, made: Any) -> dict[str, str]:
+    if isinstance(made, NewKey):
+        return {"api_key": made.pair.api_key, "api_secret": made.pair.api_secret}
+    if act.use_case == "set_settings" and WEBHOOK_SECRET in act.arguments:
+        return {WEBHOOK_SECRET: waited_texts(ports, act.object_id, act.arguments)[WEBHOOK_SECRET]}
+    return {}
 
 
 async def list_acts(ports: Ports, *, waiting: bool = True, limit: int = MOST) -> list[PendingAct]:
@@ -75,9 +110,9 @@ def _deciding(ports: Ports) -> Act:
     return ports.storage.act
 
 
-async def confirm_act(ports: Ports, act_id: str) -> PendingAct:
-    """Carry out what another operator asked for, once, if it is as it was shown. Audited are both names, in the commit
-    that does it.
+async def confirm_act(ports: Ports, act_id: str) -> Confirmed:
+    """Carry out what another operator asked for, once, if it is as it was shown. The audit log gets both names, in the
+    commit that does it.
 
     Raises: Refusal ACT_NOT_FOUND; INVALID_STATE when it waits no more, was asked for by the same operator, or would
     decide something else than was shown; whatever the act itself is refused for.
@@ -87,12 +122,12 @@ async def confirm_act(ports: Ports, act_id: str) -> PendingAct:
     require_confirmable(ports.vault, asked, confirming.operator, ports.clock.now())
     first = Act(operator=asked.operator, name=asked.act, object_id=asked.object_id, reason=asked.reason)
     try:
-        await CARRIED_OUT[asked.use_case](acting(ports, first, Confirming(ports, asked, confirming)), asked)
+        made = await CARRIED_OUT[asked.use_case](acting(ports, first, Confirming(ports, asked, confirming)), asked)
     except Refusal:
         # Who confirmed it a moment ago left nothing to do.
         require_confirmable(ports.vault, await get_act(ports, act_id), confirming.operator, ports.clock.now())
         raise
-    return await get_act(ports, act_id)
+    return Confirmed(act=await get_act(ports, act_id), secrets=_secrets(ports, asked, made))
 
 
 async def reject_act(ports: Ports, act_id: str) -> PendingAct:

@@ -17,10 +17,12 @@ from ...domain.errors import Refusal, shape_error
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus
 from ...domain.exchanges.funds import SUSPENDED_FOR, ExchangeTransfer
 from ...domain.exchanges.payouts import next_part
+from ...domain.operators.guarded import word_on_operation
 from ...domain.payments.suspense import Suspense
 from ...domain.refunds.refunds import Refund
 from ...domain.refunds.refunds import RefundStatus as Status
 from ..accounts.accounts import storable
+from ..acts.four_eyes import gated
 from ..exchanges.remittances import REMITTANCES
 from ..exchanges.rub_return import RUB_RETURNS
 from ..operations.engine import is_too_old_to_repeat, look_up, settle
@@ -132,7 +134,8 @@ async def end_unanswered(ports: Ports, operation: str, outcome: str) -> Unanswer
     """Let an operator's word end an operation: the money went (`done`), or never will (`failed`). The bank is asked
     once more; where it says how the operation stands, that takes effect, and not the word.
 
-    Raises: Refusal NOT_FOUND; INVALID_STATE where it is over, may still be sent, or the bank says how it stands.
+    Raises: Refusal NOT_FOUND; INVALID_STATE where it is over, may still be sent, or the bank says how it stands; Waits
+    where a word needs two operators.
     """
     if outcome not in OUTCOMES:
         raise shape_error("outcome", f"must be one of: {', '.join(OUTCOMES)}")
@@ -144,8 +147,11 @@ async def end_unanswered(ports: Ports, operation: str, outcome: str) -> Unanswer
         if told.word is not None:
             await settle(kind.row, ports, told)
             raise Refusal("INVALID_STATE", f"The bank says how it stands: {told.word.status}")
+        ended = _told(ports, kind, subject)
+        declares = word_on_operation(ended.object_id, ended.account_id, ended.mode, operation, outcome)
+        ports = gated(ports, "end_unanswered", operation, declares, outcome=outcome)
         await settle(kind.row, ports, Standing(subject, kind.words[outcome]))
-        return _told(ports, kind, subject)
+        return ended
 
 
 async def _found(ports: Ports, operation: str) -> tuple[_Kind, Any]:

@@ -21,6 +21,7 @@ from ...domain.settlement.settlement import Settlement
 from ...domain.settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal, WithdrawalStatus, WithdrawalTrigger, payable
 from ...domain.wallets import is_wallet_on
 from ..accounts.accounts import find_account
+from ..acts.four_eyes import gated
 from ..causes import caused_id
 from ..holding import holds_back
 from ..ledger.ledger import LEDGER_RULES, may_take, purses
@@ -202,6 +203,7 @@ async def accept_sent(ports: Ports, withdrawal_id: str) -> Withdrawal:
     Raises: Refusal WITHDRAWAL_NOT_FOUND; INVALID_STATE unless it is pending and the wallet sent something by it;
     PROVIDER_UNAVAILABLE.
     """
+    ports = gated(ports, "accept_sent", withdrawal_id)
     async with ports.storage.unit() as unit:
         seen = await _find(unit, withdrawal_id)
     sent = await _sent(ports, seen) if seen.status is WithdrawalStatus.PENDING else None

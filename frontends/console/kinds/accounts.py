@@ -7,7 +7,7 @@ from ....core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, s
 from ....core.domain.accounts.accounts import Account, Mode
 from ....core.domain.accounts.terminals import PAYMENT_METHODS, TerminalKind, TerminalWish
 from ....core.domain.ledger import Purse, currency_of
-from ....core.domain.operators.pending_acts import Guarded
+from ....core.domain.operators.guarded import Guarded
 from ....core.usecases.accounts.accounts import create_account, set_settings
 from ....core.usecases.accounts.shops import create_shop
 from ....core.usecases.accounts.terminals import create_terminal

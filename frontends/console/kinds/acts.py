@@ -12,7 +12,7 @@ from ....core.usecases.browse.timeline import Moment
 from ....core.usecases.operators.pending_acts import confirm_act, reject_act
 from ....ports.bundle import Ports
 from ..columns import Column, merchant, when
-from .kinds import Change, ConsoleAct, Doing, Filter, Kind, Wish, by_id
+from .kinds import Change, ConsoleAct, Doing, Filter, Kind, Once, Wish, by_id
 from .stakes import whose
 
 _BESIDE = 40
@@ -76,9 +76,10 @@ def _waits(act: PendingAct) -> bool:
     return act.status is ActStatus.WAITING
 
 
-async def _confirm(doing: Doing) -> str:
+async def _confirm(doing: Doing) -> str | Once:
     done = await confirm_act(doing.ports, doing.record.id)
-    return f"Done: {done.act}, as {done.operator} asked."
+    text = f"Done: {done.act.act}, as {done.act.operator} asked."
+    return Once(text=text, secrets=tuple(done.secrets.items())) if done.secrets else text
 
 
 async def _reject(doing: Doing) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ....core.domain.operators.pending_acts import Guarded
+from ....core.domain.operators.guarded import Guarded
 from ....core.usecases.accounts.accounts import list_accounts, storable
 from ....core.usecases.browse.timeline import Moment, read_timeline
 from ....ports.bundle import Ports

@@ -11,7 +11,7 @@ from ....core.domain.accounts.terminals import PAYMENT_METHODS
 from ....core.domain.errors import shape_error
 from ....core.domain.ledger import Purse
 from ....core.domain.money import Rub
-from ....core.domain.operators.pending_acts import Guarded
+from ....core.domain.operators.guarded import Guarded
 from ....core.domain.payments.payments import Opening, Payment, PaymentStatus
 from ....core.domain.refunds.refunds import Refund
 from ....core.usecases.accounts.accounts import storable

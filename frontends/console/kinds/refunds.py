@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ....core.domain.operators.pending_acts import Guarded
+from ....core.domain.operators.guarded import Guarded
 from ....core.domain.refunds.refunds import PendingReason, Refund, RefundStatus, gives_up_at, waits_for_money
 from ....core.usecases.browse.browse import browse
 from ....core.usecases.refunds.contradictions import contradiction, is_contradicted, settle_contradiction

@@ -8,7 +8,7 @@ import msgspec
 from ....core.domain.exchanges.funds import ExchangeTransfer, returnable
 from ....core.domain.exchanges.returns import ReturnStatus
 from ....core.domain.ledger import Currency, Purse, currency_of
-from ....core.domain.operators.pending_acts import Guarded
+from ....core.domain.operators.guarded import Guarded
 from ....core.domain.payments.suspense import RETURN_ENDED, Suspense
 from ....core.domain.refunds.suspense_returns import present_operation
 from ....core.usecases.accounts.accounts import storable
