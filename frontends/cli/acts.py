@@ -10,7 +10,7 @@ from ...core.usecases.operators import pending_acts as usecases
 from ...ports.bundle import Ports
 from .groups import group
 from .output import Answer, fields, table
-from .session import answering, in_house, reasoned
+from .session import answering, in_house, loaded_settings, reasoned
 from .views import act_document, act_text
 
 _KEPT = "Keep the secrets: they cannot be shown again."
@@ -52,8 +52,11 @@ def show(act_id: str) -> Answer:
 def confirm(act_id: str) -> Answer:
     """Carry out an act that another operator asked for, as it was shown. Secrets that it makes are shown this once."""
 
+    settings = loaded_settings().settings
+    from ..maintenance import open_beside
+
     async def work(ports: Ports) -> tuple[dict[str, Any], Mapping[str, str]]:
-        done = await usecases.confirm_act(ports, act_id)
+        done = await usecases.confirm_act(ports, act_id, open_beside(settings))
         return act_document(done.act, ports.clock.now()), done.secrets
 
     document, secrets = in_house(work)

@@ -11,8 +11,13 @@ import msgspec
 from ...core.domain.accounts.accounts import Mode
 from ...core.domain.errors import Refusal
 from ...core.domain.operators.audit import Act
-from ...core.domain.operators.guarded import Guarded
-from ...core.usecases.accounts.accounts import NewAccount, create_account, get_account, set_settings
+from ...core.usecases.accounts.accounts import (
+    NewAccount,
+    create_account,
+    get_account,
+    guarded_settings,
+    set_settings,
+)
 from ...core.usecases.accounts.key_uses import KeyUses
 from ...core.usecases.accounts.limit_hits import HitCounter
 from ...core.usecases.accounts.request_log import RequestLog
@@ -110,10 +115,11 @@ class Service:
 
         `settings` are those of `cambist account set`, as text: `refunds="true"`. Where the service was opened with
         `on_event` and no `webhook_url` is given, the account's events are heard there.
-        Raises: Refusal VALIDATION_ERROR, also for a payout wallet where two operators are needed to set one.
+        Raises: Refusal VALIDATION_ERROR, also where two operators are needed for one of the settings.
         """
-        if "payout_wallet" in settings and Guarded.PAYOUT_WALLET in self.ports.four_eyes.acts:
-            raise Refusal("VALIDATION_ERROR", "payout_wallet needs two operators here: set it once the account is made")
+        waiting = self.ports.four_eyes.acts and settings and guarded_settings(settings) & self.ports.four_eyes.acts
+        if waiting:
+            raise Refusal("VALIDATION_ERROR", f"{', '.join(sorted(waiting))}: two operators are needed; set it later")
         made = await create_account(self.ports, name)
         if self._hears and "webhook_url" not in settings:
             await self.hear(made.account_id)

@@ -2,10 +2,14 @@
 
 import os
 import pwd
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from cambist.core.domain.operators.guarded import Guarded
+from cambist.frontends.cli.main import cli
 from cambist.frontends.operator import Names, login_name, operator_name
 from tests.cli.conftest import Call
 
@@ -99,3 +103,118 @@ class TestNames:
         assert asked["operator"] == login_name()
         assert call("act", "confirm", asked["act_id"], env=IVAN | logins).status == 1
         assert call("console", "--operator", "ivan", env=logins).status == 2
+
+
+GUARDED_COMMANDS: dict[str, str] = {
+    "account set": "payout_wallet, limits, webhooks",
+    "shop create": "limits",
+    "shop set": "limits",
+    "key create": "keys",
+    "key rotate": "keys",
+    "key set": "keys",
+    "refund approve": "refunds",
+    "refund create": "refunds",
+    "payment resolve": "suspense",
+    "payment return": "suspense",
+    "exchange return": "suspense",
+    "payout accept": "operations",
+    "operation end": "operations",
+    "resume": "hold",
+    "restore": "hold",  # what is restored is held
+}
+"""Commands whose effects may need a second operator, by the names of `CAMBIST_FOUR_EYES`."""
+FREE_COMMANDS: dict[str, str] = {
+    "account create": "a new account holds nothing and can send nothing",
+    "account endpoint": "switches an endpoint that the merchant made",
+    "shop rename": "a name",
+    "shop disable": "takes less",
+    "shop enable": "takes payments of the same terms again",
+    "terminal add": "how payers pay",
+    "terminal disable": "takes less",
+    "terminal enable": "how payers pay",
+    "key end": "allows less",
+    "client block": "allows less",
+    "client unblock": "a client's exchanges pay out what the client paid in",
+    "client forget": "removes persons, moves no money",
+    "refund reject": "sends nothing",
+    "refund settled": "a note about a difference",
+    "exchange cancel": "before money came",
+    "exchange create-rub-usdt": "pays out what the client pays in first",
+    "exchange enable": "ends a pause; an account's own switch is guarded",
+    "exchange disable": "allows less",
+    "settle": "the daily batch, earlier; it pays to guarded wallets",
+    "payout cancel": "back to the balance, where the wallet sent nothing",
+    "payout now": "the balance, to the guarded wallet",
+    "payout retry": "the same transfer",
+    "wallet skip": "no transfer",
+    "difference settle": "a note about a difference",
+    "reconcile": "compares",
+    "act confirm": "is the second operator",
+    "act reject": "sends nothing",
+    "alarm test": "a message",
+    "gateway set": "which banks are asked",
+    "provider trial": "asks before each step; moves the operator's own money",
+    "notice rotate": "a notification is a hint only",
+    "event resend": "the same events, to the guarded address",
+    "vault drop": "keys of the machine, which settings hold",
+    "vault reseal": "the same values under another key",
+    "vault rotate": "keys of the machine, which settings hold",
+    "hold": "sends less",
+    "unreadable forget": "a row that no program reads",
+    "unreadable retry": "the same work",
+}
+"""Commands that change something and wait for nobody, with the reason."""
+READS = frozenset(
+    (
+        "serve", "api", "worker", "migrate", "config check", "console", "account endpoints", "account list",
+        "account show", "shop list", "terminal list", "key list", "client list", "payment suspense", "refund list",
+        "exchange list", "exchange show", "exchange suspense", "payout items", "payout list", "wallet addresses",
+        "wallet check", "movements", "ledger adopt", "ledger head", "ledger verify", "difference list", "act list",
+        "act show", "operation list", "doctor", "alarm list", "gateway banks", "gateway list", "provider check",
+        "notice list", "event list", "logs tail", "vault new", "vault status", "backup", "unreadable list", "demo",
+        "trigger", "listen", "openapi",
+    )
+)  # fmt: skip
+"""Commands that change nothing an operator could misuse, and the service itself."""
+
+
+def commands(group: click.Group, path: str = "") -> Iterator[str]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}".strip())
+        else:
+            yield f"{path} {name}".strip()
+
+
+def test_every_command_says_whether_a_second_operator_may_be_needed() -> None:
+    assert set(commands(cli)) == {*GUARDED_COMMANDS, *FREE_COMMANDS, *READS}
+    named = {word for words in GUARDED_COMMANDS.values() for word in words.split(", ")}
+    assert named == {each.value for each in Guarded}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "account set {account} refunds=true",
+        "account set {account} refund_approval=auto",
+        "account set {account} refund_overdraft_usdt=1000000",
+        "account set {account} amount_rub_max=5000000",
+        "account set {account} webhook_url=https://other.example/hooks",
+        "account set {account} webhook_secret=0123456789abcdef",
+        "shop set {shop} markup=0",
+        "shop create {account} Cheap --markup 0.001",
+        "key create {account} --mode live --name mine",
+        "key rotate {account} --mode live",
+    ],
+)
+def test_one_operator_cannot_widen_what_leaves_alone(call: Call, command: str) -> None:
+    made = call("account", "create", "Shop", "--json").document
+    words = command.format(account=made["account_id"], shop=made["default_shop_id"]).split()
+    alone = call(*words, "--json", env=OLGA | {"CAMBIST_FOUR_EYES": "all"})
+    assert alone.status == 3, alone.out
+    done = call("act", "confirm", alone.document["act_id"], "--json", env=IVAN | {"CAMBIST_FOUR_EYES": "all"})
+    assert (done.status, done.document["status"]) == (0, "confirmed"), done.err
+    if words[0] == "key":
+        assert set(done.document["secrets"]) == {"api_key", "api_secret"}

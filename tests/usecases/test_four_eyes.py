@@ -20,6 +20,7 @@ from cambist.core.usecases.accounts import accounts, keys, shops
 from cambist.core.usecases.acts.audit import acting, has_written, list_audit
 from cambist.core.usecases.acts.decisions import Waits
 from cambist.core.usecases.exchanges.returns import return_money
+from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.operators.action_items import read_action_items
 from cambist.core.usecases.operators.pending_acts import CARRIED_OUT, confirm_act, get_act, list_acts, reject_act
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
@@ -469,6 +470,7 @@ def test_every_use_case_that_may_wait_declares_itself_by_its_own_name() -> None:
         "set_key": keys.set_key,
         "accept_sent": accept_sent,
         "end_unanswered": end_unanswered,
+        "resume": resume,
     }
     assert set(CARRIED_OUT) == set(declared)
     for name, use_case in declared.items():

@@ -15,10 +15,11 @@ from ....ports.storage import OneOf, Unit
 from ....ports.vault import VaultError
 from ...domain import ids
 from ...domain.account_settings import WEBHOOK_SECRET, read_settings
-from ...domain.accounts.accounts import KEY_PREFIXES, Account, ApiKey, KeyUse, Mode, account_name
+from ...domain.accounts.accounts import KEY_PREFIXES, Account, ApiKey, KeyUse, Mode, Settings, account_name
 from ...domain.accounts.shops import DEFAULT_MARKUP, DEFAULT_SHOP_NAME, Shop, fold_name
+from ...domain.days import LONG_AGO
 from ...domain.errors import Refusal
-from ...domain.operators.guarded import stays_in_process, webhook_secret
+from ...domain.operators.guarded import Guarded, decisions, stays_in_process, webhook_secret
 from ..acts.four_eyes import gated
 from ..chains import HEAD_RULE, begin_chains
 from ..own_addresses import refuse_own_address
@@ -172,6 +173,15 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
         return saved
 
     return await retrying(ports.storage, work)
+
+
+def guarded_settings(texts: Mapping[str, str]) -> set[str]:
+    """Return which kinds of guarded effects these settings would have on a new account. Raises: Refusal
+    VALIDATION_ERROR."""
+    values = read_settings(texts)
+    found = {Guarded.WEBHOOKS.value} if values.pop(WEBHOOK_SECRET, None) is not None else set()
+    fresh = Account(id="", name="", default_shop_id="", created_at=LONG_AGO, settings=Settings(**values))
+    return found | {each.guarded.value for each in decisions(None, fresh)}
 
 
 def _waiting_texts(ports: Ports, account_id: str, texts: Mapping[str, str]) -> dict[str, str]:

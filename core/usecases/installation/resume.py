@@ -11,6 +11,7 @@ from ....ports.marks import Beside, Nowhere
 from ....ports.storage import Between
 from ...domain.errors import Refusal
 from ...domain.installation import Installation
+from ..acts.four_eyes import gated
 from ..exchanges.return_steps import RETURN_EXCHANGE
 from ..exchanges.steps import WATCH_EXCHANGE
 from ..holding import read_hold, require_readable
@@ -56,12 +57,14 @@ async def resume(ports: Ports, beside: Beside | None = None) -> Installation:
     process sees it at its next call to a provider.
 
     `beside`: the database, where anything is kept there.
-    Raises: Refusal INVALID_STATE when it is not held, or its row cannot be read; Unavailable.
+    Raises: Refusal INVALID_STATE when it is not held, or its row cannot be read; Waits where it needs two operators;
+    Unavailable.
     """
     before = await read_hold(ports)
     if before is None:
         raise Refusal("INVALID_STATE", "The installation is not held")
     require_readable(before)
+    ports = gated(ports, "resume", before.id)
     await mark_anew(ports.storage, beside or Nowhere(), ports.clock, ports.ids, resuming=True)
     await _bring_forward(ports)
     return before

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from ....ports.bundle import Ports
+from ....ports.marks import Beside
 from ....ports.storage import AtLeast, Unit
 from ...domain import ids
 from ...domain.account_settings import WEBHOOK_SECRET
@@ -20,6 +21,7 @@ from ..accounts.shops import create_shop, set_shop
 from ..acts.audit import AuditedStorage, acting, add_row, unaudited
 from ..acts.four_eyes import Confirming, require_confirmable
 from ..exchanges.returns import return_money
+from ..installation.resume import resume
 from ..refunds.refunds import approve_refund, create_refund_for
 from ..refunds.suspense_return import return_suspense
 from ..settlement.withdrawals import accept_sent
@@ -36,26 +38,27 @@ def _amount(act: PendingAct) -> Rub | None:
     return Rub.parse(act.arguments["amount"]) if "amount" in act.arguments else None
 
 
-CARRIED_OUT: Mapping[str, Callable[[Ports, PendingAct], Awaitable[Any]]] = {
-    "set_settings": lambda ports, act: set_settings(
+CARRIED_OUT: Mapping[str, Callable[[Ports, PendingAct, Beside | None], Awaitable[Any]]] = {
+    "set_settings": lambda ports, act, _: set_settings(
         ports, act.object_id, waited_texts(ports, act.object_id, act.arguments)
     ),
-    "create_shop": lambda ports, act: create_shop(
+    "create_shop": lambda ports, act, _: create_shop(
         ports, act.object_id, act.arguments["name"], act.arguments.get("markup")
     ),
-    "set_shop": lambda ports, act: set_shop(ports, act.object_id, act.arguments),
-    "create_key": lambda ports, act: create_waited_key(ports, act.object_id, act.arguments),
-    "rotate_key": lambda ports, act: rotate_waited_key(ports, act.object_id, act.arguments),
-    "set_key": lambda ports, act: set_waited_key(ports, act.object_id, act.arguments),
-    "accept_sent": lambda ports, act: accept_sent(ports, act.object_id),
-    "end_unanswered": lambda ports, act: end_unanswered(ports, act.object_id, act.arguments["outcome"]),
-    "approve_refund": lambda ports, act: approve_refund(ports, act.object_id),
-    "create_refund_for": lambda ports, act: create_refund_for(ports, act.object_id, **act.arguments),
-    "return_suspense": lambda ports, act: return_suspense(ports, act.object_id),
-    "return_money": lambda ports, act: return_money(ports, act.object_id, act.arguments.get("address")),
-    "resolve_mismatch": lambda ports, act: resolve_mismatch(
+    "set_shop": lambda ports, act, _: set_shop(ports, act.object_id, act.arguments),
+    "create_key": lambda ports, act, _: create_waited_key(ports, act.object_id, act.arguments),
+    "rotate_key": lambda ports, act, _: rotate_waited_key(ports, act.object_id, act.arguments),
+    "set_key": lambda ports, act, _: set_waited_key(ports, act.object_id, act.arguments),
+    "accept_sent": lambda ports, act, _: accept_sent(ports, act.object_id),
+    "end_unanswered": lambda ports, act, _: end_unanswered(ports, act.object_id, act.arguments["outcome"]),
+    "approve_refund": lambda ports, act, _: approve_refund(ports, act.object_id),
+    "create_refund_for": lambda ports, act, _: create_refund_for(ports, act.object_id, **act.arguments),
+    "return_suspense": lambda ports, act, _: return_suspense(ports, act.object_id),
+    "return_money": lambda ports, act, _: return_money(ports, act.object_id, act.arguments.get("address")),
+    "resolve_mismatch": lambda ports, act, _: resolve_mismatch(
         ports, act.object_id, act.arguments["outcome"], amount=_amount(act)
     ),
+    "resume": lambda ports, _, beside: resume(ports, beside),
 }
 """How each use case that may wait is carried out."""
 
@@ -110,19 +113,23 @@ def _deciding(ports: Ports) -> Act:
     return ports.storage.act
 
 
-async def confirm_act(ports: Ports, act_id: str) -> Confirmed:
+async def confirm_act(ports: Ports, act_id: str, beside: Beside | None = None) -> Confirmed:
     """Carry out what another operator asked for, once, if it is as it was shown. The audit log gets both names, in the
-    commit that does it.
+    commit that does it. `beside`: the database, which the end of a hold marks.
 
-    Raises: Refusal ACT_NOT_FOUND; INVALID_STATE when it waits no more, was asked for by the same operator, or would
-    decide something else than was shown; whatever the act itself is refused for.
+    Raises: Refusal ACT_NOT_FOUND; INVALID_STATE when it waits no more, was asked for by the same operator, would decide
+    something else than was shown, or ends a hold without `beside`; whatever the act itself is refused for.
     """
     confirming = _deciding(ports)
     asked = await get_act(ports, act_id)
     require_confirmable(ports.vault, asked, confirming.operator, ports.clock.now())
+    if beside is None and asked.use_case == "resume":
+        raise Refusal("INVALID_STATE", "Only the command line can end a hold: cambist act confirm")
     first = Act(operator=asked.operator, name=asked.act, object_id=asked.object_id, reason=asked.reason)
     try:
-        made = await CARRIED_OUT[asked.use_case](acting(ports, first, Confirming(ports, asked, confirming)), asked)
+        made = await CARRIED_OUT[asked.use_case](
+            acting(ports, first, Confirming(ports, asked, confirming)), asked, beside
+        )
     except Refusal:
         # Who confirmed it a moment ago left nothing to do.
         require_confirmable(ports.vault, await get_act(ports, act_id), confirming.operator, ports.clock.now())

@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ....core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, shown_settings
+import msgspec
+
+from ....core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, read_settings, shown_settings
 from ....core.domain.accounts.accounts import Account, Mode
 from ....core.domain.accounts.terminals import PAYMENT_METHODS, TerminalKind, TerminalWish
+from ....core.domain.errors import Refusal
 from ....core.domain.ledger import Purse, currency_of
-from ....core.domain.operators.guarded import Guarded
+from ....core.domain.operators.guarded import Guarded, decisions
 from ....core.usecases.accounts.accounts import create_account, set_settings
 from ....core.usecases.accounts.shops import create_shop
 from ....core.usecases.accounts.terminals import create_terminal
@@ -137,6 +140,17 @@ async def _pay_out(doing: Doing) -> str:
 
 _SETTINGS = tuple(name for name in ACCOUNT_SETTINGS if name != WEBHOOK_SECRET)
 
+
+def _guarded(account: Account, given: Mapping[str, str]) -> Guarded | None:
+    """Which guarded effect the entered setting would have."""
+    try:
+        values = read_settings({given["name"]: given["value"].strip()})
+    except (KeyError, Refusal):
+        return None
+    after = msgspec.structs.replace(account, settings=msgspec.structs.replace(account.settings, **values))
+    return next((each.guarded for each in decisions(account, after)), None)
+
+
 _ACTS = (
     ConsoleAct(
         name="account.set",
@@ -149,7 +163,7 @@ _ACTS = (
         changes=lambda each: _setting(each, {}),
         follows=_setting,
         run=_set,
-        by_two=lambda _, given: Guarded.PAYOUT_WALLET if given.get("name") == "payout_wallet" else None,
+        by_two=_guarded,
     ),
     ConsoleAct(
         name="account.set",
@@ -162,6 +176,7 @@ _ACTS = (
         changes=lambda each: _secret_changes(each, {}),
         follows=_secret_changes,
         run=_secret,
+        by_two=lambda *_: Guarded.WEBHOOKS,
     ),
     ConsoleAct(
         name="shop.create",

@@ -4,6 +4,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from ....core.domain.operators.guarded import Guarded
 from ....core.usecases.operators.unanswered import OUTCOMES, end_unanswered
 from .kinds import Change, ConsoleAct, Doing, Entry, Tells
 
@@ -38,4 +39,5 @@ def ending(operation_of: Callable[[Any], str | None], tells: Tells) -> ConsoleAc
         ],
         run=run,
         tells=tells,
+        by_two=lambda *_: Guarded.OPERATIONS,
     )

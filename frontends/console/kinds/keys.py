@@ -8,6 +8,7 @@ from msgspec import UNSET
 
 from ....core.domain.accounts.accounts import ApiKey, KeyUse
 from ....core.domain.accounts.key_terms import Right
+from ....core.domain.operators.guarded import Guarded
 from ....core.usecases.accounts.keys import LONGEST_KEY_OVERLAP, end_key, rotate_key, set_key
 from ....core.usecases.browse.browse import merged
 from ....core.usecases.browse.leaves import Way
@@ -121,6 +122,7 @@ KEYS = Kind(
                 Change("this pair", "in force", f"ends {given.get('overlap', 'at once')}"),
             ],
             run=_rotate,
+            by_two=lambda *_: Guarded.KEYS,
         ),
         ConsoleAct(
             name="key.set",
@@ -134,6 +136,7 @@ KEYS = Kind(
             changes=lambda each: _becomes(each, {}),
             follows=_becomes,
             run=_set,
+            by_two=lambda *_: Guarded.KEYS,
         ),
         ConsoleAct(
             name="key.end",
