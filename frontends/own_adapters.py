@@ -25,7 +25,7 @@ OpenStorage = Callable[[Kick], Awaitable[Storage]]
 
 
 class Adapters(msgspec.Struct, frozen=True, kw_only=True):
-    """Your own adapters, each in place of what the settings name; None: what the settings name.
+    """Your own adapters. Each replaces the one that the settings name; None leaves the settings' own.
 
     You close them, except for the storage, which the service opens and closes.
 
@@ -33,20 +33,21 @@ class Adapters(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     banks: Sequence[Bank] | Mapping[Any, Sequence[Bank]] | None = None
-    """The banks of live mode, the first tried first; or by mode (`live`, `test`). A mode that is not named keeps those
-    of the settings."""
+    """The banks of live mode, in the order in which they are tried; or a mapping by mode (`live`, `test`). A mode that
+    is not named keeps the banks of the settings."""
     rates: Sequence[RateSource] | None = None
-    """Of live mode, the first asked first."""
+    """The sources of live mode, in the order in which they are asked."""
     kyc: KycVerifier | None = None
     chain: ChainWatcher | None = None
     deposits: DepositWatcher | None = None
-    """Of live mode, as is the next."""
+    """The watcher of live mode."""
     payouts: UsdtSender | None = None
+    """The wallet of live mode."""
     notifier: Notifier | None = None
     files: FileStore | None = None
-    """What merchants' front ends upload."""
+    """Stores what merchants' front ends upload."""
     alarms: Sequence[Alarms] | None = None
-    """By which operators are told of trouble."""
+    """Channels on which operators are alerted."""
     storage: OpenStorage | None = None
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """Cleans the texts of a provider's answer that are only shown: a payer's name, a bank's name, a reason.
 
 Nothing is decided by them, so an odd one must not spoil the answer (docs/adapters.md "A bank: three ends").
-Unprintable characters are removed, what is too long is cut, and what is no text becomes null where null is allowed.
+Unprintable characters are removed, long texts are cut, and a value of another type becomes null where null is allowed.
 """
 
 from collections.abc import Callable, Sequence

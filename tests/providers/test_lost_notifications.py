@@ -1,4 +1,4 @@
-"""A shipped bank whose notifications never arrive, on its strict fake: what was paid is seen by polling
+"""Shipped banks whose notifications never arrive, on their strict fakes: polling finds the payments that were paid
 (docs/adapters.md "How often a provider is asked")."""
 
 from collections.abc import AsyncIterator, Callable
@@ -126,7 +126,7 @@ async def shop(request: pytest.FixtureRequest) -> AsyncIterator[Shop]:
 
 @pytest.mark.parametrize("paid_at", [5, 45, 61, 200, 700])
 async def test_payment_is_seen_within_75_seconds_of_its_money(shop: Shop, paid_at: int) -> None:
-    """Of a bank that never notified, at any age of the payment."""
+    """The bank never notified, so this holds at any age of the payment."""
     payment_id = await shop.create()
     await shop.house.work(paid_at)
     shop.pay(payment_id)

@@ -30,8 +30,8 @@ def poll_pause(age: timedelta) -> timedelta:
 
 
 def backup_poll_age(age: timedelta, *, is_proven: bool) -> timedelta:
-    """Return the age at which an open invoice of a bank that sends notifications is polled next. `is_proven`: one of
-    its notifications was verified before."""
+    """Return the age at which an open invoice of a bank that sends notifications is polled next. `is_proven`: a
+    notification of this bank was verified before."""
     later = _BACKUP_LATER if is_proven else _UNPROVEN
     step = next((step for until, step in _BACKUP if age < until), later)
     return (age // step + 1) * step

@@ -56,10 +56,10 @@ _OVER = (PaymentStatus.EXPIRED, PaymentStatus.FAILED, PaymentStatus.CANCELLED)
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True):
-    """What a poll learned about when to poll again."""
+    """Result of a poll, as far as it decides when the next one comes."""
 
     check_after: float | None = None
-    """The bank's own word, in seconds."""
+    """Seconds after which the bank wants to be asked again, where it says so."""
     turn: datetime | None = None
     """When to come back, where the bank's polls of this slot were used up."""
     is_heard: bool = True
@@ -133,7 +133,8 @@ def _scheduled(ports: Ports, payment: Payment, now: datetime, *, is_proven: bool
 
 def next_late_poll(ports: Ports, payment: Payment, looked: Looked) -> datetime | None:
     """Return when the bank of an expired payment is polled next, for a payer who was late: by its schedule, and at
-    `LATE_LOOKS` in case a notification was lost. The last poll is repeated for a day until the bank answers it."""
+    the ages of `LATE_LOOKS`, because a notification may be lost. The last poll is repeated for a day until the bank
+    answers it."""
     now, at = ports.clock.now(), next_poll(ports, payment, looked)
     last = next_late_look(LATE_LOOKS, payment.created_at, now, advanced=is_advanced_over(ports, payment.bank))
     if last is not None:
@@ -144,7 +145,8 @@ def next_late_poll(ports: Ports, payment: Payment, looked: Looked) -> datetime |
 
 
 async def turned_away(ports: Ports, payment: Payment) -> datetime | None:
-    """Take one of the polls that the payment's bank may get. None: ask it now; else when to come back.
+    """Take one of the polls that the payment's bank may get. Returns None when the bank may be asked now, else when to
+    come back.
 
     Some polls are kept for payments whose payer waits and for those at their deadline. Only live mode is counted: test
     accounts have clocks of their own.
