@@ -10,6 +10,8 @@ from enum import StrEnum
 
 import msgspec
 
+from .days import LONG_AGO
+
 INSTALLATION = "installation"
 """The id of the row; there is one at most."""
 
@@ -56,9 +58,9 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     held_because: Because | None = None
     as_of: datetime | None = None
     """A moment that the state is not older than, where it is held: what went out from then on may be unknown to it."""
-    resumed_at: datetime | None = None
-    """When an operator last let it go after a hold. From then on providers may know operations that this database has
-    forgotten, so they are asked first (usecases/forgotten.py)."""
+    lacks_since: datetime | None = None
+    """The oldest moment as of which it was held, once an operator let it go. Providers may know operations of that time
+    and later that this database has forgotten, so they are asked first (usecases/forgotten.py)."""
     backed_up_at: datetime | None = None
     """As of when the last backup is, as far as one was noted."""
     vault_checks: dict[str, str] = msgspec.field(default_factory=dict)
@@ -113,6 +115,16 @@ def held(installation: Installation, because: Because, now: datetime, as_of: dat
     )
 
 
-def let_go(installation: Installation, now: datetime) -> Installation:
+def let_go(installation: Installation) -> Installation:
     """Return the row without its hold."""
-    return msgspec.structs.replace(installation, held_since=None, held_because=None, as_of=None, resumed_at=now)
+    return msgspec.structs.replace(
+        installation, held_since=None, held_because=None, as_of=None, lacks_since=lacks_since(installation)
+    )
+
+
+def lacks_since(installation: Installation) -> datetime | None:
+    """The moment from which on the database may have forgotten operations; None for one that was never held."""
+    moments = [] if installation.lacks_since is None else [installation.lacks_since]
+    if installation.is_held:
+        moments.append(installation.as_of or LONG_AGO)
+    return min(moments, default=None)

@@ -11,7 +11,7 @@ from ...ports.storage import Storage, Unit
 from ..domain.accounts.accounts import Mode
 from ..domain.days import LONG_AGO
 from ..domain.errors import Refusal
-from ..domain.installation import INSTALLATION, Because, Installation, held
+from ..domain.installation import INSTALLATION, Because, Installation, held, lacks_since
 from .units import retrying
 
 _UNREADABLE = Installation(
@@ -54,11 +54,11 @@ async def is_held(ports: Ports, mode: Mode) -> bool:
     return mode is Mode.LIVE and await read_hold(ports) is not None
 
 
-async def may_lack_history(ports: Ports) -> bool:
-    """Whether providers may have executed operations that this database has no trace of: it is held, or it was let go
-    after a hold. An unreadable row counts as held."""
+async def forgotten_since(ports: Ports) -> datetime | None:
+    """The moment from which on providers may have executed operations that this database has no trace of, because it is
+    held, or was let go after a hold; None where it was never held. An unreadable row counts as held."""
     installation = await read_installation(ports.storage)
-    return installation is not None and (installation.is_held or installation.resumed_at is not None)
+    return None if installation is None else lacks_since(installation)
 
 
 async def holds_back(unit: Unit, mode: Mode) -> bool:

@@ -38,7 +38,8 @@ def settle(mode: str | None, cutoff: str | None) -> Answer:
 
     It may be interrupted: the service goes on with the batch after a minute, or a second call takes it up before it
     does what it is asked for, and says so. Progress goes to standard error. Refused (1) without a rate, and while
-    another process is settling a batch of the mode, or may be: for a minute after one was killed.
+    another process is settling a batch of the mode, or may be: for a minute after one was killed. Refused (1) in live
+    mode while the installation is held, until `cambist resume`.
     """
     modes = list(Mode) if mode is None else [Mode(mode)]
 

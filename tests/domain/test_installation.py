@@ -70,8 +70,8 @@ def test_one_that_is_held_stays_so_as_of_the_older_moment(
 
 
 def test_one_that_is_let_go_is_as_it_was_and_a_newer_mark_changes_no_hold() -> None:
-    free = let_go(held(row(), Because.OLDER, NOW, NOW), NOW)
-    assert free == msgspec.structs.replace(row(), resumed_at=NOW)
+    free = let_go(held(row(), Because.OLDER, NOW, NOW))
+    assert free == msgspec.structs.replace(row(), lacks_since=NOW)
     assert (free.is_held, free.told) == (False, "it is not held")
     after = marked(held(row(), Because.OLDER, NOW, NOW), "m4", "there", NOW)
     assert (after.mark, after.place, after.marked_at, after.is_held) == ("m4", "there", NOW, True)

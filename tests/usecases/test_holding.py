@@ -23,9 +23,12 @@ from cambist.core.usecases.operators.doctor import check_hold
 from cambist.core.usecases.operators.findings import Level
 from cambist.core.usecases.operators.settlement import settle_asked
 from cambist.core.usecases.refunds.refunds import approve_refund
+from cambist.core.usecases.refunds.waiting import retry_waiting
+from cambist.core.usecases.settlement import settlement
 from cambist.core.usecases.settlement.settlement import open_batch, settle_batch, settle_now
 from cambist.core.usecases.settlement.withdrawals import every_withdrawal, pay_out_now
 from cambist.core.usecases.standing import start_standing
+from cambist.ports.bundle import Ports
 from cambist.ports.faults import Held
 from cambist.ports.remittances import RemittanceRequest
 from tests.charge_house import open_charge_house
@@ -160,6 +163,28 @@ async def test_an_open_live_batch_stays_open_while_held() -> None:
         assert [each.mode for each in await payouts(house)] == [Mode.LIVE]
         [closed] = await live_batches(house)
         assert closed.completed_at is not None
+
+
+async def test_a_hold_in_the_middle_of_a_settlement_keeps_its_batch_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The payment is settled and its payout kept back: a closed batch would never bring it."""
+    async with open_refund_house() as house:
+        await house.set(payout_wallet=WALLET)
+        payment_id = await house.paid(mode="live")
+        await house.house.clock.advance(1)
+
+        async def held_before_the_payout(ports: Ports, account_id: str, mode: Mode) -> None:
+            monkeypatch.undo()
+            await hold(ports, Because.BY_HAND)
+            await retry_waiting(ports, account_id, mode)
+
+        monkeypatch.setattr(settlement, "retry_waiting", held_before_the_payout)
+        await open_batch(house.ports, "live:now", Mode.LIVE, house.ports.clock.now())
+        await house.house.work(600)
+        assert (await house.payment(payment_id)).status is PaymentStatus.SETTLED
+        assert await payouts(house) == []
+        await resume(house.ports)
+        await house.house.work(180)
+        assert [each.mode for each in await payouts(house)] == [Mode.LIVE]
 
 
 async def live_batches(house: RefundHouse) -> list[SettlementBatch]:

@@ -2,6 +2,7 @@
 Nothing is paid twice (ARCHITECTURE.md "Three ends")."""
 
 import asyncio
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -418,6 +419,72 @@ class TestExecutedRefunds:
             assert codes == ["INVALID_STATE", "INVALID_STATE", "PROVIDER_UNAVAILABLE"]
             fresh = await applied(house, payment, house.ports.ids.uuid())
             assert (await cancel_refund(house.ports, caller, fresh)).status == "cancelled"
+
+
+class TestSearches:
+    """A bank that searches by time is asked from the backup on: the operation may be older than its row."""
+
+    @pytest.fixture
+    def asked_since(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, datetime]:
+        """From when on the banks searched, by what they searched for. What is older they do not find."""
+        asked: dict[str, datetime] = {}
+
+        def searching(kind: str) -> None:
+            find = getattr(SimulatedBank, f"find_{kind}")
+
+            async def search(bank: SimulatedBank, request: Any, since: datetime) -> Any:
+                asked[kind] = since
+                return await find(bank, request.operation)
+
+            monkeypatch.setattr(SimulatedBank, f"search_{kind}", search, raising=False)
+
+        for kind in ("refund", "remittance", "charge"):
+            searching(kind)
+        return asked
+
+    async def test_refund_is_searched_from_the_backup_on(self, world: World, asked_since: dict[str, datetime]) -> None:
+        async with world.opened() as house:
+            payment = await paid(house)
+            copy, key, as_of = world.copy(), house.ports.ids.uuid(), house.ports.clock.now()
+            first = await refund(house, payment, key)
+            await world.clock.advance(DAY)
+        async with world.opened(copy) as house:
+            await hold(house.ports, Because.RESTORED, as_of)
+            await resume(house.ports)
+            assert await refund(house, payment, key) == first
+        assert asked_since["refund"] <= as_of
+
+    async def test_charge_is_searched_from_the_backup_on(self, world: World, asked_since: dict[str, datetime]) -> None:
+        async with world.opened() as house:
+            subscription_id = await house.bound()
+            copy, key, as_of = world.copy(), house.ports.ids.uuid(), house.ports.clock.now()
+            first = await charge(house, subscription_id, key)
+            await house.work(60)
+        async with world.opened(copy) as house:
+            await hold(house.ports, Because.RESTORED, as_of)
+            await resume(house.ports)
+            assert await charge(house, subscription_id, key) == first
+            await house.work(60)
+        assert asked_since["charge"] <= as_of
+        assert await world.debited() == [first]
+
+    async def test_rub_for_a_client_are_searched_from_the_backup_on(
+        self, world: World, asked_since: dict[str, datetime]
+    ) -> None:
+        async with world.opened() as house:
+            await house.know_client(PHONE)
+            copy, key, as_of = world.copy(), house.ports.ids.uuid(), house.ports.clock.now()
+            first = await exchange(house, key)
+            assert first.crypto_deposit_address is not None
+            await world.deposits.pretend_deposit(first.crypto_deposit_address, first.amount_usdt.units)
+            await house.work(60)
+        async with world.opened(copy) as house:
+            await hold(house.ports, Because.RESTORED, as_of)
+            await resume(house.ports)
+            assert (await exchange(house, key)).id == first.id
+            await house.work(60)
+        assert asked_since["remittance"] <= as_of
+        assert await world.remitted() == [part_operation(first.id, 1)]
 
 
 class TestOlderThanTheProcess:

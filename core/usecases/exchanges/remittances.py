@@ -30,7 +30,7 @@ from ...domain.exchanges.payouts import (
     part_asked,
     part_moved,
 )
-from ..forgotten import may_be_forgotten
+from ..forgotten import may_be_forgotten, sent_at_earliest
 from ..gateways.watch import at_bank
 from ..ledger.ledger import post
 from ..operations.former import find_either
@@ -137,7 +137,7 @@ async def find_part(ports: Ports, bank: RemittanceBank, exchange: Exchange, part
     async def find(operation: str) -> RemittanceState | None:
         if isinstance(bank, SearchesRemittances):
             request = msgspec.structs.replace(_request(ports, exchange, part), operation=operation)
-            return await bank.search_remittance(request, exchange.created_at)
+            return await bank.search_remittance(request, await sent_at_earliest(ports, exchange.created_at))
         return await bank.find_remittance(operation)
 
     former = former_part(part.operation) if await may_be_forgotten(ports, exchange.created_at) else None

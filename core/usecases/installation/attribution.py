@@ -1,4 +1,4 @@
-"""Whose a transfer is that the database does not know: by the causes of its id, or by the address that it went to.
+"""The merchant of a transfer that the database has no row of, by the causes of its id or by its address.
 
 A payout's id follows from its batch and its merchant, so the batches that the world may have settled since a copy was
 made name the payouts that it may have sent. A transfer with such an id belongs to that merchant for certain, however
@@ -24,8 +24,8 @@ before the batch ended."""
 
 
 async def causing_batches(ports: Ports, since: datetime) -> list[str]:
-    """Ids of the live batches that may have brought payouts since a moment: those that the database knows and that were
-    not complete then, and the daily ones from then on, which it may have forgotten."""
+    """Return ids of the live batches that may have brought payouts since a moment: batches in the database that were
+    not complete then, and the daily batches from then on, which the database may have forgotten."""
     found: dict[str, None] = {}
     newest: datetime | None = None
     async for batches in ports.storage.scan(SettlementBatch, mode=Mode.LIVE):
@@ -50,8 +50,7 @@ async def _oldest_account(ports: Ports) -> datetime | None:
 
 
 async def owners_by_cause(ports: Ports, batches: Collection[str], operations: Collection[str]) -> Mapping[str, str]:
-    """The merchants whose payouts these operations are, as far as one of the batches caused them: operation to
-    account."""
+    """Return the account of each operation that is a payout which one of the batches caused."""
     owners: dict[str, str] = {}
     if not operations:
         return owners
@@ -66,7 +65,7 @@ async def owners_by_cause(ports: Ports, batches: Collection[str], operations: Co
 
 
 async def find_caused(ports: Ports, sender: FindingSender, batches: Collection[str]) -> AsyncIterator[SentTransfer]:
-    """What a wallet that cannot list sent for the payouts that the batches cause: it is asked for each by its id.
+    """Ask a wallet that cannot list for each payout that the batches cause, by its id; yield what it sent.
 
     Raises: Unavailable.
     """
@@ -83,7 +82,7 @@ async def find_caused(ports: Ports, sender: FindingSender, batches: Collection[s
 
 
 async def owner_by_address(ports: Ports, address: str) -> str | None:
-    """The one merchant who is paid out to the address; None where there are several, or none."""
+    """Return the one merchant who is paid out to the address; None where there are several, or none."""
     owners = [
         account.id
         async for batch in ports.storage.scan(Account)

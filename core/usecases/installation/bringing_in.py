@@ -35,12 +35,12 @@ _RACES = (*LEDGER_RULES, "withdrawals_id", "jobs_id", "journal_id", "refunds_id"
 
 
 async def bring_in(ports: Ports, comparison: Comparison) -> list[Withdrawal]:
-    """Write what the world has and the database lacks; the payouts.
+    """Write the payouts and refunds of a comparison; return the payouts.
 
     A payout's amount is a debt where it is not credited here yet, and the next settlement pays that much less. The
     payout's job takes over what the wallet sent and follows it to its end. Pending payouts of the merchant that were
-    never sent are called off, because their balance lacked these. Refunds come first. What an operator leaves out of
-    the books gets an audit row.
+    never sent are called off, because their balance lacked these. Refunds come first. A transfer that an operator
+    leaves out of the books gets an audit row.
 
     Raises: Refusal INVALID_STATE for a payout that somebody else gave to another account meanwhile; Unavailable.
     """
@@ -102,8 +102,8 @@ async def _write_payout(ports: Ports, sent: SentTransfer, account_id: str, sende
 
 
 async def _write_refund(ports: Ports, sent: SentRefund, payment_id: str) -> None:
-    """Write the refund as one that was applied for and not approved yet; then book that its bank executed it. Its
-    merchant gets it for the Idempotency-Key that made it (usecases/refunds/refunds.py)."""
+    """Write the refund as a pending application, then book that its bank executed it. Its merchant gets it for the
+    Idempotency-Key that made it (usecases/refunds/refunds.py)."""
 
     async def work(unit: Unit) -> None:
         payment = await unit[Payment].get(payment_id)

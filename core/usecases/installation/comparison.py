@@ -1,7 +1,7 @@
-"""What providers sent since the moment that a held copy is of, beside what the copy knows. Nothing is written here.
+"""Comparison of a held copy with its providers: transfers and refunds that it lacks. Nothing is written here.
 
-Whatever the copy has a row of is asked for by its id when its turn comes (wallet.py, bank_refunds.py). This is for what
-the copy has no row of, and for rows that say something else than was sent.
+An operation that has a row is looked up by its id when its job runs (wallet.py, bank_refunds.py). The comparison covers
+operations without a row, and rows with another amount or address than was sent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,18 +39,18 @@ from ..signed_transfers.wallet import is_same_address, sent_before
 from .attribution import causing_batches, find_caused, owner_by_address, owners_by_cause
 
 MARGIN = timedelta(minutes=10)
-"""By how much a provider's clock may be behind ours."""
+"""Allowance for a provider's clock that is behind ours."""
 
 _ROWS: Mapping[str, SignedTransfers[Any]] = {
     EXECUTE.kind: PAYOUTS,
     WATCH_EXCHANGE.kind: SENT,
     RETURN_EXCHANGE.kind: USDT_RETURNS,
 }
-"""What sends USDT, by the kind of the job that follows it."""
+"""Kinds of subjects that send USDT, by the kind of their job."""
 
 
 class Lacking(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider sent and the database has no row of, or another one."""
+    """A transfer or refund that a provider sent, and that the database lacks or has otherwise."""
 
     provider: str
     kind: str
@@ -60,7 +60,7 @@ class Lacking(msgspec.Struct, frozen=True, kw_only=True):
     to: str
     """The address, or the bank's id of the invoice."""
     account_id: str | None = None
-    """Whose payout or refund it is: it is brought in. None: only an operator can say what it was."""
+    """The merchant for whom it is brought in. None: only an operator can name one."""
     is_certain: bool = False
     """Its id follows from the account, so no operator may say otherwise."""
     is_ours: bool = True
@@ -74,12 +74,12 @@ class Lacking(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Nobody knows whose it is yet, so nothing may be let go."""
+        """It has no owner yet, so the hold stays."""
         return self.account_id is None and self.is_ours
 
     @property
     def advice(self) -> str | None:
-        """What an operator does about an open one."""
+        """Instruction for the operator; None unless it is open."""
         if not self.is_open:
             return None
         leave_out = f"--not-ours {self.operation} to leave it out of the books"
@@ -87,7 +87,9 @@ class Lacking(msgspec.Struct, frozen=True, kw_only=True):
             return f"cambist payout accept {self.operation}, or {leave_out}" if self._is_payout else leave_out
         if self.kind == "refund":
             return f"let the merchant repeat it with its Idempotency-Key, or enter it by hand and give {leave_out}"
-        return f"--assign {self.operation}=ACCOUNT_ID, or {leave_out}" if self._is_payout else leave_out
+        if self._is_payout:
+            return f"--assign {self.operation}=ACCOUNT_ID, or {leave_out}"
+        return f"let the merchant repeat the exchange with its Idempotency-Key, or give {leave_out}"
 
     @property
     def _is_payout(self) -> bool:
@@ -95,7 +97,7 @@ class Lacking(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found."""
+    """The result."""
 
     since: datetime
     lacking: list[Lacking]
@@ -105,17 +107,17 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def open(self) -> list[Lacking]:
-        """What an operator has to decide before anything is let go."""
+        """Entries that an operator has to decide about before the hold ends."""
         return [each for each in self.lacking if each.is_open]
 
 
 class Decisions(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator says of transfers that nobody can attribute."""
+    """An operator's decisions about open transfers."""
 
     assigned: Mapping[str, str] = {}
     """Payout to account: it is booked as that merchant's debt."""
     not_ours: frozenset[str] = frozenset()
-    """What is left out of the books."""
+    """Operations to leave out of the books."""
 
 
 async def compare(ports: Ports, as_of: datetime | None) -> Comparison:
@@ -143,7 +145,7 @@ async def compare(ports: Ports, as_of: datetime | None) -> Comparison:
 
 
 async def decided(ports: Ports, found: Comparison, decisions: Decisions) -> Comparison:
-    """The comparison with an operator's decisions. A decision that an earlier run carried out is passed over.
+    """Return the comparison with an operator's decisions. Decisions that an earlier run carried out are skipped.
 
     Raises: Refusal VALIDATION_ERROR for a decision about something else; ACCOUNT_NOT_FOUND.
     """
@@ -276,7 +278,7 @@ async def _sent(ports: Ports, sender: UsdtSender, since: datetime, batches: Sequ
 async def _sent_of(
     ports: Ports, sender: FindingSender, row: SignedTransfers[Any], record_id: str
 ) -> SentTransfer | None:
-    """What the wallet sent for a row that has no signed transfer yet."""
+    """Ask the wallet for the operation of a record that has no signed transfer yet."""
     record = await ports.storage.get(row.record, record_id)
     sending = None if record is None else row.sending(record)
     if sending is None or sending.signed is not None or sending.sender != sender.name:

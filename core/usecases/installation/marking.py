@@ -102,7 +102,7 @@ async def mark_anew(storage: Storage, beside: Beside, clock: Clock, ids: Ids, *,
         after = marked(present or _fresh(ids, now), str(ids.uuid()), await beside.place(), now)
         former = () if present is None else (present.mark,)
         await beside.write(Marks(marks=(after.mark, *former), begun=present is None))
-        if await _written(storage, present, let_go(after, now) if resuming else after):
+        if await _written(storage, present, let_go(after) if resuming else after):
             await beside.write(Marks(marks=(after.mark,)))
             return
     raise Unavailable("the database is marked anew again and again: what else opens it?")

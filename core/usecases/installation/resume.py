@@ -30,11 +30,11 @@ SENDING = (EXECUTE, CARRY_OUT, RETURN, FORMER_RETURN, WATCH_EXCHANGE, RETURN_EXC
 
 
 async def resume_compared(ports: Ports, found: Comparison, beside: Beside | None = None) -> Installation:
-    """Bring in what was found, then let go; the row as it was while it was held. Refunds come before payouts, so that
-    no payout takes what an executed refund has to take.
+    """Bring in the transfers and refunds of a comparison, then let go; return the row as it was while held. Refunds
+    come before payouts, so that no payout takes the money of an executed refund.
 
-    A run that is cut off is repeated: what it wrote is known then.
-    Raises: Refusal INVALID_STATE while something that was found is open, and as `resume`; Unavailable.
+    A run that is cut off can be repeated: its rows are known then.
+    Raises: Refusal INVALID_STATE while an entry of the comparison is open, and as `resume`; Unavailable.
     """
     before = await read_hold(ports)
     if before is None:

@@ -12,7 +12,7 @@ from ....ports.bundle import Ports
 from ....ports.faults import NotSupported, Refused
 from ....ports.searching import find_refund
 from ...domain.payments.payments import Payment
-from ..forgotten import may_be_forgotten
+from ..forgotten import may_be_forgotten, sent_at_earliest
 from ..gateways.watch import Banked, at_bank
 from ..operations.former import find_either
 from ..operations.operation import Followed, S
@@ -58,9 +58,10 @@ class BankRefunds(Followed[S, RefundState, Bank]):
 
     async def find(self, ports: Ports, provider: Bank, subject: S, /) -> RefundState | None:
         request, since = self.request(subject), self.since(subject)
+        earliest = await sent_at_earliest(ports, since)
 
         async def find(operation: str) -> RefundState | None:
-            return await find_refund(provider, msgspec.structs.replace(request, operation=operation), since)
+            return await find_refund(provider, msgspec.structs.replace(request, operation=operation), earliest)
 
         former = self.former(subject) if await may_be_forgotten(ports, since) else None
         return await find_either(find, request.operation, former)

@@ -1,6 +1,6 @@
 """Refunds that their banks executed in a time that a restored database has forgotten.
 
-What a bank has done is nobody's decision: it is booked whatever the balance, approved or not, also while the
+An executed refund is a fact and nobody's decision: it is booked whatever the balance, approved or not, also while the
 installation is held.
 """
 
@@ -34,7 +34,7 @@ async def is_executed(ports: Ports, refund_id: str) -> bool:
 
 
 async def book_all_executed(ports: Ports) -> list[str]:
-    """Ask the banks for every pending refund of live mode, and book those that they executed; the ids of these.
+    """Ask the banks for every pending refund of live mode and book each executed one; return their ids.
 
     Raises: Unavailable when a bank gives no answer.
     """

@@ -19,7 +19,7 @@ from ...domain import ids
 from ...domain.accounts.accounts import Mode
 from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import PendingReason, Refund, RefundStatus, RefundTrigger, gives_up_at, moved_to
-from ..holding import holds_back, may_lack_history
+from ..holding import forgotten_since, holds_back
 from ..operations.operation import Looked, Want
 from ..simulated import is_advanced_over
 from .bank_refunds import NOT_SUPPORTED, BankRefunds, next_look, next_reversal_look
@@ -100,7 +100,7 @@ class Refunds(BankRefunds[Refunding]):
         refund, payment = subject
         bank = ports.banks.capabilities_of(payment.bank)
         can_be_asked = bank is not None and bank.refunds and payment.bank_reference is not None
-        return refund.mode is Mode.LIVE and can_be_asked and await may_lack_history(ports)
+        return refund.mode is Mode.LIVE and can_be_asked and await forgotten_since(ports) is not None
 
     async def adopt(self, ports: Ports, unit: Unit, subject: Refunding, /) -> Refunding:
         """Take the money of a refund that the bank has executed, whatever the balance, also while the installation is

@@ -22,8 +22,8 @@ async def retry_waiting(ports: Ports, account_id: str, mode: Mode) -> None:
     """Try the refunds that wait for money, and in live mode the approved ones that nobody tried yet, such as those that
     a hold put off, the oldest first: after a settlement, before its payout.
 
-    A refund that is still not covered does not keep later ones waiting: what it leaves would only be paid out. Where a
-    bank has to be asked first and gives no answer, the other untried refunds are left to their own jobs.
+    A refund that is still not covered does not keep later ones waiting, because the rest would only be paid out. Where
+    a bank has to be asked first and gives no answer, the other untried refunds are left to their own jobs.
     """
     async with ports.storage.unit() as unit:
         waiting = await _pending(unit, account_id, mode, PendingReason.INSUFFICIENT_BALANCE)

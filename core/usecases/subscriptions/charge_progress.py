@@ -22,6 +22,7 @@ from ...domain.payments.payments import FailureReason, Opening, Payment, Payment
 from ...domain.payments.reports import Report
 from ...domain.subscriptions.charge_reports import Step, decide_charge_report, has_no_outcome, step_of
 from ...domain.subscriptions.subscriptions import Subscription
+from ..forgotten import sent_at_earliest
 from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.watch import at_bank
 from ..operations.operation import Followed, Looked, Want
@@ -96,7 +97,8 @@ class Charges(Followed[Charging, Word, MandateBank]):
         subscription = subject.subscription or await ports.storage.get(Subscription, payment.subscription_id or "")
         if subscription is None:
             raise Stale(f"the subscription of {payment.id} is gone")
-        return await provider.search_charge(_request(ports, payment, subscription, provider), payment.created_at)
+        since = await sent_at_earliest(ports, payment.created_at)
+        return await provider.search_charge(_request(ports, payment, subscription, provider), since)
 
     async def send(self, ports: Ports, provider: MandateBank, subject: Charging, /) -> ChargeState:
         payment, subscription = subject
