@@ -23,6 +23,7 @@ from cambist.core.usecases.payments.recurring import binding_operation
 from cambist.core.usecases.subscriptions.binding_opening import TermsChanged, open_binding
 from cambist.core.usecases.subscriptions.binding_withdrawal import WITHDRAW
 from cambist.core.usecases.subscriptions.subscriptions import patch_subscription
+from cambist.frontends.console.kinds.subscriptions import SUBSCRIPTIONS
 from cambist.ports.jobs import Job
 from cambist.ports.mandates import MandateEvent
 from tests.crash_points import CrashPoint, Killed, fused
@@ -309,6 +310,18 @@ async def test_calendar_amount_stays_where_no_bank_can_give_a_new_link(house: Te
     assert [await at_bank(house, each) for each in await bindings(house, made["id"])] == ["open"]
     await play(house, made["id"], "confirm")
     assert await amounts(house, made) == ("200.00", "200.00", "200.00")
+
+
+async def test_operators_see_what_the_payer_agreed_to(house: TestHouse) -> None:
+    """At the console, for a payer who disputes a charge."""
+    made = await subscribed(house, amount_rub="200")
+    told = []
+    for step in (None, "confirm"):
+        if step is not None:
+            await play(house, made["id"], step)
+            await patch(house, made["id"], {"amount_rub": "100"})
+        told.append(dict(SUBSCRIPTIONS.facts(await SUBSCRIPTIONS.get(house.ports, made["id"])))["payer agreed to"])
+    assert told == [None, "200.00 RUB a charge"]
 
 
 async def test_a_press_names_the_amount_that_the_payer_saw(house: TestHouse) -> None:

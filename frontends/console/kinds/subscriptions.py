@@ -64,6 +64,7 @@ def _facts(shown: _Shown) -> list[tuple[str, Any]]:
         ("status", each.status),
         ("amount", f"{each.amount} RUB every {_every(each)}"),
         ("at most", f"{each.cap_amount} RUB a charge"),
+        ("payer agreed to", None if each.consent is None else f"{each.consent} RUB a charge"),
         ("a period", None if each.cap_window is None else f"{each.cap_window} RUB at most"),
         ("past due", each.past_due or None),
         ("to be bound", each.rebind_required or None),
