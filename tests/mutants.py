@@ -58,8 +58,8 @@ MUTANTS = (
     _domain("payer/window", "now >= payment.expires_at", "now > payment.expires_at"),
     _domain(
         "payments/reports",
-        "payment.status in _WAITING and now >= payment",
-        "payment.status in _WAITING and now > payment",
+        "payment.status in WAITING and now >= payment",
+        "payment.status in WAITING and now > payment",
     ),
     _domain("payments/reports", "now > payment.created_at + LATE_WINDOW", "now >= payment.created_at + LATE_WINDOW"),
     _domain("payments/reports", "arrival.at <= max(", "arrival.at < max("),
