@@ -6,6 +6,9 @@ from typing import Protocol
 
 import msgspec
 
+RETRY_AFTER_MAX = 3600
+"""Seconds that a receiver can lengthen a pause to."""
+
 
 class WebhookRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One POST. `open_network` lets it go to plain http and, where the installation permits it
@@ -36,6 +39,8 @@ class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     status: int | None = None
     note: str = ""
     took_ms: int = 0
+    retry_after: int | None = None
+    """Seconds that a 429 or 503 asks us to wait (Retry-After), at most RETRY_AFTER_MAX."""
 
 
 class Notifier(Protocol):

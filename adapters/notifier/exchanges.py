@@ -19,31 +19,25 @@ from aiohttp.streams import StreamReader
 from yarl import URL
 
 from ...ports.notifier import WebhookRequest
+from .connections import HEAD_MAX, HEADERS_MAX, give_up
+from .guard import request_target
 
 _ANSWER_MAX = 4 * 1024
 """Bytes of an answer that are read; nobody needs them, but a short answer read to its end keeps the connection."""
-_INTERIM_MAX = 8
-"""Interim answers (1xx) before the final one. Who sends more would have us read on without end."""
 _NO_LIMITS = aiohttp.ClientTimeout(total=None, connect=None, sock_connect=None, sock_read=None)
 """The one limit is the notifier's, over the whole exchange."""
 _UNPACKED = "identity"
 """Packed answers are not for us."""
 _ADDRESSES = 10_000
 """Requests that are kept."""
-_LOOKED_AT = 65
-"""Connections to one host that are looked at for a webhook: the 64 that rest there at most when the notifier is made as
-usual, and a new one."""
-
-
-class NeverFinal(aiohttp.ClientError):
-    """The receiver sends interim answers only."""
 
 
 class Exchange(Protocol):
     """Posts webhooks over the connections of the connector that it is made with; it is the connector's owner."""
 
     async def send(self, url: URL, webhook: WebhookRequest) -> int:
-        """The status, once the answer was read to its end or to our limit. Raises what aiohttp and sockets raise."""
+        """Return the status, once the answer was read to its end or to our limit. Raises what aiohttp and sockets
+        raise, also when only the body is broken (`Attempt.status` is known then)."""
         ...
 
     async def close(self) -> None:
@@ -62,6 +56,9 @@ class SessionExchange:
             timeout=_NO_LIMITS,
             trust_env=False,
             auto_decompress=False,
+            max_line_size=HEAD_MAX,
+            max_field_size=HEAD_MAX,
+            max_headers=HEADERS_MAX,
         )
 
     async def send(self, url: URL, webhook: WebhookRequest) -> int:
@@ -81,44 +78,36 @@ class DirectExchange:
 
     def __init__(self, connector: aiohttp.TCPConnector) -> None:
         self._connector = connector
-        self._addresses: dict[URL, _Address] = {}
+        self._addresses: dict[str, _Address] = {}
+        """By the text of the address: URLs that differ in spelling may be equal."""
 
     async def send(self, url: URL, webhook: WebhookRequest) -> int:
         """As Exchange has it. Raises ValueError for a header that is not one line of ASCII."""
-        address = self._addresses.get(url) or self._address(url)
+        address = self._addresses.get(webhook.url) or self._address(url, webhook.url)
         whole = b"%b%b\r\n%b" % (address.head, _lines(webhook.headers, len(webhook.body)), webhook.body)
-        connection = await self._connection(address)
+        connection = await self._connector.connect(address, [], _NO_LIMITS)
         try:
             status = await _exchanged(connection, whole, address)
         except BaseException:
-            _give_up(connection)
+            give_up(connection)
             raise
         transport = connection.transport
         if transport is not None and transport.get_write_buffer_size():
             # Who answers without reading would have every webhook gather here.
-            _give_up(connection)
+            give_up(connection)
         else:
             connection.release()  # which closes one whose answer goes on
         return status
-
-    async def _connection(self, address: "_Address") -> Connection:
-        """One on which nothing came unasked: it would be taken for the answer to this webhook. Raises what aiohttp
-        raises."""
-        for _ in range(_LOOKED_AT):
-            connection = await self._connector.connect(address, [], _NO_LIMITS)
-            if connection.protocol is not None and not connection.protocol.should_close:
-                return connection
-            _give_up(connection)
-        raise aiohttp.ClientConnectionResetError("the receiver answers before it is asked")
 
     async def close(self) -> None:
         """As Exchange has it."""
         await self._connector.close()
 
-    def _address(self, url: URL) -> "_Address":
+    def _address(self, url: URL, text: str) -> "_Address":
         if len(self._addresses) >= _ADDRESSES:
             self._addresses.clear()
-        made = self._addresses[url] = _Address("POST", url)
+        made = self._addresses[text] = _Address("POST", url)
+        made.target = request_target(text)
         return made
 
 
@@ -126,6 +115,8 @@ class _Address(aiohttp.ClientRequest):
     """What the connector wants to know of a request, which is the same for all webhooks to an address."""
 
     _key: ConnectionKey | None = None
+    target = "/"
+    """Path and query, as the merchant wrote them."""
 
     @property
     def connection_key(self) -> ConnectionKey:
@@ -138,15 +129,8 @@ class _Address(aiohttp.ClientRequest):
     def head(self) -> bytes:
         """How every webhook begins."""
         host = self.headers[hdrs.HOST]
-        lines = f"POST {self.url.raw_path_qs} HTTP/1.1", f"Host: {host}", f"Accept-Encoding: {_UNPACKED}", "Accept: */*"
+        lines = f"POST {self.target} HTTP/1.1", f"Host: {host}", f"Accept-Encoding: {_UNPACKED}", "Accept: */*"
         return "".join(f"{line}\r\n" for line in lines).encode("ascii")
-
-
-def _give_up(connection: Connection) -> None:
-    """Close it at once: what is not sent yet would keep it open for as long as the receiver does not read."""
-    if connection.transport is not None:
-        connection.transport.abort()
-    connection.close()
 
 
 def _lines(headers: Mapping[str, str], length: int) -> bytes:
@@ -162,15 +146,17 @@ async def _exchanged(connection: Connection, whole: bytes, address: _Address) ->
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None:
         raise aiohttp.ClientConnectionResetError("the connection was closed")
-    protocol.set_response_params(read_until_eof=True, auto_decompress=False)
+    protocol.set_response_params(
+        read_until_eof=True,
+        auto_decompress=False,
+        max_line_size=HEAD_MAX,
+        max_field_size=HEAD_MAX,
+        max_headers=HEADERS_MAX,
+    )
     transport.write(whole)
     try:
         message, content = await protocol.read()
-        interim = 0
         while 100 <= message.code <= 199 and message.code != 101:
-            interim += 1
-            if interim > _INTERIM_MAX:
-                raise NeverFinal
             message, content = await protocol.read()
     except HttpProcessingError as error:
         raise aiohttp.ClientResponseError(address.request_info, (), status=error.code) from error

@@ -15,9 +15,13 @@ from aiohttp import AddrInfoType
 from yarl import URL
 
 _URL_MAX = 2048
+_PORT_MAX = 65535
+_PORTS = {"https": 443, "http": 80}
+_URL = re.compile(r"([A-Za-z]+)://([^/?#]*)(.*)\Z", re.ASCII)
+_AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::([0-9]{0,5}))?\Z", re.ASCII)
 _HOST_MAX = 253
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}\Z", re.ASCII)
-"""RFC 1035, 2.3; names in other scripts were put into this form by the URL parser. The underscore occurs."""
+"""RFC 1035, 2.3. The underscore occurs."""
 
 _REFUSED_4 = tuple(
     ip_network(net)
@@ -110,35 +114,58 @@ class SocketGuard:
 
 
 def check_url(text: str, *, plain_http: bool) -> URL:
-    """The address, read once, so that what was checked is what is sent to. Raises: BadAddress.
+    """Return the address in the spelling that the merchant gave. Raises: BadAddress.
 
     https to any port, because merchants' receivers stand on many, and a TLS greeting harms no other service;
-    `plain_http` (test mode) adds http.
+    `plain_http` (test mode) adds http. Scheme and host alone are put into lower case. What we judge here must be what
+    the URL parser reads, so an address is refused when the two disagree.
     """
     if len(text) > _URL_MAX:
         raise BadAddress(f"longer than {_URL_MAX} characters")
     if any(char <= " " or char in "\\\x7f" for char in text):
         raise BadAddress("a space, backslash or control character in it")
+    if not text.isascii():
+        raise BadAddress("a character that is not ASCII in it: write the host in Punycode")
+    parts = _URL.match(text)
+    if parts is None:
+        raise BadAddress("not a URL")
+    scheme, authority = parts[1].lower(), parts[2].lower()
+    if scheme not in (("https", "http") if plain_http else ("https",)):
+        raise BadAddress("https or http only" if plain_http else "https only")
+    if "@" in authority:
+        raise BadAddress("a user or password in it")
+    where = _AUTHORITY.match(authority)
+    if where is None:
+        raise BadAddress("no host of that form")
+    host = where[1].removeprefix("[").removesuffix("]")
+    port = int(where[2] or _PORTS[scheme])
+    if not 0 < port <= _PORT_MAX:
+        raise BadAddress("no port of that number")
+    _check_host(host)
     try:
-        url = URL(text)
-        port = url.port
+        url = URL(f"{scheme}://{authority}{request_target(text)}", encoded=True)
+        same = (url.scheme, url.raw_host, url.port, url.raw_user) == (scheme, host, port, None)
     except ValueError:
         raise BadAddress("not a URL") from None
-    if url.scheme not in (("https", "http") if plain_http else ("https",)):
-        raise BadAddress("https or http only" if plain_http else "https only")
-    if url.raw_user is not None or url.raw_password is not None:
-        raise BadAddress("a user or password in it")
-    if not port:
-        raise BadAddress("no port of that number")
-    _check_host(url.raw_host or "")
+    if not same:
+        raise BadAddress("not a URL")
     return url
 
 
+def request_target(text: str) -> str:
+    """Path and query of an address as written, without the fragment, which never travels."""
+    parts = _URL.match(text)
+    rest = parts[3].partition("#")[0] if parts else ""
+    return rest if rest.startswith("/") else f"/{rest}"
+
+
 def _check_host(host: str) -> None:
-    if not host.isascii():
-        raise BadAddress("no host of that form")
     if ":" in host:
-        return  # an IPv6 address: read by the URL parser, judged by the SocketGuard
+        try:
+            IPv6Address(host)  # where it leads is judged by the SocketGuard
+        except ValueError:
+            raise BadAddress("no host of that form") from None
+        return
     labels = host.removesuffix(".").split(".")
     if len(host) > _HOST_MAX or not all(map(_LABEL.match, labels)):
         raise BadAddress("no host of that form")

@@ -2,16 +2,19 @@
 
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from ...ports.clock import Clock
-from ...ports.notifier import Answer, DeliveryResult, WebhookRequest
+from ...ports.notifier import RETRY_AFTER_MAX, Answer, DeliveryResult, WebhookRequest
+from .connections import ATTEMPT, Attempt, Connector, HeadTooLarge, NeverFinal
 from .deadlines import Deadlines
-from .exchanges import EXCHANGE, Exchange, NeverFinal
+from .exchanges import EXCHANGE, Exchange
 from .guard import AddressBlocked, BadAddress, SocketGuard, check_url
 from .host_limit import Host, HostLimit
 from .resolver import ThreadResolver
@@ -80,11 +83,32 @@ class HttpNotifier:
         try:
             exchange = self._exchange(webhook.open_network)
             started = self._clock.monotonic()
-            answer, status, note = await self._attempt(exchange, url, webhook)
+            attempt = Attempt()
+            answer, status, note = await self._attempt(exchange, url, webhook, attempt)
             took = self._clock.monotonic() - started
         finally:
             limit.leave(host)
-        return DeliveryResult(answer=answer, status=status, note=note[:_NOTE_MAX], took_ms=round(took * 1000))
+        return DeliveryResult(
+            answer=answer,
+            status=status,
+            note=note[:_NOTE_MAX],
+            took_ms=round(took * 1000),
+            retry_after=self._pause(attempt.retry_after) if attempt.retry_after else None,
+        )
+
+    def _pause(self, headers: Mapping[bytes, bytes]) -> int | None:
+        """Return the seconds that an answer asks us to wait, an hour at most; None when it asks for nothing readable.
+
+        A date counts from the answer's own Date, because the clocks of both sides may differ.
+        """
+        asked = headers.get(b"retry-after", b"").decode("latin-1")
+        if asked.isascii() and asked.isdigit():
+            return min(int(asked), RETRY_AFTER_MAX)
+        until = _http_date(asked)
+        if until is None:
+            return None
+        now = _http_date(headers.get(b"date", b"").decode("latin-1")) or self._clock.now()
+        return max(0, min(round((until - now).total_seconds()), RETRY_AFTER_MAX))
 
     async def close(self) -> None:
         """Close all connections. Webhooks under way end as broken connections, or at their limit; no further one can be
@@ -110,23 +134,47 @@ class HttpNotifier:
             known = self._checked[asked] = url, (url.raw_host or "", url.port or 0)
         return known
 
-    async def _attempt(self, exchange: Exchange, url: URL, webhook: WebhookRequest) -> tuple[Answer, int | None, str]:
-        """How it ended, the status, and a note on the cause."""
+    async def _attempt(
+        self, exchange: Exchange, url: URL, webhook: WebhookRequest, attempt: Attempt
+    ) -> tuple[Answer, int | None, str]:
+        """Return how it ended, the status, and a note on the cause.
+
+        A whole head with a final status is the answer, even if the body breaks or does not end in time.
+        """
+        ATTEMPT.set(attempt)
         try:
             with (self._deadlines or self._first_deadlines()).begin():
-                return Answer.RESPONDED, await exchange.send(url, webhook), ""
-        except TimeoutError:
-            return Answer.TIMEOUT, None, f"no whole answer within {self._limit:g} s"
-        except aiohttp.InvalidURL:
+                return Answer.RESPONDED, await self._exchanged(exchange, url, webhook, attempt), ""
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            if attempt.status is not None:
+                return Answer.RESPONDED, attempt.status, ""
+            return self._fault(error)
+
+    async def _exchanged(self, exchange: Exchange, url: URL, webhook: WebhookRequest, attempt: Attempt) -> int:
+        """Send the webhook; send it once more, on a new connection, when a kept one broke before any byte came back.
+
+        The receiver closed it for being idle in that moment, most likely, which says nothing about the webhook.
+        """
+        try:
+            return await exchange.send(url, webhook)
+        except (aiohttp.ClientError, OSError) as error:
+            if isinstance(error, TimeoutError) or not attempt.was_stale or self._closed:
+                raise
+        attempt.fresh = True
+        return await exchange.send(url, webhook)
+
+    def _fault(self, error: Exception) -> tuple[Answer, None, str]:
+        if isinstance(error, TimeoutError):
+            return Answer.TIMEOUT, None, f"no answer within {self._limit:g} s"
+        if isinstance(error, aiohttp.InvalidURL):
             return Answer.BLOCKED, None, "not a URL"
-        except aiohttp.ClientSSLError as error:
+        if isinstance(error, aiohttp.ClientSSLError):
             return Answer.TLS, None, _tls_note(error)
-        except aiohttp.ClientConnectorError as error:
+        if isinstance(error, aiohttp.ClientConnectorError):
             if isinstance(error.os_error, AddressBlocked):
                 return Answer.BLOCKED, None, AddressBlocked.WHY
             return Answer.CONNECTION, None, _connection_note(error)
-        except (aiohttp.ClientError, OSError) as error:
-            return Answer.CONNECTION, None, _broken_note(error)
+        return Answer.CONNECTION, None, _broken_note(error)
 
     def _first_deadlines(self) -> Deadlines:
         self._deadlines = Deadlines(self._limit)
@@ -141,8 +189,8 @@ class HttpNotifier:
             exchange = self._exchanges[open_network] = self._make_exchange(self._connector(open_network))
         return exchange
 
-    def _connector(self, open_network: bool) -> aiohttp.TCPConnector:
-        return aiohttp.TCPConnector(
+    def _connector(self, open_network: bool) -> Connector:
+        return Connector(
             limit=0,
             keepalive_timeout=self._keep_alive,
             ttl_dns_cache=_DNS_SECONDS,
@@ -150,6 +198,15 @@ class HttpNotifier:
             ssl=True if self._tls is None else self._tls,
             socket_factory=SocketGuard(loopback=open_network and self._loopback),
         )
+
+
+def _http_date(text: str) -> datetime | None:
+    try:
+        read = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    # RFC 9110 has dates in GMT alone; "-0000" reads as no zone.
+    return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
 
 def _tls_note(error: aiohttp.ClientSSLError) -> str:
@@ -171,8 +228,8 @@ def _connection_note(error: aiohttp.ClientConnectorError) -> str:
 def _broken_note(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientResponseError):
         return "the answer is not HTTP"
-    if isinstance(error, aiohttp.ClientPayloadError):
-        return "the answer broke off"
+    if isinstance(error, HeadTooLarge):
+        return "the head of the answer is longer than 64 KB or 200 lines"
     if isinstance(error, NeverFinal):
         return "interim answers, and no final one"
     return f"the connection broke off: {type(error).__name__}"

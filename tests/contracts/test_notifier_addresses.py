@@ -4,19 +4,21 @@ The ways in are tried on a real loopback socket: not a connection may reach it.
 """
 
 import asyncio
+import re
 import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cambist.adapters.notifier import resolver as resolver_rules
-from cambist.adapters.notifier.guard import is_loopback, is_public
+from cambist.adapters.notifier.guard import BadAddress, check_url, is_loopback, is_public, request_target
 from cambist.adapters.notifier.resolver import ThreadResolver
 from cambist.ports.notifier import Answer
 from tests.contracts.webhooks import Names, notifier, post, webhook
@@ -380,3 +382,30 @@ async def test_a_port_that_speaks_no_tls_is_a_tls_failure(receiver: Receiver) ->
         port = server.sockets[0].getsockname()[1]
         result = await post(webhook(f"https://127.0.0.1:{port}/"))
     assert result.answer is Answer.TLS
+
+
+PIECES = st.sampled_from([
+    "http://", "HTTPS://", "https:", "//", "/", "\\", "@", ":", "#", "?", "%", "%2f", "%40", "%00", "[", "]", "[::1]",
+    "[::ffff:7f00:1]", "::1", "127.0.0.1", "0x7f.1", "2130706433", "a.example", "b.example", "A.EXAMPLE", ":80", ":443",
+    ":0", ".", "..", "\t", "\n", " ", "\x00", "ı", "。", "xn--e1afmkfd.xn--p1ai", "пример.рф", "user:pw@", "%lo",
+    "|", "'",
+])  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=8), st.sampled_from(["http://", "https://", "HTTP://", ""]))
+def test_an_accepted_address_reads_alike_in_every_parser(pieces: list[str], start: str) -> None:
+    """What is judged, connected to, and written into the request are one host and one target."""
+    text = start + "".join(pieces)
+    try:
+        url = check_url(text, plain_http=True)
+    except BadAddress:
+        return
+    read, target = urlsplit(text), request_target(text)
+    assert read.username is None
+    assert read.password is None
+    assert (url.raw_host, url.scheme, url.raw_user) == (read.hostname, read.scheme, None)
+    assert url.port == (read.port or {"http": 80, "https": 443}[read.scheme])
+    assert url.raw_path_qs in (target, target.removesuffix("?"))
+    assert target.startswith("/")
+    assert target in (text if "/" in text.split("//", 1)[1].split("?")[0].split("#")[0] else f"{read.netloc}{target}")
+    assert re.fullmatch(r"[!-~]+", target)

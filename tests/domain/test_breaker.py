@@ -46,6 +46,14 @@ def failing(times: int, events: int = 3, breaker: Breaker | None = None) -> Brea
     return breaker
 
 
+def test_retry_after_lengthens_the_breakers_pauses() -> None:
+    asked = msgspec.structs.replace(outcome(503), retry_after=3600)
+    opened = after_outcome(failing(OPENS_AFTER - 1), "evt_1", asked)
+    assert opened.next_probe_at == NOON + timedelta(hours=1)
+    probed = after_outcome(failing(OPENS_AFTER), "evt_1", msgspec.structs.replace(asked, probe=True))
+    assert probed.next_probe_at == NOON + timedelta(hours=1)
+
+
 COUNTING = [
     (None, "timeout", True),
     (None, "connection", True),

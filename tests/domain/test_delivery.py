@@ -315,3 +315,25 @@ def test_there_is_a_next_attempt_exactly_while_it_is_pending(statuses: list[int 
         status is not None and status // 100 == 2 for status in statuses
     )
     assert delivery.attempts == len(statuses)
+
+
+def asks_to_wait(seconds: int, *, status: int = 503, at: datetime = NOON) -> Outcome:
+    return msgspec.structs.replace(outcome(status, at=at), retry_after=seconds)
+
+
+@pytest.mark.parametrize(("asked", "pause"), [(0, 4), (3, 4), (5, 5), (3600, 3600)])
+def test_retry_after_lengthens_a_pause_and_never_shortens_it(asked: int, pause: int) -> None:
+    after = after_attempt(fresh(attempts=2), asks_to_wait(asked))
+    assert after.due == NOON + timedelta(seconds=pause)
+    assert after.attempts == 3
+
+
+def test_retry_after_lengthens_the_slow_ladder_too() -> None:
+    late = NOON + HOUR - timedelta(minutes=1)
+    after = after_attempt(fresh(attempts=9), asks_to_wait(3600, at=late))
+    assert after.due == late + HOUR
+
+
+def test_retry_after_gives_no_attempt_beyond_the_last() -> None:
+    last = after_attempt(fresh(attempts=9, event_type=NOT_MONEY), asks_to_wait(3600))
+    assert (last.status, last.due) == (DeliveryStatus.FAILED, None)

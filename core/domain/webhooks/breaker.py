@@ -123,7 +123,7 @@ def _is_of_before(breaker: Breaker, outcome: Outcome) -> bool:
 def _probed_in_vain(breaker: Breaker, event_id: str, outcome: Outcome) -> Breaker:
     probes = breaker.probes + 1
     pause = PAUSES[min(probes, len(PAUSES) - 1)]
-    return msgspec.structs.replace(breaker, probes=probes, probed=event_id, next_probe_at=outcome.ended_at + pause)
+    return msgspec.structs.replace(breaker, probes=probes, probed=event_id, next_probe_at=outcome.due_after(pause))
 
 
 def _one_more(breaker: Breaker, event_id: str, outcome: Outcome, *, ladder_lost: bool) -> Breaker:
@@ -137,7 +137,7 @@ def _one_more(breaker: Breaker, event_id: str, outcome: Outcome, *, ladder_lost:
         failures=failures,
         failed_events=events,
         opened_at=outcome.ended_at if opens else None,
-        next_probe_at=outcome.ended_at + PAUSES[0] if opens else None,
+        next_probe_at=outcome.due_after(PAUSES[0]) if opens else None,
     )
 
 

@@ -44,6 +44,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     ended_at: datetime
     took_ms: int = 0
     probe: bool = False
+    retry_after: int | None = None
+    """Seconds that the receiver asks us to wait."""
+
+    def due_after(self, pause: timedelta) -> datetime:
+        """Return when to send again: after `pause`, or later when the receiver asks for it."""
+        return self.ended_at + max(pause, timedelta(seconds=self.retry_after or 0))
 
     @property
     def good(self) -> bool:
@@ -121,7 +127,7 @@ def after_attempt(delivery: Delivery, outcome: Outcome, *, receiver_away: bool =
     if probe or not still:
         return entered
     if receiver_away:
-        soon = outcome.ended_at + FAST_LADDER[0]
+        soon = outcome.due_after(FAST_LADDER[0])
         return msgspec.structs.replace(entered, due=soon, ladder_start=entered.attempts, first_attempt_at=None)
     due = _next_rung(entered, outcome)
     return _ended(entered, DeliveryStatus.FAILED) if due is None else msgspec.structs.replace(entered, due=due)
@@ -130,12 +136,13 @@ def after_attempt(delivery: Delivery, outcome: Outcome, *, receiver_away: bool =
 def _next_rung(entered: Delivery, outcome: Outcome) -> datetime | None:
     made = entered.attempts - entered.ladder_start
     if made <= len(FAST_LADDER):
-        return outcome.ended_at + FAST_LADDER[made - 1]
+        return outcome.due_after(FAST_LADDER[made - 1])
     if entered.first_attempt_at is None or not is_money(entered.type):
         return None
     # A breaker may have held it up: what is over then is left out.
     moments = (entered.first_attempt_at + after for after in SLOW_LADDER)
-    return next((moment for moment in moments if moment > outcome.ended_at), None)
+    moment = next((moment for moment in moments if moment > outcome.ended_at), None)
+    return None if moment is None else max(moment, outcome.due_after(timedelta()))
 
 
 def _ended(delivery: D, status: DeliveryStatus) -> D:

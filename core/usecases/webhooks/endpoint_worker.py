@@ -180,6 +180,7 @@ class EndpointWorker:
             answer=str(result.answer),
             status=result.status,
             note=result.note,
+            retry_after=result.retry_after,
             sent_at=sent_at,
             ended_at=clock.now() + ahead,
             took_ms=result.took_ms,
