@@ -16,6 +16,7 @@ from cambist.core.domain.installation import Because
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.money import Rub
 from cambist.core.domain.operators.audit import Act, AuditEntry
+from cambist.core.domain.operators.guarded import Guarded
 from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.refunds.orders import RefundOrder
@@ -24,6 +25,7 @@ from cambist.core.domain.refunds.suspense_returns import former_operation, retur
 from cambist.core.domain.settlement.withdrawals import WithdrawalStatus
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.acts.audit import acting
+from cambist.core.usecases.acts.decisions import Waits
 from cambist.core.usecases.exchanges.creation import create_rub_usdt
 from cambist.core.usecases.exchanges.returns import return_money
 from cambist.core.usecases.holding import hold, read_hold
@@ -42,6 +44,7 @@ from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.core.usecases.settlement.withdrawals import accept_sent
 from cambist.ports.bank import InvoiceStatus, RefundRequest, RefundStatus
 from cambist.ports.bank_simulator import Pretence
+from cambist.ports.bundle import FourEyes
 from cambist.ports.faults import Unavailable
 from cambist.ports.payouts import SentTransfer
 from cambist.ports.remittances import RemittanceRequest
@@ -404,6 +407,28 @@ class TestRefunds:
             assert await refund(house, payment, key) == refund_id, "the key gives the refund that it made"
             assert await refunded(world) == [refund_id]
             await house.check()
+
+    async def test_executed_refunds_and_payouts_need_no_second_operator(self, world: World) -> None:
+        """They happened, so nobody decides about them. The end of the hold waits for the second one."""
+        async with world.opened() as house:
+            payment = await paid(house)
+            copy = world.copy()
+            refund_id = await refund(house, payment)
+            await settled_now(house)
+        async with world.opened(copy) as house:
+            await hold(house.ports, Because.RESTORED)
+            guarded = msgspec.structs.replace(house.ports, four_eyes=FourEyes(acts=frozenset(Guarded)))
+            acted = acting(guarded, Act(operator="eve", name="resume"))
+            with pytest.raises(Waits):
+                await resume_compared(acted, await compare(house.ports, None))
+            assert await read_hold(house.ports) is not None
+            booked = await house.ports.storage.get(Refund, refund_id)
+            assert booked is not None
+            assert booked.status == "completed"
+            [payout] = await house.withdrawals()
+            async with house.ports.storage.unit() as unit:
+                rows = {row.object_id for row in await unit[AuditEntry].find(act="resume")}
+            assert {refund_id, payout.id} <= rows
 
     async def test_a_refund_above_what_is_left_of_its_payment_is_open(self, world: World) -> None:
         async with world.opened() as house:
