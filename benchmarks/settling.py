@@ -18,11 +18,12 @@ from cambist.adapters.storage.migrate import migrate
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.table_map import keep
 from cambist.core.domain.accounts.accounts import Account, Mode
-from cambist.core.domain.ledger import LedgerAccount, Purse, ledger_account_id
+from cambist.core.domain.ledger import EntryKind, JournalEntry, LedgerAccount, Purse, journal_entry, ledger_account_id
 from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment, PaymentStatus
 from cambist.core.domain.payments.tallies import Tally, tallies_of
 from cambist.core.usecases.accounts.accounts import create_account
+from cambist.core.usecases.ledger.ledger import extend_journal
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.compose import open_house
 from cambist.frontends.settings import Settings, VaultKeys
@@ -64,25 +65,29 @@ def paid(account: Account, count: int) -> Iterator[Payment]:
 
 
 async def fill(url: str, ports: Ports, count: int) -> None:
-    """A merchant with so many paid payments, their tallies, and the balance that they make."""
+    """Make a merchant with so many paid payments, their chained receipts, their tallies, and the balance."""
     made = await create_account(ports, "Merchant")
     account = await ports.storage.get(Account, made.account_id)
     assert account is not None
     table_maps = keep(CATALOGUE)
     rows = await rows_into(url)
     batch: list[list[object]] = []
+    receipts: list[list[object]] = []
     pending = 0
     tallies: dict[str, Tally] = {}
     for payment in paid(account, count):
         batch.append(table_maps[Payment].codec.encode(payment))
+        receipts.append(table_maps[JournalEntry].codec.encode(_receipt(payment)))
         pending += payment.amount.kopecks
         for tally in tallies_of(payment, 1):
             known = tallies.get(tally.id)
             tallies[tally.id] = tally if known is None else msgspec.structs.replace(tally, count=known.count + 1)
         if len(batch) == BATCH:
             await rows.write(table_maps[Payment], batch)
-            batch = []
+            await rows.write(table_maps[JournalEntry], receipts)
+            batch, receipts = [], []
     await rows.write(table_maps[Payment], batch)
+    await rows.write(table_maps[JournalEntry], receipts)
     await rows.write(table_maps[Tally], [table_maps[Tally].codec.encode(tally) for tally in tallies.values()])
     balance = LedgerAccount(
         id=ledger_account_id(account.id, Mode.TEST, Purse.PENDING),
@@ -93,6 +98,19 @@ async def fill(url: str, ports: Ports, count: int) -> None:
     )
     await rows.write(table_maps[LedgerAccount], [table_maps[LedgerAccount].codec.encode(balance)])
     await rows.close()
+    await extend_journal(ports)
+
+
+def _receipt(payment: Payment) -> JournalEntry:
+    kopecks = payment.amount.kopecks
+    return journal_entry(
+        EntryKind.RECEIPT,
+        payment.id,
+        account_id=payment.account_id,
+        mode=payment.mode,
+        at=payment.created_at,
+        postings={Purse.BANK: -kopecks, Purse.PENDING: kopecks},
+    )
 
 
 async def _fill(url: str, count: int) -> None:

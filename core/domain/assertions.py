@@ -55,6 +55,9 @@ class Written(msgspec.Struct, eq=False):
     """Ids of entries that would say something else, or go."""
     balances: dict[str, int] = {}
     """What is added to running balances, by id."""
+    standing: dict[str, int] = {}
+    """Committed balances of the ledger accounts that the unit lowers and that must not go below zero, by the prefix of
+    their rows' ids."""
     changes: dict[str, Change] = {}
     """Of payments, refunds and withdrawals, by id."""
     events: list[Event] = []
@@ -129,6 +132,29 @@ def _balance(written: Written) -> str | None:
         for row in balances_moved(entry):
             off[row.id] = off.get(row.id, 0) - row.balance
     return next((f"{row_id} by {amount}" for row_id, amount in off.items() if amount), None)
+
+
+def lowered(written: Written) -> dict[str, int]:
+    """Return by how much the unit lowers ledger accounts that must not go below zero, by the prefix of their rows' ids.
+
+    Forgetting test data takes back receipts and refunds in any order, and is left out.
+    """
+    if not written.balances or any(entry.kind is EntryKind.SANDBOX_CLEARED for entry in written.entries):
+        return {}
+    moved: dict[str, int] = {}
+    for row_id, amount in written.balances.items():
+        account = row_id.rpartition(":")[0]
+        if account.endswith(_NEVER_BELOW):
+            moved[account] = moved.get(account, 0) + amount
+    return {account: amount for account, amount in moved.items() if amount < 0}
+
+
+def _below_zero(written: Written) -> str | None:
+    """What merchants' payments brought, and what payouts reserved, is all that settlements and payouts take."""
+    for account, amount in lowered(written).items() if written.standing else ():
+        if written.standing.get(account, 0) + amount < 0:
+            return f"{account} at {written.standing.get(account, 0)} by {amount}"
+    return None
 
 
 def _payout(written: Written) -> str | None:
@@ -253,12 +279,19 @@ _ALLOWED: Mapping[Any, frozenset[tuple[Any, Any]]] = {
     Refund: _pairs(REFUND_MOVES),
     Withdrawal: _pairs(WITHDRAWAL_MOVES),
 }
+_NEVER_BELOW = tuple(f":{purse}" for purse in (Purse.PENDING, Purse.RESERVED))
+"""Ledger accounts that never owe, as their ids end. The rows of each are found by it and a colon."""
 _PAYOUTS = {EntryKind.PAYOUT_RESERVED: 1, EntryKind.PAYOUT_SENT: -1, EntryKind.PAYOUT_RELEASED: -1}
 
 Rule = Callable[[Written], str | None]
 """Where it is broken, in ids and amounts; None: it holds."""
 
-_OF_LEDGER: Mapping[str, Rule] = {"journal_entry": _entry, "running_balance": _balance, "payout": _payout}
+_OF_LEDGER: Mapping[str, Rule] = {
+    "journal_entry": _entry,
+    "running_balance": _balance,
+    "payout": _payout,
+    "below_zero": _below_zero,
+}
 _OF_OBJECTS: Mapping[str, Rule] = {
     "status": _move,
     "event_sequence": _event,

@@ -12,9 +12,9 @@ import msgspec
 
 from ...ports.faults import Stale
 from ...ports.forwarding import ForwardingShelf, ForwardingStorage
-from ...ports.storage import R, Shelf, Storage, Unit
+from ...ports.storage import Between, R, Shelf, Storage, Unit
 from ...ports.vault import Vault
-from ..domain.assertions import Breach, Change, Written, breach_of
+from ..domain.assertions import Breach, Change, Written, breach_of, lowered
 from ..domain.ledger import JournalEntry, LedgerAccount
 from ..domain.payments.payments import Payment
 from ..domain.payments.tallies import Tally
@@ -88,10 +88,22 @@ class _Unit(msgspec.Struct, eq=False):
     def commit(self, *, durable: bool = True) -> Coroutine[Any, Any, None]:
         """As the unit's. Raises: Breach, too; then nothing is written."""
         if self._written is not None:
+            if self._written.balances and lowered(self._written):
+                return self._commit_lowering(self._written, durable=durable)
             breach = breach_of(self._written)
             if breach is not None:
                 return self._storage.refuse(breach, self._written)
         return self._unit.commit(durable=durable)
+
+    async def _commit_lowering(self, written: Written, *, durable: bool) -> None:
+        """Commit a unit that lowers a ledger account which never goes below zero: read how it stands first."""
+        for account in lowered(written):
+            rows = await self._unit[LedgerAccount].find(id=Between(f"{account}:", f"{account};"), limit=_STRIPES)
+            written.standing[account] = sum(row.balance for row in rows)
+        breach = breach_of(written)
+        if breach is not None:
+            await self._storage.refuse(breach, written)
+        await self._unit.commit(durable=durable)
 
 
 class _Watched(ForwardingShelf[Any], eq=False):
@@ -206,6 +218,8 @@ class _Objects(_Watched, eq=False):
             known.after = after
 
 
+_STRIPES = 100
+"""More rows than a running balance is spread over."""
 _SET_LATER = frozenset(("number", "seal", "place"))
 """Fields of a journal entry that are set once it is chained, and listed."""
 _WATCHED: Mapping[type[Any], type[_Watched]] = {

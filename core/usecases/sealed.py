@@ -8,7 +8,7 @@ import msgspec
 from ...ports.notes import ENCRYPTED, ProviderNote, note_place
 from ...ports.vault import Vault, VaultError
 from ..domain import ids
-from ..domain.accounts.accounts import Account
+from ..domain.accounts.accounts import Account, ApiKey
 from ..domain.chains import Chain, ChainHead
 from ..domain.exchanges.exchanges import Exchange
 from ..domain.exchanges.funds import ExchangeTransfer
@@ -139,6 +139,25 @@ def wallet_fits(vault: Vault, account: Account) -> bool:
     if account.settings.payout_wallet is None or account.payout_wallet_tag is None:
         return account.settings.payout_wallet is None and account.payout_wallet_tag is None
     return _fits(vault, account.payout_wallet_tag, _wallet_said(account), _wallet_place(account))
+
+
+def _key_said(key: ApiKey) -> bytes:
+    terms = (key.rights, key.addresses, key.ends_at, key.name)
+    return msgspec.json.encode((key.account_id, key.mode, key.secret_digest.hex(), *terms))
+
+
+def _key_place(key: ApiKey) -> str:
+    return f"api_keys:{key.id}"
+
+
+def tag_key(vault: Vault, key: ApiKey) -> ApiKey:
+    """Return the key with a tag over whose it is, its secret's digest, and what it may do until when."""
+    return msgspec.structs.replace(key, tag=vault.tag(_key_said(key), _key_place(key)))
+
+
+def key_fits(vault: Vault, key: ApiKey) -> bool:
+    """Return whether the key is as the service wrote it."""
+    return key.tag is not None and _fits(vault, key.tag, _key_said(key), _key_place(key))
 
 
 def _payout_said(withdrawal: Withdrawal) -> bytes:
@@ -310,6 +329,7 @@ def _chain_of(head: ChainHead) -> Chain:
 TAGGED: tuple[TaggedField, ...] = (
     TaggedField(ChainHead, "tag", lambda head: _chain_of(head).head_place(head.number), lambda head: bytes(head.seal)),
     TaggedField(Account, "payout_wallet_tag", _wallet_place, _wallet_said),
+    TaggedField(ApiKey, "tag", _key_place, _key_said),
     TaggedField(Withdrawal, "tag", _payout_place, _payout_said),
     TaggedField(Exchange, "tag", _exchange_place, _exchange_said),
     TaggedField(ExchangeTransfer, "return_tag", _return_place, _return_said),

@@ -90,6 +90,10 @@ async def _payout_of_nothing(unit: Unit) -> None:
     post(unit, entry(EntryKind.PAYOUT_SENT, "wd_9", {Purse.RESERVED: -1, Purse.PAID_OUT: 1}))
 
 
+async def _more_than_came(unit: Unit) -> None:
+    post(unit, entry(EntryKind.REFUND_TAKEN, "ref_9", {Purse.PENDING: -101, Purse.REFUNDING: 101}))
+
+
 async def _no_such_move(unit: Unit) -> None:
     found = await unit[Payment].get("pay_1")
     assert found is not None
@@ -172,6 +176,7 @@ PLANTED: tuple[tuple[str, Callable[[Unit], Awaitable[None]]], ...] = (
     ("running_balance", _entry_alone),
     ("payout", _more_than_was_reserved),
     ("payout", _payout_of_nothing),
+    ("below_zero", _more_than_came),
     ("status", _no_such_move),
     ("event_sequence", _jump),
     ("event_sequence", _untold),
@@ -198,6 +203,8 @@ async def seeded() -> tuple[MemoryStorage, AssertingStorage, list[str]]:
         unit[Refund].add(REFUND)
         unit[Withdrawal].add(PAYOUT)
         unit[Settlement].add(STATEMENT)
+        post(unit, entry(EntryKind.RECEIPT, "pay_0", {Purse.BANK: -100, Purse.PENDING: 100}))
+        post(unit, entry(EntryKind.PAYOUT_RESERVED, "wd_1", {Purse.AVAILABLE: -500, Purse.RESERVED: 500}))
         await unit.commit()
     return kept, AssertingStorage(kept, told.append, VAULT), told
 
@@ -236,6 +243,20 @@ async def test_what_is_true_is_committed() -> None:
         unit[Event].add(event("wd_1", 2))
         await unit.commit()
     assert told == []
+
+
+async def test_ledger_account_over_several_rows_is_judged_by_their_sum() -> None:
+    """A refund's row of `pending` is another one than its payment's."""
+    _, storage, told = await seeded()
+    for number in range(10):
+        async with storage.unit() as unit:
+            post(unit, entry(EntryKind.REFUND_TAKEN, f"ref_{number}", {Purse.PENDING: -10, Purse.REFUNDING: 10}))
+            await unit.commit()
+    assert told == []
+    async with storage.unit() as unit:
+        post(unit, entry(EntryKind.REFUND_TAKEN, "ref_10", {Purse.PENDING: -1, Purse.REFUNDING: 1}))
+        with pytest.raises(Breach):
+            await unit.commit()
 
 
 async def test_what_changed_between_two_reads_of_a_unit_goes_stale_and_breaks_no_rule() -> None:

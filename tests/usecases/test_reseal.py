@@ -20,7 +20,7 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.files.local import LocalFiles
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.vault.sealed import SealedVault
-from cambist.core.domain.accounts.accounts import Account
+from cambist.core.domain.accounts.accounts import Account, ApiKey
 from cambist.core.domain.chains import ChainHead
 from cambist.core.domain.kyc.clients import Client
 from cambist.core.domain.kyc.kyc import Upload
@@ -154,6 +154,8 @@ async def storage_of(*records: Any) -> AsyncIterator[Ports]:
         async with beneath(house.ports).unit() as unit:
             for head in await unit[ChainHead].find():
                 unit[ChainHead].remove(head)
+            for key in await unit[ApiKey].find():
+                unit[ApiKey].remove(key)
             for record in records:
                 unit[type(record)].add(record)
             await unit.commit()

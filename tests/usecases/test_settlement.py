@@ -8,12 +8,19 @@ import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Account, Caller, Mode
+from cambist.core.domain.accounts.shops import Shop
 from cambist.core.domain.errors import Refusal
+from cambist.core.domain.money import Rub
 from cambist.core.domain.payments.payments import Payment
 from cambist.core.domain.settlement.settlement import Settlement, SettlementBatch, SettlementItem
 from cambist.core.usecases.accounts import shops
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.ledger.balance import read_balance
+from cambist.core.usecases.operators.action_item import ActionItem
+from cambist.core.usecases.operators.action_items import read_action_items
+from cambist.core.usecases.operators.doctor import check_settlement
+from cambist.core.usecases.operators.findings import Level
+from cambist.core.usecases.operators.settlement_items import PASSED_OVER
 from cambist.core.usecases.settlement import settlement, withdrawals
 from cambist.core.usecases.settlement.settlement import settle_now, settle_own
 from cambist.core.usecases.standing import start_standing
@@ -47,6 +54,17 @@ async def payment(house: TestHouse, payment_id: str) -> Payment:
         found = await unit[Payment].get(payment_id)
     assert found is not None
     return found
+
+
+async def planted(house: TestHouse, payment_id: str, **fields: Any) -> None:
+    """Write these fields of the payment beneath all rules."""
+    async with beneath(house.ports).unit() as unit:
+        unit[Payment].save(msgspec.structs.replace(await payment(house, payment_id), **fields))
+        await unit.commit()
+
+
+async def unsettled_items(house: TestHouse) -> list[ActionItem]:
+    return [each for each in (await read_action_items(house.ports)).found if each.kind == "unsettled"]
 
 
 async def to(house: TestHouse, moment: datetime) -> None:
@@ -123,9 +141,7 @@ async def test_a_payment_is_settled_by_the_markup_that_it_was_accepted_at(house:
     await shops.set_shop(house.ports, shop.id, {"markup": "0.2"})
     after = await paid(house, shop_id=shop.id)
     old = await paid(house, shop_id=shop.id)
-    async with beneath(house.ports).unit() as unit:
-        unit[Payment].save(msgspec.structs.replace(await payment(house, old), markup=None))
-        await unit.commit()
+    await planted(house, old, markup=None)
     await say(house, rate=Decimal(80))
     await settle_own(house.ports, await caller(house))
     worth = [str((await payment(house, each)).amount_usdt) for each in (before, after, old)]
@@ -176,14 +192,43 @@ async def test_a_day_is_settled_once_however_often_it_is_asked_for(house: TestHo
     await check_books(house.ports)
 
 
-async def test_a_payment_of_a_shop_whose_markup_was_taken_away_waits_for_the_next_one(house: TestHouse) -> None:
+async def test_payment_settles_at_its_own_markup_after_its_shop_lost_one(house: TestHouse) -> None:
+    shop = await shops.create_shop(house.ports, house.account.account_id, "Further", "0.01")
+    one = await paid(house, shop_id=shop.id)
+    await say(house, rate=Decimal(80))
+    for each in await everything(house.ports, Shop):
+        await shops.set_shop(house.ports, each.id, {"markup": ""})
+    assert (await settle_own(house.ports, await caller(house))).payments == 1
+    assert str((await payment(house, one)).amount_usdt) == "1.23750000"
+    await check_books(house.ports)
+
+
+async def test_payment_without_any_markup_waits_and_is_reported_after_two_days(house: TestHouse) -> None:
+    await start_standing(house.ports)
     shop = await shops.create_shop(house.ports, house.account.account_id, "Further", "0.01")
     one = await paid(house, shop_id=shop.id)
     await shops.set_shop(house.ports, shop.id, {"markup": ""})
-    assert (await settle_own(house.ports, await caller(house))).payments == 0
-    assert (await payment(house, one)).status == "paid"
+    await planted(house, one, markup=None)
+    found = []
+    for day in range(3):
+        await to(house, NINE + timedelta(days=day, minutes=1))
+        found.append([(each.object_id, each.text) for each in await unsettled_items(house)])
+        assert (await payment(house, one)).status == "paid"
+    assert found == [[], [(one, PASSED_OVER)], [(one, PASSED_OVER)]]
+    assert (await check_settlement(house.ports)).level is Level.WARNING
     await shops.set_shop(house.ports, shop.id, {"markup": "0.02"})
     assert (await settle_own(house.ports, await caller(house))).payments == 1
+    assert await unsettled_items(house) == []
+
+
+async def test_money_that_a_refund_holds_is_not_reported_as_passed_over(house: TestHouse) -> None:
+    await start_standing(house.ports)
+    held = await paid(house)
+    await planted(house, held, refund_taken=Rub(100_00), refund_pending=True)
+    await to(house, NINE + timedelta(days=2, minutes=1))
+    assert (await payment(house, held)).status == "paid"
+    assert await unsettled_items(house) == []
+    await planted(house, held, refund_taken=Rub(0), refund_pending=False)
 
 
 async def test_many_payments_go_in_several_units_and_sum_up(house: TestHouse, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,6 +298,7 @@ async def test_a_completed_statement_takes_no_more_while_its_batch_is_tried_agai
     await paid(house)
     bare = await shops.create_shop(house.ports, house.account.account_id, "Bare", "0.03")
     late = await paid(house, shop_id=bare.id)
+    await planted(house, late, markup=None)
     await shops.set_shop(house.ports, bare.id, {"markup": ""})
     other = await create_account(house.ports, "Another")
 

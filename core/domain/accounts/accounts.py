@@ -220,6 +220,8 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True):
     rights: tuple[str, ...] | None = None
     """These two as KeyTerms has them."""
     addresses: tuple[str, ...] | None = None
+    tag: bytes | None = None
+    """The vault's tag over all that decides what the pair opens; without it the pair opens nothing."""
     version: int = 0
 
     @property

@@ -1,6 +1,7 @@
 """Who asks: a key pair becomes a Caller, or one refusal for every cause (docs/concepts.md "Accounts, keys, modes")."""
 
 import hmac
+import logging
 from ipaddress import IPv4Address, IPv6Address
 
 from ....ports.bundle import Ports
@@ -8,6 +9,9 @@ from ...domain.accounts.accounts import KEY_PREFIXES, LIVE, Account, ApiKey, Cal
 from ...domain.accounts.key_terms import Right, marked, networks
 from ...domain.accounts.quota import is_among
 from ...domain.errors import Refusal
+from ..sealed import key_fits
+
+log = logging.getLogger("cambist.keys")
 
 _LONGEST_KEY = 128
 _PREFIXES = tuple(KEY_PREFIXES.values())
@@ -46,8 +50,15 @@ async def authenticate(ports: Ports, api_key: str, api_secret: str) -> Caller:
         given = marked(given)
     matches = hmac.compare_digest(given, _NO_DIGEST if key is None else key.secret_digest)
     if not matches or key is None or account is None or _has_ended(ports, key):
-        raise Refusal("Unauthorized", "The API key or secret is not valid")
+        raise _unauthorized()
+    if not key_fits(ports.vault, key):
+        log.error("API key %s is not what the vault tagged, and opens nothing: run `cambist ledger verify`", key.id)
+        raise _unauthorized()
     return Caller(account=account, mode=key.mode, key_id=key.id, terms=key.terms)
+
+
+def _unauthorized() -> Refusal:
+    return Refusal("Unauthorized", "The API key or secret is not valid")
 
 
 def require_address(caller: Caller, address: IPv4Address | IPv6Address | None) -> None:

@@ -23,7 +23,7 @@ from ...domain.operators.guarded import Guarded, decisions, stays_in_process, we
 from ..acts.four_eyes import gated
 from ..chains import HEAD_RULE, begin_chains
 from ..own_addresses import refuse_own_address
-from ..sealed import open_webhook_secret, tag_wallet, waiting_secret_place, webhook_secret_place
+from ..sealed import open_webhook_secret, tag_key, tag_wallet, waiting_secret_place, webhook_secret_place
 from ..units import retrying
 from ..webhooks.outbox import release
 from ..webhooks.results import close_breakers
@@ -78,7 +78,7 @@ async def find_account(unit: Unit, account_id: str) -> Account:
 
 
 def new_key(ports: Ports, account_id: str, mode: Mode) -> tuple[KeyPair, ApiKey]:
-    """A fresh pair that may do everything, with its record, which nobody has written yet."""
+    """Return a fresh pair that may do everything, with its record, which the caller tags and writes."""
     pair = KeyPair(
         api_key=f"{KEY_PREFIXES[mode]}{ports.ids.secret(_KEY_BYTES)}", api_secret=ports.ids.secret(_SECRET_BYTES)
     )
@@ -117,8 +117,8 @@ async def create_account(ports: Ports, name: str) -> NewAccount:
                 markup=DEFAULT_MARKUP,
             )
         )
-        unit[ApiKey].add(live_record)
-        unit[ApiKey].add(test_record)
+        unit[ApiKey].add(tag_key(ports.vault, live_record))
+        unit[ApiKey].add(tag_key(ports.vault, test_record))
 
     await retrying(ports.storage, work, again_on=(HEAD_RULE,))
     return NewAccount(account_id=account_id, default_shop_id=shop_id, live=live, test=test)

@@ -13,6 +13,7 @@ from ...domain.accounts.accounts import ApiKey, Mode
 from ...domain.accounts.key_terms import KeyTerms, key_name, marked, read_addresses, read_rights
 from ...domain.errors import Refusal
 from ..acts.four_eyes import gated
+from ..sealed import key_fits, tag_key
 from ..units import retrying
 from .accounts import KeyPair, find_account, new_key, storable
 
@@ -91,7 +92,6 @@ async def rotate_key(
     seconds = str(int(pause.total_seconds()))
     ports = gated(ports, "rotate_key", account_id, mode=mode, overlap=seconds, name=name)
     pair, fresh = new_key(ports, account_id, mode)
-    fresh = msgspec.structs.replace(fresh, name=name)
     ends_at = fresh.created_at + pause
 
     async def work(unit: Unit) -> NewKey:
@@ -102,8 +102,8 @@ async def rotate_key(
         if name is not None and not in_force:
             raise _no_key()
         terms = in_force[0].terms if in_force else KeyTerms()
-        replaced = [unit[ApiKey].save(msgspec.structs.replace(key, ends_at=ends_at)) for key in (*in_force, *ending)]
-        unit[ApiKey].add(_on_terms(fresh, terms))
+        replaced = [unit[ApiKey].save(_changed(ports, key, ends_at=ends_at)) for key in (*in_force, *ending)]
+        unit[ApiKey].add(tag_key(ports.vault, msgspec.structs.replace(_on_terms(fresh, terms), name=name)))
         return NewKey(pair=pair, replaced=tuple(ReplacedKey(api_key=key.id, ends_at=ends_at) for key in replaced))
 
     return await retrying(ports.storage, work)
@@ -141,7 +141,7 @@ async def create_key(
             raise Refusal("INVALID_STATE", "A key of this name is in force: rotate it, or end it first")
         if sum(key.name is not None for key in in_force) >= MOST_KEYS:
             raise Refusal("INVALID_STATE", f"{MOST_KEYS} keys are in force in this mode already: end one first")
-        unit[ApiKey].add(fresh)
+        unit[ApiKey].add(tag_key(ports.vault, fresh))
         for own in [key for key in in_force if key.name is None][:1]:
             unit[ApiKey].save(own)  # its version rises, so that of two that ask at once one looks again
         return NewKey(pair=pair, replaced=())
@@ -172,11 +172,13 @@ async def set_key(
 
     async def work(unit: Unit) -> ApiKey:
         key = await _in_force(ports, unit, api_key)
+        if not key_fits(ports.vault, key):
+            raise Refusal("INVALID_STATE", "The key was altered outside of the service: end or rotate it")
         terms = KeyTerms(
             rights=key.rights if new_rights is UNSET else new_rights,
             addresses=key.addresses if new_addresses is UNSET else new_addresses,
         )
-        return unit[ApiKey].save(_on_terms(key, terms))
+        return unit[ApiKey].save(tag_key(ports.vault, _on_terms(key, terms)))
 
     return await retrying(ports.storage, work)
 
@@ -193,9 +195,15 @@ async def end_key(ports: Ports, api_key: str, overlap: timedelta | None = None) 
         key = await _in_force(ports, unit, api_key)
         if key.name is None:
             raise Refusal("INVALID_STATE", "It is the mode's own key: rotate it")
-        return unit[ApiKey].save(msgspec.structs.replace(key, ends_at=ports.clock.now() + pause))
+        return unit[ApiKey].save(_changed(ports, key, ends_at=ports.clock.now() + pause))
 
     return await retrying(ports.storage, work)
+
+
+def _changed(ports: Ports, key: ApiKey, *, ends_at: datetime) -> ApiKey:
+    """Return the key with another end. A key that was altered outside of the service keeps a tag that does not fit."""
+    after = msgspec.structs.replace(key, ends_at=ends_at)
+    return tag_key(ports.vault, after) if key_fits(ports.vault, key) else after
 
 
 async def _in_force(ports: Ports, unit: Unit, api_key: str) -> ApiKey:

@@ -43,6 +43,7 @@ from .money_items import (
 )
 from .pending_acts import list_acts
 from .reconciliation_items import differences, not_compared
+from .settlement_items import unsettled
 from .unreadable import list_unreadable
 
 ALTERED = "not what the vault tagged: reject it"
@@ -228,6 +229,7 @@ FINDERS: tuple[Finder, ...] = (
     _ledger,
     _unreadable,
     mismatches,
+    unsettled,
     suspense,
     exchange_suspense,
     losses,

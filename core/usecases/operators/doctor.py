@@ -28,6 +28,7 @@ from .findings import Finding, failed, ok, warning
 from .probes import CLOCK_OFF, clock_offset
 from .provider_checks import check_providers, shortages
 from .review import list_suspense
+from .settlement_items import unsettled
 from .unreadable import count_unreadable
 
 CLOCK_WARNING = timedelta(seconds=1)
@@ -164,6 +165,18 @@ async def check_suspense(ports: Ports) -> Finding:
     return warning(f"{count} transfers wait in suspense", "see `cambist payment suspense`, and return or resolve them")
 
 
+async def check_settlement(ports: Ports) -> Finding:
+    """Check that settlements leave no paid money where it is."""
+    async with ports.storage.unit() as unit:
+        found = await unsettled(ports, unit)
+    if not found:
+        return ok("no paid payment was passed over")
+    named = listed([each.object_id for each in found[:_NAMED]])
+    remedy = "see the log and `cambist console`; run `cambist ledger verify` and stop payouts if it names them"
+    text = f"{len(found)} paid payments are not settled, {named} first"
+    return failed(text, remedy) if any(each.urgent for each in found) else warning(text, remedy)
+
+
 async def check_ledger(ports: Ports) -> Finding:
     """The sums of all balances and the newest entries."""
     faults = await ledger_faults(ports)
@@ -287,6 +300,7 @@ CHECKS: Mapping[str, Check] = {
     "rows": check_rows,
     "deliveries": check_deliveries,
     "suspense": check_suspense,
+    "settlement": check_settlement,
     "ledger": check_ledger,
     "webhooks": check_webhooks,
     "wallets": check_wallets,

@@ -60,7 +60,7 @@ async def settle_chunk(ports: Ports, run: Run) -> bool:
         await hold_on(ports, unit, run.job)
         statement = await open_statement(ports, unit, run)
         settled = await _settle_payments(ports, unit, run, statement, payments)
-        settled += [await _settle_correction(unit, run, statement, correction) for correction in corrections]
+        settled += [_settle_correction(unit, run, statement, *each) for each in corrections]
         _write_lines(unit, statement, settled)
         post(unit, *(_entry(ports, run, each) for each in settled if each.amount.kopecks))
         _add_up(unit, run, statement, settled)
@@ -84,7 +84,7 @@ async def _settle_payments(
     settled: list[_Settled] = []
     moves: list[tuple[Payment, Payment]] = []
     for payment in payments:
-        paid, (markup, terms) = payment.actual_amount or Rub(0), run.accepted_at(payment, payment.shop_id)
+        paid, (markup, terms) = payment.actual_amount or Rub(0), run.accepted_at(payment.markup, payment.shop_id)
         taken = await _taken(unit, payment) if payment.refund_taken > Rub(0) else []
         left = paid - payment.refund_taken
         worth = terms.worth(left)
@@ -115,8 +115,10 @@ async def _taken(unit: Unit, payment: Payment) -> list[tuple[str, Rub]]:
     return [(refund.id, refund.taken_rub) for refund in held if refund.taken_rub is not None]
 
 
-async def _settle_correction(unit: Unit, run: Run, statement: Settlement, correction: Correction) -> _Settled:
-    markup, terms = run.accepted_at(await unit[Payment].get(correction.payment_id), correction.shop_id)
+def _settle_correction(
+    unit: Unit, run: Run, statement: Settlement, correction: Correction, payment: Payment | None
+) -> _Settled:
+    markup, terms = run.accepted_at(None if payment is None else payment.markup, correction.shop_id)
     worth = terms.worth(correction.amount)
     line = Line(
         kind=ItemKind.CORRECTION,

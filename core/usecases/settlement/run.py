@@ -1,16 +1,17 @@
 """One merchant in a settlement: what a run knows, what is still due, and the statement that it fills
 (docs/settlement.md "Reconciling")."""
 
+import logging
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.faults import Stale
 from ....ports.jobs import Job
-from ....ports.storage import Below, Between, OneOf, Unit
+from ....ports.storage import Below, Between, Unit
 from ...domain import ids
 from ...domain.accounts.accounts import Account
 from ...domain.accounts.shops import Shop
@@ -18,12 +19,15 @@ from ...domain.money import Rub
 from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.settlement.settlement import Correction, Settlement, SettlementBatch, Terms, terms_of
 from ..causes import caused_id
+from .evidence import correction_faults, payment_faults
 
 CHUNK = 200
 """Payments in a unit. Encoding them takes the event loop for some 40 ms; larger units are hardly faster."""
 
 STATEMENT_RACES = ("settlements_batch", "settlements_id")
 """Unique rules whose Conflict means that another unit opened the statement first: read again."""
+
+log = logging.getLogger("cambist.settlement")
 
 HELD = timedelta(seconds=60)
 """How long a run is left alone after each of its units, whoever makes it."""
@@ -35,7 +39,7 @@ class Progress(msgspec.Struct):
     since: datetime | None = None
     """When the last payment that it looked at was created: what lies before need not be walked over again."""
     skipped: set[str] = msgspec.field(default_factory=set)
-    """Payments that stay `paid` for now (`_waits`)."""
+    """Payments and corrections that this run leaves as they are."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,10 +49,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     job: Job
     account: Account
     shops: Mapping[str, Shop]
-    terms: Mapping[str, Terms]
-    """Of each shop that has a markup. Payments of others, and of a shop made since, wait for a later run."""
     by_markup: dict[str, Terms]
-    """Of each markup that the run has met."""
+    """Terms of each markup that the run has met."""
     progress: Progress
 
     @classmethod
@@ -56,18 +58,30 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         """Read what every chunk needs."""
         found = ports.storage.scan(Shop, account_id=account.id)
         shops = {shop.id: shop async for part in found for shop in part}
-        markups = {shop.id: shop.markup for shop in shops.values() if shop.markup is not None}
-        met = {markup: terms_of(batch.rate_market, markup) for markup in markups.values()}
-        terms = {shop_id: met[markup] for shop_id, markup in markups.items()}
-        return cls(batch=batch, job=job, account=account, shops=shops, terms=terms, by_markup=met, progress=Progress())
+        return cls(batch=batch, job=job, account=account, shops=shops, by_markup={}, progress=Progress())
 
-    def accepted_at(self, payment: Payment | None, shop_id: str) -> tuple[str, Terms]:
-        """The markup of a payment, and its terms: of one from before markups were kept, its shop's."""
-        markup = (None if payment is None else payment.markup) or self.shops[shop_id].markup or "0"
+    def accepted_at(self, markup: str | None, shop_id: str) -> tuple[str, Terms]:
+        """Return the markup that a payment was accepted at, and its terms. None: its shop's.
+
+        Raises: ValueError where neither has one, or it is impossible.
+        """
+        markup = markup or self.shops[shop_id].markup
+        if markup is None:
+            raise ValueError("neither the payment nor its shop has a markup")
         terms = self.by_markup.get(markup)
         if terms is None:
             terms = self.by_markup[markup] = terms_of(self.batch.rate_market, markup)
         return markup, terms
+
+    def terms_fault(self, markup: str | None, shop_id: str) -> str | None:
+        """Say why a payment has no terms; None where it has, or its shop is newer than this run."""
+        if shop_id not in self.shops:
+            return None
+        try:
+            self.accepted_at(markup, shop_id)
+        except (ValueError, ArithmeticError) as fault:
+            return str(fault) if markup is None else f"its markup {markup!r} is no fraction from 0 to below 1"
+        return None
 
     async def statement(self, unit: Unit) -> Settlement | None:
         """The merchant's statement of this batch, where it has one yet."""
@@ -106,12 +120,11 @@ async def open_statement(ports: Ports, unit: Unit, run: Run) -> Settlement:
 
 
 async def due_payments(unit: Unit, run: Run) -> list[Payment]:
-    """The next payments to settle, a chunk at most; none when none is left."""
-    if not run.terms:
-        return []
+    """Return the next payments to settle, a chunk at most; none when none is left.
+
+    A payment that the journal contradicts, or whose markup is none, is logged and left `paid`.
+    """
     cutoff, skipped = run.batch.cutoff, run.progress.skipped
-    # Asked for shops, a database may walk along all that they ever had instead of what is still `paid`.
-    shops: dict[str, Any] = {} if run.terms.keys() == run.shops.keys() else {"shop_id": OneOf(tuple(run.terms))}
     while True:
         found = await unit[Payment].find(
             account_id=run.account.id,
@@ -121,31 +134,51 @@ async def due_payments(unit: Unit, run: Run) -> list[Payment]:
             paid_at=Below(cutoff),
             order="created_at",
             limit=CHUNK + len(skipped),
-            **shops,
         )
         due = [payment for payment in found if payment.id not in skipped]
-        waits = {payment.id for payment in due if _waits(payment, run)}
-        skipped.update(waits)
-        if not waits or len(waits) < len(due):
-            return [payment for payment in due if payment.id not in waits][:CHUNK]
+        faults = await payment_faults(unit, due[:CHUNK])
+        for payment in due:
+            fault = faults.get(payment.id) or run.terms_fault(payment.markup, payment.shop_id)
+            if fault is not None:
+                log.error("%s is not settled: %s", payment.id, fault)
+            if fault is not None or is_held(payment) or payment.shop_id not in run.shops:
+                skipped.add(payment.id)
+        kept = [payment for payment in due[:CHUNK] if payment.id not in skipped]
+        if kept or not due:
+            return kept
 
 
-def _waits(payment: Payment, run: Run) -> bool:
-    """Its shop is new, or refunds under way hold all of it."""
-    # A symbolic binding brought nothing of which anything could be held, and is settled as that.
-    is_held = Rub(0) < payment.refund_taken and payment.refund_taken >= (payment.actual_amount or Rub(0))
-    return payment.shop_id not in run.terms or is_held
+def is_held(payment: Payment) -> bool:
+    """Whether refunds under way hold all of a payment, so that nothing is left to settle yet."""
+    # A symbolic binding brought nothing that could be held, and is settled as that.
+    return Rub(0) < payment.refund_taken and payment.refund_taken >= (payment.actual_amount or Rub(0))
 
 
-async def due_corrections(unit: Unit, run: Run) -> list[Correction]:
-    """The next corrections to settle, a chunk at most."""
-    if not run.terms:
-        return []
-    return await unit[Correction].find(
-        account_id=run.account.id,
-        mode=run.batch.mode,
-        settlement_id=None,
-        since=Below(run.batch.cutoff),
-        shop_id=OneOf(tuple(run.terms)),
-        limit=CHUNK,
-    )
+async def due_corrections(unit: Unit, run: Run) -> list[tuple[Correction, Payment | None]]:
+    """Return the next corrections to settle with their payments, a chunk at most. Those that the journal contradicts
+    are logged and left."""
+    skipped = run.progress.skipped
+    while True:
+        found = await unit[Correction].find(
+            account_id=run.account.id,
+            mode=run.batch.mode,
+            settlement_id=None,
+            since=Below(run.batch.cutoff),
+            limit=CHUNK + len(skipped),
+        )
+        due = [correction for correction in found if correction.id not in skipped][:CHUNK]
+        faults = await correction_faults(unit, due)
+        kept = []
+        for correction in due:
+            payment = await unit[Payment].get(correction.payment_id)
+            fault = faults.get(correction.id)
+            if fault is None:
+                fault = run.terms_fault(None if payment is None else payment.markup, correction.shop_id)
+            if fault is not None:
+                log.error("the correction of %s is not settled: %s", correction.id, fault)
+            if fault is not None or correction.shop_id not in run.shops:
+                skipped.add(correction.id)
+            else:
+                kept.append((correction, payment))
+        if kept or not due:
+            return kept
