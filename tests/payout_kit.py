@@ -14,7 +14,7 @@ from cambist.adapters.script import SenderScript
 from cambist.core.domain.accounts.accounts import Mode
 from cambist.core.domain.ledger import EntryKind, Purse, journal_entry
 from cambist.core.domain.money import Rub, Usdt
-from cambist.core.domain.settlement.settlement import ItemKind, Settlement, SettlementItem
+from cambist.core.domain.settlement.settlement import ItemKind, Settlement, SettlementItem, line_id
 from cambist.core.domain.settlement.withdrawals import Withdrawal
 from cambist.core.domain.tron import tron_address
 from cambist.core.usecases.accounts.accounts import set_settings
@@ -167,7 +167,7 @@ class Payouts:
             credit=amount,
         )
         item = SettlementItem(
-            id=f"{statement.id}:{object_id}",
+            id=line_id(statement.id, object_id, object_id),
             settlement_id=statement.id,
             payment_id=object_id,
             shop_id="shop",

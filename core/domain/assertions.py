@@ -144,7 +144,7 @@ def lowered(written: Written) -> dict[str, int]:
     moved: dict[str, int] = {}
     for row_id, amount in written.balances.items():
         account = row_id.rpartition(":")[0]
-        if account.endswith(_NEVER_BELOW):
+        if account.endswith(NEVER_BELOW):
             moved[account] = moved.get(account, 0) + amount
     return {account: amount for account, amount in moved.items() if amount < 0}
 
@@ -279,7 +279,7 @@ _ALLOWED: Mapping[Any, frozenset[tuple[Any, Any]]] = {
     Refund: _pairs(REFUND_MOVES),
     Withdrawal: _pairs(WITHDRAWAL_MOVES),
 }
-_NEVER_BELOW = tuple(f":{purse}" for purse in (Purse.PENDING, Purse.RESERVED))
+NEVER_BELOW = tuple(f":{purse}" for purse in (Purse.PENDING, Purse.RESERVED))
 """Ledger accounts that never owe, as their ids end. The rows of each are found by it and a colon."""
 _PAYOUTS = {EntryKind.PAYOUT_RESERVED: 1, EntryKind.PAYOUT_SENT: -1, EntryKind.PAYOUT_RELEASED: -1}
 

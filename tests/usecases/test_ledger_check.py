@@ -17,7 +17,7 @@ from cambist.core.domain.payments.payments import Payment
 from cambist.core.usecases.chains import ALTERED, NO_HEAD
 from cambist.core.usecases.ledger import chain_check, check, movement_check, value_check
 from cambist.core.usecases.ledger.check import LedgerReport, verify_ledger
-from cambist.core.usecases.ledger.ledger import extend_journal
+from cambist.core.usecases.ledger.ledger import extend_journal, post
 from cambist.core.usecases.ledger.listing import list_all
 from cambist.core.usecases.settlement.settlement import settle_own
 from tests.houses import TestHouse
@@ -294,7 +294,9 @@ async def test_a_running_balance_of_one_unit_is_missed(house: TestHouse, balance
         made = LedgerAccount(id="acc_1:test:bank:0", owner="acc_1", mode=Mode.TEST, purse=Purse.BANK, balance=balance)
         await write(house, add=(made,))
     else:
-        await book(house, entry(house, "pay_1", kopecks=-balance))
+        async with beneath(house.ports).unit() as unit:
+            post(unit, entry(house, "pay_1", kopecks=-balance))
+            await unit.commit()
         async with house.ports.storage.unit() as unit:
             await write(house, remove=await unit[LedgerAccount].find(purse=Purse.BANK))
     [bad] = (await verify_ledger(house.ports)).bad_balances

@@ -2,27 +2,28 @@
 against theirs and their tags, wallets, exchanges, what is sent back of them and operators' acts against theirs, and
 movements against all of it. Whoever alters one alone is found out by the other."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 import msgspec
 
-from ....ports.faults import Unreadable
 from ....ports.storage import AtLeast, Between, R, Snapshot
 from ....ports.vault import Vault
-from ...domain.accounts.accounts import Account, Mode
+from ...domain.accounts.accounts import Account, ApiKey
+from ...domain.assertions import NEVER_BELOW
 from ...domain.exchanges.exchanges import Exchange
 from ...domain.exchanges.funds import ExchangeTransfer, is_under_way
-from ...domain.ledger import EntryKind, JournalEntry, Purse, entry_id
+from ...domain.ledger import EntryKind, JournalEntry, Purse
 from ...domain.operators.pending_acts import PendingAct
 from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.payments.tallies import TOOK_MONEY
-from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
-from ..sealed import act_fits, exchange_fits, return_fits, wallet_fits, withdrawal_fits
+from ...domain.refunds.refunds import Refund, holds_money
+from ...domain.settlement.withdrawals import GIVEN_BACK, Withdrawal, WithdrawalStatus
+from ..sealed import act_fits, exchange_fits, key_fits, return_fits, wallet_fits, withdrawal_fits
 from .movement_check import movement_faults
+from .object_check import object_faults
+from .statement_check import statement_faults
 
 _BATCH = 1000
-_END = "~"
-"""Behind every id."""
 MOST = 100
 """Values that are named."""
 
@@ -61,24 +62,39 @@ async def _every(seen: Snapshot, vault: Vault, counted: Mapping[str, int]) -> As
         for account in accounts:
             if not wallet_fits(vault, account):
                 yield _bad(account.id, "accounts.settings.payout_wallet", "is not what the vault tagged")
+    async for keys in _batches(seen, ApiKey):
+        for key in keys:
+            if not key_fits(vault, key):
+                yield _bad(key.id, "api_keys.account_id", "or what else it opens is not what the vault tagged")
     async for withdrawals in _batches(seen, Withdrawal):
         low, high = withdrawals[0].id, withdrawals[-1].id
         reserved = await _booked(seen, EntryKind.PAYOUT_RESERVED, Purse.RESERVED, low, high)
+        sent = await _booked(seen, EntryKind.PAYOUT_SENT, Purse.RESERVED, low, high)
+        released = await _booked(seen, EntryKind.PAYOUT_RELEASED, Purse.RESERVED, low, high)
         for withdrawal in withdrawals:
             for field, reason in _faults_of_payout(vault, withdrawal, reserved.get(withdrawal.id)):
                 yield _bad(withdrawal.id, field, reason)
+            is_sent = withdrawal.status is WithdrawalStatus.COMPLETED
+            is_back = withdrawal.status in GIVEN_BACK
+            if (is_sent, is_back) != (withdrawal.id in sent, withdrawal.id in released):
+                reason = f"is {withdrawal.status}, but its entries say otherwise"
+                yield _bad(withdrawal.id, "withdrawals.status", reason)
     async for each in _exchanges(seen, vault):
         yield each
-    low = ""
     async for payments in _batches(seen, Payment):
-        high = payments[-1].id
-        async for each in _payments(seen, payments, low, high):
+        for each in await _payments(seen, payments):
             yield each
-        low = f"{high}{_END}"
-    async for each in _payments(seen, [], low, _END):
-        yield each
-    async for record_id, field, reason in movement_faults(seen, counted):
-        yield _bad(record_id, field, reason)
+    async for refunds in _batches(seen, Refund):
+        for each in await _refunds(seen, refunds):
+            yield each
+    for record_id, reason in _below_zero(counted):
+        yield _bad(record_id, "ledger_accounts.balance", reason)
+    named: set[tuple[str, str]] = set()
+    for faults in (object_faults(seen), statement_faults(seen), movement_faults(seen, counted)):
+        async for record_id, field, reason in faults:
+            if field.startswith("movements.") or (record_id, field) not in named:
+                yield _bad(record_id, field, reason)
+            named.add((record_id, field))
 
 
 async def _exchanges(seen: Snapshot, vault: Vault) -> AsyncIterator[BadValue]:
@@ -106,8 +122,8 @@ def _bad(record_id: str, field: str, reason: str) -> BadValue:
 
 def _faults_of_payout(vault: Vault, withdrawal: Withdrawal, reserved: int | None) -> list[tuple[str, str]]:
     faults = []
-    if reserved is not None and reserved != withdrawal.amount.units:
-        faults.append(("withdrawals.amount", f"is {withdrawal.amount.units}, but {reserved} are booked"))
+    if (reserved or 0) != withdrawal.amount.units:
+        faults.append(("withdrawals.amount", f"is {withdrawal.amount.units}, but {reserved or 0} are booked"))
     # One that is over and bears none is of before there were tags.
     is_judged = withdrawal.tag is not None or withdrawal.status is WithdrawalStatus.PENDING
     if is_judged and not withdrawal_fits(vault, withdrawal):
@@ -115,30 +131,40 @@ def _faults_of_payout(vault: Vault, withdrawal: Withdrawal, reserved: int | None
     return faults
 
 
-async def _payments(seen: Snapshot, payments: list[Payment], low: str, high: str) -> AsyncIterator[BadValue]:
-    """Payments whose ids lie from `low` to `high` beside the entries of such, of which none may be of another one."""
+async def _payments(seen: Snapshot, payments: Sequence[Payment]) -> list[BadValue]:
+    low, high = payments[0].id, payments[-1].id
     booked = {kind: await _booked(seen, kind, purse, low, high) for kind, purse in _BOOKED.items()}
-    known = {payment.id for payment in payments}
-    for payment in payments:
-        came = {kind: sums.get(payment.id) for kind, sums in booked.items()}
-        for field, reason in _faults_of_payment(payment, came):
-            yield _bad(payment.id, field, reason)
-    for kind, sums in booked.items():
-        for payment_id in sums.keys() - known:
-            if await _is_lost(seen, entry_id(kind, payment_id)):
-                yield _bad(payment_id, "payments.id", f"is gone, but its {kind} is booked")
+    return [
+        _bad(payment.id, field, reason)
+        for payment in payments
+        for field, reason in _faults_of_payment(payment, {kind: sums.get(payment.id) for kind, sums in booked.items()})
+    ]
 
 
-async def _is_lost(seen: Snapshot, booked_id: str) -> bool:
-    """Whether the payment of an entry should be there and is not. Of test mode they may be forgotten (docs/sandbox.md
-    "Forgetting"); one that cannot be read is there."""
-    entry = await seen[JournalEntry].get(booked_id)
-    if entry is None or entry.mode is not Mode.LIVE:
-        return False
-    try:
-        return await seen[Payment].get(entry.object_id) is None
-    except Unreadable:
-        return False
+async def _refunds(seen: Snapshot, refunds: Sequence[Refund]) -> list[BadValue]:
+    """A refund that holds money has taken it, and nothing has come back; any other has none."""
+    low, high = refunds[0].id, refunds[-1].id
+    taken = await _booked(seen, EntryKind.REFUND_TAKEN, Purse.REFUNDING, low, high)
+    back: set[str] = set()
+    for kind in (EntryKind.REFUND_RETURNED, EntryKind.REFUND_REVERSED):
+        back |= (await _booked(seen, kind, Purse.REFUNDING, low, high)).keys()
+    return [
+        _bad(refund.id, "refunds.status", f"is {refund.status}, but its entries say otherwise")
+        for refund in refunds
+        if holds_money(refund) is not (refund.id in taken and refund.id not in back)
+    ]
+
+
+def _below_zero(counted: Mapping[str, int]) -> list[tuple[str, str]]:
+    sums: dict[str, int] = {}
+    for row_id, units in counted.items():
+        account = row_id.rpartition(":")[0]
+        sums[account] = sums.get(account, 0) + units
+    return [
+        (account, f"is {units}: more was taken than came")
+        for account, units in sums.items()
+        if units < 0 and account.endswith(NEVER_BELOW)
+    ]
 
 
 def _faults_of_payment(payment: Payment, came: Mapping[EntryKind, int | None]) -> list[tuple[str, str]]:
