@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from cambist.adapters.vault.sealed import SealedVault
-from cambist.core.domain.accounts.accounts import Account, Mode, Settings
+from cambist.core.domain.accounts.accounts import Account, ApiKey, Mode, Settings
 from cambist.core.domain.chains import ChainHead
 from cambist.core.domain.ledger import LedgerAccount
 from cambist.core.domain.payments.suspense import Suspense
@@ -18,6 +18,7 @@ from cambist.core.usecases.chains import CHAINS, tagged
 from cambist.core.usecases.operators.doctor import CHECKS, clocks_apart
 from cambist.core.usecases.operators.findings import Finding, Level
 from cambist.core.usecases.operators.thorough import THOROUGH
+from cambist.core.usecases.sealed import tag_key
 from cambist.core.usecases.standing import start_standing
 from cambist.ports.payouts import Senders
 from tests.houses import TestHouse, open_test_house
@@ -171,6 +172,8 @@ class TestVault:
                 head = await unit[ChainHead].get(chain.head_id)
                 assert head is not None
                 unit[ChainHead].save(tagged(vault, chain, head))
+            for key in await unit[ApiKey].find():
+                unit[ApiKey].save(tag_key(vault, key))
             await unit.commit()
         house.made_up = True
 

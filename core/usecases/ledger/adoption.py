@@ -9,14 +9,14 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import OneOf, Unit
-from ...domain.accounts.accounts import Account
+from ...domain.accounts.accounts import Account, ApiKey
 from ...domain.chains import ChainHead
 from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import FINAL, Exchange, ExchangeStatus
 from ...domain.exchanges.funds import ExchangeTransfer, is_under_way
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..chains import CHAINS, HEAD_RULE, extend_chain, head_fault, new_head, tagged
-from ..sealed import tag_exchange, tag_return, tag_wallet, tag_withdrawal
+from ..sealed import key_fits, tag_exchange, tag_key, tag_return, tag_wallet, tag_withdrawal
 from ..units import retrying
 from .check import LedgerReport, Progress, nobody, verify_ledger
 
@@ -49,12 +49,23 @@ async def adopt(ports: Ports, *, anyway: bool = False, progress: Progress = nobo
 
     async def work(unit: Unit) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
         chains = await _take_over(ports, unit, report, anyway=anyway)
+        if chains:
+            await _tag_keys(ports, unit, anyway=anyway)
         return chains, await _tag_wallets(ports, unit) if chains else ()
 
     taken, wallets = await retrying(ports.storage, work, again_on=(HEAD_RULE,))
     for chain in CHAINS if taken else ():
         await extend_chain(ports, chain)
     return Adopted(chains=taken, entries=report.entries, acts=report.acts, wallets=wallets)
+
+
+async def _tag_keys(ports: Ports, unit: Unit, *, anyway: bool) -> None:
+    """Tag API keys that bear no tag, and `anyway` those whose tag does not fit: it was made by a vault key that is
+    lost."""
+    async for keys in ports.storage.scan(ApiKey, readable=True):
+        for key in keys:
+            if key.tag is None or (anyway and not key_fits(ports.vault, key)):
+                unit[ApiKey].save(tag_key(ports.vault, key))
 
 
 async def _tag_wallets(ports: Ports, unit: Unit) -> tuple[tuple[str, str], ...]:
