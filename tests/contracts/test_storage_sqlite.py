@@ -612,3 +612,20 @@ async def test_a_turn_that_never_ends_stops_nobody(file_place: StoragePlace, mon
         assert isinstance(storage, SqliteStorage)
         assert storage._committer._turnstile.is_free(), "it is not waited for each time"
         await put(storage, payment("pay_2"))
+
+
+async def test_a_deleted_row_is_overwritten_in_the_file(file_place: StoragePlace) -> None:
+    """Persons who are forgotten do not stay behind in free pages."""
+    storage = await file_place.open()
+    payments = [payment(f"pay_{number}", description=f"CANARY{number:06}" * 20) for number in range(200)]
+    await put(storage, *payments)
+    async with storage.unit() as unit:
+        for each in payments[50:150]:
+            unit[Payment].remove(each)
+        await unit.commit()
+    await storage.close()
+    with closing(sqlite3.connect(file_place.where)) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = Path(file_place.where).read_bytes()
+    left = [number for number in range(200) if f"CANARY{number:06}".encode() in content]
+    assert left == [*range(50), *range(150, 200)]
