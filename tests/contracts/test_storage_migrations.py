@@ -1,6 +1,7 @@
 """Migrations: they make exactly what the catalogue declares, on both databases, whoever runs them at once."""
 
 import asyncio
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -22,9 +23,11 @@ from cambist.adapters.clock import VirtualClock
 from cambist.adapters.storage import migrate as migrations
 from cambist.adapters.storage.migrate import current, migrate
 from cambist.adapters.storage.postgres.postgres import PostgresStorage
+from cambist.adapters.storage.sql import revisions
 from cambist.adapters.storage.sql.revisions import BESIDE, SchemaMismatch, head
 from cambist.adapters.storage.sql.schema import metadata
 from cambist.adapters.storage.sql.tables import Tables
+from cambist.adapters.storage.sqlite import migrate as sqlite_migrate
 from cambist.adapters.storage.sqlite.sqlite import SqliteStorage
 from cambist.adapters.storage.table.catalogue import CATALOGUE
 from cambist.adapters.storage.table.codec import Codec
@@ -57,7 +60,7 @@ from cambist.core.domain.subscriptions.subscriptions import Subscription, Subscr
 from cambist.core.domain.webhooks.breaker import Breaker
 from cambist.core.domain.webhooks.events import Attempt, Delivery, DeliveryStatus, EndpointDelivery, Event, EventType
 from cambist.core.domain.webhooks.feed import FeedEntry
-from cambist.ports.faults import NotConfigured
+from cambist.ports.faults import NotConfigured, Unavailable
 from cambist.ports.jobs import Job
 from cambist.ports.storage import AtLeast, AtMost, Below, Between, OneOf
 from tests.contracts.migration_kit import done_on, stepped
@@ -458,3 +461,49 @@ def test_every_find_of_a_use_case_has_its_index(tmp_path: Path, offset: int) -> 
             if (listed or kind in (Payment, Event, Delivery, Refund)) and not few and not offset:
                 assert len(plan) == 1, f"a page is sorted anew: {plan}"
     engine.dispose()
+
+
+@pytest.fixture
+def behind(tmp_path: Path, migrated_file: Path) -> Path:
+    """A SQLite file whose schema says that it is older."""
+    path = tmp_path / "behind.db"
+    shutil.copy(migrated_file, path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0000'")
+    return path
+
+
+def _breaks_off(connection: sa.Connection) -> None:
+    """Fill the file, then clean up as Alembic does, which fails as well."""
+    try:
+        connection.exec_driver_sql("PRAGMA max_page_count = 1")
+        connection.exec_driver_sql("CREATE TABLE copies AS SELECT randomblob(100000) AS content")
+    finally:
+        connection.exec_driver_sql("DROP TABLE _alembic_tmp_payments")
+
+
+async def test_migration_that_finds_the_disk_full_says_so(behind: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(revisions, "upgrade", _breaks_off)
+    with pytest.raises(Unavailable, match="database or disk is full") as refused:
+        await migrate(f"sqlite:///{behind}")
+    assert "alembic" not in str(refused.value)
+    with pytest.raises(Unavailable, match="database or disk is full"):
+        await SqliteStorage.open(behind, VirtualClock())
+    assert await current(f"sqlite:///{behind}") == "0000"
+
+
+async def test_migration_without_room_is_not_begun(behind: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = behind.stat().st_size
+    monkeypatch.setattr(sqlite_migrate, "free_bytes", lambda _: int(size * 0.7))
+    with pytest.raises(Unavailable, match=r"from 0000 to [0-9]{4} needs .* MB at .* are free: make room"):
+        await migrate(f"sqlite:///{behind}")
+    assert await current(f"sqlite:///{behind}") == "0000"
+
+
+async def test_migration_logs_what_it_brings_up(
+    behind: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(revisions, "upgrade", lambda _: None)
+    with caplog.at_level("INFO", "cambist.storage"):
+        await migrate(f"sqlite:///{behind}")
+    assert f"bringing the schema from 0000 to {head()}" in caplog.text

@@ -38,8 +38,11 @@ async def migrate_postgres(url: str) -> None:
     try:
         async with asking(url) as connection:
             found = await postgres_current(connection)
+            size: int = await connection.fetchval("SELECT pg_database_size(current_database())")
         revisions.refuse_newer(found)
         if found != revisions.head():
+            if found is not None:
+                revisions.say_begins(found, size)
             await _migrate_postgres(url)
     except (asyncpg.PostgresError, asyncpg.InterfaceError) as fault:
         raise Unavailable(f"the database cannot be migrated: {fault}") from fault

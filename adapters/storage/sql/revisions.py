@@ -58,6 +58,11 @@ def refuse_newer(found: str | None) -> None:
         )
 
 
+def say_begins(found: str, size: int) -> None:
+    """Log that a migration begins. It may take minutes, in which a service answers no probe."""
+    log.info("bringing the schema from %s to %s, %d MB", found, head(), size // 1_000_000)
+
+
 def upgrade(connection: sa.Connection) -> None:
     """Bring the schema to `head()`, on a connection that holds the lock of whoever migrates: a new database's at once,
     which takes a tenth of the time of all steps, any other by the steps that are left."""

@@ -36,11 +36,15 @@ class Room:
             raise Unavailable("there is no room: the last unit was not written")
 
 
+def free_bytes(path: Path) -> int:
+    """Return how many bytes this process may still write where the path lies."""
+    found = os.statvfs(path)
+    # Blocks that are reserved for root are free for root.
+    return (found.f_bavail if os.geteuid() else found.f_bfree) * found.f_frsize
+
+
 def check_disk(path: Path) -> None:
     """Raises Unavailable where too little is free."""
-    found = os.statvfs(path)
-    # What is kept for root is there for root.
-    blocks = found.f_bavail if os.geteuid() else found.f_bfree
-    free = blocks * found.f_frsize
+    free = free_bytes(path)
     if free < LEAST:
         raise Unavailable(f"the disk is full: {free // 1024} KiB are left at {path.parent}")

@@ -8,8 +8,13 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
+from ....ports.faults import Unavailable
 from ..sql import revisions
+from ..sql.room import free_bytes
 from . import file as sqlite_file
+
+_NEEDED = 0.8
+"""Room that a migration takes besides, as a part of the file: it copies each table that it alters."""
 
 
 def sqlite_current(path: Path) -> str | None:
@@ -27,11 +32,16 @@ def sqlite_current(path: Path) -> str | None:
 
 
 def migrate_sqlite(path: Path) -> None:
-    """Bring a SQLite file to the head, making it first where there is none. Blocks."""
+    """Bring a SQLite file to the head, making it first where there is none. Blocks.
+
+    Raises: SchemaMismatch; Unavailable where the disk has too little room; sqlite3.Error.
+    """
     found = sqlite_current(path)
     revisions.refuse_newer(found)
     if found == revisions.head():
         return
+    if found is not None:
+        _begin(path, found)
     sqlite_file.make(path)
 
     def connect() -> sqlite3.Connection:
@@ -44,5 +54,31 @@ def migrate_sqlite(path: Path) -> None:
     engine = sa.create_engine("sqlite+pysqlite://", creator=connect, poolclass=NullPool)
     with engine.connect() as connection:
         connection.exec_driver_sql("BEGIN IMMEDIATE")
-        revisions.upgrade(connection)
+        try:
+            revisions.upgrade(connection)
+        except (sqlite3.Error, sa.exc.DBAPIError) as fault:
+            raise _first(fault) from None
         connection.commit()
+
+
+def _begin(path: Path, found: str) -> None:
+    """Raises: Unavailable."""
+    size = path.stat().st_size
+    needed, free = int(size * _NEEDED), free_bytes(path)
+    if free < needed:
+        raise Unavailable(
+            f"bringing the schema from {found} to {revisions.head()} needs {needed // 1_000_000} MB at {path.parent}, "
+            f"and {free // 1_000_000} MB are free: make room, then start again. Nothing was changed"
+        )
+    revisions.say_begins(found, size)
+
+
+def _first(fault: BaseException) -> BaseException:
+    """Return the first error of SQLite in a chain: Alembic cleans up after a fault, and that may fail as well."""
+    first = fault
+    present: BaseException | None = fault
+    while present is not None:
+        if isinstance(present, sqlite3.Error):
+            first = present
+        present = present.__cause__ or present.__context__
+    return first
