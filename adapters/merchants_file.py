@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..ports.faults import NotConfigured
+from ..ports.written_files import written_text
 
 _LARGEST = 1024 * 1024
 
@@ -19,9 +20,12 @@ def read_merchants(name: str, path: Path, fields: Sequence[str]) -> Mapping[str,
     try:
         with path.open("rb") as file:
             text = file.read(_LARGEST + 1)
-        tables = tomllib.loads(text.decode())
-    except (OSError, UnicodeDecodeError) as error:
-        raise NotConfigured(f"{named} cannot be read: {type(error).__name__}") from None
+        written = written_text(text)
+    except (OSError, ValueError) as error:
+        why = type(error).__name__ if isinstance(error, OSError) else error
+        raise NotConfigured(f"{named} cannot be read: {why}") from None
+    try:
+        tables = tomllib.loads(written)
     except tomllib.TOMLDecodeError as error:
         # Its message may quote a secret: only the place at its end is told.
         _, at, place = str(error).rpartition("(at ")

@@ -13,6 +13,7 @@ import msgspec
 
 from ..core.domain.operators.guarded import Guarded
 from ..core.domain.shapes import nearest
+from ..ports.written_files import written_text
 from .operator import VARIABLE as OPERATOR
 from .option_readers import VaultKey, read_networks
 from .options import OPTIONS, Option
@@ -116,11 +117,13 @@ def _from_file(config: Path | None, faults: list[SettingFault], warnings: list[s
         return {}
 
     try:
-        table = tomllib.loads(config.read_text("utf-8"))
+        text = written_text(config.read_bytes())
     except OSError as error:
         return fault(f"cannot be read: {error.strerror}")
-    except UnicodeDecodeError:
-        return fault("is not UTF-8")
+    except ValueError as error:
+        return fault(f"cannot be read: {error}")
+    try:
+        table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         return fault(f"is not TOML: {error}")
     known = [*(name for name in ALL_OPTIONS if name in table), *(name for name in table if _NETWORKS.match(name))]
@@ -149,9 +152,9 @@ def _from_environment(environ: Mapping[str, str], faults: list[SettingFault], wa
             faults.append(SettingFault(name=name, origin=in_file, message=f"is set beside {variable}; keep one"))
             continue
         try:
-            found[name] = _Raw(Path(environ[in_file]).read_text("utf-8").rstrip("\r\n"), in_file)
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            found[name] = _Raw(written_text(Path(environ[in_file]).read_bytes()).rstrip("\r\n"), in_file)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
             faults.append(SettingFault(name=name, origin=in_file, message=f"names a file that cannot be read: {why}"))
     for variable in environ:
         name = variable.removeprefix(PREFIX).lower()

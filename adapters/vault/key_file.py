@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from ...ports.vault import VaultError
+from ...ports.written_files import written_text
 from ..durable import sync
 from .sealed import SealedVault
 
@@ -90,7 +91,11 @@ def _read(path: Path) -> _KeyFile:
     if os.name == "posix" and mode & _OTHERS:
         raise VaultError(f"the key file {path} is open to other users; set its mode to 0600")
     try:
-        return msgspec.json.decode(text, type=_KeyFile)
+        written = written_text(text)
+    except ValueError as error:
+        raise VaultError(f"the key file {path} cannot be read: {error}") from None
+    try:
+        return msgspec.json.decode(written, type=_KeyFile)
     except (ValueError, RecursionError):
         # The cause would quote the file.
         raise VaultError(f"the key file {path} is damaged") from None

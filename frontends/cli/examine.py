@@ -130,6 +130,9 @@ async def _closed(closing: Awaitable[Any]) -> Finding:
     return ok("the house is closed")
 
 
+_DAMAGED = "the file is damaged: `cambist doctor --full` names the places; restore the last sound backup"
+
+
 async def _bounded(name: str, check: Awaitable[Finding], limit: float | None) -> Finding:
     """A check's finding, or what kept it from one. One that does not stop in time is left behind."""
     task = asyncio.ensure_future(check)
@@ -142,7 +145,8 @@ async def _bounded(name: str, check: Awaitable[Finding], limit: float | None) ->
     try:
         return task.result()
     except (Fault, OSError, VaultError) as fault:
-        return failed(str(fault), around.REMEDIES.get(name, "see the message"))
+        usual = _DAMAGED if "malformed" in str(fault) else "see the message"
+        return failed(str(fault), around.REMEDIES.get(name, usual))
     except Exception as error:  # noqa: BLE001  (one check that breaks must not keep the others from being made)
         return failed(f"the check broke: {type(error).__name__}", "report it, with the version of cambist")
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping
 from importlib import import_module
+from io import TextIOWrapper
 
 import click
 
@@ -99,6 +100,10 @@ def cli(config: str | None, data_dir: str | None) -> None:
 
 def main() -> None:
     """Run the command line and exit: 0 done, 1 refused, 2 wrong usage, 3 waits for a confirmation, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal of 8 bits has no sign for most letters: what it cannot show is escaped.
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = cli.main(prog_name="cambist", standalone_mode=False)
     except click.ClickException as error:

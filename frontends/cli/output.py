@@ -4,6 +4,8 @@ one of them, and nothing but the answer goes to standard output."""
 import csv
 import functools
 import io
+import select
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -42,6 +44,16 @@ def complain(
         click.echo(f"error: {shown(line)}", err=True)
     if doc_url is not None:
         click.echo(f"help: {shown(doc_url)}", err=True)
+
+
+def reader_is_gone() -> bool:
+    """Whether standard output is a pipe that nothing reads any more, as after `| head`."""
+    try:
+        polled = select.poll()
+        polled.register(sys.stdout.fileno(), select.POLLOUT)
+    except (OSError, ValueError):  # it is no file of the system
+        return False
+    return any(event & select.POLLERR for _, event in polled.poll(0))
 
 
 def shown(value: Any) -> str:

@@ -5,6 +5,7 @@ import asyncio
 import functools
 import os
 import re
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,7 +24,7 @@ from ...ports.vault import VaultError
 from ..operator import operator_name
 from ..settings import SettingsError
 from ..settings_sources import Loaded, load
-from .output import Answer, complain, give
+from .output import Answer, complain, give, reader_is_gone
 from .views import act_document, act_text
 
 T = TypeVar("T")
@@ -103,6 +104,20 @@ def _doc_url(code: str) -> str | None:
     return doc_url(address, code)
 
 
+_WRONG_ENCODING = (
+    f"an argument has letters that are no {sys.getfilesystemencoding()}, the encoding that the terminal names: set a "
+    "locale of UTF-8, as in LC_ALL=C.UTF-8"
+)
+
+
+def _is_misread() -> bool:
+    """Whether an argument of this command came in another encoding than the terminal names."""
+    context = click.get_current_context(silent=True)
+    values = () if context is None else context.params.values()
+    texts = (text for value in values for text in (value if isinstance(value, tuple) else (value,)))
+    return any("\udc80" <= char <= "\udcff" for text in texts if isinstance(text, str) for char in text)
+
+
 def guarded(run: Callable[[], T], *, as_json: bool = False) -> T:
     """Run it; what it cannot do becomes a message and an exit status. A fault of our own keeps its traceback."""
     try:
@@ -113,7 +128,7 @@ def guarded(run: Callable[[], T], *, as_json: bool = False) -> T:
     except Refusal as refusal:
         complain(
             refusal.code,
-            [refusal.message],
+            [_WRONG_ENCODING if refusal.code == "VALIDATION_ERROR" and _is_misread() else refusal.message],
             as_json=as_json,
             details=refusal.details,
             doc_url=_doc_url(refusal.code),
@@ -125,6 +140,10 @@ def guarded(run: Callable[[], T], *, as_json: bool = False) -> T:
         complain("VAULT_ERROR", [str(error)], as_json=as_json)
     except Fault as fault:
         complain(_code(fault), [str(fault)], as_json=as_json)
+    except BrokenPipeError:
+        if reader_is_gone():
+            raise  # click ends the program without a word, as `head` expects it
+        complain("UNAVAILABLE", ["a connection broke off"], as_json=as_json)
     except OSError as error:
         named = f"{error.filename}: " if error.filename else ""
         complain("UNAVAILABLE", [f"{named}{error.strerror or error}"], as_json=as_json)

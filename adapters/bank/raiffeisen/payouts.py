@@ -9,6 +9,7 @@ from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refuse
 from ....ports.members import MemberBank
 from ....ports.operations import tiny_operation
 from ....ports.remittances import RemittanceRequest, RemittanceState, RemittanceStatus
+from ....ports.written_files import written_text
 from .core import Page, RaiffeisenCore
 from .errors import BankRefused
 from .merchants import NAME, PayoutPair
@@ -90,9 +91,14 @@ def read_aliases(path: Path) -> dict[str, str]:
     """The bank's words for receivers' banks, from a file of lines `bank100000000111 = "SBERBANK"`. Raises:
     NotConfigured."""
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = written_text(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise NotConfigured(f"{NAME}: the file of banks cannot be read: {type(error).__name__}") from None
+        why = type(error).__name__ if isinstance(error, OSError) else error
+        raise NotConfigured(f"{NAME}: the file of banks cannot be read: {why}") from None
+    try:
+        told = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise NotConfigured(f"{NAME}: the file of banks is no TOML") from None
     for bank_id, alias in told.items():
         if not isinstance(alias, str) or not _ALIAS.match(alias) or not _BANK.match(bank_id):
             raise NotConfigured(f'{NAME}: the file of banks: {bank_id[:32]!r} is no line as bank100000000111 = "ALIAS"')

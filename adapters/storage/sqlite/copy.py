@@ -36,7 +36,10 @@ async def copy(source: Path, target: Path, progress: Callable[[int, int], None])
         _copy(source, target, step)
         fault = _fault_of(target)
         if fault is not None:
-            raise Unavailable(f"the copy of {source} is damaged, and so may be the database: {fault}")
+            raise Unavailable(
+                f"there is no backup: the copy of {source} is damaged, and so may be the database ({fault}). See "
+                "`cambist doctor --full`, and keep the last sound backup"
+            )
 
     try:
         await asyncio.to_thread(work)
@@ -67,4 +70,4 @@ def _fault_of(path: Path) -> str | None:
     """What SQLite finds wrong with a file that nobody uses."""
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
         (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    return None if found == "ok" else str(found)
+    return None if found == "ok" else str(found).replace("\n", " ")
