@@ -198,7 +198,7 @@ ACCOUNT_SETTINGS: Mapping[str, Setting] = {
     "webhook_events": Setting(
         read=wanted_events,
         form="types of events, with commas",
-        meaning="which events the receiver wants; what tells of money cannot be left out",
+        meaning="which events the first endpoint takes; some enabled endpoint must take each event about money",
         clearable=True,
     ),
     "webhook_url": Setting(

@@ -186,7 +186,7 @@ WEBHOOK_ENDPOINTS = (
         change,
         body=EndpointPatch,
         answer=FurtherEndpointView,
-        refusals=_NO_ENDPOINT,
+        refusals={**_NO_ENDPOINT, 409: ("INVALID_STATE",)},
         right=Right.WEBHOOKS,
     ),
     Operation(
@@ -197,7 +197,7 @@ WEBHOOK_ENDPOINTS = (
         "Send nothing more to a further webhook endpoint",
         delete,
         answer=DeletedEndpointView,
-        refusals=_NO_ENDPOINT,
+        refusals={**_NO_ENDPOINT, 409: ("INVALID_STATE",)},
         right=Right.WEBHOOKS,
     ),
     Operation(

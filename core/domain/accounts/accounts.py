@@ -170,6 +170,8 @@ class EndpointRef(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode
     event_types: tuple[str, ...] | None = None
     """None: all."""
+    enabled: bool = True
+    """For the rule on what the endpoints take together. Whether webhooks leave, the endpoint's own row says."""
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):

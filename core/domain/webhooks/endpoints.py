@@ -13,7 +13,7 @@ from ..shapes import has_control
 from ..web_addresses import WEB_ADDRESS, is_web_address
 from .breaker import endpoint_id
 from .events import Delivery, DeliveryStatus, EndpointDelivery
-from .wanted import read_wanted
+from .wanted import read_wanted, untaken
 
 MOST = 5
 """Endpoints that an account may have in each mode, its own among them."""
@@ -58,7 +58,7 @@ class WebhookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def ref(self) -> EndpointRef:
         """What its account says of it."""
-        return EndpointRef(id=self.id, mode=self.mode, event_types=self.event_types)
+        return EndpointRef(id=self.id, mode=self.mode, event_types=self.event_types, enabled=self.enabled)
 
     @property
     def receiver(self) -> "Receiver":
@@ -191,7 +191,8 @@ def switched(endpoint: WebhookEndpoint, now: datetime, *, enabled: bool) -> Webh
 
 
 def with_endpoint(account: Account, endpoint: WebhookEndpoint) -> Account:
-    """The account that knows of this endpoint, as it stands. Raises: Refusal WEBHOOK_ENDPOINT_LIMIT."""
+    """Return the account that knows this endpoint, as it stands. Raises: Refusal WEBHOOK_ENDPOINT_LIMIT,
+    INVALID_STATE."""
     others = tuple(each for each in account.endpoints or () if each.id != endpoint.id)
     # The account's own counts, set or not.
     if 1 + sum(each.mode is endpoint.mode for each in others) >= MOST:
@@ -199,10 +200,35 @@ def with_endpoint(account: Account, endpoint: WebhookEndpoint) -> Account:
             "WEBHOOK_ENDPOINT_LIMIT",
             f"An account has at most {MOST} webhook endpoints in a mode, its own among them",
         )
-    return msgspec.structs.replace(account, endpoints=(*others, endpoint.ref))
+    after = msgspec.structs.replace(account, endpoints=(*others, endpoint.ref))
+    refuse_gap(account, after)
+    return after
 
 
 def without_endpoint(account: Account, endpoint_id: str) -> Account:
-    """The account that does not know of this endpoint any more."""
+    """Return the account without this endpoint. Raises: Refusal INVALID_STATE."""
     left = tuple(each for each in account.endpoints or () if each.id != endpoint_id)
-    return msgspec.structs.replace(account, endpoints=left or None)
+    after = msgspec.structs.replace(account, endpoints=left or None)
+    refuse_gap(account, after)
+    return after
+
+
+def refuse_gap(before: Account, after: Account) -> None:
+    """Refuse a change after which no enabled endpoint of a mode takes a type that one has to take.
+
+    The account's own endpoint counts as enabled: without an address its events are held. All that the rule needs is in
+    the account, so the account's version guards it against two changes at once. Raises: Refusal INVALID_STATE.
+    """
+    for mode in Mode:
+        lost = [each for each in _gap(after, mode) if each not in _gap(before, mode)]
+        if lost:
+            raise Refusal(
+                "INVALID_STATE",
+                f"No enabled webhook endpoint of {mode} mode would take {', '.join(lost)}: "
+                "add these types to another endpoint first",
+            )
+
+
+def _gap(account: Account, mode: Mode) -> tuple[str, ...]:
+    further = (each.event_types for each in account.further(mode) if each.enabled)
+    return untaken((account.settings.webhook_events, *further))

@@ -20,6 +20,7 @@ from ...domain.accounts.shops import DEFAULT_MARKUP, DEFAULT_SHOP_NAME, Shop, fo
 from ...domain.days import LONG_AGO
 from ...domain.errors import Refusal
 from ...domain.operators.guarded import Guarded, decisions, stays_in_process, webhook_secret
+from ...domain.webhooks.endpoints import refuse_gap
 from ..acts.four_eyes import gated
 from ..chains import HEAD_RULE, begin_chains
 from ..own_addresses import refuse_own_address
@@ -146,7 +147,7 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
     """Set settings by name (`account_settings.ACCOUNT_SETTINGS`); all of them or, with any fault, none.
 
     With webhook address and secret both set afterwards, held events are sent at once (docs/webhooks.md "Webhooks").
-    Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND; Waits where any of it needs two operators.
+    Raises: Refusal VALIDATION_ERROR, ACCOUNT_NOT_FOUND, INVALID_STATE; Waits where any of it needs two operators.
     """
     values = read_settings(texts)
     if values.get(WALLET) is not None:
@@ -160,6 +161,7 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
     async def work(unit: Unit) -> Account:
         before = await find_account(unit, account_id)
         after = msgspec.structs.replace(before, settings=msgspec.structs.replace(before.settings, **values))
+        refuse_gap(before, after)
         if WALLET in values:
             after = tag_wallet(ports.vault, after)
         if rotates:

@@ -154,7 +154,7 @@ async def change_endpoint(
     """Change what the body names. With another address the breaker closes, and what waits is sent at once. While it is
     switched off, what waits and what happens is held for it.
 
-    Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND, VALIDATION_ERROR.
+    Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND, VALIDATION_ERROR, INVALID_STATE.
     """
 
     async def work(unit: Unit) -> WebhookEndpoint:
@@ -168,7 +168,8 @@ async def change_endpoint(
 
 
 async def switch_endpoint(ports: Ports, endpoint_id: str, *, enabled: bool) -> WebhookEndpoint:
-    """Switch any merchant's further endpoint on or off, as an operator. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND."""
+    """Switch any merchant's further endpoint on or off, as an operator. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND,
+    INVALID_STATE."""
     is_one = ids.is_prefixed(ids.ENDPOINT, endpoint_id)
     found = await ports.storage.get(WebhookEndpoint, endpoint_id) if is_one else None
     if found is None:
@@ -234,7 +235,7 @@ async def rotate_secret(ports: Ports, caller: Caller, endpoint_id: str) -> NewEn
 
 
 async def delete_endpoint(ports: Ports, caller: Caller, endpoint_id: str) -> None:
-    """Nothing more goes there; what waits is given up. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND."""
+    """Send nothing more there, and drop what waits. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND, INVALID_STATE."""
 
     async def work(unit: Unit) -> None:
         found = await own_endpoint(unit, caller, endpoint_id)

@@ -15,7 +15,7 @@ from ...domain.webhooks.breaker import endpoint_id
 from ...domain.webhooks.delivery import AT_ONCE, LIFETIME, sent_anew
 from ...domain.webhooks.endpoints import EndpointKey
 from ...domain.webhooks.events import Delivery, DeliveryStatus, EndpointDelivery, Event, EventType, delivery_id
-from ...domain.webhooks.wanted import wants
+from ...domain.webhooks.wanted import untaken, wants
 from ..schedule import FollowUp, reschedule_at
 from ..sealed import seal_event_body
 from ..test_clock import as_moved, living_with
@@ -77,7 +77,7 @@ def announce_to(
 def announce(ports: Ports, unit: Unit, event: Event, account: Account | None) -> None:
     """Write an event that this unit makes true. `account` is its account as read in the same unit."""
     receives = account is not None and account.receives
-    wanted = account is None or wants(account.settings.webhook_events, event.type)
+    wanted = account is None or _own_wants(account, event)
     delivery = Delivery(
         id=event.id,
         account_id=event.account_id,
@@ -95,6 +95,15 @@ def announce(ports: Ports, unit: Unit, event: Event, account: Account | None) ->
     note_letters(ports, unit, [(event.id, event.account_id, event.mode)])
     if receives and wanted:
         ask_to_deliver(ports, unit, event.account_id, event.mode)
+
+
+def _own_wants(account: Account, event: Event) -> bool:
+    """Whether the account's own endpoint takes the event. It takes a type of ALWAYS that no other takes: the lists may
+    be of a version of the program that knew fewer types."""
+    own = account.settings.webhook_events
+    return wants(own, event.type) or event.type in untaken(
+        (own, *(each.event_types for each in account.further(event.mode) if each.enabled))
+    )
 
 
 def _announce_further(ports: Ports, unit: Unit, event: Event, endpoints: Iterable[EndpointRef]) -> None:
