@@ -35,6 +35,7 @@ from cambist.core.usecases.installation.resume import resume_compared
 from cambist.core.usecases.jobs import run_due
 from cambist.core.usecases.ledger.ledger import purses
 from cambist.core.usecases.notices import on_notice
+from cambist.core.usecases.operators.pending_acts import confirm_act
 from cambist.core.usecases.operators.review import list_suspense
 from cambist.core.usecases.operators.settlement import settle_asked
 from cambist.core.usecases.payments.payments import create_payment
@@ -46,6 +47,7 @@ from cambist.ports.bank import InvoiceStatus, RefundRequest, RefundStatus
 from cambist.ports.bank_simulator import Pretence
 from cambist.ports.bundle import FourEyes
 from cambist.ports.faults import Unavailable
+from cambist.ports.marks import Nowhere
 from cambist.ports.payouts import SentTransfer
 from cambist.ports.remittances import RemittanceRequest
 from tests.exchange_house import BANK_ID, PHONE
@@ -240,6 +242,29 @@ class TestTwoMerchantsWithOneWallet:
             async with house.ports.storage.unit() as unit:
                 rows = [row.object_id for row in await unit[AuditEntry].find(act="resume", order="id")]
             assert rows == [sent[0], "installation"]
+
+    @pytest.mark.parametrize("sends_more", [False, True])
+    async def test_a_second_operator_confirms_what_providers_say_by_then(self, world: World, sends_more: bool) -> None:
+        """A transfer may have got into a block since the first one asked."""
+        copy = await self._sent_by_hand(world)
+        [sent] = await world.paid_out()
+        async with world.opened(copy) as house:
+            await twin(house)
+            await hold(house.ports, Because.RESTORED)
+            found = await compare(house.ports, None)
+            found = await decided(house.ports, found, Decisions(not_ours=frozenset({sent[0]})))
+            guarded = msgspec.structs.replace(house.ports, four_eyes=FourEyes(acts=frozenset(Guarded)))
+            with pytest.raises(Waits) as waits:
+                await resume_compared(acting(guarded, Act(operator="eve", name="resume")), found)
+            assert waits.value.act.arguments == {"not_ours": sent[0]}
+            confirming = acting(guarded, Act(operator="bob", name="act.confirm"))
+            if sends_more:
+                await world.wallet.broadcast(await world.wallet.inner.sign("wd_more", WALLET, 1_000_000))
+                with pytest.raises(Refusal, match=r"sent more meanwhile.*wd_more"):
+                    await confirm_act(confirming, waits.value.act.id, Nowhere())
+            else:
+                await confirm_act(confirming, waits.value.act.id, Nowhere())
+            assert (await read_hold(house.ports) is not None) is sends_more
 
     @pytest.mark.parametrize(
         ("decisions", "code"),

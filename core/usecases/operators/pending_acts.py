@@ -21,7 +21,7 @@ from ..accounts.shops import create_shop, set_shop
 from ..acts.audit import AuditedStorage, acting, add_row, unaudited
 from ..acts.four_eyes import Confirming, require_confirmable
 from ..exchanges.returns import return_money
-from ..installation.resume import resume
+from ..installation.resume import resume_confirmed
 from ..refunds.refunds import approve_refund, create_refund_for
 from ..refunds.suspense_return import return_suspense
 from ..settlement.withdrawals import accept_sent
@@ -58,7 +58,7 @@ CARRIED_OUT: Mapping[str, Callable[[Ports, PendingAct, Beside | None], Awaitable
     "resolve_mismatch": lambda ports, act, _: resolve_mismatch(
         ports, act.object_id, act.arguments["outcome"], amount=_amount(act)
     ),
-    "resume": lambda ports, _, beside: resume(ports, beside),
+    "resume": lambda ports, act, beside: resume_confirmed(ports, beside, act.arguments.get("not_ours")),
 }
 """How each use case that may wait is carried out."""
 
