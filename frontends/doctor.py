@@ -18,7 +18,6 @@ from ..ports.database_urls import read_postgres_url
 from ..ports.registry import Role
 from .compose import key_file, system_clock
 from .maintenance import DatabaseFacts, database_damage, database_facts, open_registry, redis_facts
-from .operator import Names
 from .provider_options import ALL_OPTIONS
 from .registry import counts_alone
 from .settings import PREFIX, Settings, is_near
@@ -72,10 +71,6 @@ def _faults_of_network(settings: Settings) -> list[str]:
         faults.append(
             "base_url is https, so a proxy stands before the service, but trusted_proxies is empty: all requests count "
             "as the proxy's own, against one limit"
-        )
-    if settings.four_eyes and settings.operator_names == Names.GIVEN:
-        faults.append(
-            "four_eyes wants two operators, but who runs cambist names himself (operator_names): one may be two"
         )
     if settings.log_level == "debug":
         faults.append("log_level is debug: meant for development")

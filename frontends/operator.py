@@ -19,6 +19,8 @@ class Names(StrEnum):
     """The operator's own: `CAMBIST_OPERATOR`, `--operator`, else the login."""
     LOGIN = "login"
     """The machine's: the user who logged in, whatever the environment says."""
+    KEY = "key"
+    """An operator's key, which the installation knows (docs/operations.md "Operators' keys")."""
 
 
 def operator_name(environ: Mapping[str, str], names: Names | str = Names.GIVEN, *, login: Path = _LOGIN) -> str:

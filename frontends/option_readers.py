@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from ..core.domain.masked import Masked
 from ..core.domain.money import Rub
 from ..core.domain.operators.guarded import Guarded
+from ..core.domain.operators.operators import read_key
 from ..core.domain.web_addresses import is_web_address
 from ..ports.database_urls import is_postgres_url, read_postgres_url, sqlite_path
 from .plugins import KINDS, PluginError, found
@@ -254,6 +255,14 @@ def read_pepper(raw: Any) -> bytes:
     if not _PEPPER.match(text):
         raise ValueError("must be at least 64 hex characters")
     return bytes.fromhex(text)
+
+
+def read_operator_key(raw: Any) -> str:
+    """Read an operator's key: `olga:<64 hex digits>`."""
+    key = read_key(read_text(raw))
+    if key is None:
+        raise ValueError("must be a name, a colon and 64 hex digits, as `cambist operator create` prints it")
+    return key.text
 
 
 def read_guarded(raw: Any) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from .option_readers import (
     read_host,
     read_integer,
     read_networks,
+    read_operator_key,
     read_path,
     read_pepper,
     read_redis,
@@ -210,7 +211,13 @@ _ROWS = (
     Option(
         name="operator_names",
         read=read_choice(*Names),
-        meaning="whose word an operator's name is: given (CAMBIST_OPERATOR, --operator), or login (who logged in)",
+        meaning="what names an operator: given (CAMBIST_OPERATOR, --operator), login (who logged in), or key",
+    ),
+    Option(
+        name="operator_key",
+        read=read_operator_key,
+        secret=True,
+        meaning="the key of the operator who runs a command or the console, where operator_names is key",
     ),
     Option(
         name="four_eyes_days", read=read_integer(1, 90), meaning="how many days an act waits for the second operator"

@@ -119,6 +119,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     providers: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """What was set for shipped adapters, by the option's name (provider_options.py). May hold credentials."""
     operator_names: str = "given"
+    operator_key: str | None = None
+    """The key of the operator who runs this command, where `operator_names` is `key`."""
     """Whose word an operator's name is (frontends/operator.py: `Names`)."""
     tracing: bool = False
 

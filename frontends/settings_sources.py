@@ -15,6 +15,7 @@ from ..core.domain.operators.guarded import Guarded
 from ..core.domain.shapes import nearest
 from ..ports.written_files import written_text
 from .operator import VARIABLE as OPERATOR
+from .operator import Names
 from .option_readers import VaultKey, read_networks
 from .options import OPTIONS, Option
 from .provider_options import ALL_OPTIONS, PROVIDER_OPTIONS
@@ -81,6 +82,9 @@ def load(environ: Mapping[str, str], flags: Mapping[str, Any], folder: Path) -> 
         message = f"says nothing without {Guarded.REFUNDS} in {PREFIX}FOUR_EYES"
         origin = raw["four_eyes_refund_above"].origin
         faults.append(SettingFault(name="four_eyes_refund_above", origin=origin, message=message))
+    if values.get("four_eyes") and values.get("operator_names", Names.GIVEN) == Names.GIVEN:
+        message = "a name that anybody may give is no second person: set operator_names to key or login"
+        faults.append(SettingFault(name="four_eyes", origin=raw["four_eyes"].origin, message=message))
     if faults:
         raise SettingsError(tuple(faults))
     plain = {name: values[name] for name in values.keys() & OPTIONS.keys() - {"vault_key", "vault_pepper"}}

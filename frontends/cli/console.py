@@ -19,9 +19,8 @@ def console(*, is_demo: bool, operator: str | None) -> None:
 
     def run() -> None:
         settings = loaded_settings().settings
-        if operator is not None and settings.operator_names == Names.LOGIN and not is_demo:
-            raise click.UsageError("operators are named by their logins here (operator_names)")
-        name = operator or operator_name(os.environ, settings.operator_names)
+        if operator is not None and settings.operator_names != Names.GIVEN and not is_demo:
+            raise click.UsageError(f"operators are named by their {settings.operator_names} here (operator_names)")
         try:
             from ..console.run import run as run_console
             from ..console.run import run_demo
@@ -30,8 +29,8 @@ def console(*, is_demo: bool, operator: str | None) -> None:
                 raise
             raise click.ClickException("the console needs Textual: pip install 'cambist[server]'") from None
         if is_demo:
-            run_demo(name)
+            run_demo(operator or operator_name(os.environ))
         else:
-            run_console(settings, name)
+            run_console(settings, operator)
 
     guarded(run)

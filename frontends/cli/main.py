@@ -39,6 +39,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "difference": "reconciliation",
         "act": "acts",
         "operation": "operations",
+        "operator": "operators",
     },
     "Care": {
         "doctor": "doctor",

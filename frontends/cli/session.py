@@ -21,9 +21,9 @@ from ...core.usecases.acts.decisions import Waits
 from ...ports.bundle import Ports
 from ...ports.faults import Fault
 from ...ports.vault import VaultError
-from ..operator import operator_name
 from ..settings import SettingsError
 from ..settings_sources import Loaded, load
+from ..signing_in import signed_in
 from .output import Answer, complain, give, reader_is_gone
 from .views import act_document, act_text
 
@@ -51,12 +51,12 @@ def in_house(work: Callable[[Ports], Awaitable[T]], *, fitting: bool = True) -> 
     `fitting`: refuse keys of the vault that are not the database's.
     """
     settings = loaded_settings().settings
-    act = _act(click.get_current_context(), operator_name(os.environ, settings.operator_names))
+    context = click.get_current_context()
     from ..compose import open_house
 
     async def inside() -> T:
         async with open_house(settings, patient=True, fitting=fitting) as house:
-            return await work(acting(house.ports, act))
+            return await work(acting(house.ports, _act(context, await signed_in(house.ports, settings))))
 
     return asyncio.run(inside())
 

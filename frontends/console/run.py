@@ -8,6 +8,7 @@ from typing import Any
 from ..compose import open_house
 from ..gc_pause import keep_for_good
 from ..settings import Settings
+from ..signing_in import signed_in
 from .app import Console
 from .context import ConsoleContext
 from .demo import living
@@ -16,13 +17,17 @@ FULL_AFTER = 30
 """Three times as many as usual: the console collects in full while nobody types (app.py)."""
 
 
-def run(settings: Settings, operator: str) -> None:
-    """The console beside a service, until it is left. Raises: what `open_house` raises."""
+def run(settings: Settings, operator: str | None) -> None:
+    """Run the console beside a service, until it is left. `operator`: a name from the command line.
+
+    Raises: what `open_house` and `signed_in` raise.
+    """
 
     async def inside() -> None:
         async with open_house(settings, patient=True) as house:
             keep_for_good(FULL_AFTER)
-            await Console(ConsoleContext(ports=house.ports, operator=operator), owns_process=True).run_async()
+            name = await signed_in(house.ports, settings, operator)
+            await Console(ConsoleContext(ports=house.ports, operator=name), owns_process=True).run_async()
 
     _quietly(inside())
 

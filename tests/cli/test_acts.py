@@ -4,6 +4,7 @@ import os
 import pwd
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import pytest
@@ -14,8 +15,25 @@ from cambist.frontends.operator import Names, login_name, operator_name
 from tests.cli.conftest import Call
 
 WALLET = "TP2XF6cQrytbPzkiympYZe7ptUkDacptok"
-OLGA = {"CAMBIST_OPERATOR": "olga", "CAMBIST_FOUR_EYES": "payout_wallet"}
-IVAN = OLGA | {"CAMBIST_OPERATOR": "ivan"}
+Env = dict[str, str]
+
+
+class Operators(NamedTuple):
+    """The environments of two operators with keys of their own, of whom two are needed for a payout wallet."""
+
+    olga: Env
+    ivan: Env
+
+
+@pytest.fixture
+def by(call: Call) -> Operators:
+    made: list[Env] = []
+    for name in ("olga", "ivan"):
+        env = {"CAMBIST_OPERATOR_NAMES": "key", "CAMBIST_FOUR_EYES": "payout_wallet"}
+        signed = made[0] if made else env
+        key = call("operator", "create", name, "--json", env=signed).document["operator_key"]
+        made.append(env | {"CAMBIST_OPERATOR_KEY": key})
+    return Operators(*made)
 
 
 @pytest.fixture
@@ -24,9 +42,9 @@ def account_id(call: Call) -> str:
     return made
 
 
-def test_an_act_waits_is_seen_and_confirmed(call: Call, account_id: str) -> None:
+def test_an_act_waits_is_seen_and_confirmed(call: Call, account_id: str, by: Operators) -> None:
     told = ("account", "set", account_id, f"payout_wallet={WALLET}")
-    first = call(*told, "--reason", "by mail", "--json", env=OLGA)
+    first = call(*told, "--reason", "by mail", "--json", env=by.olga)
     assert first.status == 3
     asked = first.document
     assert (asked["status"], asked["operator"], asked["act"], asked["reason"]) == (
@@ -36,39 +54,39 @@ def test_an_act_waits_is_seen_and_confirmed(call: Call, account_id: str) -> None
         "by mail",
     )
     assert asked["changes"][1] == {"field": "payout_wallet", "before": "-", "after": WALLET}
-    again = call(*told, env=OLGA)
+    again = call(*told, env=by.olga)
     assert again.status == 3
     assert f"cambist act confirm {asked['act_id']}" in again.out
     assert "Nothing was done yet" in again.out
     assert again.err == ""
-    [waiting] = call("act", "list", "--json", env=IVAN).document["data"]
+    [waiting] = call("act", "list", "--json", env=by.ivan).document["data"]
     assert waiting == asked
-    assert asked["act_id"] in call("act", "list", env=IVAN).out
-    own = call("act", "confirm", asked["act_id"], "--json", env=OLGA)
+    assert asked["act_id"] in call("act", "list", env=by.ivan).out
+    own = call("act", "confirm", asked["act_id"], "--json", env=by.olga)
     assert own.status == 1
     assert own.document["error"]["code"] == "INVALID_STATE"
     assert call("account", "show", account_id, "--json").document["settings"]["payout_wallet"] is None
-    done = call("act", "confirm", asked["act_id"], "--reason", "called them", env=IVAN)
+    done = call("act", "confirm", asked["act_id"], "--reason", "called them", env=by.ivan)
     assert done.status == 0
     assert "confirmed" in done.out
     assert call("account", "show", account_id, "--json").document["settings"]["payout_wallet"] == WALLET
-    assert call("act", "list", "--json", env=IVAN).document == {"data": []}
+    assert call("act", "list", "--json", env=by.ivan).document == {"data": []}
     [shown] = call("act", "list", "--all", "--json").document["data"]
     assert shown == call("act", "show", asked["act_id"], "--json").document
     assert (shown["status"], shown["decided_by"]) == ("confirmed", "ivan")
 
 
-def test_it_is_rejected(call: Call, account_id: str) -> None:
-    act_id = call("account", "set", account_id, f"payout_wallet={WALLET}", "--json", env=OLGA).document["act_id"]
-    rejected = call("act", "reject", act_id, "--reason", "not theirs", "--json", env=IVAN)
+def test_it_is_rejected(call: Call, account_id: str, by: Operators) -> None:
+    act_id = call("account", "set", account_id, f"payout_wallet={WALLET}", "--json", env=by.olga).document["act_id"]
+    rejected = call("act", "reject", act_id, "--reason", "not theirs", "--json", env=by.ivan)
     assert (rejected.status, rejected.document["status"]) == (0, "rejected")
-    assert call("act", "confirm", act_id, env=IVAN).status == 1
+    assert call("act", "confirm", act_id, env=by.ivan).status == 1
 
 
-def test_an_unknown_act_is_refused(call: Call, account_id: str) -> None:
+def test_an_unknown_act_is_refused(call: Call, account_id: str, by: Operators) -> None:
     assert account_id
     for verb in ("show", "confirm", "reject"):
-        answer = call("act", verb, "act_none", "--json", env=IVAN)
+        answer = call("act", verb, "act_none", "--json", env=by.ivan)
         assert (answer.status, answer.document["error"]["code"]) == (1, "ACT_NOT_FOUND")
 
 
@@ -97,11 +115,11 @@ class TestNames:
 
     def test_with_logins_one_shell_is_one_operator(self, call: Call, account_id: str) -> None:
         """Whatever names it gives itself."""
-        logins = {"CAMBIST_OPERATOR_NAMES": "login"}
+        logins = {"CAMBIST_OPERATOR_NAMES": "login", "CAMBIST_FOUR_EYES": "payout_wallet"}
         told = ("account", "set", account_id, f"payout_wallet={WALLET}", "--json")
-        asked = call(*told, env=OLGA | logins).document
+        asked = call(*told, env=logins | {"CAMBIST_OPERATOR": "olga"}).document
         assert asked["operator"] == login_name()
-        assert call("act", "confirm", asked["act_id"], env=IVAN | logins).status == 1
+        assert call("act", "confirm", asked["act_id"], env=logins | {"CAMBIST_OPERATOR": "ivan"}).status == 1
         assert call("console", "--operator", "ivan", env=logins).status == 2
 
 
@@ -119,6 +137,8 @@ GUARDED_COMMANDS: dict[str, str] = {
     "exchange return": "suspense",
     "payout accept": "operations",
     "operation end": "operations",
+    "operator create": "operators",
+    "operator end": "operators",
     "resume": "hold",
     "restore": "hold",  # what is restored is held
 }
@@ -156,6 +176,7 @@ FREE_COMMANDS: dict[str, str] = {
     "provider trial": "asks before each step; moves the operator's own money",
     "notice rotate": "a notification is a hint only",
     "event resend": "the same events, to the guarded address",
+    "vault adopt": "what the database checks the machine's keys by",
     "vault drop": "keys of the machine, which settings hold",
     "vault reseal": "the same values under another key",
     "vault rotate": "keys of the machine, which settings hold",
@@ -170,9 +191,9 @@ READS = frozenset(
         "account show", "shop list", "terminal list", "key list", "client list", "payment suspense", "refund list",
         "exchange list", "exchange show", "exchange suspense", "payout items", "payout list", "wallet addresses",
         "wallet check", "movements", "ledger adopt", "ledger head", "ledger verify", "difference list", "act list",
-        "act show", "operation list", "doctor", "alarm list", "gateway banks", "gateway list", "provider check",
-        "notice list", "event list", "logs tail", "vault new", "vault status", "backup", "unreadable list", "demo",
-        "trigger", "listen", "openapi",
+        "act show", "operation list", "operator list", "doctor", "alarm list", "gateway banks", "gateway list",
+        "provider check", "notice list", "event list", "logs tail", "vault new", "vault status", "backup",
+        "unreadable list", "demo", "trigger", "listen", "openapi",
     )
 )  # fmt: skip
 """Commands that change nothing an operator could misuse, and the service itself."""
@@ -209,12 +230,54 @@ def test_every_command_says_whether_a_second_operator_may_be_needed() -> None:
         "key rotate {account} --mode live",
     ],
 )
-def test_one_operator_cannot_widen_what_leaves_alone(call: Call, command: str) -> None:
+def test_one_operator_cannot_widen_what_leaves_alone(call: Call, command: str, by: Operators) -> None:
     made = call("account", "create", "Shop", "--json").document
     words = command.format(account=made["account_id"], shop=made["default_shop_id"]).split()
-    alone = call(*words, "--json", env=OLGA | {"CAMBIST_FOUR_EYES": "all"})
+    alone = call(*words, "--json", env=by.olga | {"CAMBIST_FOUR_EYES": "all"})
     assert alone.status == 3, alone.out
-    done = call("act", "confirm", alone.document["act_id"], "--json", env=IVAN | {"CAMBIST_FOUR_EYES": "all"})
+    done = call("act", "confirm", alone.document["act_id"], "--json", env=by.ivan | {"CAMBIST_FOUR_EYES": "all"})
     assert (done.status, done.document["status"]) == (0, "confirmed"), done.err
     if words[0] == "key":
         assert set(done.document["secrets"]) == {"api_key", "api_secret"}
+
+
+def test_operator_signs_in_by_a_key_and_by_nothing_else(call: Call, account_id: str, by: Operators) -> None:
+    nobody = {"CAMBIST_OPERATOR_NAMES": "key", "CAMBIST_OPERATOR": "olga"}
+    stranger = nobody | {"CAMBIST_OPERATOR_KEY": f"olga:{'0' * 64}"}
+    moved = nobody | {"CAMBIST_OPERATOR_KEY": by.ivan["CAMBIST_OPERATOR_KEY"].replace("ivan", "olga")}
+    for env in (nobody, stranger, moved):
+        refused = call("account", "list", "--json", env=env)
+        assert (refused.status, refused.document["error"]["code"]) == (1, "Unauthorized"), env
+        assert "0" * 64 not in refused.out + refused.err
+    assert call("account", "set", account_id, "acceptance=true", env=by.olga).status == 0
+
+
+def test_third_operator_needs_two_and_an_ended_key_opens_nothing(call: Call, by: Operators) -> None:
+    strict = {"CAMBIST_FOUR_EYES": "operators"}
+    asked = call("operator", "create", "vera", "--json", env=by.olga | strict)
+    assert asked.status == 3
+    done = call("act", "confirm", asked.document["act_id"], "--json", env=by.ivan | strict)
+    vera = by.olga | {"CAMBIST_OPERATOR_KEY": done.document["secrets"]["operator_key"]}
+    assert [each["name"] for each in call("operator", "list", "--json", env=vera).document["data"]] == [
+        "olga",
+        "ivan",
+        "vera",
+    ]
+    ending = call("operator", "end", "ivan", "--json", env=by.olga | strict)
+    assert ending.status == 3
+    assert call("act", "confirm", ending.document["act_id"], env=vera | strict).status == 0
+    assert call("operator", "list", env=by.ivan).status == 1
+    again = call("operator", "create", "ivan", "--json", env=by.olga)
+    assert (again.status, again.document["error"]["code"]) == (1, "INVALID_STATE"), "a name is never used again"
+
+
+@pytest.mark.parametrize("name", ["", "Olga", "\u043elga", "ol ga", "-olga", "o" * 65])
+def test_name_of_an_operator_cannot_look_like_another(call: Call, name: str) -> None:
+    refused = call("operator", "create", "--json", "--", name)
+    assert (refused.status, refused.document["error"]["code"]) == (1, "VALIDATION_ERROR")
+
+
+def test_given_names_are_refused_where_two_operators_are_needed(call: Call) -> None:
+    refused = call("account", "list", "--json", env={"CAMBIST_FOUR_EYES": "refunds"})
+    assert (refused.status, refused.document["error"]["code"]) == (1, "SETTINGS_INVALID")
+    assert "operator_names" in refused.document["error"]["message"]

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from cambist.core.domain.operators.guarded import Guarded
 from cambist.frontends.option_readers import masked_url
 from cambist.frontends.provider_options import ALL_OPTIONS, PROVIDER_OPTIONS
 from cambist.frontends.settings import Settings, SettingsError, for_many_processes
@@ -188,6 +189,7 @@ class TestReading:
             "vault_pepper": PEPPER,
             **{name: f"{name}-hunter2" for name, option in PROVIDER_OPTIONS.items() if option.secret},
             **{f"{network}_nodes": "https://hunter2@node.example/jsonrpc" for network in ("tron", "evm", "bsc")},
+            "operator_key": f"hunter2:{KEY}",
             "deposit_xpub_tron": f"xpub{'hunter2' * 15}",
             "telegram_token": "123456:AAhunter2hunter2hunter2",
             "tron_api": "https://hunter2@node.example",
@@ -377,9 +379,20 @@ class TestSecrets:
         assert masked_url(url) == masked
 
 
+KEYS = {"CAMBIST_OPERATOR_NAMES": "key"}
+
+
 class TestFourEyes:
+    def test_all_names_every_kind(self) -> None:
+        assert _load(KEYS | {"CAMBIST_FOUR_EYES": "all"}).settings.four_eyes == tuple(Guarded)
+
+    @table("names", [{}, {"CAMBIST_OPERATOR_NAMES": "given"}])
+    def test_given_names_are_refused_where_two_operators_are_needed(self, names: dict[str, str]) -> None:
+        [message] = _faults(names | {"CAMBIST_FOUR_EYES": "refunds"}).values()
+        assert message == "a name that anybody may give is no second person: set operator_names to key or login"
+
     def test_the_acts_and_the_sum(self) -> None:
-        env = {"CAMBIST_FOUR_EYES": "refunds, payout_wallet", "CAMBIST_FOUR_EYES_REFUND_ABOVE": "50000"}
+        env = KEYS | {"CAMBIST_FOUR_EYES": "refunds, payout_wallet", "CAMBIST_FOUR_EYES_REFUND_ABOVE": "50000"}
         settings = _load(env).settings
         assert settings.four_eyes == ("payout_wallet", "refunds")
         assert str(settings.four_eyes_refund_above) == "50000.00"
@@ -389,7 +402,8 @@ class TestFourEyes:
 
     def test_of_the_file_too(self, folder: Path) -> None:
         (folder / "cambist.toml").write_text(
-            'four_eyes = ["suspense", "refunds"]\nfour_eyes_refund_above = 100\nfour_eyes_days = 7\n'
+            'operator_names = "key"\nfour_eyes = ["suspense", "refunds"]\n'
+            "four_eyes_refund_above = 100\nfour_eyes_days = 7\n"
         )
         settings = _load({}, folder=folder).settings
         assert (settings.four_eyes, str(settings.four_eyes_refund_above), settings.four_eyes_days) == (
@@ -411,8 +425,8 @@ class TestFourEyes:
         ],
     )
     def test_wrong_ones_are_told(self, name: str, text: str) -> None:
-        assert set(_faults({"CAMBIST_FOUR_EYES": "refunds", f"CAMBIST_{name}": text})) == {f"CAMBIST_{name}"}
+        assert set(_faults(KEYS | {"CAMBIST_FOUR_EYES": "refunds", f"CAMBIST_{name}": text})) == {f"CAMBIST_{name}"}
 
     def test_a_sum_without_refunds_says_nothing(self) -> None:
-        faults = _faults({"CAMBIST_FOUR_EYES": "suspense", "CAMBIST_FOUR_EYES_REFUND_ABOVE": "1"})
+        faults = _faults(KEYS | {"CAMBIST_FOUR_EYES": "suspense", "CAMBIST_FOUR_EYES_REFUND_ABOVE": "1"})
         assert faults == {"CAMBIST_FOUR_EYES_REFUND_ABOVE": "says nothing without refunds in CAMBIST_FOUR_EYES"}

@@ -22,6 +22,7 @@ from cambist.core.usecases.acts.decisions import Waits
 from cambist.core.usecases.exchanges.returns import return_money
 from cambist.core.usecases.installation.resume import resume
 from cambist.core.usecases.operators.action_items import read_action_items
+from cambist.core.usecases.operators.operators import create_operator, end_operator
 from cambist.core.usecases.operators.pending_acts import CARRIED_OUT, confirm_act, get_act, list_acts, reject_act
 from cambist.core.usecases.operators.review import list_suspense, resolve_mismatch
 from cambist.core.usecases.operators.unanswered import end_unanswered
@@ -471,6 +472,8 @@ def test_every_use_case_that_may_wait_declares_itself_by_its_own_name() -> None:
         "accept_sent": accept_sent,
         "end_unanswered": end_unanswered,
         "resume": resume,
+        "create_operator": create_operator,
+        "end_operator": end_operator,
     }
     assert set(CARRIED_OUT) == set(declared)
     for name, use_case in declared.items():

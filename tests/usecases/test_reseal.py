@@ -49,6 +49,7 @@ NOT_SEALED = {
     "Exchange.phone_digest": "a digest under the pepper",
     "Exchange.active_slot": "a digest under the pepper",
     "Upload.holder": "a digest under the pepper",
+    "Operator.digest": "a digest under the pepper",
     "JournalEntry.seal": "a link of the ledger's chain, and a tag, for which that of the head stands",
     "AuditEntry.seal": "the same of the audit log's",
     "ChainHead.seal": "a link of a chain",
@@ -93,7 +94,13 @@ def calls(name: str) -> Iterator[tuple[Path, ast.Call]]:
 def test_whatever_the_core_seals_is_sealed_to_a_place_of_the_list() -> None:
     """Sealed text could lie in a field that is no bytes; so the sealing itself is looked at, too."""
     known = {field.place.__name__ for field in SEALED}
-    allowed = {("links.py", "_PLACE"), ("doctor.py", "place"), ("sealed.py", "place")}
+    # A secret that waits for a second operator lives as long as its act: some days.
+    allowed = {
+        ("links.py", "_PLACE"),
+        ("doctor.py", "place"),
+        ("sealed.py", "place"),
+        ("accounts.py", "waiting_secret_place"),
+    }
     sealing = [(path, call) for path, call in calls("seal") if ast.unparse(call.func).endswith("vault.seal")]
     assert len(sealing) > len(known)
     for path, call in sealing:

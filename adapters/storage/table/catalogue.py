@@ -28,6 +28,7 @@ from ....core.domain.list_counts import ListCount
 from ....core.domain.movements import Movement
 from ....core.domain.notices import NoticeAddress
 from ....core.domain.operators.audit import AuditEntry
+from ....core.domain.operators.operators import Operator
 from ....core.domain.operators.pending_acts import PendingAct
 from ....core.domain.payments.outcomes import UnknownOutcome
 from ....core.domain.payments.payments import Payment
@@ -277,6 +278,14 @@ CATALOGUE: tuple[Table, ...] = (
         # A null is no clash: only what waits is under the rule.
         uniques=(Unique("pending_acts_slot", ("slot",)),),
         indexes=(("status", "expires_at", "id"), ("status", "created_at", "id")),
+    ),
+    # Few: one for each person who operates the installation.
+    Table(
+        Operator,
+        "operators",
+        uniques=(Unique("operators_name", ("name",)),),
+        indexes=(("ended_at", "id"),),
+        narrow=True,
     ),
     Table(Job, "jobs", indexes=(("due", "id"),), sparse=(("world", "moment", "id"),), sums=("asked",), narrow=True),
     Table(ProviderNote, "provider_notes"),

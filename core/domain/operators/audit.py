@@ -33,6 +33,7 @@ from ..settlement.withdrawals import Withdrawal
 from ..webhooks.breaker import Breaker
 from ..webhooks.endpoints import WebhookEndpoint
 from ..webhooks.events import Delivery, EndpointDelivery
+from .operators import Operator
 
 REASON_LONGEST = 255
 OPERATOR_LONGEST = 64
@@ -111,6 +112,7 @@ SAFE: Mapping[type[Any], tuple[str, ...]] = {
     WebhookEndpoint: ("disabled_at",),
     Breaker: ("next_probe_at", "probes"),
     NoticeAddress: ("former_until",),
+    Operator: ("name", "ended_at"),
     Installation: ("held_since", "held_because", "as_of"),
 }
 """What of a record an audit row may say. An account's settings come on top, of secrets only whether they are set."""

@@ -24,6 +24,7 @@ from ..payments.payments import Payment, PaymentStatus
 from ..payments.suspense import RETURN_ENDED, Suspense
 from ..refunds.refunds import Refund, RefundStatus
 from ..settlement.withdrawals import Withdrawal, WithdrawalStatus
+from .operators import Operator
 from .pending_acts import Line
 
 _OVER = frozenset((RefundStatus.REJECTED, RefundStatus.CANCELLED, RefundStatus.FAILED, RefundStatus.REVERSED))
@@ -48,6 +49,8 @@ class Guarded(StrEnum):
     OPERATIONS = "operations"
     """An operator's word ends a live operation whose outcome the provider does not tell, or takes over another amount
     or address of a payout."""
+    OPERATORS = "operators"
+    """An operator is made or ended, from the third one on."""
     HOLD = "hold"
     """A held copy of a database sends money again."""
 
@@ -68,7 +71,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 def may_decide(after: Any) -> bool:
     """Whether writing this record can be a decision. Of most records nobody needs to read what stood before."""
     match after:
-        case Account() | Shop() | Installation():
+        case Account() | Shop() | Installation() | Operator():
             return True
         case ApiKey():
             return after.mode is Mode.LIVE
@@ -100,6 +103,8 @@ def _decisions(before: Any, after: Any) -> Iterator[Decision]:
             yield from _of_key(before, after)
         case Installation():
             yield from _of_hold(before, after)
+        case Operator():
+            yield from _of_operator(before, after)
         case Withdrawal():
             yield from _of_payout(before, after)
         case Refund():
@@ -182,6 +187,13 @@ def _of_hold(before: Installation | None, after: Installation) -> Iterator[Decis
         return
     lines = (Line("hold", f"since {before.held_since.isoformat(timespec='seconds')}", "money is sent again"),)
     yield Decision(guarded=Guarded.HOLD, record_id=after.id, account_id=None, mode=Mode.LIVE, lines=lines)
+
+
+def _of_operator(before: Operator | None, after: Operator) -> Iterator[Decision]:
+    is_made, ends = before is None, before is not None and before.ended_at is None and after.ended_at is not None
+    if is_made or ends:
+        lines = (Line("operator", "-" if is_made else after.name, after.name if is_made else "ended"),)
+        yield Decision(guarded=Guarded.OPERATORS, record_id=after.name, account_id=None, mode=None, lines=lines)
 
 
 def _of_payout(before: Withdrawal | None, after: Withdrawal) -> Iterator[Decision]:

@@ -12,6 +12,7 @@ from ...domain.accounts.accounts import Account
 from ...domain.errors import Refusal
 from ...domain.money import Rub
 from ...domain.operators.guarded import Decision, Guarded, all_refunded, decisions, may_decide
+from ...domain.operators.operators import Operator
 from ...domain.operators.pending_acts import Line, PendingAct
 from ...domain.refunds.refunds import Refund
 
@@ -63,6 +64,8 @@ async def needs_second(ports: Ports, unit: Unit, found: Decided) -> bool:
     """Whether the installation wants two operators for any of it."""
     for each in found.decisions:
         if each.guarded not in ports.four_eyes.acts:
+            continue
+        if each.guarded is Guarded.OPERATORS and len(await unit[Operator].find(ended_at=None, limit=2)) < 2:
             continue
         if each.guarded is not Guarded.REFUNDS or each.refund is None:
             return True

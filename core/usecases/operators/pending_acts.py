@@ -26,6 +26,7 @@ from ..refunds.refunds import approve_refund, create_refund_for
 from ..refunds.suspense_return import return_suspense
 from ..settlement.withdrawals import accept_sent
 from ..units import retrying
+from .operators import NewOperator, create_operator, end_operator
 from .review import resolve_mismatch
 from .unanswered import end_unanswered
 
@@ -58,6 +59,8 @@ CARRIED_OUT: Mapping[str, Callable[[Ports, PendingAct, Beside | None], Awaitable
     "resolve_mismatch": lambda ports, act, _: resolve_mismatch(
         ports, act.object_id, act.arguments["outcome"], amount=_amount(act)
     ),
+    "create_operator": lambda ports, act, _: create_operator(ports, act.object_id),
+    "end_operator": lambda ports, act, _: end_operator(ports, act.object_id),
     "resume": lambda ports, act, beside: resume_confirmed(ports, beside, act.arguments.get("not_ours")),
 }
 """How each use case that may wait is carried out."""
@@ -76,6 +79,8 @@ class Confirmed(Masked, frozen=True, kw_only=True):
 def _secrets(ports: Ports, act: PendingAct, made: Any) -> dict[str, str]:
     if isinstance(made, NewKey):
         return {"api_key": made.pair.api_key, "api_secret": made.pair.api_secret}
+    if isinstance(made, NewOperator):
+        return {"operator_key": made.key.text}
     if act.use_case == "set_settings" and WEBHOOK_SECRET in act.arguments:
         return {WEBHOOK_SECRET: waited_texts(ports, act.object_id, act.arguments)[WEBHOOK_SECRET]}
     return {}

@@ -35,6 +35,7 @@ from ...domain.list_counts import ListCount
 from ...domain.movements import Movement
 from ...domain.notices import NoticeAddress
 from ...domain.operators.audit import AuditEntry
+from ...domain.operators.operators import Operator
 from ...domain.operators.pending_acts import PendingAct
 from ...domain.payments.outcomes import UnknownOutcome
 from ...domain.payments.payments import Payment
@@ -189,6 +190,7 @@ STAYS: Mapping[type[Any], str] = {
     WebhookEndpoint: "settings stay",
     Terminal: "terminals are the same in both modes",
     AuditEntry: "what operators did is never forgotten",
+    Operator: "is no account's",
     PendingAct: "what operators asked for is never forgotten, and is of live mode, or of a wallet of both",
     JournalEntry: "never changed after: a counter-entry takes back what was moved",
     Movement: "as the journal: the counter-entry is a movement, too",

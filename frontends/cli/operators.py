@@ -1,0 +1,53 @@
+"""`cambist operator …`: people who act on the installation, and their keys."""
+
+from typing import Any
+
+import click
+
+from ...core.domain.days import iso, iso_or_none
+from ...core.domain.operators.operators import Operator
+from ...core.usecases.operators import operators as usecases
+from .groups import group
+from .output import Answer, fields, table
+from .session import answering, in_house, reasoned
+
+
+@group()
+def operator() -> None:
+    """People who act on the installation, and their keys."""
+
+
+@operator.command("create")
+@click.argument("name")
+@answering
+@reasoned
+def create(name: str) -> Answer:
+    """Make an operator with a key of their own. The key is shown this once."""
+    made = in_house(lambda ports: usecases.create_operator(ports, name))
+    document = {**_document(made.operator), "operator_key": made.key.text}
+    text = fields({"operator": name, "CAMBIST_OPERATOR_KEY": made.key.text})
+    return Answer(document=document, text=f"{text}\n\nKeep the key: it cannot be shown again.")
+
+
+@operator.command("end")
+@click.argument("name")
+@answering
+@reasoned
+def end(name: str) -> Answer:
+    """End an operator's key at once. The name is never used again."""
+    document = _document(in_house(lambda ports: usecases.end_operator(ports, name)))
+    return Answer(document=document, text=fields(document))
+
+
+@operator.command("list")
+@answering
+def list_all() -> Answer:
+    """All operators, the oldest first."""
+    documents = [_document(each) for each in in_house(usecases.list_operators)]
+    titles = ("name", "created_at", "ended_at")
+    rows = [[row[title] for title in titles] for row in documents]
+    return Answer(document={"data": documents}, text=table(titles, rows))
+
+
+def _document(found: Operator) -> dict[str, Any]:
+    return {"name": found.name, "created_at": iso(found.created_at), "ended_at": iso_or_none(found.ended_at)}
