@@ -95,11 +95,11 @@ async def _pays_and_gets_it_back(shop: Shop) -> None:
 
 
 async def _binds(shop: Shop) -> None:
-    """The payer opens our page, and subscribes in the bank's application."""
+    """The payer presses the button of our page, and subscribes in the bank's application."""
     wish = {"amount_rub": "300.00", "interval": "month", "description": "Coffee club", "binding_charge": "none"}
     subscription = await shop.made("/subscriptions", **wish)
     path = urlsplit(subscription["binding_url"]).path
-    async with shop.door.client.get(f"{shop.door.base}{path}") as page:
+    async with shop.door.client.post(f"{shop.door.base}{path}/open", data={"amount": "300.00"}) as page:
         assert page.status == 200
 
     async def asked() -> str | None:

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -14,6 +13,7 @@ from tests.houses import TestHouse
 from tests.providers.bank_house import Cabinet
 from tests.providers.raiffeisen.fake import Raiffeisen
 from tests.providers.raiffeisen.house import open_raiffeisen_house
+from tests.subscription_house import press
 
 MONTH = 32 * 86_400
 
@@ -102,8 +102,7 @@ async def test_with_the_bank_away_the_next_takes_over() -> None:
 
 async def test_a_mandate_is_charged_a_month_later(shop: Shop) -> None:
     made = await shop.ask("POST", "/subscriptions", amount_rub="300.00", interval="month", description="Coffee club")
-    page = await shop.house.http.get(urlsplit(made["binding_url"]).path)
-    assert page.status_code == 200
+    assert (await press(shop.house, made["id"])).status_code == 200
     [number] = shop.bank.subscriptions
     shop.bank.subscribe(number)
     assert await shop.tell(shop.bank.notice(f"1-{number}")) == 200
