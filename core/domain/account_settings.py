@@ -210,6 +210,16 @@ ACCOUNT_SETTINGS: Mapping[str, Setting] = {
 }
 
 
+def plain_http_warning(settings: Settings) -> str | None:
+    """Return a warning for operators when live webhooks cannot leave because the address is not https."""
+    if not (settings.webhook_url or "").lower().startswith("http:"):
+        return None
+    return (
+        "live webhooks do not leave for an http address, and their events fail after 7 days. "
+        "Set webhook_url to an https address"
+    )
+
+
 def read_settings(texts: Mapping[str, str], known: Mapping[str, Setting] = ACCOUNT_SETTINGS) -> dict[str, Any]:
     """The values, by name. Raises: Refusal VALIDATION_ERROR that names every fault at once."""
     faults: list[FieldFault] = []

@@ -2,6 +2,7 @@
 
 import re
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from unicodedata import normalize
 from urllib.parse import urlsplit
 
 LONGEST = 2048
@@ -12,6 +13,9 @@ WEB_ADDRESS = f"must be an http or https URL of at most {LONGEST} ASCII characte
 
 _HOST_LONGEST = 253
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}\Z")
+_HOST = re.compile(r"(https?://)([^/?#:@\[\]]+)(.*)\Z", re.IGNORECASE)
+_AMBIGUOUS = re.compile("[\u00df\u1e9e\u03c2\u200c\u200d]")
+"""Characters that old and new rules of Punycode read differently: the result may be somebody else's name."""
 _PLAIN = re.compile(r"[!-\[\]-~]*\Z")
 """Visible ASCII without the backslash, which is a slash to browsers and not to us."""
 
@@ -36,10 +40,35 @@ def is_web_address(text: str) -> bool:
 
 
 def web_address(text: str) -> str:
-    """The address as it is. Raises: ValueError for what is none."""
-    if not is_web_address(text):
+    """Return the address that an operator entered, with its host in Punycode. Raises: ValueError for what is none."""
+    address = in_punycode(text) or text
+    if not is_web_address(address):
         raise ValueError(WEB_ADDRESS)
-    return text
+    return address
+
+
+def web_address_fault(text: str) -> str:
+    """Say what is wrong with an address, and how to write one whose host is in another script."""
+    address = in_punycode(text)
+    return WEB_ADDRESS if address is None else f"{WEB_ADDRESS}; write {address}"
+
+
+def in_punycode(text: str) -> str | None:
+    """Return the web address with a host of another script in Punycode. None: it has no such host, or is no web address
+    even then."""
+    parts = _HOST.match(text)
+    if parts is None or parts[2].isascii() or _AMBIGUOUS.search(parts[2]):
+        return None
+    # Letters that stand for others, such as circled or wide ones, are not what somebody's name is written in.
+    name = parts[2].lower()
+    if normalize("NFKC", name) != name or not all(char.isalnum() or char in "-." for char in name):
+        return None
+    try:
+        host = parts[2].encode("idna").decode("ascii")
+    except UnicodeError:
+        return None
+    address = f"{parts[1]}{host}{parts[3]}"
+    return address if is_web_address(address) else None
 
 
 def _is_bracketed(host: str, netloc: str) -> bool:

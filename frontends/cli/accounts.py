@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, shown_settings
+from ...core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, plain_http_warning, shown_settings
 from ...core.domain.accounts.accounts import Account, Settings
 from ...core.domain.webhooks.events import DeliveryStatus
 from ...core.usecases.accounts import accounts as usecases
@@ -163,6 +163,9 @@ def set_settings(account_id: str, settings: tuple[str, ...], *, generate_secret:
         return before, await usecases.set_settings(ports, account_id, texts)
 
     before, after = in_house(change)
+    warning = plain_http_warning(after.settings) if "webhook_url" in texts else None
+    if warning is not None:
+        click.echo(f"warning: {warning}", err=True)
     document = account_document(after)
     text = _changes(before, after, texts)
     if not generate_secret:

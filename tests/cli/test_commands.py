@@ -110,7 +110,7 @@ class TestAccount:
             (mode, account[mode]["api_key"], None) for mode in ("live", "test")
         ]
 
-    def test_set_changes_by_name_and_shows_whether_a_secret_is_set(self, ask: Ask, account: Any) -> None:
+    def test_set_changes_by_name_and_shows_whether_a_secret_is_set(self, ask: Ask, call: Call, account: Any) -> None:
         wishes = (
             "webhook_url=https://a.example/?x=1",
             f"webhook_secret={SECRET}",
@@ -125,6 +125,9 @@ class TestAccount:
             "50000.00",
             False,
         )
+        plain = call("account", "set", account["account_id"], "webhook_url=http://пример.рф/h")
+        assert "-> http://xn--e1afmkfd.xn--p1ai/h" in plain.out
+        assert "warning: live webhooks do not leave for an http address" in plain.err
         cleared = ask("account", "set", account["account_id"], "webhook_url=", "webhook_secret=")["settings"]
         assert (cleared["webhook_url"], cleared["webhook_secret_set"]) == (None, False)
 

@@ -170,7 +170,7 @@ BAD_ADDRESSES = (
     "shop.example", "//shop.example", "ftp://shop.example", "javascript:alert(1)", "file:///etc/passwd", "https://",
     "https:///path", "https://user@shop.example", "https://user:password@shop.example", "https://shop.example:0",
     "https://shop.example:65536", "https://shop.example:port", "https://[::1", "https://shop example", " https://shop.example",
-    "https://shop.example\n", "https://shop.example\\@evil.example", "https://кофе.example", "https://shop.example/\0",
+    "https://shop.example\n", "https://shop.example\\@evil.example", "https://кофе.example/кофе", "https://shop.example/\0",
     "https://shop.example/" + "x" * 2048,
 )  # fmt: skip
 

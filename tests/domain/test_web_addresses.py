@@ -6,7 +6,7 @@ from cambist.core.domain.account_settings import read_settings
 from cambist.core.domain.errors import Refusal
 from cambist.core.domain.payer.kyc_page import return_address
 from cambist.core.domain.payer.window import web_link
-from cambist.core.domain.web_addresses import is_web_address
+from cambist.core.domain.web_addresses import WEB_ADDRESS, in_punycode, is_web_address, web_address_fault
 from cambist.core.usecases.accounts.shops import SHOP_SETTINGS
 from tests.tables import table
 
@@ -62,6 +62,8 @@ def test_a_plain_address_is_taken_as_it_is(address: str) -> None:
 def test_an_odd_address_is_taken_nowhere(address: str) -> None:
     assert not is_web_address(address)
     assert web_link(address) is None
+    if in_punycode(address) is not None:
+        return  # an operator's entry is converted
     if address:  # empty, it takes the setting away
         for name in ("webhook_url", "return_url"):
             with pytest.raises(Refusal, match=name):
@@ -70,3 +72,33 @@ def test_an_odd_address_is_taken_nowhere(address: str) -> None:
         SHOP_SETTINGS["return_url"].read(address)
     assert return_address(None, address) is None
     assert return_address(address, "https://shop.example") == "https://shop.example/"
+
+
+@table(
+    ("written", "address"),
+    [
+        ("https://пример.рф", "https://xn--e1afmkfd.xn--p1ai"),
+        ("https://ПРИМЕР.рф:8443/hook?a=%2F#b", "https://xn--e1afmkfd.xn--p1ai:8443/hook?a=%2F#b"),
+        ("http://müller.example/", "http://xn--mller-kva.example/"),
+    ],
+)
+def test_a_host_of_another_script_is_offered_in_punycode(written: str, address: str) -> None:
+    """An operator's entry is converted; a merchant's request is refused with the form to write."""
+    assert read_settings({"webhook_url": written})["webhook_url"] == address
+    assert not is_web_address(written)
+    assert web_address_fault(written).endswith(f"; write {address}")
+
+
+@table(
+    "written",
+    [
+        "https://faß.example/", "https://σας.example/", "https://a\u200db.example/", "https://１２７.1/", "https://пример.рф/путь",
+        "https://user@пример.рф/", "https://a@пример.рф/", "ftp://пример.рф/", "https://пример..рф/", "https://пример.рф\\@b/",
+        "https://a⁄b.example/", "https://a。example/", "https://ⓢhop.example/", "https://" + "ф" * 70 + ".рф/",
+    ],
+)  # fmt: skip
+def test_an_address_without_one_punycode_form_is_not_converted(written: str) -> None:
+    assert in_punycode(written) is None
+    with pytest.raises(Refusal, match="webhook_url"):
+        read_settings({"webhook_url": written})
+    assert web_address_fault(written) == WEB_ADDRESS

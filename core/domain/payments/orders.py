@@ -17,7 +17,7 @@ from ..errors import Refusal, shape_error, value_error
 from ..masked import Masked
 from ..money import Rub
 from ..shapes import check_metadata, check_text, check_uuid, has_control
-from ..web_addresses import WEB_ADDRESS, is_web_address
+from ..web_addresses import is_web_address, web_address_fault
 from .payments import CONTACT_KEY, MINIMUM
 
 CLIENT_INFO_BYTES = 4096
@@ -112,7 +112,7 @@ def _shape(case: Case) -> None:
         raise shape_error("client_info", f"has at most {CLIENT_INFO_BYTES} bytes as JSON")
     check_metadata(order.metadata, case.caller.account.settings.metadata_kb_max)
     if order.webhook_url is not None and not is_web_address(order.webhook_url):
-        raise shape_error("webhook_url", WEB_ADDRESS)
+        raise shape_error("webhook_url", web_address_fault(order.webhook_url))
 
 
 def _check_payer(payer: Payer, now: datetime) -> None:

@@ -14,7 +14,7 @@ from ..masked import Masked
 from ..money import Rub
 from ..payments.payments import BindingCharge
 from ..shapes import check_text, check_uuid, has_control
-from ..web_addresses import WEB_ADDRESS, is_web_address
+from ..web_addresses import is_web_address, web_address_fault
 from .periods import COUNT_HIGHEST, Interval
 from .subscriptions import Subscription, SubscriptionStatus, masked_phone
 
@@ -85,7 +85,7 @@ def _shape(case: SubscriptionCase) -> None:
     check_uuid("shop_id", order.shop_id)
     check_uuid("method_id", order.method_id)
     if order.success_url is not None and not is_web_address(order.success_url):
-        raise shape_error("success_url", WEB_ADDRESS)
+        raise shape_error("success_url", web_address_fault(order.success_url))
     if order.binding_charge is not None and order.binding_charge not in tuple(BindingCharge):
         raise shape_error("binding_charge", f"must be one of: {', '.join(BindingCharge)}")
 

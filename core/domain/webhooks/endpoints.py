@@ -10,7 +10,7 @@ import msgspec
 from ..accounts.accounts import Account, EndpointRef, Mode
 from ..errors import Refusal, shape_error
 from ..shapes import has_control
-from ..web_addresses import WEB_ADDRESS, is_web_address
+from ..web_addresses import is_web_address, web_address_fault
 from .breaker import endpoint_id
 from .events import Delivery, DeliveryStatus, EndpointDelivery
 from .wanted import read_wanted, untaken
@@ -164,7 +164,7 @@ def read_order(order: EndpointOrder | EndpointPatch, mode: Mode) -> dict[str, An
 
 def _url(url: str, mode: Mode) -> str:
     if not is_web_address(url):
-        raise shape_error("url", WEB_ADDRESS)
+        raise shape_error("url", web_address_fault(url))
     if mode is Mode.LIVE and not url.lower().startswith("https:"):
         raise shape_error("url", "must be https in live mode")
     return url

@@ -5,7 +5,13 @@ from typing import Any
 
 import msgspec
 
-from ....core.domain.account_settings import ACCOUNT_SETTINGS, WEBHOOK_SECRET, read_settings, shown_settings
+from ....core.domain.account_settings import (
+    ACCOUNT_SETTINGS,
+    WEBHOOK_SECRET,
+    plain_http_warning,
+    read_settings,
+    shown_settings,
+)
 from ....core.domain.accounts.accounts import Account, Mode
 from ....core.domain.accounts.terminals import PAYMENT_METHODS, TerminalKind, TerminalWish
 from ....core.domain.errors import Refusal
@@ -72,7 +78,9 @@ async def _create(doing: Doing) -> Once:
 async def _set(doing: Doing) -> str:
     name = doing.given["name"]
     after = await set_settings(doing.ports, doing.record.id, {name: doing.given["value"].strip()})
-    return f"{name} is {_present(after, name)} now."
+    warning = plain_http_warning(after.settings) if name == "webhook_url" else None
+    done = f"{name} is {_present(after, name)} now."
+    return done if warning is None else f"{done} Warning: {warning}."
 
 
 def _present(account: Account, name: str) -> str:
