@@ -23,7 +23,12 @@ from cambist.core.domain.subscriptions.subscriptions import Subscription
 from cambist.core.domain.webhooks.events import Delivery, DeliveryStatus, Event
 from cambist.core.usecases.kyc.register import new_client
 from cambist.core.usecases.payments.tallies import add_payment
-from cambist.core.usecases.sealed import client_phone_place, exchange_phone_place
+from cambist.core.usecases.sealed import (
+    client_phone_place,
+    event_body_place,
+    exchange_phone_place,
+    open_event_body,
+)
 from cambist.frontends.http.door.operation import FOUND_BY, MADE, PAGES, Operation, Query
 from cambist.frontends.http.operations import OPERATIONS
 from cambist.ports.bundle import Ports
@@ -153,6 +158,8 @@ def copies(ports: Ports, specimen: Any, owner: dict[str, Any], first: int) -> li
         if (place := SEALED_IN.get(type(specimen))) is not None:
             phone = "phone" if isinstance(specimen, Client) else "client_phone"
             more[phone] = ports.vault.seal(b"+79000000000", place(made_id))
+        if isinstance(specimen, Event):
+            more["body"] = ports.vault.seal(open_event_body(ports.vault, specimen), event_body_place(made_id))
         made.append(msgspec.structs.replace(specimen, id=made_id, version=0, **owner, **more))
     return made
 
