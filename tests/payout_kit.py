@@ -41,9 +41,11 @@ DEARER = "d" * 64
 Hook = Callable[[str], Awaitable[None]]
 
 
-class WatchedSender:
-    """The simulated wallet, with a record of what it was asked; something may happen before and after each call, also
-    after one that fails."""
+class WatchedFinder:
+    """The simulated wallet, which finds and does not list, with a record of its calls.
+
+    Something may happen before and after each call, also after one that fails.
+    """
 
     def __init__(self, inner: SimulatedSender) -> None:
         self.inner = inner
@@ -84,10 +86,6 @@ class WatchedSender:
         async with self._call("find", "-"):
             return await self.inner.find(operation)
 
-    async def sent_since(self, moment: datetime) -> list[SentTransfer]:
-        async with self._call("sent_since", "-"):
-            return await self.inner.sent_since(moment)
-
     def count(self, call: str) -> int:
         return Counter(name for name, _ in self.calls)[call]
 
@@ -104,6 +102,14 @@ class WatchedSender:
         finally:
             if self.after is not None:
                 await self.after(call)
+
+
+class WatchedSender(WatchedFinder):
+    """The same wallet, which lists, too."""
+
+    async def sent_since(self, moment: datetime) -> list[SentTransfer]:
+        async with self._call("sent_since", "-"):
+            return await self.inner.sent_since(moment)
 
 
 class ReplacingWallet(WatchedSender):

@@ -50,7 +50,7 @@ from cambist.ports.payouts import TransferState
 from cambist.ports.storage import Storage
 from tests.houses import Postman
 from tests.invariants import check_books
-from tests.payout_kit import WALLET, WatchedSender
+from tests.payout_kit import WALLET, WatchedFinder, WatchedSender
 from tests.quiesce import at_rest
 from tests.servers import client_programs
 
@@ -70,7 +70,7 @@ class World:
         self.bank = SimulatedBank("bank", self.books, self.clock, self.ids, script=self.script)
         self.banks = [self.bank, SimulatedBank("other", self.books, self.clock, self.ids)]
         """The first is tried first."""
-        self.wallet = WatchedSender(SimulatedSender("wallet", self.books, self.clock, self.ids))
+        self.wallet: WatchedFinder = WatchedSender(SimulatedSender("wallet", self.books, self.clock, self.ids))
         self.deposits = SimulatedDeposits("deposits", self.books, self.clock, self.ids, spell=tron_address)
         self.account_id = ""
         self._place = place

@@ -51,7 +51,7 @@ from cambist.ports.marks import Nowhere
 from cambist.ports.payouts import SentTransfer
 from cambist.ports.remittances import RemittanceRequest
 from tests.exchange_house import BANK_ID, PHONE
-from tests.payout_kit import WALLET, WatchedSender
+from tests.payout_kit import WALLET, WatchedFinder
 from tests.restored import Copy, House, World
 
 
@@ -317,8 +317,8 @@ class TestWalletThatCannotList:
     """It knows what it sent for an id, so it is asked for each payout that a settlement may have caused."""
 
     @pytest.fixture(autouse=True)
-    def finds_only(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.delattr(WatchedSender, "sent_since")
+    def finds_only(self, world: World) -> None:
+        world.wallet = WatchedFinder(world.wallet.inner)
 
     async def test_a_forgotten_daily_payout_is_found_by_its_id(self, world: World) -> None:
         async with world.opened() as house:

@@ -39,9 +39,11 @@ from cambist.core.usecases.refunds.suspense_return import return_suspense
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.core.usecases.settlement.withdrawals import accept_sent, cancel_withdrawal
 from cambist.core.usecases.subscriptions.charges import create_charge
-from cambist.ports.bank import InvoiceStatus, RefundRequest
+from cambist.ports.bank import InvoiceStatus, RefundRequest, RefundState
 from cambist.ports.bank_simulator import Pretence
+from cambist.ports.mandates import ChargeRequest, ChargeState
 from cambist.ports.payouts import SentTransfer, TransferState
+from cambist.ports.remittances import RemittanceRequest, RemittanceState
 from tests.exchange_house import BANK_ID, PHONE, open_exchange_house
 from tests.payout_kit import OTHER_WALLET, WALLET, open_payouts
 from tests.refund_house import open_refund_house
@@ -425,21 +427,25 @@ class TestSearches:
     """A bank that searches by time is asked from the backup on: the operation may be older than its row."""
 
     @pytest.fixture
-    def asked_since(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, datetime]:
-        """From when on the banks searched, by what they searched for. What is older they do not find."""
+    def asked_since(self, world: World) -> dict[str, datetime]:
+        """From when on the first bank searched, by the kind of operation."""
         asked: dict[str, datetime] = {}
 
-        def searching(kind: str) -> None:
-            find = getattr(SimulatedBank, f"find_{kind}")
+        class SearchingBank(SimulatedBank):
+            async def search_refund(self, request: RefundRequest, since: datetime) -> RefundState | None:
+                asked["refund"] = since
+                return await self.find_refund(request.operation)
 
-            async def search(bank: SimulatedBank, request: Any, since: datetime) -> Any:
-                asked[kind] = since
-                return await find(bank, request.operation)
+            async def search_remittance(self, request: RemittanceRequest, since: datetime) -> RemittanceState | None:
+                asked["remittance"] = since
+                return await self.find_remittance(request.operation)
 
-            monkeypatch.setattr(SimulatedBank, f"search_{kind}", search, raising=False)
+            async def search_charge(self, request: ChargeRequest, since: datetime) -> ChargeState | None:
+                asked["charge"] = since
+                return await self.find_charge(request.operation)
 
-        for kind in ("refund", "remittance", "charge"):
-            searching(kind)
+        world.bank = SearchingBank("bank", world.books, world.clock, world.ids, script=world.script)
+        world.banks[0] = world.bank
         return asked
 
     async def test_refund_is_searched_from_the_backup_on(self, world: World, asked_since: dict[str, datetime]) -> None:
