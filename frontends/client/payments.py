@@ -135,12 +135,6 @@ class Transfer(Record, frozen=True, kw_only=True):
     returned_at: datetime | None
 
 
-class Transfers(Record, frozen=True, kw_only=True):
-    """All that came, the first first."""
-
-    data: list[Transfer]
-
-
 class Payments(Group[Face]):
     """`client.payments`"""
 
@@ -225,9 +219,11 @@ class Payments(Group[Face]):
         return get(at("payments", payment_id, "sbp-link"), SbpLink)
 
     @operation
-    def transfers(self, payment_id: str) -> Request[Transfers]:
-        """What payers sent for a payment: also what came late, twice or not as asked."""
-        return get(at("payments", payment_id, "transfers"), Transfers)
+    def transfers(
+        self, payment_id: str, *, page: int | None = None, per_page: int | None = None
+    ) -> Request[Page[Transfer]]:
+        """List what payers sent for a payment, also late, twice or with another amount; the oldest first."""
+        return get(at("payments", payment_id, "transfers"), Page[Transfer], page=page, per_page=per_page)
 
     @operation
     def methods(self) -> Request[Methods]:

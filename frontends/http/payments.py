@@ -15,7 +15,7 @@ from ...ports.bundle import Ports
 from .door.answers import answer, made
 from .door.bodies import page_of
 from .door.operation import FOUND_BY, PAGES, UUID, ApiRequest, Operation, Query, Refusals
-from .views import PaymentsView, PaymentView, payment_view, payments_view
+from .views import Pagination, PaymentsView, PaymentView, pagination, payment_view, payments_view
 
 
 class SbpLink(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,9 +35,10 @@ class TransferView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TransfersView(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it, the first first."""
+    """A page of what came, the oldest first."""
 
     data: list[TransferView]
+    pagination: Pagination
 
 
 async def create(ports: Ports, caller: Caller, request: ApiRequest[PaymentOrder]) -> ASGIApp:
@@ -59,7 +60,8 @@ async def sbp_link(ports: Ports, caller: Caller, request: ApiRequest[None]) -> A
 
 
 async def transfers(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    found = [
+    found = await list_transfers(ports, caller, request.id, *page_of(request.query))
+    data = [
         TransferView(
             amount_rub=str(each.amount),
             status=each.status.value,
@@ -67,9 +69,9 @@ async def transfers(ports: Ports, caller: Caller, request: ApiRequest[None]) -> 
             received_at=iso(each.received_at),
             returned_at=iso_or_none(each.returned_at),
         )
-        for each in await list_transfers(ports, caller, request.id)
+        for each in found.records
     ]
-    return answer(TransfersView(data=found))
+    return answer(TransfersView(data=data, pagination=pagination(found)))
 
 
 _NO_PAYMENT: Refusals = {404: ("PAYMENT_NOT_FOUND",)}
@@ -150,5 +152,6 @@ PAYMENTS = (
         transfers,
         answer=TransfersView,
         refusals=_NO_PAYMENT,
+        query=PAGES,
     ),
 )

@@ -255,6 +255,20 @@ async def test_every_move_of_a_payment_s_money_is_booked_once(house: TestHouse, 
     assert sum(Rub.parse(each["amount_rub"]).kopecks for each in shown) == came
 
 
+async def test_transfers_of_a_payment_come_in_pages(house: TestHouse) -> None:
+    payment_id = (await house.created())["id"]
+    for _ in range(3):
+        await house.simulate(payment_id, outcome="paid")
+    path = f"/payments/{payment_id}/transfers"
+    whole = (await house.get(path)).json()
+    total = len(whole["data"])
+    assert whole["pagination"] == {"page": 1, "per_page": 20, "total": total, "total_pages": 1}
+    singles = [(await house.get(f"{path}?per_page=1&page={number + 1}")).json() for number in range(total)]
+    assert [each["data"] for each in singles] == [[each] for each in whole["data"]]
+    assert (await house.get(f"{path}?per_page=1&page={total + 1}")).json()["data"] == []
+    assert (await house.get(f"{path}?page=0")).status_code == 400
+
+
 async def test_rejected_money_that_went_back_has_left_the_books(house: TestHouse) -> None:
     payment = await house.created()
     await house.simulate(payment["id"], outcome="paid", actual_amount_rub="60.00")
@@ -335,10 +349,10 @@ async def test_review_keeps_the_moment_at_which_a_transfer_came(house: TestHouse
     await house.clock.advance(60)
     arrival = Arrival(id="t1", amount=Rub(60_00), at=came_at)
     await apply(house.ports, payment_id, Report(status=PAID, arrivals=(arrival,)))
-    seen = await list_transfers(house.ports, await caller(house), payment_id)
+    seen = (await list_transfers(house.ports, await caller(house), payment_id, 1, 100)).records
     assert [each.received_at for each in seen] == [came_at]
     await house.clock.advance(2 * 24 * 3600)
     await resolve_mismatch(house.ports, payment_id, "failed")
-    seen = await list_transfers(house.ports, await caller(house), payment_id)
+    seen = (await list_transfers(house.ports, await caller(house), payment_id, 1, 100)).records
     assert [each.received_at for each in seen] == [came_at]
     assert [each.received_at for each in await list_suspense(house.ports)] == [came_at]

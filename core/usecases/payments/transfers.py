@@ -6,17 +6,20 @@ from ...domain.accounts.accounts import Caller
 from ...domain.ledger import JournalEntry, entry_id
 from ...domain.payments.suspense import Suspense
 from ...domain.payments.transfers import ARRIVALS, ShownTransfer, transfers_of
+from ..paging import Page
 from .payments import get_payment
 
 MOST = 100
 """Of what is in suspense: more transfers for one QR nobody makes by mistake."""
 
 
-async def list_transfers(ports: Ports, caller: Caller, payment_id: str) -> list[ShownTransfer]:
-    """All that payers sent for a payment, the first first. Raises: Refusal PAYMENT_NOT_FOUND."""
+async def list_transfers(ports: Ports, caller: Caller, payment_id: str, number: int, size: int) -> Page[ShownTransfer]:
+    """Return a page of what payers sent for a payment, the oldest first. Raises: Refusal PAYMENT_NOT_FOUND."""
     payment = await get_payment(ports, caller, payment_id)
     async with ports.storage.snapshot() as seen:
         wanted = tuple(entry_id(kind, payment.id) for kind in ARRIVALS)
         entries = await seen[JournalEntry].find(id=OneOf(wanted), limit=len(wanted), readable=True)
         strays = await seen[Suspense].find(payment_id=payment.id, order="received_at", limit=MOST, readable=True)
-    return transfers_of(payment, entries, strays)
+    found = transfers_of(payment, entries, strays)
+    start = (number - 1) * size
+    return Page(found[start : start + size], number, size, len(found))
