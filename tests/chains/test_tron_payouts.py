@@ -386,11 +386,95 @@ class TestSeveralNodes:
         """Two nodes of one network."""
         clock = VirtualClock(START)
         async with TronNetwork(clock) as one, TronNetwork(clock) as other:
-            for shared in ("usdt", "sun", "blocks", "pool", "seen", "receipts"):
+            for shared in ("usdt", "sun", "blocks", "pool", "seen", "receipts", "signed"):
                 setattr(other, shared, getattr(one, shared))
             bench = TronBench(one, other)
             yield bench, (one, other)
             await bench.close()
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "/wallet/broadcasthex",
+            "/wallet/gettransactionbyid",
+            "/wallet/getaccountresource",
+            "/wallet/triggerconstantcontract",
+            "/wallet/getchainparameters",
+        ],
+    )
+    @pytest.mark.parametrize(
+        "refusal",
+        [
+            ProviderFault.FORBIDDEN,
+            ProviderFault.BUSY,
+            ProviderFault.UNAUTHORIZED,
+            ProviderFault.SERVER_ERROR,
+            ProviderFault.HTML,
+            ProviderAnswer.of_json({"Error": "no"}),
+            ProviderAnswer.of_json([]),
+        ],
+        ids=repr,
+    )
+    async def test_what_one_interface_refuses_the_other_answers(
+        self, two: tuple[TronBench, Sequence[TronNetwork]], path: str, refusal: ProviderFault | ProviderAnswer
+    ) -> None:
+        bench, (one, _) = two
+        one.next(refusal, matching=lambda request: request.path == path, always=True)
+        made = await bench.sender.sign("wd_1", TO, UNITS)
+        await bench.sender.broadcast(made)
+        assert await bench.moved() == UNITS
+        await bench.make_final(made)
+        assert await bench.sender.state(made) is TransferState.FINAL
+        await bench.forget()
+        found = await bench.restarted().find("wd_1")
+        assert found is not None
+        assert found.signed == made
+
+    async def test_one_interface_alone_proves_no_failure(self, two: tuple[TronBench, Sequence[TronNetwork]]) -> None:
+        bench, (one, _) = two
+        made = await bench.sender.sign("wd_1", TO, UNITS)
+        await bench.outlive(made)
+        is_asked = ProviderFault.SERVER_ERROR, lambda request: request.path == "/wallet/gettransactioninfobyid"
+        one.next(is_asked[0], matching=is_asked[1])
+        with pytest.raises(Unavailable):
+            await bench.sender.state(made)
+        assert await bench.sender.state(made) is TransferState.FAILED
+
+    async def test_an_invented_moment_of_one_node_proves_no_failure(
+        self, two: tuple[TronBench, Sequence[TronNetwork]]
+    ) -> None:
+        """A final block of tomorrow would call a transfer failed that may still come."""
+        bench, (one, _) = two
+        made = await bench.sender.sign("wd_1", TO, UNITS)
+        await bench.network.clock.advance(PACE)
+        bench.network.mine()
+        view = await bench.wallet._nodes.view()
+        number, (block, _, _) = view.final, bench.network.blocks[view.final]
+        late = round((bench.network.clock.now() + 2 * LIFETIME).timestamp())
+        said = {"number": hex(number), "hash": f"0x{block}", "timestamp": hex(late)}
+        one.next(
+            ProviderAnswer.of_json({"jsonrpc": "2.0", "id": bench.wallet._nodes._nodes[0]._number + 1, "result": said}),
+            matching=lambda request: b"eth_getBlockByNumber" in request.body,
+        )
+        with pytest.raises(Unavailable, match="contradict"):
+            await bench.sender.state(made)
+
+    async def test_a_transaction_with_a_signature_that_is_none_of_ours_says_nothing(
+        self, two: tuple[TronBench, Sequence[TronNetwork]]
+    ) -> None:
+        """An interface could have a payout followed for ever that nobody signed."""
+        bench, (one, other) = two
+        made = await bench.sender.sign("wd_1", TO, UNITS)
+        await bench.sender.broadcast(made)
+        assert await bench.moved() == UNITS
+        forged = dict(one.signed)
+        forged[made.tx_hash] = type(forged[made.tx_hash]).FromString(forged[made.tx_hash].SerializeToString())
+        forged[made.tx_hash].signature[0] = bytes(64) + b"\1"
+        one.signed = forged
+        assert await bench.restarted().find("wd_1") is not None
+        other.signed = forged
+        with pytest.raises(Unavailable, match="otherwise than it was signed"):
+            await bench.restarted().find("wd_2")
 
     async def test_what_one_does_not_take_now_the_next_one_takes(
         self, two: tuple[TronBench, Sequence[TronNetwork]]

@@ -2,7 +2,7 @@
 by as many say as have to agree (docs/providers/chains.md "Nodes")."""
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -19,7 +19,7 @@ from cambist.testing import ProviderAnswer, ProviderFault, ProviderRequest
 from tests.chains.benches import NodesDepositsBench
 from tests.chains.evm_bench import EvmBench
 from tests.chains.fronts import Front, TronFront
-from tests.chains.world import SOMEBODY, STRANGE, ChainWorld
+from tests.chains.world import SOMEBODY, STRANGE, ChainWorld, chain_world
 
 BSC, TRON = Network.BSC, Network.TRON
 OTHER = "cd" * 32
@@ -74,6 +74,13 @@ REFUSALS: dict[str, Refuse] = {
     "another shape": answer(ProviderAnswer.of_json({"jsonrpc": "2.0", "id": 1, "result": {"a": [1]}})),
     "no result": answer(ProviderAnswer.of_json({"jsonrpc": "2.0", "id": 1})),
 }
+
+
+@pytest.fixture(scope="class")
+def networks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChainWorld]:
+    """Nodes of their own: one forgets its oldest states after some hundreds of blocks."""
+    with chain_world(tmp_path_factory.mktemp("networks"), [TRON, BSC]) as world:
+        yield world
 
 
 @asynccontextmanager
