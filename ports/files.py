@@ -20,11 +20,14 @@ class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
 class FileStore(Protocol):
     """Files by keys, which the core makes up at random."""
 
-    def grant(self, key: str, content_type: str, max_bytes: int, expires_at: datetime) -> str:
-        """An address to which one file of this type and at most this size may be PUT, once and until then.
+    def grant(
+        self, key: str, content_type: str, max_bytes: int, expires_at: datetime, *, size: int | None = None
+    ) -> str:
+        """Return an address to which one file of this type may be PUT, once, until it expires.
 
-        The address is the permission: it is signed here, and nobody is asked. A store that cannot bound the size leaves
-        it to `stat`.
+        `max_bytes` bounds the file. `size` is its exact size, where the uploader says it: a store that cannot bound a
+        file but can require a size signs it. A store that can do neither leaves the bound to `stat`. The address is the
+        permission: it is signed here, without a call.
         """
         ...
 

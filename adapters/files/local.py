@@ -68,8 +68,16 @@ class LocalFiles:
         self._free = at_once
         self._under_way: set[str] = set()
 
-    def grant(self, key: str, content_type: str, max_bytes: int, expires_at: datetime) -> str:
-        """An address of our own. Raises: ValueError for a key or type that could not be taken."""
+    def grant(
+        self,
+        key: str,
+        content_type: str,
+        max_bytes: int,
+        expires_at: datetime,
+        *,
+        size: int | None = None,  # noqa: ARG002 - `max_bytes` is enforced
+    ) -> str:
+        """Return an address of our own. Raises: ValueError for a key or type that could not be taken."""
         if not _KEY.match(key) or content_type not in MAGIC:
             raise ValueError("a key has 64 hex digits, a type is one whose beginning is known")
         expires = str(int(expires_at.timestamp()))

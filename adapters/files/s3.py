@@ -1,7 +1,8 @@
 """Files in a bucket that speaks S3: uploaded straight to it by signed addresses, so that no machine of ours shares a
 folder with another (docs/providers/s3.md).
 
-What is uploaded cannot be bounded there: `stat` says its size, and counts only what is of a granted type.
+A bucket bounds no upload, but a signed `Content-Length` makes it take that size alone. Where the uploader does not say
+the size, `stat` reports it, and counts only files of a granted type.
 """
 
 import secrets
@@ -68,8 +69,19 @@ class S3Files:
     def __repr__(self) -> str:
         return f"<S3Files at {self.upload_origin}>"
 
-    def grant(self, key: str, content_type: str, max_bytes: int, expires_at: datetime) -> str:  # noqa: ARG002 - see `stat`
-        """An address for a PUT of this type. Raises: ValueError for a type that is never granted."""
+    def grant(
+        self,
+        key: str,
+        content_type: str,
+        max_bytes: int,  # noqa: ARG002 - see `stat`
+        expires_at: datetime,
+        *,
+        size: int | None = None,
+    ) -> str:
+        """Return an address for a PUT of this type and, where it is given, this size.
+
+        Raises: ValueError for a type that is never granted.
+        """
         if content_type not in TYPES:
             raise ValueError("a type is one that is granted")
         now, path = self._clock.now(), self._path(key)
@@ -78,6 +90,8 @@ class S3Files:
         signed = {"content-type": content_type, "host": self._host}
         if self._single_use:
             signed["if-none-match"] = "*"
+        if size is not None:
+            signed["content-length"] = str(size)
         query = presigned_query(self._credentials, "PUT", path, signed, now, max(1, min(seconds, LONGEST)))
         return f"{self.upload_origin}{path}?{query}"
 

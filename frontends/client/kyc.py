@@ -70,9 +70,10 @@ class Kyc(Group[Face]):
         return post("/kyc/check", KycCheck, {"phone": phone}, repeatable=True)
 
     @operation
-    def upload_url(self, content_type: ContentType) -> Request[UploadGrant]:
-        """A place to put one document."""
-        return post("/kyc/upload-url", UploadGrant, {"content_type": content_type}, repeatable=True)
+    def upload_url(self, content_type: ContentType, size: int | None = None) -> Request[UploadGrant]:
+        """Get an address to which one document may be PUT. `size`: its bytes, by which the address takes no more."""
+        body = {"content_type": content_type, **({} if size is None else {"size": size})}
+        return post("/kyc/upload-url", UploadGrant, body, repeatable=True)
 
     @operation
     def upload(self, grant: UploadGrant, document: bytes, content_type: ContentType) -> Request[Uploaded]:

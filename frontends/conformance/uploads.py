@@ -20,7 +20,9 @@ class Uploads:
     def __init__(self, files: Mapping[str, bytes] = IMAGES) -> None:
         self._files = dict(files)
 
-    def grant(self, key: str, content_type: str, max_bytes: int, expires_at: datetime) -> str:
+    def grant(
+        self, key: str, content_type: str, max_bytes: int, expires_at: datetime, *, size: int | None = None
+    ) -> str:
         """Nobody uploads here."""
         raise NotImplementedError
 

@@ -66,7 +66,9 @@ async def test_of_many_that_a_client_asks_at_once_no_more_get_a_place_than_it_ma
     by = await caller(ports)
 
     async def of_client() -> Grant:
-        return await grant_to_client(ports, by.account_id, Mode.LIVE, "image/jpeg", b"a client")
+        return await grant_to_client(
+            ports, by.account_id, Mode.LIVE, UploadOrder(content_type="image/jpeg"), b"a client"
+        )
 
     answers = await asyncio.gather(*(of_client() for _ in range(8)), return_exceptions=True)
     assert sum(isinstance(answer, Grant) for answer in answers) == 2

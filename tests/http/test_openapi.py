@@ -238,7 +238,8 @@ def test_the_schema_of_details_has_what_refusals_say_and_nothing_else() -> None:
         for details in re.findall(r"details=\{([^}]*)\}", path.read_text("utf-8"))
         for name in re.findall(r'"(\w+)":', details)
     }
-    assert said == set(ErrorDetails.__struct_fields__)
+    operators_only = {"open"}  # `cambist resume` names what nobody has attributed
+    assert said - operators_only == set(ErrorDetails.__struct_fields__)
 
 
 def test_an_answer_with_a_code_that_is_not_told_of_the_operation_is_found(document: Document) -> None:

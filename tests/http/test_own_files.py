@@ -27,7 +27,9 @@ class Bucket(Uploads):
         self.hangs = False
         self.fault: Exception | None = None
 
-    def grant(self, key: str, content_type: str, max_bytes: int, expires_at: datetime) -> str:
+    def grant(
+        self, key: str, content_type: str, max_bytes: int, expires_at: datetime, *, size: int | None = None
+    ) -> str:
         return f"{self.upload_origin}/{key}?signed"
 
     async def stat(self, key: str) -> StoredFile | None:

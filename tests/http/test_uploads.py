@@ -431,3 +431,19 @@ async def test_the_port_s_own_reads(tmp_path: Path) -> None:
     assert await one.stat(key) is None
     with pytest.raises(ValueError, match="64 hex"):
         one.grant("x", "image/jpeg", 1, VirtualClock().now())
+
+
+async def test_upload_of_a_known_size_takes_no_larger_file(kyc: KycHouse) -> None:
+    granted = await kyc.post("/kyc/upload-url", {"content_type": "image/jpeg", "size": len(JPEG)})
+    assert granted.status_code == 200
+    url = urlsplit(granted.json()["upload_url"])
+    path = f"{url.path}?{url.query}"
+    headers = {"Content-Type": "image/jpeg"}
+    assert (await kyc.house.http.put(path, content=JPEG + b"x", headers=headers)).status_code == 413
+    assert (await kyc.house.http.put(path, content=JPEG, headers=headers)).status_code == 200
+
+
+@table("size", [0, -1, UPLOAD_MAX + 1, "10", 1.5])
+async def test_size_of_no_file_is_refused(kyc: KycHouse, size: Any) -> None:
+    refused = await kyc.post("/kyc/upload-url", {"content_type": "image/jpeg", "size": size})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "VALIDATION_ERROR")

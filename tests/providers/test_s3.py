@@ -174,6 +174,14 @@ def address(files: S3Files, clock: VirtualClock) -> str:
 
 
 class TestUploads:
+    async def test_address_of_a_known_size_takes_no_other(self, make: Make, clock: VirtualClock) -> None:
+        files = make()
+        place = files.grant(KEY, JPEG, 10_000, clock.now() + timedelta(minutes=10), size=len(FACE))
+        assert not await put(files, place, JPEG, FACE + b"more"), "its length is signed"
+        assert not await put(files, place, JPEG, FACE[:-1])
+        assert await put(files, place, JPEG, FACE)
+        assert await files.stat(KEY) == StoredFile(key=KEY, size=len(FACE))
+
     async def test_an_address_of_single_use_takes_one_upload_with_its_header(
         self, make: Make, clock: VirtualClock
     ) -> None:

@@ -28,7 +28,9 @@ class FilesLink:
         self._files = files
         self._way = way
 
-    def grant(self, key: str, content_type: str, max_bytes: int, expires_at: datetime) -> str:
+    def grant(
+        self, key: str, content_type: str, max_bytes: int, expires_at: datetime, *, size: int | None = None
+    ) -> str:
         return f"https://files.example/{key}"
 
     async def stat(self, key: str) -> StoredFile | None:

@@ -46,6 +46,8 @@ class UploadOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The body of POST /kyc/upload-url."""
 
     content_type: str
+    size: int | None = None
+    """Bytes of the file. The address then takes no more, in a bucket exactly these."""
 
 
 class RegisterOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -127,6 +129,13 @@ def check_content_type(content_type: str) -> str:
     if content_type not in CONTENT_TYPES:
         raise shape_error("content_type", f"must be one of: {', '.join(CONTENT_TYPES)}")
     return content_type
+
+
+def check_upload_size(size: int | None) -> int | None:
+    """Raises: Refusal VALIDATION_ERROR."""
+    if size is not None and not 1 <= size <= UPLOAD_MAX:
+        raise shape_error("size", f"must be from 1 to {UPLOAD_MAX} bytes")
+    return size
 
 
 def check_register(order: RegisterOrder) -> RegisterOrder:

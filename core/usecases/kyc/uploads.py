@@ -20,7 +20,9 @@ from ...domain.kyc.kyc import (
     ReadUpload,
     RegisterOrder,
     Upload,
+    UploadOrder,
     check_content_type,
+    check_upload_size,
     is_open,
     may_use,
     require_kyc,
@@ -67,21 +69,21 @@ async def grant_upload(ports: Ports, caller: Caller, read_order: ReadUpload) -> 
     UPLOAD_LIMIT, in this order.
     """
     require_kyc(caller)
-    content_type = check_content_type(read_order().content_type)
-    return await _grant(ports, caller.account_id, caller.mode, content_type, None)
+    order = read_order()
+    return await _grant(ports, caller.account_id, caller.mode, order, None)
 
 
-async def grant_to_client(ports: Ports, account_id: str, mode: Mode, content_type: str, holder: bytes) -> Grant:
+async def grant_to_client(ports: Ports, account_id: str, mode: Mode, order: UploadOrder, holder: bytes) -> Grant:
     """Grant an address for a document of the client with this phone digest (or of its `open_holder`), who may hold
     `HELD_AT_ONCE` of them.
 
     Raises: Refusal VALIDATION_ERROR, KYC_UNAVAILABLE, UPLOAD_LIMIT.
     """
-    check_content_type(content_type)
-    return await _grant(ports, account_id, mode, content_type, holder)
+    return await _grant(ports, account_id, mode, order, holder)
 
 
-async def _grant(ports: Ports, account_id: str, mode: Mode, content_type: str, holder: bytes | None) -> Grant:
+async def _grant(ports: Ports, account_id: str, mode: Mode, order: UploadOrder, holder: bytes | None) -> Grant:
+    content_type, size = check_content_type(order.content_type), check_upload_size(order.size)
     require_verifier(ports)
     now = ports.clock.now()
     upload = Upload(
@@ -100,7 +102,7 @@ async def _grant(ports: Ports, account_id: str, mode: Mode, content_type: str, h
         due=upload.expires_at + UPLOAD_EMPTY,
         created_at=now,
     )
-    url = ports.files.grant(upload.id, content_type, UPLOAD_MAX, upload.expires_at)
+    url = ports.files.grant(upload.id, content_type, size or UPLOAD_MAX, upload.expires_at, size=size)
 
     async def work(unit: Unit) -> None:
         account = await unit[Account].get(account_id)

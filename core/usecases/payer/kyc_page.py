@@ -10,7 +10,7 @@ import msgspec
 from ....ports.bundle import Ports
 from ...domain.accounts.accounts import Account, KycDemand, KycFlow, Mode
 from ...domain.errors import Refusal
-from ...domain.kyc.kyc import RegisterOrder, open_holder
+from ...domain.kyc.kyc import RegisterOrder, UploadOrder, open_holder
 from ...domain.masked import Masked
 from ...domain.payer.kyc_page import Face, return_address
 from ..accounts.admission import admit_stranger
@@ -62,7 +62,7 @@ async def view(ports: Ports, session: str, redirect: str | None) -> KycView | No
     )
 
 
-async def grant(ports: Ports, session: str, content_type: str) -> Grant | None:
+async def grant(ports: Ports, session: str, order: UploadOrder) -> Grant | None:
     """A place for a document that only this client's check may use; None as above.
 
     Raises: Refusal RATE_LIMIT_EXCEEDED, PROVIDER_DISABLED, KYC_NOT_REQUIRED, VALIDATION_ERROR.
@@ -75,7 +75,7 @@ async def grant(ports: Ports, session: str, content_type: str) -> Grant | None:
     holder = client_id(ports, account.id, Mode.LIVE, link.phone)
     if not link.vouched:
         holder = open_holder(holder)
-    return await grant_to_client(ports, account.id, Mode.LIVE, content_type, holder)
+    return await grant_to_client(ports, account.id, Mode.LIVE, order, holder)
 
 
 class Registered(Masked, frozen=True, kw_only=True):

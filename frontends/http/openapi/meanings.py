@@ -40,6 +40,7 @@ _BY_NAME: Mapping[str, str] = {
     "code": "Programs go by it and by the HTTP status; further codes may come",
     "completed_at": "When it was finished; null until then",
     "content_type": "Of the file that you will PUT",
+    "size": "Bytes of the file that you will PUT; the address then takes no larger one",
     "core": "`ok` or `degraded`: whether the storage works",
     "created_at": "When it was created",
     "credit_usdt": "What the balance gained, after the fee",

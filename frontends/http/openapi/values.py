@@ -6,7 +6,7 @@ from typing import Any
 
 from ....core.domain.gateways.gateways import GatewayReason, GatewayStatus
 from ....core.domain.kyc.clients import ClientStatus, DocumentState
-from ....core.domain.kyc.kyc import CONTENT_TYPES, UserType
+from ....core.domain.kyc.kyc import CONTENT_TYPES, UPLOAD_MAX, UserType
 from ....core.domain.movements import MOVEMENT_KINDS, ObjectType
 from ....core.domain.payments.payments import BindingCharge, FailureReason, PaymentStatus
 from ....core.domain.payments.proofs import ProofNetwork, ProofStatus, RejectionReason
@@ -127,6 +127,7 @@ VALUES: Mapping[tuple[str, str], Json] = {
     ("RegisterOrder", "phone"): _RUSSIAN_PHONE,
     ("RegisterOrder", "user_type"): {"enum": [*UserType, None]},
     ("UploadOrder", "content_type"): {"enum": [*CONTENT_TYPES]},
+    ("UploadOrder", "size"): _or_null({"type": "integer", "minimum": 1, "maximum": UPLOAD_MAX}),
     ("Check", "status"): {"enum": ["not_required", "required", "processing", "verified", "failed"]},
     ("Registration", "status"): {"enum": ["required", "processing", "verified", "failed"]},
     ("Client", "kyc_status"): {"enum": [*ClientStatus]},

@@ -46,7 +46,7 @@
     if (kept.has(file)) return kept.get(file);
     const progress = input.closest(".field").querySelector("progress");
     progress.hidden = false;
-    const place = await ask(page.dataset.upload, { content_type: file.type });
+    const place = await ask(page.dataset.upload, { content_type: file.type, size: file.size });
     await put(place.upload_url, place.upload_headers, file, progress);
     progress.value = 100;
     kept.set(file, place.file_key);

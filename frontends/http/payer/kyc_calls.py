@@ -1,5 +1,6 @@
 """Bodies of the calls that the KYC page's script makes."""
 
+from ....core.domain.kyc.kyc import UploadOrder
 from ....core.domain.masked import Masked
 
 
@@ -12,6 +13,12 @@ class PageCall(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class PageUpload(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
     session: str
     content_type: str
+    size: int | None = None
+
+    @property
+    def order(self) -> UploadOrder:
+        """As the merchant's call has it."""
+        return UploadOrder(content_type=self.content_type, size=self.size)
 
 
 class PageRegister(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -81,7 +81,7 @@ def kyc_page_router(ports: Ports, limit: PageLimit | None = None) -> Router:
     @post("/upload-url", status_code=200, include_in_schema=False)
     async def upload_url(request: Asked) -> Response[bytes]:
         call = await _read(request, PageUpload)
-        grant = _found(await kyc_page.grant(ports, call.session, call.content_type))
+        grant = _found(await kyc_page.grant(ports, call.session, call.order))
         files = ports.files
         headers = dict(files.upload_headers) if isinstance(files, HeadedUploads) else {}
         place = {"upload_url": grant.upload_url, "file_key": grant.file_key, "upload_headers": headers}

@@ -32,7 +32,9 @@ class Files:
     def __init__(self, content: Mapping[str, bytes]) -> None:
         self.content = dict(content)
 
-    def grant(self, key: str, content_type: str, max_bytes: int, expires_at: datetime) -> str:
+    def grant(
+        self, key: str, content_type: str, max_bytes: int, expires_at: datetime, *, size: int | None = None
+    ) -> str:
         raise NotImplementedError
 
     async def stat(self, key: str) -> StoredFile | None:
