@@ -1,5 +1,5 @@
-"""Invoices that the caller of a simulated bank draws up: all that the bank's page will say of one stands in its
-reference, so that nothing is written before somebody does something with it."""
+"""Invoices whose whole content is encoded in their reference. The caller of a simulated bank creates them, so the bank
+writes nothing until a payer or an operator acts on the invoice."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -9,21 +9,25 @@ from ...ports.bank import InvoiceRequest
 from .pages import InvoiceEntry
 
 DRAWN = "!"
-"""Between the operation and the rest; in no operation of ours."""
+"""Separates the operation from the other parts of the reference. None of our operation ids contains it."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def drawn_reference(request: InvoiceRequest, now: datetime) -> str:
-    """The reference, without the bank's name: operation, kopecks, creation and end in microseconds since 1970."""
+    """Encode the reference, without the bank's name: operation, kopecks, creation and expiry in microseconds since
+    1970."""
     drawn, ends = (now - _EPOCH) // _MICROSECOND, (request.expires_at - _EPOCH) // _MICROSECOND
     return f"{request.operation}{DRAWN}{request.amount_kopecks}.{drawn}.{ends}"
 
 
 def drawn_entry(reference: str, payload: Callable[[int, str], str]) -> InvoiceEntry | None:
-    """The page of an invoice by its reference, without the bank's name, as nobody has touched it; None: it was not
-    drawn. `payload` makes what the QR says of kopecks and a chance."""
+    """Decode the initial record of an invoice from its reference, given without the bank's name.
+
+    Return None if the reference encodes no invoice. `payload` builds the QR content from the kopecks and the 16 digits
+    of `drawn_chance`.
+    """
     operation, drawn, told = reference.partition(DRAWN)
     if not drawn:
         return None
@@ -43,5 +47,5 @@ def drawn_entry(reference: str, payload: Callable[[int, str], str]) -> InvoiceEn
 
 
 def drawn_chance(operation: str) -> str:
-    """16 hexadecimal digits, always the same for an operation, for its QR."""
+    """Return 16 hexadecimal digits for the operation's QR. The same operation always gets the same digits."""
     return blake2b(operation.encode(), digest_size=8).hexdigest()

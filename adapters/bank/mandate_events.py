@@ -1,4 +1,5 @@
-"""What time and people do to the bindings, mandates and charges in a simulated bank's pages (mandate_pages.py)."""
+"""Effects of time and of simulated events on the bindings, mandates and charges of a simulated bank
+(mandate_pages.py)."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -23,11 +24,12 @@ from .mandate_pages import BindingPart, ChargePart, NextCharge
 from .pages import DECLINED, INSUFFICIENT_FUNDS, OUTCOME_UNKNOWN, REACTION, InvoiceEntry, as_of, paid, refunds_as_of
 
 _ACTING: Mapping[int, str] = {INSUFFICIENT_FUNDS: "insufficient_funds", DECLINED: "declined_by_bank"}
-"""Amounts in kopecks that fail without a call, and why: a charge at once, a first charge a second after the link."""
+"""Amounts in kopecks that fail without a call, and the failure reason. A charge fails at once, a first charge one
+second after the link is issued."""
 
 _S, _E = MandateStatus, MandateEvent
 _UNBOUND = frozenset((_S.OPEN, _S.REFUSED, _S.CLOSED))
-"""A payer may confirm late, or after all."""
+"""A payer may confirm late, even after a refusal."""
 _MOVES: Mapping[MandateEvent, tuple[frozenset[MandateStatus], MandateStatus]] = {
     _E.CONFIRM: (_UNBOUND, _S.ACTIVE),
     _E.BOUND: (_UNBOUND, _S.ACTIVE),
@@ -38,17 +40,17 @@ _MOVES: Mapping[MandateEvent, tuple[frozenset[MandateStatus], MandateStatus]] = 
     _E.MANDATE_RESTORED: (frozenset((_S.LOST,)), _S.ACTIVE),
     _E.CONSENT_ENDED: (frozenset((_S.ACTIVE, _S.LOST)), _S.ENDED),
 }
-"""From which states an event leads where; from any other it moves nothing."""
+"""Source states and target state of each event. In any other state the event changes nothing."""
 _FAILURES: Mapping[MandateEvent, str] = {
     _E.REFUSE: "cancelled_by_customer",
     _E.PAID_NOT_BOUND: "declined_by_bank",
 }
-"""Why a binding is REFUSED, where nobody says so."""
+"""Default failure reason of a REFUSED binding."""
 _BRING_MONEY = frozenset((_E.CONFIRM, _E.PAID, _E.PAID_NOT_BOUND))
 
 
 def page_as_of(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:
-    """Any page once time did its part."""
+    """Apply the passage of time to a record of any kind."""
     if entry.binding is not None:
         return _binding_as_of(refunds_as_of(entry, now), entry.binding, now)
     if entry.charge is not None:
@@ -72,13 +74,14 @@ def _charge_as_of(entry: InvoiceEntry, part: ChargePart, now: datetime) -> Invoi
 
 
 def has_link(entry: InvoiceEntry, now: datetime) -> bool:
-    """The binding's link is issued; an end before its time leaves none."""
+    """Report whether the binding's link has been issued. A binding that expires before its link is due never gets
+    one."""
     part = _binding(entry)
     return part.link_at is not None and part.link_at <= now and part.link_at < entry.expires_at
 
 
 def wait_of(entry: InvoiceEntry, now: datetime) -> float | None:
-    """Seconds until something happens to an open binding by itself; None: nothing does."""
+    """Return the seconds until an open binding changes by itself, or None if it does not."""
     part = _binding(entry)
     if part.status is not _S.OPEN or part.link_at is None:
         return None
@@ -91,10 +94,10 @@ def wait_of(entry: InvoiceEntry, now: datetime) -> float | None:
 def mandate_pretended(
     entry: InvoiceEntry, pretence: MandatePretence, now: datetime, *, paid_before: str | None = None
 ) -> InvoiceEntry:
-    """The binding after what a payer or the bank was told to do; what a mandate does not do any more changes nothing.
+    """Apply a simulated event to a binding. An event that the mandate's state does not allow changes nothing.
 
-    Money of a first charge comes once, in whatever state. `paid_before`: the last charge, if it is paid by now.
-    Raises: ValueError for money where there is no first charge.
+    The money of a first charge arrives once, in any state. `paid_before` is the last charge, if it is paid by now.
+    Raises: ValueError for money when the binding has no first charge.
     """
     part, event = _binding(entry), pretence.event
     if event in (_E.PAID, _E.PAID_NOT_BOUND) and entry.amount_kopecks == 0:
@@ -122,7 +125,7 @@ def _moved(
 ) -> InvoiceEntry:
     link_at = _issued(part, now)
     if target is _S.ACTIVE:
-        # Who confirms has the link.
+        # A payer who confirms must have had the link, so issue it now at the latest.
         return _with(entry, part, status=target, was_bound=True, failure=None, link_at=link_at or now)
     failure = part.failure
     if target is _S.REFUSED:
@@ -131,12 +134,13 @@ def _moved(
 
 
 def _issued(part: BindingPart, now: datetime) -> datetime | None:
-    """When the link was issued, for a binding that comes to an end: one that was to come does not come any more."""
+    """Return when the link was issued, for a binding that is ending. A link that was still due is never issued."""
     return part.link_at if part.link_at is not None and part.link_at <= now else None
 
 
 def revoked(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:
-    """The binding after we ended it: a mandate is ENDED, an open binding CLOSED, and no payer can confirm it."""
+    """End the binding on our side: a mandate becomes ENDED, an open binding CLOSED, and no payer can confirm it any
+    more."""
     part = _binding(entry)
     status = part.status
     if part.status is _S.OPEN:
@@ -147,14 +151,14 @@ def revoked(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:
 
 
 def next_wished(entry: InvoiceEntry, wish: NextCharge) -> InvoiceEntry:
-    """The binding with what its next charge shall meet, in place of any earlier wish."""
+    """Set the result of the binding's next charge. It replaces any earlier wish."""
     return _with(entry, _binding(entry), next_charge=wish)
 
 
 def charge_begun(entry: InvoiceEntry, request: ChargeRequest) -> tuple[InvoiceEntry, NextCharge]:
-    """The binding with this charge as its last, and what shall become of that.
+    """Record this charge as the binding's last one, and return the planned result.
 
-    The same for a repeat that comes before the charge has its page. Raises: Refused not_found.
+    A repeat that arrives before the charge has its record gets the same plan. Raises: Refused not_found.
     """
     part = entry.binding
     if part is None or not part.was_bound or part.token != request.token:
@@ -166,7 +170,7 @@ def charge_begun(entry: InvoiceEntry, request: ChargeRequest) -> tuple[InvoiceEn
         plan = NextCharge(result=_acting(request.amount_kopecks))
     else:
         plan = wish
-        # What was not executed leaves nothing that a repeat could meet: it is over with this call.
+        # A charge that was not executed leaves no record that a repeat could find, so its wish ends with this call.
         wish = msgspec.structs.replace(wish, taken_by=request.operation) if wish.executed else None
     status = _S.LOST if plan.result == MANDATE_REVOKED else part.status
     return _with(entry, part, status=status, next_charge=wish, last_charge=request.operation), plan
@@ -177,7 +181,7 @@ def _acting(kopecks: int) -> str:
 
 
 def new_charge(binding: InvoiceEntry, request: ChargeRequest, plan: NextCharge, now: datetime) -> InvoiceEntry:
-    """The page of a charge of which `plan` is to become."""
+    """Create the record of a charge whose result `plan` describes."""
     fails = plan.result not in (NEXT_PAID, NEXT_PENDING, NEXT_UNAVAILABLE)
     waits = fails or plan.result == NEXT_PENDING
     return InvoiceEntry(
@@ -194,7 +198,7 @@ def new_charge(binding: InvoiceEntry, request: ChargeRequest, plan: NextCharge, 
 
 
 def charge_pretended(entry: InvoiceEntry, pretence: ChargePretence, now: datetime) -> InvoiceEntry:
-    """The charge after it was told how to stand; one that has ended stays."""
+    """Apply a simulated status to a charge. A charge that has ended does not change."""
     if entry.charge is None or entry.status is not InvoiceStatus.PROCESSING:
         return entry
     part = msgspec.structs.replace(entry.charge, paid_at=None)

@@ -1,4 +1,4 @@
-"""What the pages of a simulated bank's pages hold of bindings and charges, beside what every page holds (pages.py)."""
+"""Binding and charge parts of a simulated bank's records. pages.py defines the fields that all records share."""
 
 from datetime import datetime
 
@@ -8,30 +8,31 @@ from ...ports.mandates import MandateStatus
 
 
 class NextCharge(msgspec.Struct, frozen=True, kw_only=True):
-    """What the bank answers to one charge (`MandateSimulator.pretend_next_charge`)."""
+    """Result of one future charge (`MandateSimulator.pretend_next_charge`)."""
 
     result: str
     executed: bool = True
     taken_by: str | None = None
-    """The operation of the charge that it is for, once there is one: a repeat meets the same answer, no other does."""
+    """Operation of the first charge that used this result. Its repeats get the same result; other charges do not."""
 
 
 class BindingPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A binding and its mandate. The page's money is the first charge's; its end is the binding's."""
+    """A binding and its mandate. The record's money is the first charge's, and its expiry is the binding's."""
 
     token: str
     link_at: datetime | None
-    """When the link is issued by itself; None: when somebody says so."""
+    """When the link is issued by itself; None: only after a simulated event."""
     status: MandateStatus = MandateStatus.OPEN
     was_bound: bool = False
-    """It was ACTIVE once, so the token was given out."""
+    """The binding was ACTIVE once, so its token has been handed out."""
     revoked: bool = False
     failure: str | None = None
     overdue: bool = False
     paid_before: str | None = None
-    """With `overdue`: the charge that was paid before it; only another one clears it."""
+    """Used with `overdue`: the last charge that was paid when the mandate became overdue. Only a later paid charge
+    clears the flag."""
     last_charge: str | None = None
-    """The operation of the charge that was begun last; it may have got no page."""
+    """Operation of the charge that was begun last. That charge may have no record."""
     next_charge: NextCharge | None = None
 
     def __repr__(self) -> str:
@@ -40,9 +41,9 @@ class BindingPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChargePart(msgspec.Struct, frozen=True, kw_only=True):
-    """A charge by a mandate. The page's money is what it debited."""
+    """A charge by a mandate. The record's money is the debited amount."""
 
     binding: str
-    """The operation of the binding that gave the mandate."""
+    """Operation of the binding that created the mandate."""
     paid_at: datetime | None = None
-    """When it is paid by itself, while in processing; None: when somebody says so."""
+    """When a charge in processing is paid by itself; None: only after a simulated event."""

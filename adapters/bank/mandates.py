@@ -1,7 +1,7 @@
-"""The simulated bank's mandates: bindings that payers confirm when somebody says so, and charges by them.
+"""Mandates of the simulated bank: bindings that payers confirm through simulated events, and charges by them.
 
-A binding is a page of the bank's pages, with the money of its first charge; each further charge is a page of its own.
-Both are refunded as invoices are.
+A binding is one record that includes the money of its first charge. Each further charge is a record of its own. Both
+are refunded in the same way as invoices.
 """
 
 from collections.abc import Sequence
@@ -38,21 +38,21 @@ from .pages import LINK_LATER, OUTCOME_UNKNOWN, InvoiceEntry
 from .simulator_core import SimulatorCore
 
 _SYMBOLIC = 1_00
-"""Kopecks that the QR of a binding without a first charge shows; they are not debited."""
+"""Kopecks that the QR of a binding without a first charge shows. They are not debited."""
 
 _MONEY_AND_MANDATE = (MandateEvent.CONFIRM, MandateEvent.PAID_NOT_BOUND)
 
 
 class MandateCore(SimulatorCore):
-    """Fills the ports MandateBank and MandateSimulator, but for what every bank does."""
+    """Implement the ports MandateBank and MandateSimulator, except for the methods that every bank has."""
 
     _links_after: timedelta | None
 
     async def bind(self, request: BindingRequest) -> Binding:
-        """Open a binding, or return the one that this operation made before.
+        """Open a binding, or return the binding that this operation opened before.
 
-        Raises: as the port has it; OutcomeUnknown also at the first call for a first charge of 404.04, and when the
-        storage lost its answer; whatever the script says.
+        Raises: the errors of the port; OutcomeUnknown also at the first call for a first charge of 404.04, and when the
+        storage lost its answer; any error that the script sets.
         """
         self._must_bind()
         twist = await begin_write(self._clock, self._script.bind)
@@ -69,14 +69,15 @@ class MandateCore(SimulatorCore):
         return self._binding(entry)
 
     async def find_binding(self, operation: str) -> Binding | None:
-        """The binding of this operation, or None. Raises: NotSupported; what the script says."""
+        """Return the binding of this operation, or None. Raises: NotSupported; errors that the script sets."""
         self._must_bind()
         await begin_read(self._clock, self._script.find_binding)
         entry = await self._page(operation)
         return None if entry is None or entry.binding is None else self._binding(entry)
 
     async def mandate_state(self, reference: str) -> MandateState:
-        """The binding by the clock of now. Raises: as the port has it; what the script says."""
+        """Return the binding's state at the current clock time. Raises: the errors of the port; errors that the script
+        sets."""
         self._must_bind()
         await begin_read(self._clock, self._script.mandate_state)
         entry = await self._page(self._operation(reference))
@@ -95,11 +96,10 @@ class MandateCore(SimulatorCore):
         )
 
     async def charge(self, request: ChargeRequest) -> ChargeState:
-        """Charge the mandate, or answer how the charge of this operation stands.
+        """Charge the mandate, or return the state of this operation's charge.
 
-        Raises: as the port has it; `operation` is the reason for an operation that began as something else;
-        OutcomeUnknown also at the first call for 404.04, and when the storage lost its answer; whatever the script
-        says.
+        Raises: the errors of the port; Refused `operation` when the operation began as something else; OutcomeUnknown
+        also at the first call for 404.04, and when the storage lost its answer; any error that the script sets.
         """
         self._must_bind()
         twist = await begin_write(self._clock, self._script.charge)
@@ -110,14 +110,15 @@ class MandateCore(SimulatorCore):
         return self._charge_state(entry)
 
     async def find_charge(self, operation: str) -> ChargeState | None:
-        """The charge of this operation by the clock of now, or None. Raises: NotSupported; what the script says."""
+        """Return the charge of this operation at the current clock time, or None. Raises: NotSupported; errors that the
+        script sets."""
         self._must_bind()
         await begin_read(self._clock, self._script.find_charge)
         entry = await self._page(operation)
         return None if entry is None or entry.charge is None else self._charge_state(entry)
 
     async def revoke(self, reference: str) -> None:
-        """End the mandate or the open binding. Raises: as the port has it; what the script says."""
+        """End the mandate or the open binding. Raises: the errors of the port; errors that the script sets."""
         self._must_bind()
         twist = await begin_write(self._clock, self._script.revoke)
         operation, now = self._operation(reference), self._clock.now()
@@ -130,9 +131,9 @@ class MandateCore(SimulatorCore):
         await end_write(self._clock, twist)
 
     async def pretend_mandate(self, operation: str, pretence: MandatePretence) -> Sequence[Notice]:
-        """Change the pages, and return the notices that go out.
+        """Apply a simulated event to the record, and return the notifications that the bank sends.
 
-        Raises: Refused when there is no such binding; ValueError for money of a binding without a first charge.
+        Raises: Refused when the binding does not exist; ValueError for money when the binding has no first charge.
         """
         now, before = self._clock.now(), await self._page(operation)
         if before is None or before.binding is None:
@@ -146,14 +147,15 @@ class MandateCore(SimulatorCore):
         return _notices(operation, pretence, 2 if both else 1)
 
     async def pretend_next_charge(self, operation: str, result: str, *, executed: bool = True) -> None:
-        """Note what becomes of the next charge. Raises: Refused when there is no such binding."""
+        """Set the result of the next charge. Raises: Refused when the binding does not exist."""
         if not await self._has_binding(operation):
             raise self._missing(f"binding of {operation}")
         wish = NextCharge(result=result, executed=executed or result != NEXT_UNAVAILABLE)
         await self._pages.change(operation, lambda entry: next_wished(entry, wish))
 
     async def pretend_charge(self, operation: str, pretence: ChargePretence) -> Sequence[Notice]:
-        """Change the pages, and return the notices that go out. Raises: Refused when there is no such charge."""
+        """Apply a simulated status to the charge, and return the notifications that the bank sends. Raises: Refused
+        when the charge does not exist."""
         now = self._clock.now()
         entry = await self._pages.change(
             operation, lambda entry: charge_pretended(page_as_of(entry, now), pretence, now)
@@ -183,10 +185,8 @@ class MandateCore(SimulatorCore):
         )
 
     async def _charge(self, request: ChargeRequest) -> tuple[InvoiceEntry, bool]:
-        """The charge of the operation, made now where there is none, and whether its answer shall be lost.
-
-        Raises: Refused, OutcomeUnknown, Unavailable.
-        """
+        """Return the operation's charge, creating it if needed, and whether to lose the answer. Raises: Refused,
+        OutcomeUnknown, Unavailable."""
         entry, is_lost = await self._page(request.operation), False
         if entry is None:
             if not self._capabilities.mandate_charges:
@@ -223,7 +223,7 @@ class MandateCore(SimulatorCore):
         return entry is not None and entry.binding is not None
 
     async def _last_paid(self, part: BindingPart) -> str | None:
-        """The last charge by this mandate, if it is paid by now."""
+        """Return the mandate's last charge if it is paid by now."""
         entry = None if part.last_charge is None else await self._page(part.last_charge)
         return part.last_charge if entry is not None and entry.status is InvoiceStatus.PAID else None
 

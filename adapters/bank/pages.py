@@ -1,7 +1,7 @@
-"""What stands in a simulated bank's pages: invoices with their refunds, and what time and people do to them.
+"""Records of a simulated bank: invoices with their refunds, and the effects of time and of simulated events on them.
 
-An invoice and its refunds are one page, so that of many refunds at once no two send the same money back. Bindings and
-charges are such pages too, for their money goes back the same way; what time and people do to them: mandate_events.py.
+An invoice and its refunds share one record, so concurrent refunds cannot send the same money back twice. Bindings and
+charges use such records too, because they are refunded in the same way; mandate_events.py describes how they change.
 """
 
 from datetime import datetime, timedelta
@@ -18,47 +18,47 @@ DECLINED = 404_02
 ANOTHER_AMOUNT = 404_03
 OUTCOME_UNKNOWN = 404_04
 LINK_LATER = 404_05
-"""Amounts in kopecks of invoices that act without a call (docs/sandbox.md "Amounts that act by themselves"; refunds
-have none). The invoice of 404.04 exists, its answer is lost. A binding whose first charge is of 404.05 has no link
-until it is told."""
+"""Invoice amounts in kopecks that trigger a behaviour without a call (docs/sandbox.md "Amounts that act by themselves";
+refunds have none). The invoice of 404.04 exists, but its answer is lost. A binding whose first charge is 404.05 gets
+its link only after a simulated event."""
 ACTING = frozenset((INSUFFICIENT_FUNDS, DECLINED, ANOTHER_AMOUNT, OUTCOME_UNKNOWN))
-"""Of invoices: the bank must hear of one at once, to act by itself."""
+"""Invoice amounts that must be sent to the bank at once, so that it can act by itself."""
 
 REACTION = timedelta(seconds=1)
-"""From the creation of an invoice of such an amount until the payer or the bank has acted."""
+"""Time from the creation of such an invoice until the payer or the bank acts."""
 _SHORT_BY = 100
-"""How many kopecks less than asked the payer of 404.03 sends."""
+"""Kopecks by which the payer of a 404.03 invoice pays too little."""
 
 
 class RefundEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One refund, on the page of its invoice."""
+    """One refund, stored in the record of its invoice."""
 
     operation: str
     amount_kopecks: int
     transfer: str | None
     created_at: datetime
     done_at: datetime | None
-    """When it is done by itself; None: when somebody says so."""
+    """When the refund completes by itself; None: only after a simulated event."""
     status: RefundStatus = RefundStatus.PROCESSING
     failure: str | None = None
 
     @property
     def keeps_money(self) -> bool:
-        """It sent its money back, or may still do so."""
+        """Report whether the refund has sent its money back or may still do so."""
         return self.status in (RefundStatus.PROCESSING, RefundStatus.DONE)
 
 
 class InvoiceEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One invoice in the bank's pages, or a binding or charge: the body of a note."""
+    """An invoice, binding or charge of the bank, stored as the body of a note."""
 
     operation: str
     amount_kopecks: int
-    """Of a binding that takes no first charge: 0."""
+    """0 for a binding without a first charge."""
     purpose: str
     payload: str
     created_at: datetime
     expires_at: datetime
-    """Without a meaning for a charge, which waits for no payer."""
+    """Meaningless for a charge, which waits for no payer."""
     status: InvoiceStatus = InvoiceStatus.OPEN
     transfers: tuple[Transfer, ...] = ()
     failure: str | None = None
@@ -67,35 +67,35 @@ class InvoiceEntry(msgspec.Struct, frozen=True, kw_only=True):
     charge: ChargePart | None = None
 
     def __repr__(self) -> str:
-        # Transfers name payers.
+        # Transfers contain payers' names.
         return f"<{self.status} invoice of {self.operation}>"
 
     @property
     def is_invoice(self) -> bool:
-        """It is neither a binding nor a charge."""
+        """Report whether the record is neither a binding nor a charge."""
         return self.binding is None and self.charge is None
 
     @property
     def acts_alone(self) -> bool:
-        """Its amount makes something happen without a call."""
+        """Report whether the amount makes something happen without a call."""
         return self.amount_kopecks in (INSUFFICIENT_FUNDS, DECLINED, ANOTHER_AMOUNT)
 
     def refund(self, operation: str) -> RefundEntry | None:
-        """The refund of this operation, or None."""
+        """Return the refund of this operation, or None."""
         return next((refund for refund in self.refunds if refund.operation == operation), None)
 
 
 class RefundPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a refund stands: written before the refund itself, so it may name an invoice that has no such refund."""
+    """Index entry of a refund. It is written before the refund itself, so its invoice may have no such refund."""
 
     invoice: str
-    """The operation of the invoice."""
+    """Operation of the invoice."""
     reference: str
-    """Its reference, as the caller gave it."""
+    """The invoice's reference as the caller passed it."""
 
 
 def as_of(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:
-    """The invoice once time did its part: acting amounts after a second, the end of the lifetime, refunds."""
+    """Apply the passage of time to an invoice: acting amounts after a second, expiry, refunds."""
     entry = refunds_as_of(entry, now)
     acted_at = entry.created_at + REACTION
     if entry.status is InvoiceStatus.OPEN and now >= acted_at:
@@ -111,14 +111,14 @@ def as_of(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:
 
 
 def refunds_as_of(entry: InvoiceEntry, now: datetime) -> InvoiceEntry:
-    """What time did to the refunds of a page."""
+    """Apply the passage of time to the refunds of a record."""
     if not entry.refunds:
         return entry
     return msgspec.structs.replace(entry, refunds=tuple(_refund_as_of(refund, now) for refund in entry.refunds))
 
 
 def pretended(entry: InvoiceEntry, pretence: Pretence, now: datetime) -> InvoiceEntry:
-    """The invoice after what a payer or the bank was told to do; money that came goes away only when taken back."""
+    """Apply a simulated event to the invoice. Received money leaves only when it is taken back."""
     if pretence.taken_back:
         gone = tuple(msgspec.structs.replace(transfer, taken_back=True) for transfer in entry.transfers)
         return msgspec.structs.replace(entry, transfers=gone)
@@ -132,7 +132,8 @@ def pretended(entry: InvoiceEntry, pretence: Pretence, now: datetime) -> Invoice
 
 
 def refunded(entry: InvoiceEntry, request: RefundRequest, now: datetime, hold: timedelta | None) -> InvoiceEntry:
-    """The invoice with this refund, done by itself after `hold`; as it is, when it has one of this operation.
+    """Add this refund to the invoice; it completes by itself after `hold`. Return the invoice unchanged if it already
+    has a refund of this operation.
 
     Raises: Refused not_paid, not_found (no such transfer), amount.
     """
@@ -162,7 +163,7 @@ def refunded(entry: InvoiceEntry, request: RefundRequest, now: datetime, hold: t
 
 
 def refund_pretended(entry: InvoiceEntry, operation: str, status: RefundStatus, failure: str | None) -> InvoiceEntry:
-    """The invoice after a refund was told how to stand; what a refund does not do any more changes nothing."""
+    """Apply a simulated status to a refund. A change that the refund's state does not allow is ignored."""
     refunds = tuple(
         _told(refund, status, failure) if refund.operation == operation else refund for refund in entry.refunds
     )
@@ -170,7 +171,8 @@ def refund_pretended(entry: InvoiceEntry, operation: str, status: RefundStatus, 
 
 
 def _told(refund: RefundEntry, status: RefundStatus, failure: str | None) -> RefundEntry:
-    """Out of PROCESSING it may be held, done or fail; out of DONE it may come back; nothing else happens."""
+    """From PROCESSING a refund may be held, complete or fail; from DONE it may be reversed. All other changes are
+    ignored."""
     before = RefundStatus.DONE if status is RefundStatus.REVERSED else RefundStatus.PROCESSING
     if refund.status is not before:
         return refund
@@ -196,7 +198,7 @@ def _failed(entry: InvoiceEntry, failure: str) -> InvoiceEntry:
 
 
 def paid(entry: InvoiceEntry, kopecks: int, at: datetime, payer_name: str | None) -> InvoiceEntry:
-    """One more transfer. Its id follows from its number, so that it is the same however often it is worked out."""
+    """Add one transfer. Its id is derived from its position, so repeated computations produce the same id."""
     transfer = Transfer(
         id=f"{entry.operation}/{len(entry.transfers) + 1}", amount_kopecks=kopecks, at=at, payer_name=payer_name
     )

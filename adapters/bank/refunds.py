@@ -1,4 +1,4 @@
-"""The simulated bank's refunds: done by themselves, or as somebody says."""
+"""Refunds of the simulated bank. They complete by themselves or through simulated events."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -15,16 +15,16 @@ from .simulator_core import SimulatorCore
 
 
 class RefundCore(SimulatorCore):
-    """Fills what the ports Bank, ListingBank and BankSimulator say of refunds."""
+    """Implement the refund methods of the ports Bank, ListingBank and BankSimulator."""
 
     _refund_pages: Notebook[RefundPage]
     _refunds_hold: timedelta | None
 
     async def refund(self, request: RefundRequest) -> RefundState:
-        """Send money back, or answer how the refund of this operation stands.
+        """Send money back, or return the state of this operation's refund.
 
-        Raises: as the port has it; `operation` is the reason for an operation that began with another invoice;
-        OutcomeUnknown also when the storage lost its answer; whatever the script says.
+        Raises: the errors of the port; Refused `operation` when the operation began with another invoice;
+        OutcomeUnknown also when the storage lost its answer; any error that the script sets.
         """
         self._must_refund()
         twist = await begin_write(self._clock, self._script.refund)
@@ -33,22 +33,23 @@ class RefundCore(SimulatorCore):
         return self._refund_state(refund)
 
     async def find_refund(self, operation: str) -> RefundState | None:
-        """The refund of this operation by the clock of now, or None. Raises: NotSupported; what the script says."""
+        """Return the refund of this operation at the current clock time, or None. Raises: NotSupported; errors that the
+        script sets."""
         self._must_refund()
         await begin_read(self._clock, self._script.find_refund)
         refund = await self._find_refund(operation)
         return None if refund is None else self._refund_state(refund)
 
     async def refunds_since(self, moment: datetime) -> list[SentRefund]:
-        """The refunds that were begun since and have not failed; none where it refunds nothing. Remittances are none.
-        Raises: Unavailable; what the script says."""
+        """Return the refunds that were begun since this moment and have not failed. Remittances are not included. A
+        bank without refunds returns an empty list. Raises: Unavailable; errors that the script sets."""
         await begin_read(self._clock, self._script.refunds_since)
         sent = []
         for operation, body in await self._refund_pages.since(moment):
             page = msgspec.json.decode(body, type=RefundPage)
             entry = await self._page(page.invoice)
             refund = None if entry is None else entry.refund(operation)
-            # A page is written before its refund, which may never have come.
+            # The index entry is written before its refund, and the refund may never have been written.
             if entry is not None and refund is not None and refund.status is not RefundStatus.FAILED:
                 sent.append(
                     SentRefund(operation=operation, reference=page.reference, amount_kopecks=refund.amount_kopecks)
@@ -58,12 +59,10 @@ class RefundCore(SimulatorCore):
     async def pretend_refund(
         self, operation: str, status: RefundStatus, failure: str | None = None
     ) -> Sequence[Notice]:
-        """Change the pages, and return the one notice that goes out.
+        """Apply a simulated status to the refund, and return the one notification that the bank sends.
 
-        A refund in processing may be done, fail (`declined_by_bank` without a reason) or be held in processing; one
-        that is done may be reversed. Any other wish changes nothing.
-
-        Raises: Refused when there is no such refund.
+        A refund in processing can complete, fail (`declined_by_bank` by default) or be held in processing. A completed
+        refund can be reversed. Any other change is ignored. Raises: Refused when the refund does not exist.
         """
         page = await self._refund_pages.read(operation)
         now = self._clock.now()
@@ -86,7 +85,7 @@ class RefundCore(SimulatorCore):
         return None if entry is None else entry.refund(operation)
 
     async def _refund(self, request: RefundRequest) -> RefundEntry:
-        """The refund of the operation, made now where there is none. Raises: Refused, OutcomeUnknown, Unavailable."""
+        """Return the refund of the operation, creating it if needed. Raises: Refused, OutcomeUnknown, Unavailable."""
         present = await self._find_refund(request.operation)
         if present is not None:
             return present
@@ -95,7 +94,8 @@ class RefundCore(SimulatorCore):
         found = await self._invoice_page(request.reference)
         if found is None:
             raise self._missing(f"invoice {request.reference}")
-        # What is refused anyway leaves no page behind. The invoice is written last, and judged again then.
+        # Check first, so that a refused refund leaves no index entry. The invoice is written last, and that write
+        # repeats the check.
         refunded(found, request, now, self._refunds_hold)
         try:
             page, _ = await self._refund_pages.start(

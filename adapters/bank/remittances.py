@@ -1,6 +1,7 @@
-"""The simulated bank's remittances: money that goes to a person's phone by itself, or as somebody says.
+"""Remittances of the simulated bank: money sent to a person's phone. They complete by themselves or through simulated
+events.
 
-The pages keep no phone: its last four digits are enough to tell a repeat from another request.
+The records store only the phone's last four digits, which are enough to distinguish a repeat from another request.
 """
 
 from collections.abc import Sequence
@@ -16,33 +17,34 @@ from ..script import begin_read, begin_write, end_write
 from .simulator_core import SimulatorCore
 
 TAKES = timedelta(seconds=1)
-"""How long a remittance takes until it is done by itself."""
+"""Time until a remittance completes by itself."""
 
 _S = RemittanceStatus
 
 
 class RemittancePage(msgspec.Struct, frozen=True, kw_only=True):
-    """One remittance in the bank's pages: the body of a note."""
+    """One remittance of the bank, stored as the body of a note."""
 
     amount_kopecks: int
     bank_id: str
     phone_end: str
     created_at: datetime
     done_at: datetime | None
-    """When it is done by itself; None: it stays as it is."""
+    """When the remittance completes by itself; None: never."""
     status: RemittanceStatus = _S.PROCESSING
     failure: str | None = None
 
 
 class RemittanceCore(SimulatorCore):
-    """Fills the ports RemittanceBank and RemittanceSimulator, but for what every bank does."""
+    """Implement the ports RemittanceBank and RemittanceSimulator, except for the methods that every bank has."""
 
     _remittances: Notebook[RemittancePage]
 
     async def remit(self, request: RemittanceRequest) -> RemittanceState:
-        """Send the money, or answer how the remittance of this operation stands.
+        """Send the money, or return the state of this operation's remittance.
 
-        Raises: as the port has it; OutcomeUnknown also when the storage lost its answer; whatever the script says.
+        Raises: the errors of the port; OutcomeUnknown also when the storage lost its answer; any error that the script
+        sets.
         """
         self._must_remit()
         twist = await begin_write(self._clock, self._script.remit)
@@ -51,8 +53,8 @@ class RemittanceCore(SimulatorCore):
         return self._remittance_state(page)
 
     async def find_remittance(self, operation: str) -> RemittanceState | None:
-        """The remittance of this operation by the clock of now, or None. Raises: NotSupported; what the script
-        says."""
+        """Return the remittance of this operation at the current clock time, or None. Raises: NotSupported; errors that
+        the script sets."""
         self._must_remit()
         await begin_read(self._clock, self._script.find_remittance)
         page = await self._remittances.read(operation)
@@ -61,9 +63,10 @@ class RemittanceCore(SimulatorCore):
     async def pretend_remittance(
         self, operation: str, status: RemittanceStatus, failure: str | None = None
     ) -> Sequence[Notice]:
-        """Change the pages, and return the one notice that goes out. FAILED is `declined_by_bank` without a reason.
+        """Apply a simulated status to the remittance, and return the one notification that the bank sends. FAILED
+        without a reason means `declined_by_bank`.
 
-        Raises: Refused when there is no such remittance.
+        Raises: Refused when the remittance does not exist.
         """
         now = self._clock.now()
 
@@ -83,7 +86,7 @@ class RemittanceCore(SimulatorCore):
             raise NotSupported(f"{self.name} sends no money to people")
 
     async def _begin_remittance(self, request: RemittanceRequest) -> RemittancePage:
-        """The page of the operation, written now where there is none. Raises: Refused, OutcomeUnknown."""
+        """Return the record of the operation, writing it if needed. Raises: Refused, OutcomeUnknown."""
         most = self._capabilities.remittance_max_kopecks
         if request.amount_kopecks <= 0 or (most is not None and request.amount_kopecks > most):
             raise Refused("no amount that can be sent at once", reason="amount")
@@ -113,7 +116,7 @@ class RemittanceCore(SimulatorCore):
 
 
 def remittance_as_of(page: RemittancePage, now: datetime) -> RemittancePage:
-    """The remittance once time did its part."""
+    """Apply the passage of time to the remittance."""
     if page.done_at is None or now < page.done_at:
         return page
     return msgspec.structs.replace(page, status=_S.DONE, done_at=None)

@@ -1,4 +1,4 @@
-"""The simulated bank's list of what it booked: all its pages, by when each thing was begun."""
+"""Report of the simulated bank: all its operations by the time when they began."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -33,22 +33,24 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ReportingCore(SimulatorCore):
-    """Fills the port ReportingBank, but for what every bank does. It has no credentials of merchants."""
+    """Implement the port ReportingBank, except for the methods that every bank has. The simulator has no merchant
+    credentials."""
 
     _remittances: Notebook[RemittancePage]
 
     def owners(self) -> Sequence[str]:
-        """The installation alone."""
+        """Return the installation alone."""
         return ("",)
 
-    def owner_of(self, reference: str) -> str:  # noqa: ARG002 - whoever it is
-        """The installation."""
+    def owner_of(self, reference: str) -> str:  # noqa: ARG002 - the same owner for every reference
+        """Return the installation."""
         return ""
 
     async def entries(self, owner: str, since: datetime, until: datetime, cursor: str | None) -> ReportedPage:  # noqa: ARG002
-        """What was begun in this time, as the script has it. Each page walks all pages: a simulator has few.
+        """Return a page of the operations begun in this period, after the script's changes. Each call reads all
+        records, which is cheap because a simulator has few.
 
-        Raises: Unavailable; what the script says.
+        Raises: Unavailable; errors that the script sets.
         """
         script = self._script.entries
         await begin_read(self._clock, script.calls)
@@ -69,7 +71,7 @@ class ReportingCore(SimulatorCore):
             try:
                 entry = page_as_of(msgspec.json.decode(body, type=InvoiceEntry), now)
             except msgspec.ValidationError:
-                # A note of the house about its bank, such as how it answers.
+                # Another kind of note about the bank, such as its health.
                 continue
             booked += _entries(key, entry)
         for operation, body in await self._remittances.since(_BEGINNING):

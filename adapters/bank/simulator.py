@@ -1,8 +1,8 @@
-"""A bank without money: SBP invoices that are paid, refused or forgotten, refunds and mandates, when somebody says so.
+"""A simulated bank without real money: SBP invoices, refunds and mandates that simulated events drive.
 
-Its pages lie in the storage, so that what it promised survives a restart, as a real bank would. It keeps no timers:
-what has happened by now follows from the pages and the clock whenever it is asked. It does everything that a bank can
-do to us, late and double payments included; what becomes of them is the core's to decide.
+Its records are in the storage, so they survive a restart as a real bank's would. It has no timers: each call derives
+the current state from the records and the clock. It can do everything that a bank can do to us, late and double
+payments included; the core decides how to handle them.
 """
 
 from collections.abc import Sequence
@@ -41,11 +41,11 @@ from .reporting import ReportingCore
 _AT_ONCE = timedelta(0)
 
 REMITTANCE_MOST = 500_000_00
-"""Kopecks of one remittance: what a real provider allows, and less than the largest exchange."""
+"""Kopecks of one remittance: the limit of a real provider, and below the largest exchange."""
 
 
 class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
-    """Fills the ports ListingBank, CancellingBank and BankSimulator, and with what it inherits those of mandates,
+    """Implement the ports ListingBank, CancellingBank and BankSimulator. The base classes implement those of mandates,
     remittances and reconciliation."""
 
     def __init__(
@@ -62,10 +62,10 @@ class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
         links_after: timedelta | None = _AT_ONCE,
         asked: bool = False,
     ) -> None:
-        """`link_base` is where payment links seem to lead, without a slash at the end; `capabilities` is what it says
-        of itself, where it shall be less than everything; `refunds_hold` is how long a refund is in processing until
-        it is done by itself, and `links_after` how long a binding waits for its link: not at all, some time, or (None)
-        until it is told. `asked`: it lets nobody draw up its invoices."""
+        """`link_base` is the start of payment links, without a slash at the end. `capabilities` restricts what the bank
+        supports; the default is everything. `refunds_hold` is how long a refund stays in processing before it completes
+        by itself. `links_after` is how long a binding waits for its link. For both, None means until a simulated event.
+        `asked`: callers cannot create invoices without a call to the bank."""
         super().__init__(
             name,
             storage,
@@ -75,17 +75,17 @@ class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
             script=script,
             capabilities=capabilities or _everything(links_later=links_after != _AT_ONCE, draws=not asked),
         )
-        # A provider of its own, so that no refund's page is ever read as an invoice.
+        # A provider name of its own, so that a refund's entry is never read as an invoice.
         self._refund_pages = Notebook(f"{name}/refunds", RefundPage, storage, clock)
         self._remittances = Notebook(f"{name}/remittances", RemittancePage, storage, clock)
         self._refunds_hold = refunds_hold
         self._links_after = links_after
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
-        """Open an invoice, or return the one that this operation made before.
+        """Open an invoice, or return the invoice that this operation opened before.
 
-        Raises: Refused for an amount that is not above zero; OutcomeUnknown at the first call for 404.04, and when
-        the storage lost its answer; whatever the script says.
+        Raises: Refused for an amount that is not above zero; OutcomeUnknown at the first call for 404.04, and when the
+        storage lost its answer; any error that the script sets.
         """
         twist = await begin_write(self._clock, self._script.create)
         if request.amount_kopecks <= 0:
@@ -100,8 +100,8 @@ class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
         return self._invoice(entry)
 
     def draw_invoice(self, request: InvoiceRequest) -> Invoice | None:
-        """The invoice of this request, all of it in its reference: a page is written when somebody pays it. None: what
-        acts without a call, or has a part in the script."""
+        """Return an invoice that its reference fully encodes; its record is written when somebody pays it. Return None
+        for an amount that acts by itself, or if the script changes invoice creation."""
         if (
             not self._capabilities.draws_invoices
             or self._script.create
@@ -114,13 +114,14 @@ class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
         return Invoice(reference=reference, payload=payload, link=payload)
 
     async def find_invoice(self, operation: str) -> Invoice | None:
-        """The invoice of this operation, or None. Raises: what the script says."""
+        """Return the invoice of this operation, or None. Raises: errors that the script sets."""
         await begin_read(self._clock, self._script.find)
         entry = await self._pages.read(operation)
         return None if entry is None or not entry.is_invoice else self._invoice(entry)
 
     async def invoice_state(self, reference: str) -> InvoiceState:
-        """The invoice by the clock of now. Raises: Refused when there is none; what the script says."""
+        """Return the invoice's state at the current clock time. Raises: Refused when it does not exist; errors that the
+        script sets."""
         await begin_read(self._clock, self._script.state)
         entry = await self._invoice_page(reference)
         if entry is None or not entry.is_invoice:
@@ -128,7 +129,8 @@ class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
         return InvoiceState(reference=reference, status=entry.status, transfers=entry.transfers, failure=entry.failure)
 
     async def cancel_invoice(self, reference: str) -> None:
-        """Close the invoice, unless it is over. Raises: as the port has it; whatever the script says."""
+        """Cancel the invoice unless it is already over. Raises: the errors of the port; any error that the script
+        sets."""
         twist = await begin_write(self._clock, self._script.cancel)
         entry = await self._invoice_page(reference)
         if entry is None or not entry.is_invoice:
@@ -140,13 +142,14 @@ class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
         await end_write(self._clock, twist)
 
     async def pretend(self, operation: str, pretence: Pretence, *, reference: str | None = None) -> Sequence[Notice]:
-        """Change the pages, and return the notices that go out: one, none when silent, two when doubled.
+        """Apply a simulated event to the invoice, and return the notifications that the bank sends: one, none when
+        silent, two when doubled.
 
-        An invoice that was paid stays paid: any further wish changes nothing, but for a second transfer with `again`.
-        Without a failure reason FAILED means `declined_by_bank`. Money is accepted in every state, however late.
+        A paid invoice stays paid: further events change nothing, except a second transfer with `again`. FAILED without
+        a reason means `declined_by_bank`. Money is accepted in every state, however late.
 
-        Raises: Refused when there is no such invoice; ValueError for what no bank reports (OPEN, no money as money);
-        Unavailable, after which the same may be told again.
+        Raises: Refused when the invoice does not exist; ValueError for an event that no bank reports (OPEN, a transfer
+        that is not above zero); Unavailable, after which the same event may be sent again.
         """
         if pretence.status is InvoiceStatus.OPEN:
             raise ValueError("an invoice does not become open again")
@@ -163,8 +166,9 @@ class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
         return (Notice(operation=operation),) * (2 if pretence.doubled else 1)
 
     async def _open(self, request: InvoiceRequest) -> tuple[InvoiceEntry, bool]:
-        """The entry of the operation, and whether this call made it. It is lost, at worst, with all that anybody did
-        about it since; asked for again by its operation, the invoice is the same."""
+        """Return the record of the operation, and whether this call wrote it. A crash may lose the record and
+        everything that happened to it since; a repeated request with the same operation creates the same invoice again.
+        """
         entry = InvoiceEntry(
             operation=request.operation,
             amount_kopecks=request.amount_kopecks,

@@ -1,4 +1,4 @@
-"""What every part of the simulated bank works with: its pages, its clock and its script."""
+"""Shared base of the simulated bank: records, clock and script."""
 
 import binascii
 
@@ -15,7 +15,7 @@ from .pages import InvoiceEntry
 
 
 class SimulatorCore:
-    """The reference of whatever has a page is the id of its note."""
+    """Access to records. The reference of an invoice, binding or charge is the id of its note."""
 
     def __init__(
         self,
@@ -37,35 +37,36 @@ class SimulatorCore:
 
     @property
     def name(self) -> str:
-        """As given; part of every note's id."""
+        """Name from the constructor. It is part of every note's id."""
         return self._pages.provider
 
     @property
     def capabilities(self) -> BankCapabilities:
-        """It can do everything, unless told otherwise."""
+        """Return the configured capabilities; by default the bank supports everything."""
         return self._capabilities
 
     async def _page(self, operation: str) -> InvoiceEntry | None:
-        """The page of this operation by the clock of now, or None."""
+        """Return the record of this operation at the current clock time, or None."""
         found = await self._pages.read(operation)
         return None if found is None else page_as_of(found, self._clock.now())
 
     async def _start(self, entry: InvoiceEntry, *, durable: bool = True) -> tuple[InvoiceEntry, bool]:
-        """The page of the operation, and whether this call wrote it. Raises: OutcomeUnknown; Unavailable, when the
-        pages could not even be opened."""
+        """Return the record of the operation, and whether this call wrote it. Raises: OutcomeUnknown; Unavailable when
+        the storage could not even be opened."""
         try:
             return await self._pages.start(entry.operation, entry, durable=durable)
         except MayBeWritten as fault:
             raise OutcomeUnknown("the bank's pages did not answer") from fault
 
     async def _invoice_page(self, reference: str) -> InvoiceEntry | None:
-        """The page of what has this reference, by the clock of now; of an invoice that was drawn and that nobody paid
-        yet, the page as it would be."""
+        """Return the record with this reference at the current clock time. For an unpaid invoice that its reference
+        encodes, return the decoded record."""
         found = await self._pages.read(self._operation(reference)) or self._drawn(reference)
         return None if found is None else page_as_of(found, self._clock.now())
 
     def _drawn(self, reference: str) -> InvoiceEntry | None:
-        """The page of an invoice that was drawn; None: it was not, or not here."""
+        """Decode the record of an invoice from its reference. Return None if the reference encodes no invoice, or
+        belongs to another bank."""
         own = self._reference("")
         if not reference.startswith(own):
             return None
@@ -75,11 +76,11 @@ class SimulatorCore:
         return self._pages.page_id(operation)
 
     def _operation(self, reference: str) -> str:
-        """The operation of what has this reference, if there is such a thing."""
+        """Return the operation of a reference. It need not exist."""
         return reference.removeprefix(self._reference("")).partition(DRAWN)[0]
 
     def _check_receipt(self, receipt: Receipt | None, kopecks: int | None) -> None:
-        """Raises: Refused, as banks do with a receipt that is not of this amount, or without the one they require."""
+        """Raises: Refused, as banks do, when the receipt has another amount, or a required one is missing."""
         need = self._capabilities.receipts
         if receipt is None and need is ReceiptNeed.REQUIRED:
             raise Refused("there is no receipt", reason="receipt")
@@ -90,8 +91,8 @@ class SimulatorCore:
         return Refused(f"{self.name} has no {what}", reason="not_found")
 
     def _payload(self, kopecks: int, chance: str | None = None) -> str:
-        """Of the shape that NSPK gives a dynamic QR, with an id and a bank that cannot exist. `chance`: 16 hexadecimal
-        digits."""
+        """Build a payload in the form of NSPK's dynamic QR, with an id and a bank that cannot exist. `chance`: 16
+        hexadecimal digits."""
         chance = (self._ids.uuid().replace("-", "")[-16:] if chance is None else chance).upper()
         text = f"{self._link_base}/AD00SIMULATED000{chance}?type=02&bank=999999999999&sum={kopecks}&cur=RUB"
         return f"{text}&crc={binascii.crc_hqx(text.encode(), 0xFFFF):04X}"
