@@ -1,4 +1,4 @@
-"""Raiffeisenbank as the port Bank: invoices by dynamic QR, closed when nobody shall pay them, and refunds."""
+"""Raiffeisenbank as the port Bank: invoices by dynamic QR, their cancellation, and refunds."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -40,13 +40,16 @@ from .wire import (
 
 
 class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
-    """Fills Bank, CancellingBank, MandateBank, RemittanceBank, ReceiptBank, Notices, Checkable, and searches invoices,
-    refunds, bindings and charges by what they were asked with, since each may be another merchant's
-    (ports/searching.py)."""
+    """Implement Bank, CancellingBank, MandateBank, RemittanceBank, ReceiptBank, Notices and Checkable.
+
+    Invoices, refunds, bindings and charges are searched by their request, because each may belong to another merchant
+    (ports/searching.py).
+    """
 
     @property
     def capabilities(self) -> BankCapabilities:
-        """Expiry and declined payments are not told by notices: deadlines are looked at."""
+        """Return the capabilities. The bank sends no notifications of expired or declined payments, so deadlines are
+        polled."""
         return BankCapabilities(
             own_lifetime=True,
             cancels_invoices=True,
@@ -59,8 +62,10 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
         )
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
-        """Register a dynamic QR. The bank registers a second one for an order that nobody paid, so what is noted first
-        is handed out, and nothing else ever is."""
+        """Register a dynamic QR.
+
+        The bank registers a second QR for an unpaid order. So only the first QR noted for an order is ever handed out.
+        """
         if request.amount_kopecks <= 0:
             raise Refused(f"{NAME}: an invoice is of more than nothing", reason="amount")
         self._check_receipt(request.receipt, request.amount_kopecks)
@@ -73,7 +78,7 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
         return await self._handed_out(owner, order, found or await self._register(pair, order, request))
 
     async def search_invoice(self, request: InvoiceRequest, since: datetime) -> Invoice | None:  # noqa: ARG002 - by id
-        """From our note where there is one, else by the order's number."""
+        """Read the invoice from our note, or ask the bank by the order's number."""
         owner, pair = self._pair_of(request.account, request.shop, request.terminal)
         order = number_of(request.operation)
         page = await self._notes.read(order)
@@ -85,7 +90,7 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
         raise NotSupported(f"{NAME}: {operation} is searched by its request")
 
     async def invoice_state(self, reference: str) -> InvoiceState:
-        """One question where money came, or none can come any more; else two."""
+        """Read the invoice's state: one request if the payment decides it, otherwise two."""
         qr = Reference.read(reference)
         who = self._whose(qr)
         info = await self._payment(who, qr.first)
@@ -109,7 +114,7 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
         return shown.qr_status
 
     async def cancel_invoice(self, reference: str) -> None:
-        """Close a QR that nobody has paid."""
+        """Close an unpaid QR."""
         qr = Reference.read(reference)
         who = self._whose(qr)
         try:
@@ -122,8 +127,11 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
                 raise
 
     async def refund(self, request: RefundRequest) -> RefundState:
-        """The bank is asked by our id before it is told, and after it said no: what a repeat of an id gets, its
-        documents do not say."""
+        """Send money back.
+
+        The bank does not document its answer to a repeated refund id. So ask for the refund by our id before sending
+        it, and again after a refusal.
+        """
         paid = Reference.read(request.reference)
         found = await self._refunded(paid, request.operation)
         if found is not None:
@@ -158,14 +166,15 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
         return None if found is None else _refund(found)
 
     async def _after_refusal(self, paid: Reference, operation: str) -> RefundState | None:
-        """Whether the refusal was of a repeat. Raises: OutcomeUnknown where that cannot be told."""
+        """Find out whether the bank refused a repeat. Raises: OutcomeUnknown if the bank does not answer."""
         try:
             return await self._refunded(paid, operation)
         except Unavailable:
             raise OutcomeUnknown(f"{NAME}: a refund was refused, and may be a repeat") from None
 
     async def _why_not(self, paid: Reference, refusal: BankRefused) -> Refused:
-        """The bank's words do not tell an unpaid payment from others: it is asked."""
+        """Turn a refusal into the port's reason. The bank's code does not show whether the payment is unpaid, so ask
+        for it."""
         if refusal.reason == "amount":
             return refusal
         with suppress(Unavailable):
@@ -205,7 +214,7 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
         return Page(request.operation, qr.qr_id, qr.payload)
 
     async def _registered(self, pair: Pair, order: str) -> Page | None:
-        """The QR of an order, which the bank is asked for by our number."""
+        """Find the QR of an order at the bank, by our number."""
         known = await self._api.ask(pair, Order, "payment", "v1", "orders", order)
         if known is None:
             return None
@@ -213,7 +222,7 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
         return None if qr is None else Page("", qr.qr_id, qr.payload)
 
     async def _handed_out(self, owner: str, order: str, made: Page) -> Invoice:
-        """The first QR that was noted for this order, which is usually this one."""
+        """Note the QR unless another one was noted for this order, and return the noted one."""
 
         def keep_first(page: Page) -> Page:
             if page.qr_id is not None:
@@ -221,7 +230,7 @@ class RaiffeisenBank(RaiffeisenCharges, RaiffeisenPayouts, RaiffeisenNotices):
             return msgspec.structs.replace(page, qr_id=made.qr_id, payload=made.payload)
 
         page = None
-        with suppress(Unavailable):  # the bank can be asked by the order, too
+        with suppress(Unavailable):  # the QR can also be found at the bank, by the order
             page = await self._notes.change(order, keep_first)
         return _invoice(owner, order, page or made)
 

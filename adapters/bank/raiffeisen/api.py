@@ -1,4 +1,4 @@
-"""Calls of Raiffeisenbank's interface: questions, and what changes something there, each to one of its ends."""
+"""Calls of Raiffeisenbank's API: reads and writes, each ending in a result or one of the port's faults."""
 
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 PRODUCTION = "https://pay.raif.ru/api"
 _SECONDS = 15.0
-"""For one exchange: below the 20 after which the house gives up."""
+"""Timeout of one exchange, below the 20 seconds after which the app gives up."""
 
 
 class RaiffeisenApi:
-    """Its connections, and how its answers are read. Its repr hides the address."""
+    """Connections to the bank and decoding of its answers. The repr hides the address."""
 
     def __init__(self, name: str, base_url: str, clock: Clock) -> None:
         self._http = ProviderHttp(name, base_url, limit=_SECONDS, clock=clock)
@@ -33,9 +33,9 @@ class RaiffeisenApi:
         return self._http.clock_skew
 
     async def ask(self, who: Pair | PayoutPair, shape: type[T], *path: str) -> T | None:
-        """What stands there, or None: the bank says that it knows none.
+        """Read an object, or return None when the bank says that it does not exist.
 
-        Raises: NotConfigured; Unavailable for everything else than an answer of this shape.
+        Raises: NotConfigured; Unavailable for any other answer that has not this shape.
         """
         answer = await self._http.call("GET", _joined(path), writes=False, headers=_headers(who))
         code = code_of(answer)
@@ -48,7 +48,7 @@ class RaiffeisenApi:
     async def send(
         self, who: Pair | PayoutPair, shape: type[T], body: dict[str, Any], *path: str, payout: bool = False
     ) -> T:
-        """Do something. Raises: BankRefused; NotConfigured; Unavailable; OutcomeUnknown."""
+        """POST a change. Raises: BankRefused; NotConfigured; Unavailable; OutcomeUnknown."""
         told = {**_headers(who), "Content-Type": "application/json"}
         answer = await self._http.call("POST", _joined(path), writes=True, body=encoded(body), headers=told)
         code = code_of(answer)
@@ -57,7 +57,7 @@ class RaiffeisenApi:
         return answer.decoded(shape)
 
     async def put(self, who: Pair, shape: type[T], *path: str) -> T:
-        """Have done what the path names. Raises: as `send`."""
+        """PUT the change that the path names. Raises: the same as `send`."""
         answer = await self._http.call("PUT", _joined(path), writes=True, headers=_headers(who))
         code = code_of(answer)
         if not is_good(answer, code):
@@ -65,7 +65,7 @@ class RaiffeisenApi:
         return answer.decoded(shape)
 
     async def delete(self, who: Pair | PayoutPair, *path: str) -> None:
-        """Raises: as `send`. What is answered is nothing, or an object."""
+        """DELETE an object. The bank answers with an empty body or an object. Raises: the same as `send`."""
         answer = await self._http.call("DELETE", _joined(path), writes=True, headers=_headers(who))
         code = code_of(answer)
         if not is_good(answer, code) or not _is_empty(answer):
@@ -76,7 +76,8 @@ class RaiffeisenApi:
 
 
 def _owned(who: Pair | PayoutPair, fault: Fault) -> Fault:
-    """One merchant's own credentials must not take the gateway from all: they are merely out of reach."""
+    """Turn NotConfigured into Unavailable for a merchant's own credentials, so that they do not disable the gateway for
+    all merchants."""
     if isinstance(fault, NotConfigured) and not who.is_shared:
         return Unavailable(str(fault))
     return fault

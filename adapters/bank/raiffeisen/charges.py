@@ -1,4 +1,4 @@
-"""Charges by subscriptions of Raiffeisenbank: orders of ours, paid without the payer."""
+"""Charges by subscriptions of Raiffeisenbank: our orders, paid without the payer."""
 
 from datetime import datetime
 
@@ -29,15 +29,18 @@ from .wire import (
 )
 
 _LOOK = 10.0
-"""Seconds: a charge that is declined is not told by a notice."""
+"""Seconds until the next poll. The bank sends no notification of a declined charge."""
 
 
 class RaiffeisenCharges(RaiffeisenMandates):
-    """The part that charges."""
+    """Charges part of the adapter."""
 
     async def charge(self, request: ChargeRequest) -> ChargeState:
-        """The bank is asked by our number before it is told, and after it said no. A repeat is of the subscription that
-        was charged, whichever it names."""
+        """Charge a mandate.
+
+        Ask for the charge by our number before sending it, and again after a refusal. A repeat always belongs to the
+        subscription that was charged first, even if it names another one.
+        """
         self._need_subscriptions()
         order = await self._order_of(request)
         found = await self._charged(order)
@@ -91,8 +94,11 @@ class RaiffeisenCharges(RaiffeisenMandates):
         return await self._api.ask(self._whose(order), ChargeInfo, *path)
 
     async def _charge_state(self, order: Reference, said: ChargeInfo, *, after_write: bool = False) -> ChargeState:
-        """What the order says; of a paid one when, of a declined one why. Raises: as the questions about that; but
-        after the write itself it stands as under way where they have no answer."""
+        """Build the charge's state, with the transfer if it is paid and the reason if it is declined.
+
+        Raises: Unavailable if these details cannot be read. Directly after the write the charge counts as in processing
+        instead.
+        """
         status = charge_status(said.payment_status)
         try:
             transfer = await self._charge_transfer(order, said) if status is ChargeStatus.PAID else None
@@ -110,7 +116,8 @@ class RaiffeisenCharges(RaiffeisenMandates):
         )
 
     async def _charge_transfer(self, order: Reference, said: ChargeInfo) -> Transfer:
-        """An order does not say when it was paid: its QR does, where that is its own."""
+        """Build the charge's transfer. An order does not show when it was paid; its QR does, if the QR belongs to this
+        order."""
         amount = kopecks(said.amount)
         if not amount or amount < 0 or said.currency not in (None, "RUB"):
             raise Unavailable(f"{NAME}: a charge is shown without its money")
@@ -124,8 +131,8 @@ class RaiffeisenCharges(RaiffeisenMandates):
         return MANDATE_REVOKED if is_over else "declined_by_bank"
 
     async def _after_refused_charge(self, order: Reference, refusal: BankRefused) -> ChargeState:
-        """It was a repeat; the payer has unsubscribed; or there is no charge. Raises: OutcomeUnknown where that cannot
-        be told."""
+        """Decide whether a refused charge was a repeat, the payer has unsubscribed, or there is no charge. Raises:
+        OutcomeUnknown if the bank does not answer."""
         try:
             found = await self._charged(order)
             if found is not None:

@@ -1,4 +1,4 @@
-"""What all parts of the adapter share: calls, credentials, notes, and how a payment is read."""
+"""Shared base of the adapter: calls, credentials, notes and decoding of payments."""
 
 from datetime import timedelta
 
@@ -15,25 +15,25 @@ from .wire import PaymentInfo, PayoutBank, RefundInfo, kopecks, read_moment
 NO_REGISTER = Register()
 
 GRACE = timedelta(minutes=2)
-"""After a QR's end: what its payer did in time is told by then, however clocks differ."""
+"""Wait after a QR's expiry. After it the bank shows every payment made in time, even if the clocks differ."""
 
 
 class Page(msgspec.Struct, frozen=True):
-    """What is noted of an order, a subscription or a payout, by the number that the bank knows it by."""
+    """Note of an order, a subscription or a payout, stored under the number by which the bank knows it."""
 
     operation: str
-    """Ours: the way back from a notice."""
+    """Our operation, to resolve notifications."""
     qr_id: str | None = None
-    """Which QR was handed out for it: of several that were registered for one order only one ever is."""
+    """QR that was handed out. If several QRs were registered for one order, only this one is ever handed out."""
     payload: str | None = None
     revoked: bool = False
-    """Of a mandate that we ended; the bank has no call for it."""
+    """Set on a mandate that we ended, because the bank has no call for it."""
     reference: str = ""
-    """Of a charge: by which subscription it went."""
+    """For a charge: its reference, which names the charged subscription."""
 
 
 class RaiffeisenCore:
-    """The parts of the adapter extend this."""
+    """Base of all parts of the adapter."""
 
     def __init__(
         self,
@@ -46,11 +46,12 @@ class RaiffeisenCore:
         subscriptions: bool = False,
         register: Register = NO_REGISTER,
     ) -> None:
-        """`base_url` stands in place of production's. `payouts`: by what people are paid; None: nobody is. `aliases`:
-        the bank's words for banks, by SBP's ids, beside those that are known (payouts.py). `subscriptions`: the bank
-        has switched them on for us. `register`: the cash register that writes receipts.
+        """`base_url` replaces the production address. `payouts`: credentials of payouts; None turns payouts off.
+        `aliases`: the bank's names for receivers' banks by SBP id, in addition to the known ones (payouts.py).
+        `subscriptions`: whether the bank has enabled subscriptions for us. `register`: the cash register that writes
+        receipts.
 
-        Raises: NotConfigured for an address that may not be called.
+        Raises: NotConfigured for an address that must not be called.
         """
         self._api = RaiffeisenApi(NAME, base_url, tools.clock)
         self._notes = tools.notebook(NAME, Page)
@@ -74,14 +75,14 @@ class RaiffeisenCore:
         return self._api.clock_skew
 
     async def close(self) -> None:
-        """The house closes what it made."""
+        """Close the connections. The app calls this for each gateway it creates."""
         await self._api.close()
 
     def _whose(self, reference: Reference) -> Pair:
         return self._merchants.pair(reference.owner)
 
     def _pair_of(self, account: str | None, shop: str | None, terminal: str | None) -> tuple[str, Pair]:
-        """Whose credentials a request goes by: the narrowest that has any."""
+        """Choose the most specific owner that has credentials: terminal, shop, account, then the installation."""
         owner = self._merchants.owner_of(terminal, shop, account)
         return owner, self._merchants.pair(owner)
 
@@ -89,14 +90,16 @@ class RaiffeisenCore:
         return await self._api.ask(who, PaymentInfo, "sbp", "v1", "qr", qr_id, "payment-info")
 
     def _is_over(self, info: PaymentInfo) -> bool:
-        """Whether the QR of this payment has ended for certain."""
+        """Report whether the payment's QR has certainly expired."""
         ends = read_moment(info.qr_expiration_date)
         return ends is not None and self._clock.now() >= ends + GRACE
 
     def _transfer(self, info: PaymentInfo) -> Transfer:
-        """The money of a payment that succeeded. Its id is the order: the one number that the bank's registry, its
-        notices and all its answers have, and one order is paid once. Raises: Unavailable for money that cannot be
-        counted."""
+        """Build the transfer of a successful payment.
+
+        Its id is the order: the only number that the bank's registry, notifications and answers all contain, and an
+        order is paid once. Raises: Unavailable if the amount cannot be read.
+        """
         amount = None if info.amount is None else kopecks(info.amount)
         if not amount or amount < 0 or info.currency not in (None, "RUB"):
             raise Unavailable(f"{NAME}: a payment is shown without its money")
@@ -104,8 +107,8 @@ class RaiffeisenCore:
         return Transfer(id=info.order, amount_kopecks=amount, at=at)
 
     async def check(self) -> None:
-        """Ask for a refund that nobody made, and for the banks that payouts reach. Raises: NotConfigured, which says
-        which key is not taken; Unavailable."""
+        """Check the credentials with a refund that does not exist and with the list of payout banks. Raises:
+        NotConfigured, naming the rejected key; Unavailable."""
         shared = self._merchants.shared
         if shared is not None:
             await self._api.ask(shared, RefundInfo, "sbp", "v1", "refund", "cambist-check")

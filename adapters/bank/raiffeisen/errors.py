@@ -1,5 +1,8 @@
-"""What an answer of Raiffeisenbank means, by the code in its body before its HTTP status (docs/providers/raiffeisen.md
-"Errors"). The table is pure; the code alone goes into a fault, never the bank's message."""
+"""Meaning of Raiffeisenbank's error answers. The code in the body counts before the HTTP status
+(docs/providers/raiffeisen.md "Errors").
+
+The functions are pure. A fault contains only the code, never the bank's message.
+"""
 
 import re
 from collections.abc import Mapping
@@ -32,7 +35,7 @@ _REASONS: Mapping[str, str] = {
     "RECEIPT_TYPE_NOT_SUPPORTED": "receipt",
     RECEIPT_CONFLICT: "state",
 }
-"""Nothing was done, for certain."""
+"""Codes for which certainly nothing was done, with the port's reason."""
 _NOT_CONFIGURED: Mapping[str, str] = {
     "ERROR.MERCHANT_NOT_REGISTERED": "it knows no such merchant id",
     "ERROR.SBP_MERCHANT_ID_IS_MISSING": "it was given no merchant id",
@@ -42,14 +45,15 @@ _NOT_CONFIGURED: Mapping[str, str] = {
     "CREDENTIALS_NOT_FOUND": "it has no access to the cash register",
 }
 _WAITING = ("INSUFFICIENT_FUNDS", "LIMIT")
-"""In the code of a payout that was not carried out: our own money or a receiver's day is at its end. It goes later."""
+"""Parts of the code of a payout that was not made because our balance or the receiver's daily limit is exhausted. It is
+retried later."""
 _DENIED = ("ACCESS", "AUTH", "FORBIDDEN", "TOKEN")
-"""In the code of a 401 or 403 that is about the key itself. Payouts answer 403 to a wrong account, too."""
+"""Parts of the code of a 401 or 403 about the key itself. Payouts also answer 403 for a wrong account."""
 _CODE = re.compile(r"[A-Z][A-Z0-9_.]{0,79}\Z")
 
 
 class BankRefused(Refused):
-    """The bank refused, for certain, and named why."""
+    """A definite refusal by the bank, with its code."""
 
     def __init__(self, name: str, code: str, reason: str) -> None:
         super().__init__(f"{name}: refused with {code}", reason=reason)
@@ -66,7 +70,7 @@ class _Denial(msgspec.Struct):
 
 
 def code_of(answer: Answer) -> str | None:
-    """The code that the answer's body names; None: it names none, or SUCCESS."""
+    """Return the error code in the answer's body. Return None for SUCCESS or a body without a code."""
     try:
         code = msgspec.json.decode(answer.body, type=_Coded).code
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -79,18 +83,19 @@ def is_good(answer: Answer, code: str | None) -> bool:
 
 
 def is_absence(code: str | None) -> bool:
-    """Whether a question was answered by: there is none. A 404 without a code says nothing of what was asked for."""
+    """Report whether the code says that the object does not exist. A 404 without a code says nothing about the
+    object."""
     is_told = code is not None and code.endswith("NOT_FOUND")
     return is_told and code not in _NOT_CONFIGURED and "MERCHANT" not in (code or "")
 
 
 def of_question(answer: Answer, code: str | None) -> Fault:
-    """Why a question was not answered."""
+    """Convert the failed answer to a read into a fault."""
     return _of_both(answer, code) or Unavailable(f"{answer.name}: no answer to a question ({_shown(answer, code)})")
 
 
 def of_write(answer: Answer, code: str | None, *, payout: bool = False) -> Fault:
-    """What an answer that is not good means to what was to be done."""
+    """Convert the failed answer to a write into a fault."""
     clear = _of_both(answer, code)
     if clear is not None:
         return clear
@@ -116,7 +121,8 @@ def _of_both(answer: Answer, code: str | None) -> Fault | None:
 
 
 def _is_own_denial(answer: Answer) -> bool:
-    """Whether the bank's gateway itself denied access, which names no code: it repeats the status in its body."""
+    """Report whether the bank's own gateway denied access. Its answer has no code but repeats the HTTP status in the
+    body."""
     try:
         return msgspec.json.decode(answer.body, type=_Denial).status == answer.status
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

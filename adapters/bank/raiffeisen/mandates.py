@@ -32,10 +32,10 @@ from .wire import (
 
 
 class RaiffeisenMandates(RaiffeisenReceipts):
-    """The part that binds."""
+    """Bindings part of the adapter."""
 
     async def bind(self, request: BindingRequest) -> Binding:
-        """Register a subscription under a number of ours; with a first charge, a QR that pays it, too."""
+        """Register a subscription under a number of ours. With a first charge, register a QR that pays it as well."""
         self._need_subscriptions()
         if request.first_charge_kopecks is not None and request.first_charge_kopecks <= 0:
             raise Refused(f"{NAME}: a first charge is of more than nothing", reason="amount")
@@ -62,7 +62,7 @@ class RaiffeisenMandates(RaiffeisenReceipts):
         raise NotSupported(f"{NAME}: {operation} is searched by its request")
 
     async def mandate_state(self, reference: str) -> MandateState:
-        """A question, and one more about the money of a first charge."""
+        """Read the mandate's state, and the payment of its first charge if there is one."""
         mandate, subscription = await self._asked(reference)
         revoked = await self._is_revoked(mandate)
         info = await self._payment(self._whose(mandate), mandate.second) if mandate.second else None
@@ -79,13 +79,14 @@ class RaiffeisenMandates(RaiffeisenReceipts):
         )
 
     async def revoke(self, reference: str) -> None:
-        """Remember it, since the bank has no call for it; a QR that still asks for a first charge is closed."""
+        """Mark the mandate as ended in our note, because the bank has no call for it. Close a QR whose first charge is
+        still unpaid."""
         mandate, subscription = await self._asked(reference)
         note = mandate_page(mandate.first)
         await self._notes.start(note, Page("", revoked=True))
         await self._notes.change(note, lambda page: msgspec.structs.replace(page, revoked=True))
         if mandate.second and mandate_status(subscription.status) is MandateStatus.OPEN:
-            with suppress(BankRefused):  # it is paid, or closed already
+            with suppress(BankRefused):  # it is paid or already closed
                 await self._api.delete(self._whose(mandate), "sbp", "v2", "qrs", mandate.second)
 
     async def _is_revoked(self, mandate: Reference) -> bool:
@@ -97,7 +98,7 @@ class RaiffeisenMandates(RaiffeisenReceipts):
             raise NotSupported(f"{NAME}: subscriptions are not switched on")
 
     async def _asked(self, reference: str) -> tuple[Reference, Subscription]:
-        """Raises: Refused where there is no such subscription."""
+        """Read a subscription by its reference. Raises: Refused when it does not exist."""
         self._need_subscriptions()
         mandate = Reference.read(reference)
         found = None
@@ -115,7 +116,7 @@ class RaiffeisenMandates(RaiffeisenReceipts):
         return None if found is None else Page("", found.qr.id, found.qr.payload)
 
     async def _subscribed(self, pair: Pair, number: str, request: BindingRequest) -> Page:
-        """Register it; a refusal may be of a repeat."""
+        """Register the subscription. If the bank refuses, check whether an earlier call registered it."""
         purpose = spelled(request.purpose, STATEMENT_MOST) or number
         try:
             if request.first_charge_kopecks is None:
@@ -142,21 +143,23 @@ class RaiffeisenMandates(RaiffeisenReceipts):
         return Page(request.operation, qr.qr_id, qr.payload)
 
     async def _noted(self, number: str, made: Page) -> Page:
-        """The first QR that was noted for this subscription: no other is handed out."""
+        """Note the subscription's QR unless one was noted before, and return the noted one. No other QR is handed
+        out."""
 
         def keep_first(page: Page) -> Page:
             if page.qr_id is not None:
                 return page
             return msgspec.structs.replace(page, qr_id=made.qr_id, payload=made.payload)
 
-        with suppress(Unavailable):  # the bank can be asked by our number, too
+        with suppress(Unavailable):  # the QR can also be found at the bank, by our number
             return await self._notes.change(mandate_page(number), keep_first) or made
         return made
 
     def _status(
         self, said: Subscription, first: PaymentInfo | None, transfers: tuple[Transfer, ...], *, revoked: bool
     ) -> MandateStatus:
-        """Where a mandate stands: a binding whose QR is at its end was paid and not bound, or not paid."""
+        """Derive the mandate's status. If a binding's QR has expired, the payment decides: paid without a binding is
+        REFUSED, unpaid is CLOSED."""
         status = mandate_status(said.status)
         if status is not MandateStatus.OPEN:
             return MandateStatus.ENDED if revoked else status
@@ -174,6 +177,9 @@ def _binding(owner: str, number: str, page: Page, request: BindingRequest) -> Bi
 
 
 def token_of(number: str) -> str:
-    """The port charges by a token, and the bank by our secret key alone: this one is made of the subscription's
-    number, and shows that whoever charges was told that the mandate is active."""
+    """Derive a mandate's token from the subscription's number.
+
+    The port charges by a token, but the bank needs only our secret key. The token proves that the caller knows the
+    mandate became active.
+    """
     return tiny_operation(f"mandate {number}")

@@ -1,5 +1,5 @@
-"""What Raiffeisenbank posts: a payment, a payout, a subscription; proved by an HMAC over some of its values, the amount
-as it is spelt there."""
+"""Notifications of Raiffeisenbank about payments, payouts and subscriptions. An HMAC over some of their values proves
+them; it covers the amount exactly as the notification spells it."""
 
 import hashlib
 import hmac
@@ -16,14 +16,14 @@ from .merchants import NAME, mandate_page, subscription_of
 from .wire import PayoutStatus
 
 NETWORKS = ("193.28.44.23/32",)
-"""Where it posts from, as its documents of 2021 say."""
+"""Source network of the notifications, from the bank's documents of 2021."""
 
 
 class Paid(msgspec.Struct, frozen=True, rename="camel"):
-    """A payment."""
+    """Notification of a payment."""
 
     amount: msgspec.Raw
-    """As it is spelt: 1110 and 1110.00 are signed differently."""
+    """The raw text, because the signatures of 1110 and 1110.00 differ."""
     sbp_merchant_id: str
     order: str
     payment_status: str
@@ -54,7 +54,7 @@ class Numbered(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """Anything that names what it is; a payment names nothing."""
+    """Any notification. The fields show its kind; for a payment all are absent."""
 
     event: str | None = None
     payout: PayoutTold | None = None
@@ -62,15 +62,18 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class RaiffeisenNotices(RaiffeisenCore):
-    """The part that listens: fills Notices."""
+    """Notifications part of the adapter. Implement Notices."""
 
     @property
     def notice_networks(self) -> tuple[str, ...]:
         return NETWORKS
 
     async def hear(self, notice: InboundNotice) -> Heard:
-        """A subscription's notice is not signed, as far as the bank's documents go: it counts where the number is one
-        that we gave, and then as the hint that every notice is."""
+        """Verify a notification and return the operation it is about.
+
+        The bank documents no signature for subscriptions. Such a notification counts only if its number is one of ours,
+        and like every notification it only triggers a poll.
+        """
         event = _read(notice.body, Event)
         if event.payout is not None:
             if self._payouts is None:
@@ -89,14 +92,14 @@ class RaiffeisenNotices(RaiffeisenCore):
         return await self._heard(paid.order, paid.order)
 
     async def _heard(self, noted: str, number: str = "") -> Heard:
-        """The operation that is noted so, else what the number itself is, where it is no digest: of another's digest
-        we know nothing."""
+        """Return the operation noted under this key. Without a note, use the number itself, unless it is a digest: a
+        digest of another system means nothing to us."""
         page = await self._notes.read(noted) if len(noted) <= _LONGEST else None
         operation = number if page is None else page.operation
         return Heard(notices=(Notice(operation=operation),)) if "_" in operation else Heard()
 
     def _prove(self, notice: InboundNotice, signed: str, keys: Iterable[str]) -> None:
-        """Raises: Forged where none of the keys signed it."""
+        """Verify the signature. Raises: Forged if none of the keys signed the notification."""
         told = notice.headers.get("x-api-signature-sha256", "").lower().encode("utf-8", "surrogatepass")
         text = signed.encode("utf-8", "surrogatepass")
         is_proved = False
@@ -108,7 +111,7 @@ class RaiffeisenNotices(RaiffeisenCore):
 
 
 _LONGEST = 64
-"""Characters of a number that can be ours."""
+"""Maximum length of our numbers, in characters."""
 
 
 def _read(body: bytes, shape: type[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""Payouts of Raiffeisenbank as the port RemittanceBank: RUB by SBP to a phone, one step, by a number of ours."""
+"""Payouts of Raiffeisenbank as the port RemittanceBank: RUB by SBP to a phone, in one step, under a number of ours."""
 
 import re
 import tomllib
@@ -16,14 +16,14 @@ from .merchants import NAME, PayoutPair
 from .wire import Payout, PayoutBank, kopecks, payout_status, roubles
 
 PAYOUT_MOST = 600_000_00
-"""Kopecks of one payout: SBP's bound."""
+"""Kopecks of one payout: the limit of SBP."""
 
 _KNOWN: Mapping[str, str] = {
     "bank100000000004": "TINKOFF",
     "bank100000000005": "VTB",
     "bank100000000007": "RAIFFEISEN",
 }
-"""The bank's words for receivers' banks, by SBP's ids: those that its documents name."""
+"""The bank's names for receivers' banks by SBP id, as far as its documents list them."""
 _PHONE = re.compile(r"\+[0-9]{10,15}\Z")
 _REASON = re.compile(r"[A-Z_]{1,60}\Z")
 _BANK = re.compile(r"bank[0-9]{1,12}\Z")
@@ -32,10 +32,10 @@ _TITLE = "Перевод по СБП"
 
 
 class RaiffeisenPayouts(RaiffeisenCore):
-    """The part that pays people."""
+    """Payouts part of the adapter."""
 
     async def remit(self, request: RemittanceRequest) -> RemittanceState:
-        """The bank is asked by our number before it is told, and after it said no."""
+        """Send money to a person. Ask for the payout by our number before sending it, and again after a refusal."""
         pair = self._paying()
         if not 0 < request.amount_kopecks <= PAYOUT_MOST:
             raise Refused(f"{NAME}: a payout is of 0.01 to 600 000 RUB", reason="amount")
@@ -72,7 +72,7 @@ class RaiffeisenPayouts(RaiffeisenCore):
         return None if found is None else _state(found)
 
     async def banks(self) -> list[MemberBank]:
-        """Those that the bank pays to, and whose alias is known here."""
+        """Return the receiving banks whose alias is known here."""
         told = await self._api.ask(self._paying(), list[PayoutBank], "payout", "v1", "sbp", "banks")
         names = {each.alias: each.name for each in told or ()}
         known = {**_KNOWN, **self._aliases}
@@ -88,7 +88,7 @@ class RaiffeisenPayouts(RaiffeisenCore):
 
 
 def read_aliases(path: Path) -> dict[str, str]:
-    """The bank's words for receivers' banks, from a file of lines `bank100000000111 = "SBERBANK"`. Raises:
+    """Read the bank's names for receivers' banks from a file of lines like `bank100000000111 = "SBERBANK"`. Raises:
     NotConfigured."""
     try:
         text = written_text(path.read_bytes())
@@ -106,7 +106,7 @@ def read_aliases(path: Path) -> dict[str, str]:
 
 
 def _compared(found: Payout, request: RemittanceRequest, alias: str) -> RemittanceState:
-    """Raises: Refused where the operation was sent for something else."""
+    """Return the state of a payout found at the bank. Raises: Refused if it differs from the request."""
     same = (request.amount_kopecks, request.phone.removeprefix("+"), alias)
     if (kopecks(found.amount), found.payout_params.phone.removeprefix("+"), found.payout_params.bank_alias) != same:
         raise Refused(f"{NAME}: the operation was sent for something else", reason="operation")

@@ -1,5 +1,5 @@
-"""Receipts of Raiffeisenbank as the port ReceiptBank: saved under a number of ours once the money has moved, then
-registered. A number is registered once, whatever is repeated."""
+"""Receipts of Raiffeisenbank as the port ReceiptBank. A receipt is saved under a number of ours once the money has
+moved, then registered. The bank registers a number once, however often calls are repeated."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -20,7 +20,7 @@ _UNREGISTERED = "NEW"
 
 
 class Written(msgspec.Struct, frozen=True, rename="camel"):
-    """A receipt as the bank has it."""
+    """A receipt as the bank shows it."""
 
     receipt_number: str
     status: str
@@ -28,11 +28,11 @@ class Written(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RaiffeisenReceipts(RaiffeisenCore):
-    """The part that has receipts written. Fills ReceiptBank."""
+    """Receipts part of the adapter. Implement ReceiptBank."""
 
     async def write_receipt(self, request: ReceiptRequest) -> ReceiptState:
-        """The bank is asked by our number first; what it has not registered is saved and registered, each of which may
-        be repeated: a registered receipt is not registered again."""
+        """Write a receipt. Look it up by our number first; if it is not registered yet, save and register it. Both
+        calls are safe to repeat."""
         if self._till.need is ReceiptNeed.NONE:
             raise NotSupported(f"{NAME}: there is no cash register")
         who = self._whose(Reference.read(request.reference))
@@ -47,7 +47,8 @@ class RaiffeisenReceipts(RaiffeisenCore):
         return ReceiptState(status=_STATUSES.get(found.status, ReceiptStatus.PROCESSING))
 
     async def _registered_receipt(self, who: Pair, body: dict[str, Any], path: tuple[str, ...]) -> Written:
-        """Another process may do the same: what is refused for that is looked up."""
+        """Save and register a receipt. If the bank refuses because another process did so at the same time, read the
+        receipt again."""
         number = body["receiptNumber"]
         try:
             await self._api.send(who, Written, body, *path)
@@ -64,7 +65,7 @@ class RaiffeisenReceipts(RaiffeisenCore):
         return found
 
     def _check_receipt(self, receipt: Receipt | None, amount_kopecks: int | None) -> None:
-        """Whether this much can be taken, or sent back, with this receipt. Raises: Refused `receipt`."""
+        """Check that money of this amount can be received or sent back with this receipt. Raises: Refused `receipt`."""
         if receipt is None:
             if self._till.need is ReceiptNeed.REQUIRED:
                 raise refused("there is none")

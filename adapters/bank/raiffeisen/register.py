@@ -1,4 +1,5 @@
-"""Receipts by 54-FZ in the words of Raiffeisenbank's cash registers (docs/providers/raiffeisen.md "Receipts"). Pure."""
+"""Receipts by 54-FZ in the format of Raiffeisenbank's cash registers (docs/providers/raiffeisen.md "Receipts").
+Pure."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,26 +40,26 @@ _MODES: Mapping[PaymentMode, str] = {
     PaymentMode.FULL_PAYMENT: "FULL_PAYMENT",
 }
 _FORMER_VATS = (Vat.NONE, Vat.VAT_0, Vat.VAT_10, Vat.VAT_20, Vat.VAT_10_110, Vat.VAT_20_120)
-"""Those of the documents of 2021."""
+"""VAT rates in the documents of 2021."""
 _ITEMS = 100
 _NAME = 128
 _EMAIL = 64
 
 
 class Register(msgspec.Struct, frozen=True):
-    """How the cash register behind the bank is told. Its repr says nothing."""
+    """Settings of the cash register behind the bank. The repr hides the address."""
 
     need: ReceiptNeed = ReceiptNeed.NONE
     email: str = ""
-    """Where a receipt goes whose payer has named no address."""
+    """Address of receipts whose payer gave none."""
     is_former: bool = False
-    """By the words of the bank's documents of 2021: small letters, and no mode of payment."""
+    """Use the format of the bank's documents of 2021: lower-case codes and no payment mode."""
 
     def __repr__(self) -> str:
         return f"<register: receipts {self.need}>"
 
     def told(self, receipt: Receipt, number: str) -> dict[str, Any]:
-        """The receipt in the bank's words. Raises: Refused `receipt` for one that it has no words for."""
+        """Convert the receipt to the bank's format. Raises: Refused `receipt` if the format cannot express it."""
         email = receipt.email if receipt.email is not None and len(receipt.email) <= _EMAIL else self.email
         if not email or not 0 < len(receipt.items) <= _ITEMS:
             raise refused("it has nobody to go to, or not 1 to 100 items")
@@ -90,5 +91,5 @@ class Register(msgspec.Struct, frozen=True):
 
 
 def refused(why: str) -> Refused:
-    """The fault of a receipt that cannot be written."""
+    """Build the fault of a receipt that cannot be written."""
     return Refused(f"{NAME}: the receipt: {why}", reason="receipt")

@@ -1,5 +1,7 @@
-"""What goes over the wire to Raiffeisenbank and comes back: the JSON of its answers, and tables from its words to the
-port's. Pure; which fact is from where, docs/providers/raiffeisen.md "Where the wire facts are from" says."""
+"""JSON of Raiffeisenbank's requests and answers, and tables from its statuses to the port's. Pure.
+
+docs/providers/raiffeisen.md "Where the wire facts are from" names the source of each fact.
+"""
 
 import re
 from collections.abc import Mapping
@@ -16,22 +18,22 @@ from ....ports.operations import short_operation
 from ....ports.remittances import RemittanceStatus
 
 MOSCOW = timezone(timedelta(hours=3))
-"""Of moments that name no zone; and how the bank writes its own."""
+"""Time zone of moments without one, and of the moments that the bank writes."""
 
 _ORDER = re.compile(r"[A-Za-z0-9_.-]{1,40}\Z")
 _RUB = "RUB"
 
 STATEMENT_MOST = 185
-"""Characters of `paymentDetails` of a payment, and of a subscription's purpose."""
+"""Maximum characters of a payment's `paymentDetails` and of a subscription's purpose."""
 INFO_MOST = 140
-"""Characters of `additionalInfo`, and of `paymentDetails` of money that leaves."""
+"""Maximum characters of `additionalInfo`, and of `paymentDetails` of outgoing money."""
 
 _SPELLED = str.maketrans(
     {"Ё": "Е", "ё": "е", "«": '"', "»": '"', "“": '"', "”": '"', "„": '"', "’": "'", "‘": "'"}
     | dict.fromkeys("–—−‑", "-")
     | {"…": "...", "₽": "руб.", "\u00a0": " ", "\t": " ", "\n": " "}
 )
-"""How the bank's alphabet spells what it lacks."""
+"""Replacements for characters that the bank's alphabet lacks."""
 
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
@@ -42,11 +44,11 @@ class Qr(msgspec.Struct, frozen=True, rename="camel"):
     qr_id: str
     payload: str
     qr_status: str = ""
-    """Not said by answers of registration of the first version."""
+    """Missing from registration answers of the first API version."""
 
 
 class QrState(msgspec.Struct, frozen=True, rename="camel"):
-    """How a registered QR stands."""
+    """State of a registered QR."""
 
     qr_id: str
     qr_status: str
@@ -54,7 +56,7 @@ class QrState(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PaymentInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """What came by a QR."""
+    """Payment made by a QR."""
 
     payment_status: str
     qr_id: str
@@ -66,13 +68,13 @@ class PaymentInfo(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Named(msgspec.Struct, frozen=True):
-    """What an answer names by its id alone."""
+    """An object of which the answer contains only the id."""
 
     id: str
 
 
 class Order(msgspec.Struct, frozen=True):
-    """An order, looked up by its number."""
+    """An order, read by its number."""
 
     id: str
     qr: Named
@@ -133,7 +135,7 @@ _QR_STATUSES: Mapping[str, InvoiceStatus] = {
     "NEW": InvoiceStatus.OPEN,
     "INACTIVE": InvoiceStatus.OPEN,
     "IN_PROGRESS": InvoiceStatus.PROCESSING,
-    "PAID": InvoiceStatus.PROCESSING,  # its money is about to be shown
+    "PAID": InvoiceStatus.PROCESSING,  # its money is about to appear
     "EXPIRED": InvoiceStatus.EXPIRED,
     "CANCELLED": InvoiceStatus.CANCELLED,
 }
@@ -150,41 +152,41 @@ _MANDATES: Mapping[str, MandateStatus] = {
 
 
 def settled_by_payment(payment_status: str) -> InvoiceStatus | None:
-    """What the payment alone says of an invoice; None: its QR has to be asked. A payment that was declined may be
-    tried again as long as the QR can be paid."""
+    """Derive an invoice's status from the payment alone, or return None if its QR must be read too. After a declined
+    payment the payer may try again while the QR is valid."""
     if payment_status == "SUCCESS":
         return InvoiceStatus.PAID
     return None if payment_status in ("NO_INFO", "DECLINED") else InvoiceStatus.PROCESSING
 
 
 def settled_by_qr(payment_status: str, qr_status: str) -> InvoiceStatus:
-    """What payment and QR say of an invoice that no money came for."""
+    """Derive the status of an invoice without money from its payment and QR."""
     status = _QR_STATUSES.get(qr_status, InvoiceStatus.PROCESSING)
     return InvoiceStatus.FAILED if payment_status == "DECLINED" and status in _OVER else status
 
 
 def refund_status(said: str) -> RefundStatus:
-    """What is not known is under way."""
+    """Convert a refund's status. An unknown status means in processing."""
     return _REFUNDS.get(said, RefundStatus.PROCESSING)
 
 
 def charge_status(said: str) -> ChargeStatus:
-    """What is not known is under way."""
+    """Convert a charge's status. An unknown status means in processing."""
     return _CHARGES.get(said, ChargeStatus.PROCESSING)
 
 
 def payout_status(said: str) -> RemittanceStatus:
-    """What is not known is under way."""
+    """Convert a payout's status. An unknown status means in processing."""
     return _PAYOUTS.get(said, RemittanceStatus.PROCESSING)
 
 
 def mandate_status(said: str) -> MandateStatus:
-    """What is not known is open: it cannot be charged."""
+    """Convert a mandate's status. An unknown status means open, so that it is not charged."""
     return _MANDATES.get(said, MandateStatus.OPEN)
 
 
 def encoded(body: Mapping[str, Any]) -> bytes:
-    """The JSON of a request, amounts as numbers with two digits; what is None is left out."""
+    """Encode a request as JSON, with amounts as numbers of two decimals and without None values."""
     return _encoder.encode({name: value for name, value in body.items() if value is not None})
 
 
@@ -193,7 +195,7 @@ def roubles(kopecks: int) -> Decimal:
 
 
 def kopecks(amount: Decimal) -> int | None:
-    """None: it is no amount of whole kopecks."""
+    """Convert roubles to kopecks. Return None if the amount is no whole number of kopecks."""
     if not amount.is_finite() or not -20 <= amount.adjusted() <= 15:
         return None
     with localcontext(prec=40):
@@ -202,15 +204,17 @@ def kopecks(amount: Decimal) -> int | None:
 
 
 def wire_moment(moment: datetime) -> str:
-    """As the bank wants it: seconds, with an offset. What is less than a second is rounded up."""
+    """Format a moment for the bank: whole seconds, rounded up, with an offset."""
     local = moment.astimezone(MOSCOW)
     whole = local.replace(microsecond=0)
     return (whole if whole == local else whole + timedelta(seconds=1)).isoformat()
 
 
 def read_moment(said: Any) -> datetime | None:
-    """What the bank says of a moment: ISO 8601 in any spelling, Moscow's where it names no zone. None: nothing that can
-    be read, which is no reason to doubt the money beside it."""
+    """Parse a moment of the bank: ISO 8601 in any spelling, in Moscow time if no zone is given.
+
+    Return None for an unreadable moment, because that is no reason to doubt the money beside it.
+    """
     try:
         moment = datetime.fromisoformat(said.partition("[")[0])
     except (AttributeError, ValueError):
@@ -219,13 +223,14 @@ def read_moment(said: Any) -> datetime | None:
 
 
 def number_of(operation: str) -> str:
-    """The number that the bank knows an order or a refund of ours by: the operation id, or a digest of one that the
-    bank does not take as it is."""
+    """Return the number by which the bank knows our order or refund: the operation id, or a digest if the bank does not
+    accept the id."""
     return operation if _ORDER.match(operation) else short_operation(operation)
 
 
 def spelled(text: str, most: int) -> str | None:
-    """The text in the bank's alphabet (ASCII, Russian letters without Ё, №), cut; None: nothing is left of it."""
+    """Convert the text to the bank's alphabet (ASCII, Russian letters without Ё, №) and truncate it. Return None if
+    nothing is left."""
     kept = "".join(
         letter if _is_allowed(letter) else "".join(filter(_is_allowed, normalize("NFKD", letter)))
         for letter in text.translate(_SPELLED)
