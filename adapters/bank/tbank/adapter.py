@@ -42,14 +42,14 @@ _CAN = BankCapabilities(
     looks_per_minute=300,
     repeat_window=timedelta(hours=48),
 )
-"""T-Bank keeps no keys: that nothing is done twice is this adapter's doing, for ever. After the window what has no end
-is an operator's (docs/providers/tbank.md "Refunds")."""
+"""T-Bank has no idempotency keys, so this adapter itself prevents double execution, without a time limit. After the
+repeat window an operation without an outcome is left to an operator (docs/providers/tbank.md "Refunds")."""
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
 
 
 class TBank:
-    """Fills ports/bank.py: Bank, ports/mandates.py: MandateBank, and finds everything by what was asked for."""
+    """Implement ports/bank.py: Bank and ports/mandates.py: MandateBank. Every operation is searched by its request."""
 
     def __init__(
         self,
@@ -61,9 +61,9 @@ class TBank:
         mandates: bool = False,
         receipts: ReceiptNeed = ReceiptNeed.NONE,
     ) -> None:
-        """`by_owner`: terminals of merchants, by ids of their accounts, shops or terminals here.
-        `mandates`: whether payers may be bound and charged by these terminals. `receipts`: whether a cash register is
-        connected to them; T-Bank takes nothing without a receipt then.
+        """`by_owner`: terminals of merchants, by our ids of their accounts, shops or terminals. `mandates`: whether
+        payers may be bound and charged by these terminals. `receipts`: whether a cash register is connected to them; if
+        so, T-Bank accepts nothing without a receipt.
 
         Raises: NotConfigured.
         """
@@ -117,7 +117,7 @@ class TBank:
         return invoice(await orders.show(operation, opened, writes=True))
 
     async def search_invoice(self, request: InvoiceRequest, since: datetime) -> Invoice | None:  # noqa: ARG002
-        """T-Bank knows our OrderId for ever, so there is no `since`."""
+        """T-Bank finds our OrderId without a time limit, so `since` is not needed."""
         orders, operation = self._orders, request.operation
         order = await orders.notes.read(operation)
         if order is not None and (order.link is not None or order.kind != INVOICE):
@@ -153,7 +153,7 @@ class TBank:
         return await self._refunds.refund(request)
 
     async def search_refund(self, request: RefundRequest, since: datetime) -> RefundState | None:  # noqa: ARG002
-        """T-Bank shows the payment as it is now, so there is no `since`."""
+        """T-Bank shows the payment's current state, so `since` is not needed."""
         return await self._refunds.search(request)
 
     async def bind(self, request: BindingRequest) -> Binding:
@@ -197,7 +197,7 @@ class TBank:
         raise NotSupported(f"{operation}: {_SEARCHED}")
 
     async def check(self) -> None:
-        """Ask for an order that nobody made, by each terminal."""
+        """Ask for a non-existent order with each terminal."""
         await asyncio.gather(*(self._calls.order(terminal, _NOBODY) for terminal in self._terminals.all()))
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""One call of T-Bank's interface: signed, sent, and read as far as the three ends need it."""
+"""One call of T-Bank's API: signed, sent, and decoded into a result or a fault."""
 
 import json
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from .tokens import token
 from .wire import OrderPayment, Said
 
 _SECONDS = 15.0
-"""For one exchange: T-Bank asks the payment system while we wait."""
+"""Timeout of one exchange. T-Bank contacts the payment system while we wait."""
 
 
 class Calls:
-    """All that is asked of T-Bank, by whichever terminal."""
+    """Calls of T-Bank with any of the terminals."""
 
     def __init__(self, base_url: str, terminals: Terminals, clock: Clock) -> None:
         self.terminals = terminals
@@ -26,9 +26,9 @@ class Calls:
         self.http = ProviderHttp("tbank", base_url, limit=_SECONDS, headers=headers, clock=clock)
 
     async def say(self, terminal: Terminal, method: str, fields: Mapping[str, Any], *, writes: bool) -> Said:
-        """Return what T-Bank answers, a refusal included.
+        """Return T-Bank's answer, including refusals.
 
-        Raises: Unavailable, also for 429, and for a 401 or 403 of a proxy; NotConfigured for one of T-Bank's own;
+        Raises: Unavailable, also for 429 and for a proxy's 401 or 403; NotConfigured for T-Bank's own 401 or 403;
         OutcomeUnknown for a write without a readable answer.
         """
         signed = {"TerminalKey": terminal.key, **fields}
@@ -46,15 +46,15 @@ class Calls:
         return answer.decoded(Said)
 
     async def do(self, terminal: Terminal, method: str, fields: Mapping[str, Any], *, writes: bool) -> Said:
-        """The same, where only a good answer is one. Raises: also Refused."""
+        """Call `say` and require a successful answer. Raises: the same as `say`; also Refused."""
         said = await self.say(terminal, method, fields, writes=writes)
         if not said.is_done:
             raise self.fault(terminal, said, writes=writes)
         return said
 
     def fault(self, terminal: Terminal, said: Said, *, writes: bool) -> Fault:
-        """What an answer that is not `is_done` amounts to. A merchant's own terminal that is not taken is no reason to
-        keep the others from T-Bank."""
+        """Convert an answer that is not `is_done` to a fault. A merchant's own terminal with bad credentials must not
+        disable T-Bank for other merchants."""
         fault = fault_of(said, writes=writes)
         return self._not_taken(terminal, str(fault)) if isinstance(fault, NotConfigured) else fault
 
@@ -65,7 +65,8 @@ class Calls:
         return Unavailable(named, retry_after=HOUR)
 
     async def order(self, terminal: Terminal, order_id: str) -> list[OrderPayment]:
-        """All payments of an order; none: T-Bank never saw it. Raises: Unavailable, NotConfigured, Refused."""
+        """Return all payments of an order; an empty list if T-Bank does not know the order. Raises: Unavailable,
+        NotConfigured, Refused."""
         said = await self.say(terminal, "CheckOrder", {"OrderId": order_id}, writes=False)
         if said.is_done:
             return said.payments
@@ -74,7 +75,7 @@ class Calls:
         raise self.fault(terminal, said, writes=False)
 
     async def state(self, reference: Reference) -> Said:
-        """A payment, by GetState, with its status. Raises: Refused `not_found`; Unavailable; NotConfigured."""
+        """Read a payment with its status by GetState. Raises: Refused `not_found`; Unavailable; NotConfigured."""
         terminal = self.terminals.of_key(reference.terminal)
         said = await self.do(terminal, "GetState", {"PaymentId": reference.payment_id}, writes=False)
         if said.status is None:
@@ -87,7 +88,7 @@ class Calls:
 
 
 def _is_own(answer: Answer) -> bool:
-    """Whether T-Bank itself wrote the answer."""
+    """Report whether T-Bank itself wrote the answer."""
     try:
         answer.decoded(Said)
     except (OutcomeUnknown, Unavailable):

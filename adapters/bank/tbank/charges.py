@@ -1,6 +1,7 @@
 """Charges by a mandate (docs/providers/tbank.md "Subscriptions").
 
-A charge is a payment of its own, whose PaymentId is noted before it is charged: T-Bank charges one PaymentId once.
+A charge is a payment of its own. Its PaymentId is noted before the charge, because T-Bank charges a PaymentId only
+once.
 """
 
 from ....ports.bank import InvoiceStatus
@@ -13,11 +14,11 @@ from .receipts import receipt_fields
 from .references import find_reference
 
 _SOON = 15.0
-"""Seconds after which a charge under way is asked for."""
+"""Seconds until the next poll of a charge in processing."""
 
 
 class Charges:
-    """Debits payers who are bound."""
+    """Charge bound payers."""
 
     def __init__(self, orders: Orders, mandates: Mandates) -> None:
         self._orders = orders
@@ -25,7 +26,7 @@ class Charges:
         self._mandates = mandates
 
     async def charge(self, request: ChargeRequest) -> ChargeState:
-        """ports/mandates.py: MandateBank.charge."""
+        """Implement ports/mandates.py: MandateBank.charge."""
         orders = self._orders
         order = await orders.notes.read(request.operation)
         if order is None or (order.payment_id is None and order.failure is None):
@@ -34,7 +35,7 @@ class Charges:
         return await self._debit(request, order) if state is None else state
 
     async def search_charge(self, request: ChargeRequest) -> ChargeState | None:
-        """ports/searching.py. A payment that was opened and not charged is none yet."""
+        """Implement ports/searching.py. A payment that was opened but not charged does not count as a charge."""
         orders = self._orders
         order = await orders.notes.read(request.operation)
         if order is not None and order.kind != CHARGE:
@@ -52,7 +53,8 @@ class Charges:
         return await self._present(order)
 
     async def _begin(self, request: ChargeRequest, order: Order | None) -> Order:
-        """A charge that T-Bank may never have seen: its payment, noted. Raises: Refused, where there is none."""
+        """Note the charge and open its payment. T-Bank may never have seen it. Raises: Refused when the mandate does
+        not exist."""
         if request.amount_kopecks <= 0:
             raise Refused("tbank: a charge of nothing", reason="amount")
         reference, key = read_mandate(request.reference)
@@ -61,20 +63,20 @@ class Charges:
             order, _ = await self._orders.begin(request.operation, fresh)
             return await self._orders.change(request.operation, order, failure=MANDATE_REVOKED)
         order, _ = await self._orders.begin(request.operation, fresh)
-        # Asked for always: a second payment of one order would be a second debit.
+        # Always look for an existing payment first: a second payment for the same order would be a second debit.
         receipt = receipt_fields(request.receipt, request.amount_kopecks)
         fields = {"Description": described(request.purpose), **receipt, **RECURRENT}
         return await self._orders.open(request.operation, order, fields, may_exist=True)
 
     async def _debit(self, request: ChargeRequest, order: Order) -> ChargeState:
-        """Charge the payment that is noted."""
+        """Charge the noted payment."""
         terminal = self._calls.terminals.of_key(order.terminal)
         fields = {"PaymentId": order.payment_id, "AccountToken": request.token}
         said = await self._calls.say(terminal, "ChargeQr", fields, writes=True)
         if not said.is_done and said.code in FAILURES:
             noted = await self._orders.change(request.operation, order, failure=FAILURES[said.code])
             return _failed(noted)
-        if not said.is_done and said.code != "3037":  # what was charged before is asked for
+        if not said.is_done and said.code != "3037":  # 3037: charged before, so read its state
             raise self._calls.fault(terminal, said, writes=True)
         try:
             state = await self._present(order)
@@ -83,7 +85,7 @@ class Charges:
         return state or ChargeState(reference=str(order.reference()), status=ChargeStatus.PROCESSING, check_after=_SOON)
 
     async def _present(self, order: Order) -> ChargeState | None:
-        """How a charge stands; None: its payment waits to be charged."""
+        """Return the charge's state, or None if its payment is not charged yet."""
         if order.failure is not None:
             return _failed(order)
         reference, name = order.reference(), str(order.reference())

@@ -1,7 +1,7 @@
-"""What T-Bank's error codes mean: the three ends of a call, and why a payment failed
-(docs/providers/tbank.md "Errors").
+"""Meaning of T-Bank's error codes: the fault of a call, and the failure reason of a payment (docs/providers/tbank.md
+"Errors").
 
-HTTP is 200 nearly always, so the code says it all. What stands in no table says nothing about a write.
+HTTP status is nearly always 200, so only the code counts. A code in no table leaves the outcome of a write unknown.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ NOT_CONFIGURED: Mapping[str, str] = {
     "3001": "payments by SBP are off in the shop's settings",
     "3019": "SBP is off in the cabinet",
 }
-"""An operator's to mend, since nothing goes at all: what stands there."""
+"""Codes that an operator must fix, because nothing works at all, with the text of the fault."""
 
 AGAIN_AFTER: Mapping[str, float] = {
     "10": HOUR,
@@ -40,14 +40,15 @@ AGAIN_AFTER: Mapping[str, float] = {
     "3041": DAY,
     "3042": HOUR,
 }
-"""Certainly not done, and seconds until it may be: limits of the payment system for one payer, of the shop for a day;
-too little on our own account; charges or refunds that are off there, while payments go."""
+"""Codes for which certainly nothing was done, with the seconds until a retry. Examples are the payment system's limits
+for a payer, the shop's daily limit, too little money on our own account, and charges or refunds that are disabled while
+payments work."""
 
 DUPLICATE = frozenset({"8", "20"})
-"""Of Init: there is an order of this OrderId already. Of other calls 8 is a wrong status."""
+"""Init: an order with this OrderId already exists. From other calls 8 means a wrong status."""
 
 NOT_FOUND = frozenset({"63", "255", "325", "335", "407", "502", "914"})
-"""There is no such payment, order or request."""
+"""The payment, order or request does not exist."""
 
 _PARAMETERS = {str(code) for code in (1, 2, 9, 12, 17, 64, *range(201, 263), *range(308, 341))}
 _REFUSALS: Mapping[str, str] = {
@@ -86,10 +87,10 @@ REFUSED: Mapping[str, str] = {
     **dict.fromkeys(NOT_FOUND - NOT_CONFIGURED.keys(), "not_found"),
     **_REFUSALS,
 }
-"""A definite no, with its reason."""
+"""Definite refusals, with the port's reason."""
 
 _PARAMETER_TEXT = "Неверные параметры"
-"""9999 is an inner failure, but with this text a refusal of the request's form."""
+"""9999 is an internal error, but with this text it refuses the form of the request."""
 
 FAILURES: Mapping[str, str] = {
     "116": "insufficient_funds",
@@ -111,16 +112,17 @@ FAILURES: Mapping[str, str] = {
     "5064": "declined_by_bank",
     "5065": "declined_by_bank",
 }
-"""Why a payment is REJECTED, or a charge was refused: the failure reasons of docs/payments.md "What you get"."""
+"""Failure reasons of a REJECTED payment or a refused charge (docs/payments.md "What you get")."""
 
 
 def failure_of(code: str | None) -> str:
-    """Why a payment that is REJECTED was; no code, or one that nobody knows, is the bank's no."""
+    """Return the failure reason of a REJECTED payment. An unknown or missing code means that the bank declined it."""
     return FAILURES.get(code or "", "declined_by_bank")
 
 
 def fault_of(said: Said, *, writes: bool) -> Fault:
-    """What an answer that is not `is_done` amounts to. Messages of T-Bank are not quoted: they may name a payer."""
+    """Convert an answer that is not `is_done` to a fault. T-Bank's messages are not quoted, because they may contain a
+    payer's name."""
     code = said.code
     named = f"tbank: error {code}" if code.isascii() and code.isalnum() and len(code) <= 8 else "tbank: an error"
     if code in NOT_CONFIGURED:

@@ -1,4 +1,4 @@
-"""Bindings of payers' accounts, each known by its RequestKey (docs/providers/tbank.md "Subscriptions")."""
+"""Bindings of payers' accounts, each identified by its RequestKey (docs/providers/tbank.md "Subscriptions")."""
 
 import hashlib
 import hmac
@@ -24,21 +24,21 @@ from .wire import Said
 
 _M = MandateStatus
 _SOON = 15.0
-"""Seconds after which a charge under way is asked for."""
+"""Seconds until the next poll of a charge in processing."""
 RECURRENT = {"Recurrent": "Y", "DATA": {"QR": "true"}}
 
 
 class Mandate(msgspec.Struct, frozen=True, kw_only=True):
-    """What is noted of a mandate. Its token is noted as a digest alone."""
+    """Note of a mandate. It stores only a digest of the token."""
 
     was_active: bool = False
     digest: str | None = None
     is_revoked: bool = False
-    """By us: T-Bank has no call for it."""
+    """Set when we ended the mandate, because T-Bank has no call for it."""
 
 
 class Mandates:
-    """Binds and charges."""
+    """Bind payers and answer for their mandates."""
 
     def __init__(self, orders: Orders, tools: Tools) -> None:
         self._orders = orders
@@ -46,7 +46,7 @@ class Mandates:
         self._notes: Notebook[Mandate] = tools.notebook(NAME, Mandate)
 
     async def bind(self, request: BindingRequest) -> Binding:
-        """ports/mandates.py: MandateBank.bind."""
+        """Implement ports/mandates.py: MandateBank.bind."""
         first = request.first_charge_kopecks
         if first is not None and first <= 0:
             raise Refused("tbank: a first charge of nothing", reason="amount")
@@ -68,7 +68,8 @@ class Mandates:
         return _binding(await orders.show(request.operation, opened, writes=True))
 
     async def search_binding(self, request: BindingRequest) -> Binding | None:
-        """ports/searching.py. One that charges nothing is known by our note alone: without it nobody has its link."""
+        """Implement ports/searching.py. A binding without a first charge is found by our note alone; without the note
+        nobody has its link."""
         orders = self._orders
         order = await orders.notes.read(request.operation)
         if order is not None and order.request_key is not None:
@@ -86,7 +87,7 @@ class Mandates:
         return _binding(await orders.show(request.operation, order, writes=False))
 
     async def mandate_state(self, text: str) -> MandateState:
-        """ports/mandates.py: MandateBank.mandate_state."""
+        """Implement ports/mandates.py: MandateBank.mandate_state."""
         reference, key = read_mandate(text)
         said = await self._account(reference, key)
         note = await self._noted(reference, said)
@@ -110,14 +111,18 @@ class Mandates:
         )
 
     async def revoke(self, text: str) -> None:
-        """ports/mandates.py: MandateBank.revoke. It is noted here: T-Bank is asked only whether there is such a one."""
+        """Implement ports/mandates.py: MandateBank.revoke. The end is noted here; T-Bank is only asked whether the
+        binding exists."""
         reference, key = read_mandate(text)
         await self._account(reference, key)
         await self._note(reference, is_revoked=True)
 
     async def may_charge(self, reference: Reference, key: str, token: str) -> bool:
-        """False: the mandate is over. T-Bank is asked only where its token was never noted. Raises: Refused
-        `not_found` where there is no mandate, or it has another token."""
+        """Report whether the mandate may be charged; False if it has ended. T-Bank is asked only if the token's digest
+        was never noted.
+
+        Raises: Refused `not_found` when the mandate does not exist or has another token.
+        """
         note = await self._notes.read(_key(reference))
         if note is None or note.digest is None:
             said = await self._account(reference, key)
@@ -129,7 +134,8 @@ class Mandates:
         return not note.is_revoked
 
     async def _link(self, operation: str, order: Order, fields: dict[str, Any]) -> Order:
-        """The QR of a binding that charges nothing. Two at once make two: the one that is noted first is shown."""
+        """Create the QR of a binding without a first charge. Two concurrent calls create two QRs; the first one noted
+        is shown."""
         terminal = self._calls.terminals.of_key(order.terminal)
         said = await self._calls.do(terminal, "AddAccountQr", {**fields, "DataType": "PAYLOAD"}, writes=True)
         if not said.data or said.request_key is None:
@@ -141,7 +147,7 @@ class Mandates:
     async def _first_charge(
         self, reference: Reference, status: MandateStatus
     ) -> tuple[MandateStatus, str | None, tuple[Transfer, ...]]:
-        """The mandate with the money of its first charge."""
+        """Combine the mandate's status with the outcome of its first charge."""
         paid, word, order, amount = await self._orders.status(reference)
         if paid is InvoiceStatus.PAID:
             return status, None, (await self._orders.transfer(reference, order, confirmed(word, amount)),)
@@ -154,7 +160,7 @@ class Mandates:
         return status, None, ()
 
     async def _account(self, reference: Reference, key: str) -> Said:
-        """How the binding stands at T-Bank. Raises: Refused `not_found`; Unavailable; NotConfigured."""
+        """Read the binding's state at T-Bank. Raises: Refused `not_found`; Unavailable; NotConfigured."""
         terminal = self._calls.terminals.of_key(reference.terminal)
         fields = {"RequestKey": int(key) if key.isdigit() else key}
         said = await self._calls.say(terminal, "GetAddAccountQrState", fields, writes=False)
@@ -167,7 +173,7 @@ class Mandates:
         raise self._calls.fault(terminal, said, writes=False)
 
     async def _noted(self, reference: Reference, said: Said) -> Mandate:
-        """The note, after what was told just now."""
+        """Update the note from T-Bank's answer and return it."""
         if said.status == "ACTIVE" and said.account_token:
             return await self._note(reference, was_active=True, digest=_digest(said.account_token))
         return await self._notes.read(_key(reference)) or Mandate()
@@ -185,7 +191,7 @@ class Mandates:
 
 
 def read_mandate(text: str) -> tuple[Reference, str]:
-    """A binding's reference and RequestKey. Raises: Refused `not_found`."""
+    """Return a binding's reference and RequestKey. Raises: Refused `not_found`."""
     reference = read_reference(text)
     if reference.request_key is None:
         raise Refused("tbank: no such binding", reason="not_found")
@@ -193,7 +199,8 @@ def read_mandate(text: str) -> tuple[Reference, str]:
 
 
 def _status(said: Said, note: Mandate) -> MandateStatus:
-    """INACTIVE is a binding that was refused, and a mandate that was switched off."""
+    """Derive the mandate's status. T-Bank shows INACTIVE both for a refused binding and for a mandate that was switched
+    off."""
     if said.status == "ACTIVE":
         return _M.ENDED if note.is_revoked else _M.ACTIVE
     if said.status == "INACTIVE":

@@ -1,4 +1,4 @@
-"""What T-Bank posts: believed by its Token, and then a reason to ask (docs/providers/tbank.md "Notices")."""
+"""Notifications of T-Bank: verified by their Token, they only trigger a poll (docs/providers/tbank.md "Notices")."""
 
 from collections.abc import Mapping
 
@@ -18,16 +18,17 @@ NETWORKS = (
     "212.49.24.0/24",
     "212.233.80.0/22",
 )
-"""As T-Bank publishes them; the four /24 in a row of 91.218 and of 212.233 are one /22 each."""
+"""Networks that T-Bank publishes. The four consecutive /24 networks of 91.218 and of 212.233 are merged into one /22
+each."""
 
 _OK = b"OK"
-"""Anything else, and T-Bank posts it again each hour."""
+"""Required answer. After any other answer T-Bank repeats the notification every hour."""
 _REFUNDING = frozenset({"REFUNDING", "ASYNC_REFUNDING", "PARTIAL_REFUNDED", "REFUNDED", "CONFIRMED"})
 
 
 async def hear(notice: InboundNotice, terminals: Terminals, orders: Orders, refunds: Refunds) -> Heard:
-    """ports/notices.py: Notices.hear. An order that is not noted is another program's on the same terminal: ours are
-    noted before T-Bank hears of them."""
+    """Implement ports/notices.py: Notices.hear. Our orders are noted before T-Bank sees them, so an order without a
+    note belongs to another program on the same terminal."""
     fields = _read(notice.body)
     terminal = terminals.find(str(fields.get("TerminalKey", "")))
     if terminal is None or not is_signed(fields, terminal.password):
@@ -49,7 +50,7 @@ def _heard(operations: list[str]) -> Heard:
 
 
 def _read(body: bytes) -> Mapping[str, str]:
-    """The root's scalars, each as it is spelt: the Token is over these very texts. Raises: Forged."""
+    """Return the scalars of the root object as raw text, because the Token covers exactly this text. Raises: Forged."""
     try:
         raw = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
         return {name: text for name, value in raw.items() if (text := _scalar(bytes(value))) is not None}
@@ -58,7 +59,8 @@ def _read(body: bytes) -> Mapping[str, str]:
 
 
 def _scalar(value: bytes) -> str | None:
-    """A text, or a number or boolean as it is written; None of null, objects and lists, which no Token has."""
+    """Return a string's value, or a number or boolean as it is spelt. Return None for null, objects and lists, which
+    the Token does not cover."""
     if value[:1] == b'"':
         return msgspec.json.decode(value, type=str)
     return None if value[:1] in (b"{", b"[", b"n") else value.decode()

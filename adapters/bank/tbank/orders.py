@@ -1,4 +1,4 @@
-"""Orders at T-Bank: a payment by Init, its QR by GetQr, found again by CheckOrder; and what is noted of each
+"""Orders at T-Bank and their notes: a payment is created by Init, its QR by GetQr, and CheckOrder finds it again
 (docs/providers/tbank.md "How it works")."""
 
 from collections.abc import Mapping, Sequence
@@ -23,27 +23,28 @@ NAME = "tbank"
 _MOSCOW = timezone(timedelta(hours=3))
 _SHORTEST = timedelta(seconds=90)
 _LONGEST = timedelta(days=89)
-"""T-Bank takes deadlines from a minute to 90 days ahead, by its own clock."""
+"""T-Bank accepts deadlines from one minute to 90 days ahead, by its own clock."""
 _PURPOSE = 140
 NO_LINK = "https://qr.nspk.ru/"
-"""Stands for the link of a payment that nobody can pay any more, where it was forgotten."""
+"""Replaces the lost link of a payment that can no longer be paid."""
 
 INVOICE, BINDING, CHARGE = "invoice", "binding", "charge"
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What is noted of an operation that T-Bank knows by an OrderId, or a binding's RequestKey."""
+    """Note of an operation that T-Bank knows by an OrderId or by a binding's RequestKey."""
 
     kind: str
     terminal: str
     kopecks: int
     payment_id: str | None = None
-    """Written once, before anything is done with the payment: of two that Init made of one order, this one counts."""
+    """Written once, before anything is done with the payment. If Init created two payments of one order, only this one
+    counts."""
     link: str | None = None
     request_key: str | None = None
     expires_at: datetime | None = None
     failure: str | None = None
-    """Of a charge that was refused for good: it stays so, whatever T-Bank would say to a repeat."""
+    """Reason of a definitely refused charge. It is final, whatever T-Bank would answer to a repeat."""
 
     def reference(self) -> Reference:
         return Reference(
@@ -55,7 +56,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Paid(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts of a payment's money, written once: T-Bank tells no moment."""
+    """Facts about a payment's money, written once, because T-Bank does not report the time of payment."""
 
     at: datetime
     kopecks: int
@@ -63,7 +64,7 @@ class Paid(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Orders:
-    """Opens payments and reads how they stand."""
+    """Open payments and read their state."""
 
     def __init__(self, calls: Calls, tools: Tools) -> None:
         self.calls = calls
@@ -73,20 +74,22 @@ class Orders:
         self._names: Notebook[str] = tools.notebook(NAME, str)
 
     async def begin(self, operation: str, order: Order) -> tuple[Order, bool]:
-        """Write down that T-Bank may get it, with the way back from its OrderId; True when nobody had."""
+        """Note the order before T-Bank gets it, together with the index entry of its OrderId. Return True if the order
+        was not noted before."""
         back = self._names.note(f"={order_id(operation)}", operation)
         return await self.notes.start(operation, order, back)
 
     async def name(self, reference: str, operation: str) -> None:
-        """Write down whose a reference of T-Bank's is, where nobody did."""
+        """Index a reference of T-Bank by our operation, unless it is indexed already."""
         await self._names.start(f"={reference}", operation)
 
     async def whose(self, reference: str) -> str | None:
-        """The operation that has an OrderId, or another reference."""
+        """Return the operation of an OrderId or another indexed reference."""
         return await self._names.read(f"={reference}")
 
     async def change(self, operation: str, order: Order, **values: Any) -> Order:
-        """Note what is not noted yet; what somebody else wrote first stays, and is returned."""
+        """Set fields of the note that are still empty. Fields that another call wrote first stay; return the resulting
+        note."""
 
         def filled(present: Order) -> Order:
             new = {name: value for name, value in values.items() if getattr(present, name) is None}
@@ -96,7 +99,8 @@ class Orders:
         return filled(order) if changed is None else changed
 
     async def open(self, operation: str, order: Order, fields: Mapping[str, Any], *, may_exist: bool) -> Order:
-        """Have the payment of an order, and its PaymentId noted. `may_exist`: it is asked for before it is made.
+        """Open the payment of an order and note its PaymentId. `may_exist`: look for an existing payment before
+        creating one.
 
         Raises: Refused, OutcomeUnknown, Unavailable, NotConfigured.
         """
@@ -108,9 +112,9 @@ class Orders:
         return await self.change(operation, order, payment_id=payment_id)
 
     async def show(self, operation: str, order: Order, *, writes: bool) -> Order:
-        """Have the link of a payment that is open, by GetQr; of a binding also its RequestKey.
+        """Read the link of an open payment by GetQr, and for a binding also its RequestKey.
 
-        Raises: as `open`.
+        Raises: the same as `open`.
         """
         terminal = self.calls.terminals.of_key(order.terminal)
         fields = {"PaymentId": order.payment_id, "DataType": "PAYLOAD"}
@@ -126,7 +130,8 @@ class Orders:
         return shown
 
     async def find(self, terminal: Terminal, operation: str) -> OrderPayment | None:
-        """The payment of an operation: of several the one that is furthest. Raises: Unavailable, NotConfigured."""
+        """Return the payment of an operation, the most advanced one if there are several. Raises: Unavailable,
+        NotConfigured."""
         payments = await self.calls.order(terminal, order_id(operation))
         return min(payments, key=_rank, default=None)
 
@@ -148,14 +153,14 @@ class Orders:
         raise self.calls.fault(terminal, said, writes=True)
 
     async def status(self, reference: Reference) -> tuple[InvoiceStatus, str, str | None, int | None]:
-        """How the payment stands: in the port's word and T-Bank's, with its OrderId and amount. Raises: Refused
+        """Return the payment's status for the port, T-Bank's own status, the OrderId and the amount. Raises: Refused
         `not_found`; Unavailable; NotConfigured."""
         said = await self.calls.state(reference)
         return status_of(said.status), said.status or "", said.order_id, kopecks_of(said.amount)
 
     async def transfer(self, reference: Reference, order: str | None, confirmed: int | None) -> Transfer:
-        """The money of a payment that is paid, each time the same. `confirmed`: T-Bank's own amount of it, as long as
-        nothing went back."""
+        """Return the transfer of a paid payment, always with the same values. `confirmed`: the amount that T-Bank shows
+        while nothing has been refunded."""
         noted = await self._facts.read(_paid(reference))
         if noted is None:
             shown = await self._shown(reference, order)
@@ -170,14 +175,14 @@ class Orders:
         )
 
     async def _came(self, order: str | None) -> datetime:
-        """Return when money came that is seen for the first time. T-Bank tells no moment, but it was not after the
-        deadline of its link."""
+        """Return the payment time of money that is seen for the first time. T-Bank does not report it, but it was not
+        after the link's deadline."""
         now, ends_at = self.clock.now(), await self._deadline(order)
         return now if ends_at is None else min(now, ends_at)
 
     async def is_payable(self, order: str | None) -> bool:
-        """Whether the QR of an order lives still. T-Bank does not say whether a payer may try again after REJECTED, so
-        until then nothing is over."""
+        """Report whether the order's QR is still valid. T-Bank does not say whether a payer may try again after
+        REJECTED, so the payment stays open until the deadline."""
         ends_at = await self._deadline(order)
         return ends_at is not None and self.clock.now() < ends_at
 
@@ -187,7 +192,7 @@ class Orders:
         return None if noted is None else noted.expires_at
 
     async def error(self, reference: Reference, order: str | None) -> str | None:
-        """Why a payment failed: CheckOrder's code."""
+        """Return the error code of a failed payment from CheckOrder."""
         shown = await self._shown(reference, order)
         return None if shown is None or shown.error_code is None else str(shown.error_code)
 
@@ -200,18 +205,18 @@ class Orders:
 
 
 def deadline(expires_at: datetime, now: datetime) -> tuple[datetime, str]:
-    """The deadline that T-Bank takes, nearest to the wish; and as it is written."""
+    """Return the accepted deadline nearest to the requested one, and its text for T-Bank."""
     at = min(max(expires_at, now + _SHORTEST), now + _LONGEST).replace(microsecond=0)
     return at, at.astimezone(_MOSCOW).isoformat()
 
 
 def described(purpose: str) -> str:
-    """A description of at most 140 characters, that fits into UTF-8."""
+    """Return a description of at most 140 characters that can be encoded in UTF-8."""
     return purpose.encode("utf-8", "replace").decode()[:_PURPOSE]
 
 
 def invoice(order: Order) -> Invoice:
-    """What payers are shown."""
+    """Build the invoice that payers see."""
     reference = str(order.reference())
     if order.link is None:
         return Invoice(reference=reference, link=NO_LINK, kind=InvoiceKind.PAGE, expires_at=order.expires_at)
@@ -233,7 +238,7 @@ _FURTHEST: Sequence[InvoiceStatus] = (
 
 
 def _rank(payment: OrderPayment) -> tuple[int, bool, int, str]:
-    """Money first, then what a payer may have seen, then the one that was made first."""
+    """Sort key: paid payments first, then payments that a payer may have seen, then older payments."""
     return (
         _FURTHEST.index(status_of(payment.status)),
         payment.status == "NEW",

@@ -52,8 +52,8 @@ _CONTACT = 64
 
 
 def receipt_fields(receipt: Receipt | None, kopecks: int) -> dict[str, Any]:
-    """What goes along with Init and Cancel; nothing without a receipt. Raises: Refused `receipt` for one that T-Bank
-    would not take."""
+    """Build the receipt field of Init and Cancel; empty without a receipt. Raises: Refused `receipt` if T-Bank would
+    not accept it."""
     if receipt is None:
         return {}
     email = receipt.email if receipt.email is not None and len(receipt.email) <= _CONTACT else None

@@ -1,4 +1,4 @@
-"""What the core knows a payment, a charge or a binding at T-Bank by, and what T-Bank knows them by."""
+"""References of payments, charges and bindings in the core, and their ids at T-Bank."""
 
 import re
 
@@ -13,12 +13,15 @@ _FORM = re.compile(
 _PAYMENT = re.compile(r"pay_([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\Z")
 
 NO_PAYMENT = "0"
-"""Stands for a PaymentId where there is none: a binding that charges nothing, a charge that was never begun there."""
+"""Placeholder where no PaymentId exists: for a binding without a first charge, or a charge that T-Bank never saw."""
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True):
-    """`terminal/PaymentId/kopecks`, and of a binding `/RequestKey`. The terminal says whose credentials to use; the
-    amount is the one that was asked for, since after a refund T-Bank may tell what is left."""
+    """A reference `terminal/PaymentId/kopecks`, followed by `/RequestKey` for a binding.
+
+    The terminal selects the credentials. The amount is the requested one, because after a refund T-Bank may show only
+    the rest.
+    """
 
     terminal: str
     payment_id: str
@@ -31,12 +34,12 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def payment(self) -> str:
-        """By which the payment's facts are noted."""
+        """Key of the notes about the payment."""
         return f"{self.terminal}/{self.payment_id}"
 
 
 def find_reference(text: str) -> Reference | None:
-    """The reference, or None for what is none of ours."""
+    """Parse a reference. Return None if it is not one of ours."""
     found = _FORM.match(text)
     if found is None:
         return None
@@ -49,7 +52,7 @@ def find_reference(text: str) -> Reference | None:
 
 
 def read_reference(text: str) -> Reference:
-    """The reference. Raises: Refused `not_found`."""
+    """Parse a reference. Raises: Refused `not_found`."""
     found = find_reference(text)
     if found is None:
         raise Refused("tbank: no such reference", reason="not_found")
@@ -57,7 +60,7 @@ def read_reference(text: str) -> Reference:
 
 
 def order_id(operation: str) -> str:
-    """What T-Bank is told as OrderId, 36 characters: a payment's own UUID, by which it is found in the cabinet, too; of
-    any other operation its digest."""
+    """Return the OrderId for T-Bank, 36 characters. For a payment it is the payment's own UUID, so that it can be found
+    in the cabinet; for other operations a digest."""
     payment = _PAYMENT.match(operation)
     return short_operation(operation) if payment is None else payment[1]

@@ -1,9 +1,9 @@
-"""What went back of one payment, by our notes and by what T-Bank shows; pure (docs/providers/tbank.md "Refunds").
+"""Refund book of one payment, from our notes and T-Bank's data; pure (docs/providers/tbank.md "Refunds").
 
-T-Bank knows no key of ours for a refund, and lists none. All it shows is the payment: its status, what is left of it,
-and the last refund's amount and error. So of one payment one refund is under way at a time, it is noted with what was
-to be seen before it was sent, and its end is read off what is to be seen after. What cannot be told stays with an
-operator.
+T-Bank has no idempotency key for refunds and does not list them. It shows only the payment: its status, the remaining
+amount, and the last refund's amount and error. Therefore a payment has at most one refund in progress. The book records
+the payment's state before the refund is sent, and derives the outcome from the state afterwards. If the outcome cannot
+be derived, an operator decides.
 """
 
 from datetime import datetime, timedelta
@@ -15,14 +15,14 @@ from ....ports.bank import RefundRequest, RefundState, RefundStatus
 from ....ports.faults import OutcomeUnknown, Refused, Unavailable
 
 QUIET = timedelta(hours=2)
-"""Once nothing is to be seen of a refund for so long after it was sent without an answer, it never arrived. T-Bank ends
-what it has taken within an hour."""
+"""If T-Bank shows no trace of a refund this long after it was sent without an answer, the refund never arrived. T-Bank
+completes accepted refunds within an hour."""
 _LONG = timedelta(hours=1)
-"""After so long a refund under way is asked for ever more seldom."""
+"""After this time a refund in progress is polled less often."""
 _MOST = 100
-"""Refunds of one payment."""
+"""Maximum number of refunds of one payment."""
 _SOON = 30.0
-"""Seconds after which a refund under way is asked for, and another one of its payment may begin."""
+"""Seconds until the next poll of a refund in progress, or until another refund of the payment may start."""
 
 PAID = "CONFIRMED"
 PART = "PARTIAL_REFUNDED"
@@ -31,18 +31,18 @@ BUSY = frozenset({"REFUNDING", "ASYNC_REFUNDING"})
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What T-Bank shows of a payment that was paid."""
+    """State of a paid payment as T-Bank shows it."""
 
     status: str
     kopecks: int | None
-    """GetState's amount: what is left, as far as T-Bank lowers it."""
+    """Amount from GetState: the remaining amount, if T-Bank reduces it."""
     last: int | None = None
-    """GetQrState's amount: of the last refund."""
+    """Amount from GetQrState: the last refund."""
     code: str | None = None
-    """GetQrState's: why the last refund failed."""
+    """Error code from GetQrState: why the last refund failed."""
 
     def left_of(self, paid: int) -> int | None:
-        """How much of what was paid is still there; None: that cannot be told."""
+        """Return the amount that has not been refunded; None: T-Bank does not show it."""
         if self.status == PAID:
             return paid
         if self.status == ALL:
@@ -53,12 +53,12 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stage(StrEnum):
-    """How far a refund is, by what we know."""
+    """Progress of a refund, as far as we know it."""
 
     SENT = "sent"
-    """It was about to be sent: T-Bank may have it."""
+    """About to be sent, so T-Bank may have it."""
     TAKEN = "taken"
-    """T-Bank has it under way."""
+    """T-Bank is processing it."""
     DONE = "done"
     FAILED = "failed"
 
@@ -79,12 +79,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Book(msgspec.Struct, frozen=True, kw_only=True):
-    """All refunds of one payment that we know of, the first first. One at most is open."""
+    """All known refunds of one payment, oldest first. At most one is open."""
 
     paid: int
     entries: tuple[Entry, ...] = ()
     closed_until: datetime | None = None
-    """Until then T-Bank takes no refund of this payment: a limit of the payment system."""
+    """Until then T-Bank accepts no refund of this payment, because of a limit of the payment system."""
 
     def entry(self, operation: str) -> Entry | None:
         return next((each for each in self.entries if each.operation == operation), None)
@@ -95,24 +95,25 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def gone(self) -> int:
-        """Kopecks that went back for certain."""
+        """Return the kopecks that were certainly refunded."""
         return sum(each.kopecks for each in self.entries if each.stage is Stage.DONE)
 
     def put(self, entry: Entry) -> "Book":
-        """The book with this entry, new or in place of the one of its operation."""
+        """Add the entry, or replace the entry with the same operation."""
         others = tuple(entry if each.operation == entry.operation else each for each in self.entries)
         known = self.entry(entry.operation) is not None
         return msgspec.structs.replace(self, entries=others if known else (*others, entry))
 
     def drop(self, operation: str) -> "Book":
-        """The book without an operation that never came to anything."""
+        """Remove the entry of an operation that was never executed."""
         return msgspec.structs.replace(
             self, entries=tuple(each for each in self.entries if each.operation != operation)
         )
 
 
 def settled(book: Book, seen: Seen, now: datetime) -> Book:
-    """The book after a look: what is open has ended, or never arrived, as far as that can be told."""
+    """Update the open entry from T-Bank's data: it ended, it is being processed, or it never arrived. If the data do
+    not decide, leave it open."""
     entry = book.open
     if entry is None:
         return book
@@ -128,7 +129,7 @@ def settled(book: Book, seen: Seen, now: datetime) -> Book:
 
 
 def _end(book: Book, entry: Entry, seen: Seen) -> Stage | None:
-    """How an open refund ended, or None where nothing says so."""
+    """Derive how the open refund ended; None: the data do not decide."""
     if seen.status == ALL:
         return Stage.DONE if book.gone + entry.kopecks == book.paid else None
     before, after = entry.before.left_of(book.paid), seen.left_of(book.paid)
@@ -139,7 +140,7 @@ def _end(book: Book, entry: Entry, seen: Seen) -> Stage | None:
         return Stage.FAILED if before == after and has_failed else None
     if seen.status != PART or seen.code is not None:
         return None
-    # T-Bank does not lower the amount: only the last refund's own is left to go by.
+    # T-Bank does not reduce the payment's amount, so compare the last refund's amount.
     if entry.stage is Stage.TAKEN or entry.before.status == PAID:
         return Stage.DONE if seen.last in (entry.kopecks, None) else None
     return Stage.DONE if seen.last == entry.kopecks and entry.before.last not in (None, entry.kopecks) else None
@@ -151,8 +152,8 @@ def _is_untouched(book: Book, entry: Entry, seen: Seen) -> bool:
 
 
 def unexplained(book: Book, seen: Seen) -> int | None:
-    """Kopecks that went back without our knowing why: a refund that a restored database forgot, or one by hand in the
-    cabinet. None: T-Bank does not show how much."""
+    """Return the refunded kopecks that no entry explains. Causes are a restored database that lost a refund, or a
+    manual refund in the cabinet. None: T-Bank does not show the refunded amount."""
     left = seen.left_of(book.paid)
     if left is not None:
         return book.paid - left - book.gone
@@ -162,16 +163,16 @@ def unexplained(book: Book, seen: Seen) -> int | None:
 
 
 def is_busy(book: Book, seen: Seen) -> bool:
-    """Whether a refund is under way, so that no other one may begin."""
+    """Report whether a refund is in progress, so that no other one may start."""
     return seen.status in BUSY or book.open is not None
 
 
 def found(book: Book, request: RefundRequest, seen: Seen, now: datetime) -> tuple[Book, RefundState | None]:
-    """How a refund stands, in a book that is `settled`; None: it never arrived, or was refused. One that waits for
-    another one of its payment is PROCESSING, and is sent once it is None. One that the book forgot is taken over where
-    all that is unexplained is just its amount.
+    """Return the refund's state from a `settled` book. None means that the refund never arrived or was refused.
 
-    Raises: Unavailable where that cannot be told; an operator learns it from the cabinet.
+    A refund that waits for another one of its payment is PROCESSING, and is sent once the result is None. A refund
+    missing from the book is added as DONE if the unexplained amount equals its amount. Raises: Unavailable if the state
+    cannot be derived; an operator checks it in the cabinet.
     """
     entry = book.entry(request.operation)
     if entry is not None:
@@ -188,9 +189,9 @@ def found(book: Book, request: RefundRequest, seen: Seen, now: datetime) -> tupl
 
 
 def begun(book: Book, request: RefundRequest, seen: Seen, now: datetime) -> Book:
-    """The book with a new refund, which may then be sent; the book is `settled`, and does not have it.
+    """Add a new refund to the book, so that it may be sent. The book must be `settled` and not contain it.
 
-    Raises: Refused `amount`; Unavailable where it has to wait; OutcomeUnknown where it may have been sent before.
+    Raises: Refused `amount`; Unavailable if it has to wait; OutcomeUnknown if it may have been sent before.
     """
     if is_busy(book, seen):
         raise Unavailable("tbank: another refund of the payment is under way", retry_after=_SOON)
@@ -208,7 +209,8 @@ def begun(book: Book, request: RefundRequest, seen: Seen, now: datetime) -> Book
 
 
 def _waiting(book: Book, seen: Seen, now: datetime) -> RefundState:
-    """Raises: Unavailable where nobody can tell when the other one ends, so that an operator may end this one, too."""
+    """Return PROCESSING while another refund of the payment is in progress. Raises: Unavailable if the other refund has
+    no foreseeable end, so that an operator may end this one too."""
     other = book.open
     if other is None or (now >= other.sent_at + QUIET and seen.status not in BUSY):
         raise Unavailable("tbank: another refund of the payment has no end", retry_after=_SOON)
@@ -226,7 +228,7 @@ def _state(entry: Entry, seen: Seen, now: datetime) -> RefundState:
 
 
 def ended(entry: Entry) -> RefundState | None:
-    """The end of a refund, where the book has it."""
+    """Return the final state of a refund, or None while it is open."""
     if entry.stage is Stage.DONE:
         return RefundState(status=RefundStatus.DONE)
     if entry.stage is Stage.FAILED:

@@ -1,5 +1,5 @@
-"""Refunds by Cancel: noted before they are sent, one of a payment at a time, and never sent twice
-(docs/providers/tbank.md "Refunds"). What is decided, refund_book.py decides."""
+"""Refunds by Cancel (docs/providers/tbank.md "Refunds"). They are noted before they are sent, one per payment at a
+time, and never sent twice. refund_book.py makes the decisions."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -21,11 +21,12 @@ from .wire import Said, kopecks_of, status_of
 
 _TRIES = 5
 _LATE = timedelta(minutes=1)
-"""A process that stood still so long between its entry and Cancel sends nothing: others may have gone on since."""
+"""If this much time passed between writing the entry and Cancel, nothing is sent: other processes may have continued
+meanwhile."""
 
 
 class Refunds:
-    """Sends money of payments back."""
+    """Send money of payments back."""
 
     def __init__(self, calls: Calls, books: Notebook[Book], clock: Clock) -> None:
         self._calls = calls
@@ -33,10 +34,10 @@ class Refunds:
         self._clock = clock
         self._turns: dict[str, list[asyncio.Lock]] = {}
         self._sent: dict[str, float] = {}
-        """When this process sent what had no answer, by a clock that nobody sets."""
+        """Monotonic time at which this process sent refunds, to age those without an answer."""
 
     async def refund(self, request: RefundRequest) -> RefundState:
-        """ports/bank.py: Bank.refund. Cancel is sent by whoever wrote its entry into the book, and by nobody else."""
+        """Implement ports/bank.py: Bank.refund. Only the call that wrote the entry into the book sends Cancel."""
         reference = read_reference(request.reference)
         _check_payment(reference, request)
         async with self._turn(reference.payment):
@@ -60,7 +61,8 @@ class Refunds:
         raise Unavailable("tbank: too many refunds of one payment at once")
 
     async def search(self, request: RefundRequest) -> RefundState | None:
-        """ports/searching.py: SearchesRefunds. None is a proof that nothing went back for it, nor will."""
+        """Implement ports/searching.py: SearchesRefunds. None proves that nothing was or will be refunded for this
+        operation."""
         reference = find_reference(request.reference)
         if reference is None or reference.payment_id == NO_PAYMENT:
             return None
@@ -73,7 +75,7 @@ class Refunds:
                 try:
                     seen = await self._look(reference, book)
                 except Refused:
-                    return None  # there is no payment that money could have gone back of
+                    return None  # no payment exists, so nothing was refunded
                 now = self._now(book)
                 after, state = found(settled(book, seen, now), request, seen, now)
                 if await self._keep(reference, book, after):
@@ -81,13 +83,13 @@ class Refunds:
         raise Unavailable("tbank: too many refunds of one payment at once")
 
     async def open_of(self, payment: str) -> list[str]:
-        """The operations of refunds under way of a payment, for its notices."""
+        """Return the operations of a payment's open refunds, for its notifications."""
         book = await self._books.read(_key(payment))
         return [] if book is None else [each.operation for each in book.entries if each.is_open]
 
     def _now(self, book: Book) -> datetime:
-        """The time by which what is open is judged: a clock that was set forward makes nothing older that this process
-        sent."""
+        """Return the current time for judging the open refund. For a refund that this process sent, its age follows the
+        monotonic clock, so a clock set forward does not make it older."""
         now, entry = self._clock.now(), book.open
         since = None if entry is None else self._sent.get(entry.operation)
         if entry is not None and since is not None:
@@ -102,7 +104,7 @@ class Refunds:
     async def _send(
         self, reference: Reference, request: RefundRequest, book: Book, receipt: Mapping[str, Any]
     ) -> RefundState:
-        """Raises: as `refund`."""
+        """Send Cancel for an entry of the book, and note the result. Raises: the same as `refund`."""
         entry = book.entry(request.operation)
         if entry is None or self._clock.now() - entry.sent_at > _LATE:
             raise Unavailable("tbank: too late to send the refund")
@@ -118,7 +120,7 @@ class Refunds:
             if not isinstance(fault, OutcomeUnknown):
                 await self._note_nothing(reference, request, fault, is_limit=said is not None)
             raise fault
-        # After a first part the status says nothing of a second one: the next look does.
+        # After a first partial refund the status does not show a second one; the next poll reads it.
         word = None if said is None else said.status
         has_ended = word == ALL or (word == PART and entry.before.status == PAID)
         stage = Stage.DONE if has_ended else Stage.TAKEN
@@ -127,14 +129,14 @@ class Refunds:
             entry = book.entry(request.operation)
             return book if entry is None else book.put(msgspec.structs.replace(entry, stage=stage))
 
-        with suppress(Unavailable):  # the next look sees it at T-Bank
+        with suppress(Unavailable):  # the next poll reads it from T-Bank
             await self._books.change(_key(reference.payment), taken)
         return RefundState(status=RefundStatus.DONE if has_ended else RefundStatus.PROCESSING)
 
     async def _note_nothing(
         self, reference: Reference, request: RefundRequest, fault: Fault, *, is_limit: bool
     ) -> None:
-        """It was certainly not done. Where that cannot be written down, the next looks find it out."""
+        """Remove the entry of a refund that was certainly not made. If the write fails, later polls find out."""
         wait = fault.retry_after if is_limit and isinstance(fault, Unavailable) else None
         until = None if wait is None else self._clock.now() + timedelta(seconds=wait)
         with suppress(Unavailable):
@@ -144,7 +146,7 @@ class Refunds:
             )
 
     async def _look(self, reference: Reference, book: Book) -> Seen:
-        """What T-Bank shows of the payment. One of which money went back is paid, whatever is shown since.
+        """Read the payment's state from T-Bank. A partly refunded payment counts as paid, whatever status T-Bank shows.
 
         Raises: Refused `not_found`, `not_paid`; Unavailable; NotConfigured.
         """
@@ -169,7 +171,7 @@ class Refunds:
         return await self._books.read(_key(reference.payment)) or Book(paid=reference.kopecks)
 
     async def _keep(self, reference: Reference, before: Book, after: Book) -> bool:
-        """Write the book down, unless somebody else wrote in it since it was read; False then."""
+        """Write the book if it has not changed since it was read. Return False if another process changed it."""
         key = _key(reference.payment)
         if before == after:
             return True
@@ -191,7 +193,7 @@ class Refunds:
 
     @asynccontextmanager
     async def _turn(self, payment: str) -> AsyncIterator[None]:
-        """One at a time of each payment in this process; of several processes the book keeps out all but one."""
+        """Lock the payment within this process. Between processes the compare-and-set of the book protects it."""
         waiting = self._turns.setdefault(payment, [asyncio.Lock()])
         lock = waiting[0]
         waiting.append(lock)
@@ -205,7 +207,7 @@ class Refunds:
 
 
 def _check_payment(reference: Reference, request: RefundRequest) -> None:
-    """Raises: Refused where the reference has no payment, or another transfer is meant than the one that there is."""
+    """Raises: Refused if the reference has no payment, or the request names another transfer."""
     if reference.payment_id == NO_PAYMENT:
         raise Refused("tbank: nobody paid it", reason="not_paid")
     if request.transfer is not None and request.transfer != reference.payment_id:
@@ -213,7 +215,7 @@ def _check_payment(reference: Reference, request: RefundRequest) -> None:
 
 
 def _check_paid(said: Said) -> None:
-    """Raises: Refused `not_paid`; Unavailable where it may be paid."""
+    """Raises: Refused `not_paid`; Unavailable if the payment may still become paid."""
     if said.status in (PAID, PART, ALL, *BUSY):
         return
     if status_of(said.status) in (InvoiceStatus.PAID, InvoiceStatus.PROCESSING):

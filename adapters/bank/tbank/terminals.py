@@ -1,5 +1,5 @@
-"""Whose terminal a request goes by: the installation's, or a merchant's own
-(docs/adapters.md "Credentials of several merchants")."""
+"""Selection of the terminal for a request: the installation's or a merchant's own (docs/adapters.md "Credentials of
+several merchants")."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from ...merchants_file import read_merchants
 
 
 class Terminal(msgspec.Struct, frozen=True, kw_only=True):
-    """A terminal and its password, as the cabinet shows them. Its repr hides the password."""
+    """A terminal and its password from the cabinet. The repr hides the password."""
 
     key: str
     password: str
@@ -22,13 +22,13 @@ class Terminal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_terminals(path: Path) -> Mapping[str, Terminal]:
-    """Terminals by owner, of a file of tables with `terminal_key` and `password`. Raises: NotConfigured."""
+    """Read terminals by owner from a file of tables with `terminal_key` and `password`. Raises: NotConfigured."""
     tables = read_merchants("tbank", path, ("terminal_key", "password"))
     return {owner: Terminal(key=table["terminal_key"], password=table["password"]) for owner, table in tables.items()}
 
 
 class Owned(Protocol):
-    """What an invoice and a binding say of whose they are."""
+    """Owner fields that invoice and binding requests share."""
 
     @property
     def account(self) -> str | None: ...
@@ -41,10 +41,10 @@ class Owned(Protocol):
 
 
 class Terminals:
-    """All terminals that are known: the default one, and those of merchants by account, shop or terminal of ours."""
+    """All configured terminals: the default, and merchants' own by our account, shop or terminal id."""
 
     def __init__(self, default: Terminal | None, by_owner: Mapping[str, Terminal] | None = None) -> None:
-        """Raises: NotConfigured where there is none at all, a part is missing or too long, or one terminal has two
+        """Raises: NotConfigured if no terminal is given, a part is missing or too long, or one terminal has two
         passwords."""
         self._default = default
         self._by_owner = dict(by_owner or {})
@@ -61,11 +61,12 @@ class Terminals:
         return f"<{len(self._by_key)} terminals>"
 
     def all(self) -> tuple[Terminal, ...]:
-        """Every terminal once."""
+        """Return every terminal once."""
         return tuple(self._by_key.values())
 
     def of_request(self, request: Owned) -> Terminal:
-        """The most special one: of our terminal, shop, account, else the default. Raises: Refused `merchant`."""
+        """Return the most specific terminal: of our terminal, shop, account, else the default. Raises: Refused
+        `merchant`."""
         for owner in (request.terminal, request.shop, request.account):
             if owner is not None and owner in self._by_owner:
                 return self._by_owner[owner]
@@ -74,17 +75,17 @@ class Terminals:
         return self._default
 
     def find(self, key: str) -> Terminal | None:
-        """The terminal of a key, as a notice names it."""
+        """Return the terminal with this key, or None. Notifications name the key."""
         return self._by_key.get(key)
 
     def of_key(self, key: str) -> Terminal:
-        """The terminal that a reference names. Raises: Unavailable when it is no longer given, which is no reason to
-        keep all others from T-Bank."""
+        """Return the terminal that a reference names. Raises: Unavailable if it is no longer configured, which must not
+        disable T-Bank for other merchants."""
         found = self._by_key.get(key)
         if found is None:
             raise Unavailable("tbank: a terminal that payments went by is no longer among the settings")
         return found
 
     def is_own(self, terminal: Terminal) -> bool:
-        """Whether it is the installation's, so that all merchants depend on it."""
+        """Report whether this is the installation's terminal, on which all merchants depend."""
         return terminal == self._default

@@ -1,5 +1,5 @@
-"""T-Bank's `Token`: the digest that stands in for a signature, of requests and of notices
-(docs/providers/tbank.md "Where the facts are from")."""
+"""T-Bank's `Token`: the digest that signs requests and notifications (docs/providers/tbank.md "Where the facts are
+from")."""
 
 import hashlib
 import hmac
@@ -9,8 +9,8 @@ Scalar = str | int | bool
 
 
 def token(fields: Mapping[str, object], password: str) -> str:
-    """The SHA-256, in hex, of the values of the root's scalars and of the password, in the order of their names.
-    Objects, lists, what is None, and a Token that is there already, are left out."""
+    """Return the hexadecimal SHA-256 of the root's scalar values and the password, sorted by field name. Objects,
+    lists, None and an existing Token are left out."""
     texts = {name: _text(value) for name, value in fields.items() if isinstance(value, Scalar)}
     texts |= {"Password": password}
     texts.pop("Token", None)
@@ -18,7 +18,7 @@ def token(fields: Mapping[str, object], password: str) -> str:
 
 
 def is_signed(fields: Mapping[str, object], password: str) -> bool:
-    """Whether the Token among the fields is the right one. Compared in constant time."""
+    """Report whether the Token among the fields is right. The comparison takes constant time."""
     told = fields.get("Token")
     if not isinstance(told, str):
         return False

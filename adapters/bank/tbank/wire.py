@@ -1,4 +1,4 @@
-"""T-Bank's answers, and what its statuses mean in the port's words."""
+"""T-Bank's answers, and the port's statuses for its own."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -11,7 +11,7 @@ _I = InvoiceStatus
 
 
 class OrderPayment(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
-    """One payment of an order, in CheckOrder."""
+    """One payment of an order, from CheckOrder."""
 
     payment_id: str | int
     status: str
@@ -25,7 +25,8 @@ class OrderPayment(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
-    """Any answer, as far as it is of use here. Its repr hides it: it may hold the token of a payer's account."""
+    """Any answer, reduced to the fields used here. The repr hides it, because it may contain the token of a payer's
+    account."""
 
     success: bool
     error_code: str | int
@@ -42,7 +43,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
 
     @property
     def code(self) -> str:
-        """`0` where it was done."""
+        """Return the error code; `0` means success."""
         return str(self.error_code)
 
     @property
@@ -54,7 +55,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
 
 
 def kopecks_of(amount: Decimal | None) -> int | None:
-    """A whole number of kopecks, or None for anything else."""
+    """Return the amount as whole kopecks, or None if it is anything else."""
     if amount is None or not amount.is_finite() or abs(amount) >= 10**15 or amount != amount.to_integral_value():
         return None
     return int(amount)
@@ -84,9 +85,9 @@ STATUSES: Mapping[str, InvoiceStatus] = {
     "DEADLINE_EXPIRED": _I.EXPIRED,
     "ATTEMPTS_EXPIRED": _I.EXPIRED,
 }
-"""Of a payment. By SBP money is never held: AUTHORIZED is on its way to CONFIRMED."""
+"""Payment statuses. SBP never holds money: AUTHORIZED is a step towards CONFIRMED."""
 
 
 def status_of(text: str | None) -> InvoiceStatus:
-    """One that nobody knows is PROCESSING: it ends nothing."""
+    """Convert a payment's status. An unknown status means PROCESSING, which ends nothing."""
     return STATUSES.get(text or "", _I.PROCESSING)

@@ -1,4 +1,4 @@
-"""The adapter, of all its parts."""
+"""The YooKassa adapter, assembled from its parts."""
 
 from datetime import timedelta
 
@@ -20,18 +20,18 @@ from .wire import Me
 
 BASE = "https://api.yookassa.ru/v3"
 MOST = 700_000_00
-"""Kopecks of one payment, until the shop's manager allows more."""
+"""Kopecks of one payment, until YooKassa raises the shop's limit."""
 _LEAST = 1_00
 _LIMIT = 15.0
-"""Seconds of a call. It answers within 30 itself, and a call of the house ends after 20."""
+"""Seconds of a call. YooKassa itself answers within 30, but the app ends a call after 20."""
 _REPEATS = timedelta(hours=23)
-"""It knows its keys for 24 hours."""
+"""YooKassa remembers idempotence keys for 24 hours."""
 _LOOKS = 300
 
 
 class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notices, Reporting):
-    """Fills the ports ListingBank, ReportingBank, MandateBank, RemittanceBank, Notices, Checkable, TellsTime, and all
-    of ports/searching.py."""
+    """Implement the ports ListingBank, ReportingBank, MandateBank, RemittanceBank, Notices, Checkable, TellsTime, and
+    all of ports/searching.py."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notices, Reporting):
         receipts: ReceiptNeed = ReceiptNeed.NONE,
         max_kopecks: int = MOST,
     ) -> None:
-        """Opens nothing yet. `gateway`: of payouts. `by_page`: payers go on a page of YooKassa's instead of a QR.
-        `mandates`: its manager has allowed the shop to save methods and charge them. `receipts`: what its cash register
-        wants.
+        """Open no connections yet. `gateway`: credentials of payouts. `by_page`: send payers to a page of YooKassa
+        instead of showing a QR. `mandates`: whether YooKassa allows the shop to save methods and charge them.
+        `receipts`: requirements of its cash register.
 
         Raises: NotConfigured.
         """
@@ -84,7 +84,7 @@ class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notices, Reporting):
         return self._calls.clock_skew
 
     async def check(self) -> None:
-        """Read who we are, as the installation's shop (where it has none, a merchant's) and as the gateway."""
+        """Read the account of the installation's shop (or a merchant's, if there is none) and of the gateway."""
         for shop in (self._shops.all()[0], self._gateway):
             if shop is not None:
                 await self._check(shop)
@@ -99,5 +99,5 @@ class YooKassaBank(Mandates, Charges, Refunds, Payouts, Notices, Reporting):
             raise NotConfigured(f"yookassa: {shop!r} is a demo shop, which has no SBP")
 
     async def close(self) -> None:
-        """The house closes what it made."""
+        """Close the connections. The app calls this for each gateway it creates."""
         await self._calls.close()

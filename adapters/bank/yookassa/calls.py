@@ -1,4 +1,4 @@
-"""Asking YooKassa: one call and its end, and lists, which are all that it can be searched by."""
+"""Calls of YooKassa's API, and its lists, which are the only way to search."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -17,19 +17,20 @@ from .wire import Page, Seen
 T = TypeVar("T")
 
 _SKEW = timedelta(minutes=5)
-"""So far its clock may be behind ours."""
+"""Tolerance for YooKassa's clock being behind ours."""
 _LIKELY = timedelta(minutes=15)
-"""Nearly all that was made of an operation was made so soon: that is listed first, where later days are long."""
+"""Nearly every object is created within this time after its operation. This part is listed first, because the list of
+later days may be long."""
 _NEARLY_NEXT = timedelta(microseconds=999)
-"""An end is rounded up to milliseconds: nothing before it is left out."""
+"""The end of a period is rounded up to milliseconds, so that no earlier object is missed."""
 _LIMIT = "100"
-"""Objects of a page: the most that it gives."""
+"""Objects per page: YooKassa's maximum."""
 _PAGES = 200
-"""Of one search. A call of the house ends after 20 s, which is before so many."""
+"""Maximum pages of one search. The app ends a call after 20 s, which is sooner."""
 
 
 class Calls:
-    """Calls as one shop or another."""
+    """Calls with any shop's credentials."""
 
     def __init__(self, http: ProviderHttp, clock: Clock) -> None:
         self._http = http
@@ -40,23 +41,23 @@ class Calls:
 
     @property
     def clock_skew(self) -> float | None:
-        """Seconds by which its clock was ahead of ours."""
+        """Seconds by which YooKassa's clock was ahead of ours."""
         return self._http.clock_skew
 
     async def write(self, shop: Shop, path: str, key: str, body: Mapping[str, Any], shape: type[T]) -> T:
-        """POST, under this idempotence key. Raises: Refused; OutcomeUnknown, KeyReused among it; Unavailable;
+        """POST with this idempotence key. Raises: Refused; OutcomeUnknown, including KeyReused; Unavailable;
         NotConfigured."""
         headers = {**shop.headers, "Idempotence-Key": key, "Content-Type": "application/json"}
         answer = await self._http.call("POST", path, writes=True, body=msgspec.json.encode(body), headers=headers)
         return self._decoded(answer, shop, shape)
 
     async def read(self, shop: Shop, path: str, shape: type[T], query: Mapping[str, str] | None = None) -> T:
-        """GET. Raises: Refused, for a 404 and what cannot be an id; Unavailable; NotConfigured."""
+        """GET. Raises: Refused for a 404 or a malformed id; Unavailable; NotConfigured."""
         answer = await self._http.call("GET", path, writes=False, query=query, headers=shop.headers)
         return self._decoded(answer, shop, shape)
 
     async def find(self, shop: Shop, path: str, shape: type[T]) -> T | None:
-        """The object, or None where it says that there is none. Raises: Unavailable; NotConfigured."""
+        """Return the object, or None if YooKassa says that it does not exist. Raises: Unavailable; NotConfigured."""
         try:
             return await self.read(shop, path, shape)
         except Refused:
@@ -65,8 +66,8 @@ class Calls:
     async def search(
         self, shop: Shop, path: str, kind: str, operation: str, since: datetime, shape: type[T]
     ) -> Sequence[T]:
-        """What was made of this operation, out of a list of objects since a moment; the first that is found ends the
-        search of that part of the list. Raises: Unavailable; NotConfigured."""
+        """Search a list since a moment for objects of this operation. The list is searched in two periods; the first
+        period with a match ends the search. Raises: Unavailable; NotConfigured."""
         for begin, end in _windows(since, self._clock.now()):
             found = [
                 msgspec.json.decode(raw, type=shape)
@@ -78,7 +79,7 @@ class Calls:
         return ()
 
     async def listed(self, shop: Shop, path: str, query: Mapping[str, str]) -> AsyncIterator[tuple[Seen, msgspec.Raw]]:
-        """All objects of a list, page by page. Raises: Unavailable; NotConfigured."""
+        """Iterate over all objects of a list, page by page. Raises: Unavailable; NotConfigured."""
         cursor: str | None = None
         for _ in range(_PAGES):
             found, cursor = await self.page(shop, path, query, cursor)
@@ -91,7 +92,7 @@ class Calls:
     async def page(
         self, shop: Shop, path: str, query: Mapping[str, str], cursor: str | None
     ) -> tuple[Sequence[tuple[Seen, msgspec.Raw]], str | None]:
-        """A part of a list, and the cursor of the next. Raises: Unavailable; NotConfigured."""
+        """Return a page of a list and the next page's cursor. Raises: Unavailable; NotConfigured."""
         asked = {"limit": _LIMIT, **query, **({} if cursor is None else {"cursor": cursor})}
         try:
             answer = await self._http.call("GET", path, writes=False, query=asked, headers=shop.headers)
@@ -104,7 +105,7 @@ class Calls:
             raise Unavailable("yookassa: an object of a list cannot be read") from None
 
     async def close(self) -> None:
-        """Nothing is asked any more."""
+        """Close the connections."""
         await self._http.close()
 
     def _decoded(self, answer: Answer, shop: Shop, shape: type[T]) -> T:
@@ -114,7 +115,7 @@ class Calls:
 
 
 def since_moment(moment: datetime) -> dict[str, str]:
-    """Asks a list for what was made from then on, by a clock that may be behind."""
+    """Build the query for objects created since a moment, allowing for a slow clock."""
     return between(moment - _SKEW, None)
 
 
@@ -126,7 +127,8 @@ def _windows(since: datetime, now: datetime) -> Sequence[tuple[datetime, datetim
 
 
 def between(begin: datetime, end: datetime | None) -> dict[str, str]:
-    """Asks a list for what was made in this time, by its clock, to the millisecond: it may name a little more."""
+    """Build the query for objects created in a period, in milliseconds. The rounding may add objects just outside
+    it."""
     query = {"created_at.gte": _spelt(begin)}
     return query if end is None else {**query, "created_at.lt": _spelt(end + _NEARLY_NEXT)}
 

@@ -12,11 +12,11 @@ from .wire import Payment, charge_state
 
 
 class Charges(Core):
-    """Fills the part of the ports MandateBank and SearchesCharges that is about charges."""
+    """Implement the charge methods of the ports MandateBank and SearchesCharges."""
 
     async def charge(self, request: ChargeRequest) -> ChargeState:
-        """Charge the mandate, unless the operation was noted before or we have ended the mandate ourselves: YooKassa
-        ends none."""
+        """Charge the mandate. Return the noted state for a repeat, and refuse a mandate that we have ended, because
+        YooKassa itself ends none."""
         self._check_mandates()
         noted = await self._noted(request.operation)
         if noted is not None:
@@ -34,16 +34,16 @@ class Charges(Core):
             return _never_sent(refused)
         made = await self._saving(self._calls.write(shop, PAYMENTS, key_of(request.operation), body, Payment))
         reference = shop.reference(made.id)
-        with suppress(Unavailable):  # it is found without it, by a longer way
+        with suppress(Unavailable):  # a search finds it without the note, only more slowly
             await self._notes.remember(request.operation, Note(kind=CHARGE, reference=reference))
         return charge_state(reference, made)
 
     async def find_charge(self, operation: str) -> ChargeState | None:
-        """Raises: NotSupported: it is searched for."""
+        """Raises: NotSupported, because charges are searched by request."""
         raise NotSupported(f"yookassa finds {operation} in a list alone")
 
     async def search_charge(self, request: ChargeRequest, since: datetime) -> ChargeState | None:
-        """By its note, else out of the list of payments."""
+        """Find a charge by its note, else in the list of payments."""
         self._check_mandates()
         noted = await self._noted(request.operation)
         if noted is not None:

@@ -1,4 +1,4 @@
-"""What all parts of the adapter share: whose shops there are, how they are asked, and what is remembered."""
+"""Shared base of the adapter: shops, calls and notes."""
 
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -17,26 +17,26 @@ T = TypeVar("T")
 
 NAME = "yookassa"
 FIRST, METHOD = "first", "method"
-"""What a binding's id is there: of its first payment, or of a method that was saved without one."""
+"""Prefixes of a binding's id: a first payment, or a method that was saved without a payment."""
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """What YooKassa cannot be asked for by our operation, or at all."""
+    """Note about facts that YooKassa cannot report at all, or not by our operation."""
 
     kind: str = ""
-    """Of the object: two kinds may have one operation's id."""
+    """Kind of the object, because two kinds may share an operation id."""
     reference: str = ""
     link: str | None = None
     failure: str | None = None
-    """Of a charge that was never sent, because its mandate had ended."""
+    """Reason of a charge that was never sent because its mandate had ended."""
     was_active: bool = False
     is_ended: bool = False
     attempt: int = 0
-    """Of a payout: how many were cancelled for want of our money, or a limit."""
+    """For a payout: how many earlier ones were cancelled because our balance or a limit was exhausted."""
 
 
 class Core:
-    """Held by all parts."""
+    """Base of all parts of the adapter."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class Core:
         receipts: ReceiptNeed,
         max_kopecks: int,
     ) -> None:
-        """`gateway`: the one of payouts, where there is one. `page`: where payers come back to from a page of
-        YooKassa's; None: they are shown a QR. `mandates`: the shop may save and charge methods."""
+        """`gateway`: credentials of payouts, or None. `page`: address to which payers return from a page of YooKassa;
+        None: show payers a QR. `mandates`: the shop may save and charge methods."""
         self._calls = calls
         self._shops = shops
         self._gateway = gateway
@@ -71,8 +71,8 @@ class Core:
         return f"<{type(self).__name__} of {self._shops!r}>"
 
     async def _saving(self, made: Awaitable[T]) -> T:
-        """What a call gives that saves a method or charges one. That the shop may not do so is no reason to take the
-        gateway from all payments. Raises: Refused (`forbidden`)."""
+        """Await a call that saves or charges a method. If the shop has no right to do so, refuse only this call, so
+        that the gateway stays up for payments. Raises: Refused (`forbidden`)."""
         try:
             return await made
         except Forbidden:
@@ -84,5 +84,5 @@ class Core:
 
 
 def mandate_key(reference: str) -> str:
-    """Where it is noted what became of a mandate."""
+    """Return the note key of a mandate."""
     return f"mandate/{reference}"

@@ -1,4 +1,4 @@
-"""What an answer that is no 200 means: the table of docs/providers/yookassa.md "Errors"."""
+"""Meaning of an answer other than 200: the table of docs/providers/yookassa.md "Errors"."""
 
 import re
 from collections.abc import Mapping
@@ -23,13 +23,13 @@ _REASONS: Mapping[str, str] = {
     "phone": "recipient",
     "bank_id": "recipient",
 }
-"""Whose parameter is at fault -> a reason of the ports; of any other, YooKassa's own code."""
+"""Reason of the ports by the parameter at fault. For any other parameter the reason is YooKassa's own code."""
 _METHOD = "payment_method_data"
-"""At fault where the shop may not take SBP at all."""
+"""Parameter at fault when the shop may not use SBP at all."""
 
 
 class _Error(msgspec.Struct, frozen=True):
-    """Its `description` is not read: it may quote what we sent."""
+    """Error body. Its `description` is not read, because it may quote our request."""
 
     code: str
     parameter: str | None = None
@@ -38,16 +38,16 @@ class _Error(msgspec.Struct, frozen=True):
 
 
 class KeyReused(OutcomeUnknown):
-    """The key made something else than what was asked for now: an operation of this id is there, and is to be found."""
+    """The idempotence key was used for a different request. An operation of this id exists and can be found."""
 
 
 class Forbidden(NotConfigured):
-    """The key is taken, and has no right to this: the shop may save no methods, or take no SBP."""
+    """The key is valid but lacks a right: the shop may not save methods, or not use SBP."""
 
 
 def fault_of(answer: Answer, *, owner: str | None, now: datetime) -> Fault:
-    """The end that this answer has. `owner`: the merchant whose credentials were used; None: the installation's, which
-    alone take the whole gateway down when they are not taken."""
+    """Convert the answer to a fault. `owner`: the merchant whose credentials were used; None: the installation's. Only
+    rejected installation credentials take the whole gateway down."""
     error = _read(answer)
     if answer.status in (401, 403):
         if error is None:

@@ -1,4 +1,4 @@
-"""Invoices: SBP payments by a QR of ours or a page of theirs."""
+"""Invoices: SBP payments by a QR that we show or a page of YooKassa."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,31 +14,31 @@ from .wire import LIFETIME, Confirmation, Payment, invoice_state
 
 PAYMENTS = "/payments"
 _OVER = "https://yoomoney.ru/checkout/payments/v2/contract?orderId="
-"""A page of theirs about a payment that waits for nobody any more, and so has no link of its own."""
+"""Page of YooKassa about a payment. It replaces the link of a payment that no longer waits for a payer."""
 
 
 class Invoices(Core):
-    """Fills the part of the ports Bank and SearchesInvoices that is about invoices."""
+    """Implement the invoice methods of the ports Bank and SearchesInvoices."""
 
     async def create_invoice(self, request: InvoiceRequest) -> Invoice:
-        """One call, and no note: the payment has our operation in its metadata."""
+        """Create the payment in one call and without a note, because its metadata contains our operation."""
         shop = self._shops.of_request(request)
         body = self._sbp(request, request.amount_kopecks, marks(INVOICE, request.operation))
         made = await self._calls.write(shop, PAYMENTS, key_of(request.operation), body, Payment)
         return _invoice(shop, made)
 
     async def find_invoice(self, operation: str) -> Invoice | None:
-        """Raises: NotSupported: it is searched for."""
+        """Raises: NotSupported, because invoices are searched by request."""
         raise NotSupported(f"yookassa finds {operation} in a list alone")
 
     async def search_invoice(self, request: InvoiceRequest, since: datetime) -> Invoice | None:
-        """Out of the list of payments."""
+        """Find the invoice in the list of payments."""
         shop = self._shops.of_request(request)
         found = await self._calls.search(shop, PAYMENTS, INVOICE, request.operation, since, Payment)
         return _invoice(shop, found[0]) if found else None
 
     async def invoice_state(self, reference: str) -> InvoiceState:
-        """By one call."""
+        """Read the invoice's state in one call."""
         shop, theirs = self._shops.of_reference(reference)
         found = await self._calls.find(shop, f"{PAYMENTS}/{theirs}", Payment)
         if found is None:
@@ -48,7 +48,7 @@ class Invoices(Core):
     def _sbp(
         self, request: InvoiceRequest | BindingRequest, kopecks: int, metadata: Mapping[str, str], **more: Any
     ) -> dict[str, Any]:
-        """A payment that its payer confirms."""
+        """Build the body of a payment that its payer confirms."""
         return payment(
             kopecks,
             request.purpose,

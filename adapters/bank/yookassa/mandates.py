@@ -1,4 +1,4 @@
-"""Bindings and mandates: a payment that saves its method, or a method that is saved without one."""
+"""Bindings and mandates: a payment that saves its method, or a method that is saved without a payment."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,7 +17,7 @@ from .wire import Confirmation, Method, Payment, SavedMethod, failure_of, reason
 
 _METHODS = "/payment_methods"
 _OPEN_CHECK = 30.0
-"""Seconds: no notice tells of a payer who refuses a binding without a payment."""
+"""Seconds. No notification is sent when a payer refuses a binding without a payment."""
 _REFUSED = "declined_by_bank"
 """YooKassa does not say why a method was not saved."""
 _OVER = {
@@ -25,14 +25,14 @@ _OVER = {
     MandateStatus.ACTIVE: MandateStatus.ENDED,
     MandateStatus.LOST: MandateStatus.ENDED,
 }
-"""What has become of a mandate that we ended."""
+"""Status of a mandate after we ended it."""
 
 
 class Mandates(Invoices):
-    """Fills the part of the ports MandateBank and SearchesBindings that is about bindings."""
+    """Implement the binding methods of the ports MandateBank and SearchesBindings."""
 
     async def bind(self, request: BindingRequest) -> Binding:
-        """Ask for the first charge with a method that is saved, or for the method alone."""
+        """Create a first charge that saves its method, or only the saved method."""
         self._check_mandates()
         shop, operation = self._shops.of_request(request), request.operation
         metadata = marks(BINDING, operation)
@@ -48,16 +48,17 @@ class Mandates(Invoices):
         made = await self._saving(self._calls.write(shop, _METHODS, key_of(operation), asked, SavedMethod))
         reference = shop.reference(f"{METHOD}.{made.id}")
         link = (made.confirmation or Confirmation()).link
-        with suppress(Unavailable):  # then it is not found, and a repeat makes it again: no money is in it
+        with suppress(Unavailable):  # a lost note is harmless: the repeat saves the method again, and no money moves
             await self._notes.remember(operation, Note(kind=BINDING, reference=reference, link=link), reference=made.id)
         return self._binding(reference, link)
 
     async def find_binding(self, operation: str) -> Binding | None:
-        """Raises: NotSupported: it is searched for."""
+        """Raises: NotSupported, because bindings are searched by request."""
         raise NotSupported(f"yookassa finds {operation} in a list alone")
 
     async def search_binding(self, request: BindingRequest, since: datetime) -> Binding | None:
-        """Out of the list of payments. Methods have no list: what was saved without a payment is known by its note."""
+        """Find the binding in the list of payments. Methods have no list, so a method that was saved without a payment
+        is found by its note."""
         self._check_mandates()
         note = await self._notes.read(request.operation)
         if note is not None and note.kind == BINDING:
@@ -69,7 +70,7 @@ class Mandates(Invoices):
         return self._first(shop, found[0]) if found else None
 
     async def mandate_state(self, reference: str) -> MandateState:
-        """By the payment, the method, and what we noted of both."""
+        """Derive the mandate's state from the payment, the method and our notes of both."""
         self._check_mandates()
         shop, theirs = self._shops.of_reference(reference)
         kind, _, bound = theirs.partition(".")
@@ -91,7 +92,7 @@ class Mandates(Invoices):
         return state
 
     async def revoke(self, reference: str) -> None:
-        """Remember that it is not charged any more: YooKassa has no call that ends a mandate."""
+        """Note that the mandate must not be charged any more. YooKassa has no call that ends a mandate."""
         await self.mandate_state(reference)
         await self._mark(reference, lambda note: msgspec.structs.replace(note, is_ended=True))
 
@@ -103,7 +104,7 @@ class Mandates(Invoices):
         return Binding(reference=reference, link=link, payload=payload, kind=kind)
 
     def _led(self, link: str | None) -> tuple[str | None, InvoiceKind]:
-        """What the link's QR says, and where it leads."""
+        """Return the QR's content and the kind of the link."""
         return (link, InvoiceKind.QR) if self._page is None else (None, InvoiceKind.PAGE)
 
     async def _mark(self, reference: str, turn: Callable[[Note], Note]) -> None:
@@ -145,8 +146,8 @@ class Mandates(Invoices):
 
 
 def _saved(reference: str, method: Method, bound: str, *, was_active: bool) -> MandateState:
-    """How a method stands. `bound`: their id of the binding, which goes into the token, so that one mandate's is not
-    taken for another's."""
+    """Derive the mandate's state from its method. `bound` is YooKassa's id of the binding. It is part of the token, so
+    that the token of one mandate is not accepted for another."""
     if method.saved and method.status in ("active", None):
         return MandateState(reference=reference, status=MandateStatus.ACTIVE, token=f"{bound}.{method.id}")
     if was_active:

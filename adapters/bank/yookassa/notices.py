@@ -1,5 +1,5 @@
-"""What YooKassa posts. It signs nothing: a notice is worth its address, its secret and where it came from, and only
-says whom to ask about."""
+"""Notifications of YooKassa. They are unsigned. The secret path and the sender's address are their only proof, so they
+only name the operation to poll."""
 
 from collections.abc import Sequence
 
@@ -21,18 +21,18 @@ NETWORKS = (
     "77.75.156.35",
     "2a02:5180::/32",
 )
-"""As its documentation has them."""
+"""Networks from YooKassa's documentation."""
 
 
 class Notices(Core):
-    """Fills the port Notices."""
+    """Implement the port Notices."""
 
     @property
     def notice_networks(self) -> Sequence[str]:
         return NETWORKS
 
     async def hear(self, notice: InboundNotice) -> Heard:
-        """The object's metadata names our operation; of a method that was saved, its note does."""
+        """Read our operation from the object's metadata. For a saved method, read it from the note."""
         try:
             told = msgspec.json.decode(notice.body, type=Noticed)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

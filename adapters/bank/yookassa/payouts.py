@@ -21,15 +21,18 @@ PAYOUTS = "/payouts"
 _PHONE = re.compile(r"\+([0-9]{10,15})\Z")
 _BANK = re.compile(r"bank([0-9a-zA-Z]{12})\Z")
 _AGAIN = 600.0
-"""Seconds until there may be money again, or another day."""
+"""Seconds until the balance may be refilled or a limit reset."""
 
 
 class Payouts(Core):
-    """Fills the ports RemittanceBank, SearchesRemittances and BankListing."""
+    """Implement the ports RemittanceBank, SearchesRemittances and BankListing."""
 
     async def remit(self, request: RemittanceRequest) -> RemittanceState:
-        """Send the money. A payout that was cancelled for want of ours is over there, so the next try of the operation
-        has the next key."""
+        """Send the money.
+
+        YooKassa cancels a payout for good when our balance is too small. The next attempt of the operation then uses a
+        new idempotence key.
+        """
         gateway = self._payouts_gateway()
         body = _body(request)
         note = await self._notes.read(request.operation) or Note()
@@ -43,11 +46,11 @@ class Payouts(Core):
         raise Unavailable("yookassa: the balance of payouts is too small, or a limit is reached", retry_after=_AGAIN)
 
     async def find_remittance(self, operation: str) -> RemittanceState | None:
-        """Raises: NotSupported: it is searched for."""
+        """Raises: NotSupported, because payouts are searched by request."""
         raise NotSupported(f"yookassa finds {operation} in a list alone")
 
     async def search_remittance(self, request: RemittanceRequest, since: datetime) -> RemittanceState | None:
-        """Out of the list of payouts. One that was cancelled for want of our money counts as never sent."""
+        """Find the payout in the list. A payout cancelled because our balance was too small counts as never sent."""
         gateway = self._payouts_gateway()
         for found in await self._calls.search(gateway, PAYOUTS, PAYOUT, request.operation, since, Payout):
             if not is_ours_to_mend(found):
@@ -55,7 +58,7 @@ class Payouts(Core):
         return None
 
     async def banks(self) -> Sequence[MemberBank]:
-        """The members of SBP, in one call. Raises: NotConfigured without a gateway; Unavailable."""
+        """Return the members of SBP in one call. Raises: NotConfigured without a gateway; Unavailable."""
         if self._gateway is None:
             raise NotConfigured("set CAMBIST_YOOKASSA_PAYOUT_ID")
         listed = await self._calls.find(self._gateway, "/sbp_banks", SbpBanks)
@@ -73,7 +76,8 @@ class Payouts(Core):
         return self._gateway
 
     async def _next_attempt(self, operation: str, attempt: int) -> None:
-        """Raises: OutcomeUnknown where it cannot be written: the same key would ask for what is over."""
+        """Count one more attempt in the note. Raises: OutcomeUnknown if the note cannot be written, because the old key
+        would return the cancelled payout."""
         told = Note(kind=PAYOUT, attempt=attempt + 1)
         try:
             _, is_new = await self._notes.start(operation, told)

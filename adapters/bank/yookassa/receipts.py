@@ -1,4 +1,4 @@
-"""Receipts by 54-FZ in YooKassa's codes. Its words of a subject are ours."""
+"""Receipts by 54-FZ in YooKassa's codes. Its names of payment subjects are the same as ours."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -38,7 +38,7 @@ MODES: Mapping[PaymentMode, str] = {
 
 
 def receipt_of(receipt: Receipt | None) -> dict[str, Any]:
-    """The field of a payment or refund; nothing where there is no receipt."""
+    """Build the receipt field of a payment or refund; empty without a receipt."""
     if receipt is None:
         return {}
     customer = {"email": receipt.email, "phone": receipt.phone and receipt.phone.removeprefix("+")}

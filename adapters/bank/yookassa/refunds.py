@@ -1,4 +1,4 @@
-"""Refunds, whole and in part."""
+"""Full and partial refunds."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -19,10 +19,10 @@ REFUNDS = "/refunds"
 
 
 class Refunds(Core):
-    """Fills the part of the ports Bank, SearchesRefunds and ListingBank that is about refunds."""
+    """Implement the refund methods of the ports Bank, SearchesRefunds and ListingBank."""
 
     async def refund(self, request: RefundRequest) -> RefundState:
-        """Send money of an invoice, a binding or a charge back."""
+        """Send back money of an invoice, a binding or a charge."""
         shop, theirs = self._payment_of(request.reference)
         amount = roubles(request.amount_kopecks)
         if request.transfer not in (None, theirs):
@@ -41,11 +41,11 @@ class Refunds(Core):
         return refund_state(sent)
 
     async def find_refund(self, operation: str) -> RefundState | None:
-        """Raises: NotSupported: it is searched for."""
+        """Raises: NotSupported, because refunds are searched by request."""
         raise NotSupported(f"yookassa finds {operation} in a list alone")
 
     async def search_refund(self, request: RefundRequest, since: datetime) -> RefundState | None:  # noqa: ARG002
-        """Out of the refunds of its payment, which are few: whenever it was sent."""
+        """Find the refund among the few refunds of its payment, so `since` is not needed."""
         shop, theirs = self._payment_of(request.reference)
         async for seen, raw in self._calls.listed(shop, REFUNDS, {"payment_id": theirs}):
             if is_of(seen, REFUND, request.operation):
@@ -53,7 +53,8 @@ class Refunds(Core):
         return None
 
     async def refunds_since(self, moment: datetime) -> Sequence[SentRefund]:
-        """Of all shops. What was sent back in YooKassa's cabinet is no operation of ours, and not among them."""
+        """Return the refunds of all shops since this moment. Refunds made in YooKassa's cabinet are not our operations
+        and are left out."""
         sent: list[SentRefund] = []
         for shop in self._shops.all():
             async for seen, raw in self._calls.listed(shop, REFUNDS, since_moment(moment)):
@@ -65,12 +66,12 @@ class Refunds(Core):
         return sent
 
     def _payment_of(self, reference: str) -> tuple[Shop, str]:
-        """The payment whose money it is: a binding's is its first."""
+        """Return the payment to refund. For a binding it is the first payment."""
         shop, theirs = self._shops.of_reference(reference)
         return shop, theirs.removeprefix(f"{FIRST}.")
 
     async def _told(self, shop: Shop, theirs: str, refused: Refused) -> Refused:
-        """Why, which YooKassa tells by one code for all: read off the payment."""
+        """Find the reason of a refusal by reading the payment, because YooKassa uses one code for all reasons."""
         try:
             paid = await self._calls.find(shop, f"{PAYMENTS}/{theirs}", Payment)
         except NO_ANSWER:
@@ -83,4 +84,5 @@ class Refunds(Core):
 
 
 _VAGUE = ("invalid_request", "not_found")
-"""Reasons that say nothing of a payment that is there and paid: then it is that no so much is left."""
+"""Reasons that say nothing about an existing, paid payment. For such a payment they mean that too little money is
+left."""

@@ -1,4 +1,4 @@
-"""YooKassa's own lists of payments, refunds and payouts, for reconciliation."""
+"""YooKassa's lists of payments, refunds and payouts, for reconciliation."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -18,26 +18,26 @@ from .shops import Shop
 from .wire import Amount, Payment, Payout, Priced, Refund, Seen, is_ours_to_mend, transfers_of
 
 _LISTS = (PAYMENTS, REFUNDS, PAYOUTS)
-"""One after another. Of merchants' shops there are no payouts."""
+"""Lists in reading order. Merchants' shops have no payouts."""
 _AFTER = "|"
-"""Between the list and its cursor."""
+"""Separates the list from its cursor."""
 _STATES: Mapping[str, ReportedState] = {"succeeded": ReportedState.DONE, "canceled": ReportedState.FAILED}
 
 
 class Reporting(Core):
-    """Fills the port ReportingBank."""
+    """Implement the port ReportingBank."""
 
     def owners(self) -> Sequence[str]:
-        """The installation, where it has a shop or a gateway, and merchants with shops of their own."""
+        """Return the installation, if it has a shop or a gateway, and the merchants with their own shops."""
         merchants = [shop.owner for shop in self._shops.all() if shop.owner is not None]
         return ("", *merchants) if self._lists_of("") else merchants
 
     def owner_of(self, reference: str) -> str:
-        """As `Shop.reference` has it."""
+        """Return the owner from a reference built by `Shop.reference`."""
         return reference.rpartition("/")[0]
 
     async def entries(self, owner: str, since: datetime, until: datetime, cursor: str | None) -> ReportedPage:
-        """A page of one list, by `created_at`, which has milliseconds there."""
+        """Return a page of one list by `created_at`, which has milliseconds."""
         lists = self._lists_of(owner)
         path, _, theirs = (cursor or "".join(lists[:1])).partition(_AFTER)
         whose = self._gateway if path == PAYOUTS else self._shops.of_owner(owner)
@@ -85,7 +85,8 @@ def _refund(_shop: Shop, seen: Seen, raw: msgspec.Raw) -> ReportedEntry | None:
 
 
 def _payout(_shop: Shop, seen: Seen, raw: msgspec.Raw) -> ReportedEntry | None:
-    """One that was cancelled for want of our money never was: the operation went again under its next key."""
+    """Build the entry of a payout. A payout that was cancelled because our balance was too small is left out, because
+    its operation was sent again under the next key."""
     made = _read(seen, raw, Payout)
     if made is None or is_ours_to_mend(made):
         return None
@@ -100,7 +101,7 @@ _READ: Mapping[str, Callable[[Shop, Seen, msgspec.Raw], ReportedEntry | None]] =
 
 
 def _read(seen: Seen, raw: msgspec.Raw, shape: type[Any]) -> Any:
-    """The object; None for one of another currency, which can be none of ours. Raises: Unavailable."""
+    """Decode the object. Return None for another currency, which cannot be ours. Raises: Unavailable."""
     try:
         return msgspec.json.decode(raw, type=shape)
     except msgspec.ValidationError:

@@ -1,5 +1,5 @@
-"""Whose shop a call is made as: the installation's own, and those of merchants that have one (docs/adapters.md
-"Credentials of several merchants")."""
+"""Selection of the shop for a call: the installation's or a merchant's own (docs/adapters.md "Credentials of several
+merchants")."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from ...merchants_file import read_merchants
 
 
 class Shop(msgspec.Struct, frozen=True, kw_only=True):
-    """A shop or a gateway of payouts, and its key. Its repr shows neither."""
+    """A shop or a gateway of payouts, and its key. The repr shows neither."""
 
     id: str
     key: str
@@ -24,11 +24,11 @@ class Shop(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Of every call as this shop."""
+        """Headers of every call as this shop."""
         return {"Authorization": "Basic " + b64encode(f"{self.id}:{self.key}".encode()).decode()}
 
     def reference(self, theirs: str) -> str:
-        """Their id, with whose it is."""
+        """Return YooKassa's id, prefixed with the owner."""
         return theirs if self.owner is None else f"{self.owner}/{theirs}"
 
     def __repr__(self) -> str:
@@ -36,10 +36,10 @@ class Shop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shops:
-    """All shops by owner. Their repr says how many there are."""
+    """All shops by owner. The repr shows only their number."""
 
     def __init__(self, own: Shop | None, merchants: Mapping[str, Shop]) -> None:
-        """Raises: NotConfigured where there is none."""
+        """Raises: NotConfigured if there is no shop."""
         if own is None and not merchants:
             raise NotConfigured("set CAMBIST_YOOKASSA_SHOP_ID and CAMBIST_YOOKASSA_SECRET_KEY")
         self._own = own
@@ -53,7 +53,7 @@ class Shops:
         return (*own, *self._merchants.values())
 
     def of_request(self, request: InvoiceRequest | BindingRequest) -> Shop:
-        """The nearest to the payment: its terminal's, its shop's, its account's, or the installation's.
+        """Return the most specific shop: the terminal's, shop's or account's, else the installation's.
 
         Raises: Refused (`merchant`), so that the next bank is tried.
         """
@@ -65,11 +65,12 @@ class Shops:
         return self._own
 
     def of_owner(self, owner: str) -> Shop | None:
-        """Whose list is asked for; "": the installation's."""
+        """Return the shop of an owner; "" means the installation's."""
         return self._merchants.get(owner) if owner else self._own
 
     def of_reference(self, reference: str) -> tuple[Shop, str]:
-        """The shop, and their id, quoted for a path. Raises: NotConfigured for one whose credentials are gone."""
+        """Return the shop, and YooKassa's id quoted for a path. Raises: NotConfigured if the shop's credentials were
+        removed."""
         owner, slash, theirs = reference.rpartition("/")
         shop = self._merchants.get(owner) if slash else self._own
         if shop is None:
@@ -78,6 +79,6 @@ class Shops:
 
 
 def read_shops(path: Path) -> Mapping[str, Shop]:
-    """Shops of merchants by owner. Raises: NotConfigured, as `read_merchants` does."""
+    """Read merchants' shops by owner. Raises: NotConfigured, like `read_merchants`."""
     tables = read_merchants("yookassa", path, ("shop_id", "secret_key"))
     return {owner: Shop(id=told["shop_id"], key=told["secret_key"], owner=owner) for owner, told in tables.items()}

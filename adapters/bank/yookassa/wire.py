@@ -1,5 +1,5 @@
-"""YooKassa's objects as far as they are read, and what their words mean in those of the ports. Nothing here asks
-anybody; fields and words that are not known to us change nothing."""
+"""YooKassa's objects, reduced to the fields used here, and tables from its statuses to the ports'. This module makes no
+calls. Unknown fields and values are ignored."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ from ....ports.mandates import MANDATE_REVOKED, ChargeState, ChargeStatus
 from ....ports.remittances import RemittanceState, RemittanceStatus
 
 LIFETIME = timedelta(hours=1)
-"""Of an SBP link, of a payment as of a binding; nobody can choose another."""
+"""Lifetime of an SBP link, fixed for payments and bindings."""
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 _Id = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
@@ -43,10 +43,10 @@ class PayerBank(msgspec.Struct, frozen=True):
 
 
 class Confirmation(msgspec.Struct, frozen=True):
-    """How the payer goes on; there as long as somebody waits for the payer."""
+    """How the payer continues. It is present while the payment waits for the payer."""
 
     confirmation_data: str | None = None
-    """What the QR says."""
+    """Content of the QR."""
     confirmation_url: str | None = None
     """A page of YooKassa."""
 
@@ -56,7 +56,7 @@ class Confirmation(msgspec.Struct, frozen=True):
 
 
 class Method(msgspec.Struct, frozen=True):
-    """How a payment was paid, and whether that may be charged again."""
+    """Method of a payment, and whether it may be charged again."""
 
     id: str | None = None
     saved: bool = False
@@ -73,7 +73,7 @@ Metadata = dict[str, str | None]
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """Any object of a list, as far as it says which one it is."""
+    """Any object of a list, reduced to the fields that identify it."""
 
     id: _Id
     metadata: Metadata = {}
@@ -87,7 +87,7 @@ class Payment(msgspec.Struct, frozen=True):
     amount: Amount
     created_at: Moment
     income_amount: Amount | None = None
-    """What is left of it after their fee, and the VAT on that."""
+    """Amount that remains after YooKassa's fee and the VAT on it."""
     captured_at: Moment | None = None
     payment_method: Method | None = None
     confirmation: Confirmation | None = None
@@ -96,7 +96,7 @@ class Payment(msgspec.Struct, frozen=True):
 
 
 class SavedMethod(msgspec.Struct, frozen=True):
-    """A binding that takes no money; and any saved method, asked for by its id."""
+    """A binding without a payment, or any saved method read by its id."""
 
     id: _Id
     status: str
@@ -122,7 +122,7 @@ class Payout(msgspec.Struct, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A part of a list, the newest first. Items are read one by one: a strange one hides no other."""
+    """A page of a list, newest first. Items are decoded one by one, so an unknown item does not hide the others."""
 
     items: list[msgspec.Raw]
     next_cursor: str | None = None
@@ -133,13 +133,13 @@ class Currency(msgspec.Struct, frozen=True):
 
 
 class Priced(msgspec.Struct, frozen=True):
-    """Any object of a list, as far as it says what money it is about."""
+    """Any object of a list, reduced to its currency."""
 
     amount: Currency
 
 
 class Me(msgspec.Struct, frozen=True):
-    """A shop, or a gateway of payouts."""
+    """A shop or a gateway of payouts."""
 
     account_id: str
     status: str
@@ -157,7 +157,7 @@ class SbpBanks(msgspec.Struct, frozen=True):
 
 
 class Noticed(msgspec.Struct, frozen=True):
-    """What it posts: an object as it stood then."""
+    """A notification: an object at the time of the event."""
 
     type: Literal["notification"]
     event: str
@@ -179,7 +179,7 @@ FAILURES: Mapping[str, str] = {
     "payment_method_limit_exceeded": "declined_by_bank",
     "payment_method_restricted": "declined_by_bank",
 }
-"""Why a payment was cancelled -> a failure reason of ours; what is not listed is `unknown`."""
+"""Our failure reason by YooKassa's reason for cancelling a payment. An unlisted reason is `unknown`."""
 
 _INVOICES: Mapping[str, InvoiceStatus] = {"pending": InvoiceStatus.OPEN, "succeeded": InvoiceStatus.PAID}
 _CANCELLED: Mapping[str | None, InvoiceStatus] = {
@@ -190,17 +190,17 @@ _REFUNDS: Mapping[str, RefundStatus] = {"succeeded": RefundStatus.DONE, "cancele
 _PAYOUTS: Mapping[str, RemittanceStatus] = {"succeeded": RemittanceStatus.DONE, "canceled": RemittanceStatus.FAILED}
 
 OURS_TO_MEND = frozenset(("insufficient_funds", "periodic_limit_exceeded", "issuer_unavailable"))
-"""Why a payout was cancelled though nothing is wrong with it: our balance, a limit of the day or month, a bank that
-was away. The same operation goes again under its next key."""
+"""Reasons for cancelling a payout that pass: our balance, a daily or monthly limit, or an unavailable bank. The
+operation is sent again under its next key."""
 
 REFUND_CHECK = 900.0
-"""Seconds: money goes back the next day, and no notice tells of a refund that fails."""
+"""Seconds. The money arrives the next day, and no notification is sent of a failed refund."""
 PAYOUT_CHECK = 30.0
 CHARGE_CHECK = 10.0
 
 
 def roubles(kopecks: int) -> dict[str, str]:
-    """An amount as it is sent. Raises: Refused (`amount`) for nothing and less."""
+    """Build an amount for a request. Raises: Refused (`amount`) for zero and less."""
     if kopecks <= 0:
         raise Refused("yookassa: an amount must be above zero", reason="amount")
     return {"value": f"{kopecks // 100}.{kopecks % 100:02d}", "currency": "RUB"}
@@ -211,12 +211,12 @@ def reason_of(details: Cancellation | None) -> str | None:
 
 
 def failure_of(payment: Payment) -> str:
-    """Why it was cancelled, in our words."""
+    """Return our failure reason of a cancelled payment."""
     return FAILURES.get(reason_of(payment.cancellation_details) or "", "unknown")
 
 
 def transfers_of(payment: Payment) -> tuple[Transfer, ...]:
-    """Its money, once it is there: one transfer, of the payment's id."""
+    """Return the money of a succeeded payment: one transfer with the payment's id."""
     if payment.status != "succeeded":
         return ()
     method, income = payment.payment_method or Method(), payment.income_amount
@@ -266,5 +266,6 @@ def remittance_state(payout: Payout) -> RemittanceState:
 
 
 def is_ours_to_mend(payout: Payout) -> bool:
-    """Whether it was cancelled for a reason that passes, so that no money went and the operation may go again."""
+    """Report whether the payout was cancelled for a reason that passes, so that no money moved and the operation may be
+    sent again."""
     return payout.status == "canceled" and reason_of(payout.cancellation_details) in OURS_TO_MEND
