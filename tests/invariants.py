@@ -25,7 +25,7 @@ from tests.movement_checks import check_movements, check_payouts
 R = TypeVar("R")
 Owner = tuple[str, Mode]
 Records = dict[type[Any], list[Any]]
-_SIMPLE = (Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.RESERVED, Purse.PAID_OUT)
+_SIMPLE = (Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.RESERVED, Purse.PAID_OUT, Purse.REFUNDED_USDT)
 _KINDS = (
     *(Account, LedgerAccount, Payment, Suspense, Refund, Withdrawal, Exchange, ExchangeTransfer),
     *(Settlement, SettlementBatch, SettlementItem, Correction, UnknownOutcome),
@@ -104,6 +104,7 @@ def _expected(records: Records) -> Counter[tuple[str, Mode, Purse]]:
     for refund in records[Refund]:
         if holds_money(refund) and refund.taken_usdt is not None:
             sums[refund.account_id, refund.mode, Purse.AVAILABLE] -= refund.taken_usdt.units
+            sums[refund.account_id, refund.mode, Purse.REFUNDED_USDT] += refund.taken_usdt.units
         if refund.status == "processing":
             sums[SERVICE, refund.mode, Purse.REFUNDING] += refund.amount.kopecks
     for withdrawal in records[Withdrawal]:

@@ -39,6 +39,8 @@ class Purse(StrEnum):
     """`reserved_usdt`: taken for a payout under way."""
     PAID_OUT = "paid_out"
     """USDT that has left for the merchant's wallet."""
+    REFUNDED_USDT = "refunded_usdt"
+    """USDT that refunds after settlement took from the merchant, less what came back."""
     BANK = "bank"
     """The outside: below zero by the RUB that the banks hold for us."""
     REFUNDING = "refunding"
@@ -75,7 +77,7 @@ SERVICE = "service"
 """The owner of what is no merchant's."""
 
 MERCHANT_PURSES = frozenset(
-    (Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.AVAILABLE, Purse.RESERVED, Purse.PAID_OUT)
+    (Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.AVAILABLE, Purse.RESERVED, Purse.PAID_OUT, Purse.REFUNDED_USDT)
 ) | frozenset((Purse.EXCHANGING_RUB, Purse.EXCHANGING_USDT, Purse.SUSPENSE_USDT))
 
 _RUB_PURSES = frozenset(
@@ -111,7 +113,8 @@ class EntryKind(StrEnum):
     SETTLEMENT = "settlement"
     """RUB became USDT: pending -> converted; converted -> available, fees, rounding."""
     REFUND_TAKEN = "refund_taken"
-    """A refund goes to the bank: pending -> refunding; after settlement available -> converted -> refunding."""
+    """A refund goes to the bank: pending -> refunding; after settlement available -> refunded, and
+    converted -> refunding."""
     REFUND_PAID = "refund_paid"
     """The payer has it: refunding -> bank."""
     REFUND_RETURNED = "refund_returned"

@@ -45,7 +45,7 @@ def test_each_purse_has_one_currency() -> None:
 
 def test_each_purse_is_the_merchants_or_the_services() -> None:
     merchants = {purse.value for purse in Purse if owner_of(purse, "acc_1") == "acc_1"}
-    payments = {"pending", "review", "suspense", "available", "reserved", "paid_out"}
+    payments = {"pending", "review", "suspense", "available", "reserved", "paid_out", "refunded_usdt"}
     assert merchants == payments | {"exchanging_rub", "exchanging_usdt", "suspense_usdt"}
 
 

@@ -105,6 +105,7 @@ class Merchant:
         self._chance = world.chance.of(f"merchant/{number}")
         self._haste = world.chance.of(f"haste/{number}")
         self.statement = Statement(world, self)
+        self._settled = Decimal(0)
         self.pair = account.live
         self.rotated_at = 0.0
 
@@ -235,12 +236,14 @@ class Merchant:
         return status
 
     async def look_at_balance(self) -> dict[str, Decimal]:
-        """The balance, whose parts agree at every moment."""
+        """Read the balance. Its parts agree at every moment, and what was ever settled never falls."""
+        before = self._settled
         answer = await self.insist("GET", "/api/v1/balance", None, None)
         found = {name: Decimal(value) for name, value in answer.json.items() if name in _BALANCE}
         parts = found["available_usdt"] + found["reserved_usdt"] + found["total_withdrawn_usdt"]
-        if parts != found["total_settled_usdt"]:
-            self._world.fault(f"merchant {self.number}: the parts of its balance are {parts}: {found}")
+        if max(parts, before) > found["total_settled_usdt"]:
+            self._world.fault(f"merchant {self.number}: {before} were settled, and {parts} are there: {found}")
+        self._settled = found["total_settled_usdt"]
         if found["available_usdt"] < -self.overdraft:
             self._world.fault(f"merchant {self.number}: its balance is below its overdraft: {found}")
         return found

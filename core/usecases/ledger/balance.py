@@ -12,8 +12,8 @@ from .ledger import purses
 
 
 class Balance(msgspec.Struct, frozen=True, kw_only=True):
-    """See docs/settlement.md "The balance". What was settled is at any moment available, reserved or withdrawn: a
-    refund after settlement lowers the total, too."""
+    """See docs/settlement.md "The balance". All USDT that the merchant ever received are at any moment available,
+    reserved, withdrawn, or taken by refunds after settlement."""
 
     available: Usdt
     reserved: Usdt
@@ -27,14 +27,14 @@ async def read_balance(ports: Ports, caller: Caller) -> Balance:
     """The balance of the caller's account and mode: one statement, so that its parts agree."""
     async with ports.storage.unit() as unit:
         found = await purses(unit, caller.account_id, caller.mode)
-    available, reserved, withdrawn = (
-        Usdt(found.get(purse, 0)) for purse in (Purse.AVAILABLE, Purse.RESERVED, Purse.PAID_OUT)
+    available, reserved, withdrawn, refunded = (
+        Usdt(found.get(purse, 0)) for purse in (Purse.AVAILABLE, Purse.RESERVED, Purse.PAID_OUT, Purse.REFUNDED_USDT)
     )
     return Balance(
         available=available,
         reserved=reserved,
         pending=Rub(found.get(Purse.PENDING, 0)),
-        settled=available + reserved + withdrawn,
+        settled=available + reserved + withdrawn + refunded,
         withdrawn=withdrawn,
         at=ports.clock.now(),
     )

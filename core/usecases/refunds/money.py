@@ -45,7 +45,7 @@ async def take_executed(ports: Ports, unit: Unit, payment: Payment, refund: Refu
         refund = msgspec.structs.replace(refund, taken_rub=None, taken_usdt=value, rate_market=rate)
         postings = {
             Purse.AVAILABLE: -value.units,
-            Purse.CONVERTED_USDT: value.units,
+            Purse.REFUNDED_USDT: value.units,
             Purse.CONVERTED_RUB: -kopecks,
             Purse.REFUNDING: kopecks,
         }
@@ -83,7 +83,7 @@ def give_back(ports: Ports, unit: Unit, payment: Payment, refund: Refund, *, rev
         postings = {
             source: -kopecks,
             Purse.CONVERTED_RUB: kopecks,
-            Purse.CONVERTED_USDT: -refund.taken_usdt.units,
+            Purse.REFUNDED_USDT: -refund.taken_usdt.units,
             Purse.AVAILABLE: refund.taken_usdt.units,
         }
     else:
