@@ -7,6 +7,7 @@ import httpx
 import msgspec
 
 from cambist.core.domain.payments.payments import Opening, Payment
+from cambist.core.usecases.sealed import pay_tag
 from tests.houses import TestHouse
 from tests.planting import beneath
 
@@ -35,12 +36,13 @@ class Page(HTMLParser):
 
 
 async def store(house: TestHouse, payment_id: str, **changes: Any) -> None:
-    """Change a stored payment as no request could."""
+    """Change a stored payment as no request could, and tag where it is paid."""
     house.made_up = True
     async with beneath(house.ports).unit() as unit:
         payment = await unit[Payment].get(payment_id)
         assert payment is not None
-        unit[Payment].save(msgspec.structs.replace(payment, **changes))
+        changed = msgspec.structs.replace(payment, **changes)
+        unit[Payment].save(msgspec.structs.replace(changed, pay_tag=pay_tag(house.ports.vault, changed)))
         await unit.commit()
 
 

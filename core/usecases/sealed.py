@@ -1,5 +1,6 @@
 """What is sealed and where: each place is bound into the sealed value, so that a value moved elsewhere fails."""
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from ...ports.vault import Vault, VaultError
 from ..domain import ids
 from ..domain.accounts.accounts import Account, ApiKey
 from ..domain.chains import Chain, ChainHead
+from ..domain.errors import Refusal
 from ..domain.exchanges.exchanges import Exchange
 from ..domain.exchanges.funds import ExchangeTransfer
 from ..domain.kyc.clients import Client
@@ -23,6 +25,8 @@ from ..domain.subscriptions.subscriptions import Subscription
 from ..domain.webhooks.endpoints import WebhookEndpoint
 from ..domain.webhooks.events import Event
 from .chains import CHAINS
+
+log = logging.getLogger("cambist.tags")
 
 
 def waiting_secret_place(account_id: str) -> str:
@@ -158,6 +162,36 @@ def tag_key(vault: Vault, key: ApiKey) -> ApiKey:
 def key_fits(vault: Vault, key: ApiKey) -> bool:
     """Return whether the key is as the service wrote it."""
     return key.tag is not None and _fits(vault, key.tag, _key_said(key), _key_place(key))
+
+
+def _pay_said(payment: Payment) -> bytes:
+    whose = (payment.account_id, payment.mode, payment.bank, payment.bank_reference)
+    return msgspec.json.encode((*whose, payment.qr_payload, payment.bank_link, payment.link_kind))
+
+
+def _pay_place(payment: Payment) -> str:
+    return f"payments.pay_tag:{payment.id}"
+
+
+def pay_tag(vault: Vault, payment: Payment) -> bytes | None:
+    """Return the tag over where the payer pays, and whose payment it is; None where no bank has said where."""
+    if payment.qr_payload is None and payment.bank_link is None:
+        return None
+    return vault.tag(_pay_said(payment), _pay_place(payment))
+
+
+def pay_to_fits(vault: Vault, payment: Payment) -> bool:
+    """Return whether the payment leads its payer where its bank said."""
+    if payment.pay_tag is None:
+        return payment.qr_payload is None and payment.bank_link is None
+    return _fits(vault, payment.pay_tag, _pay_said(payment), _pay_place(payment))
+
+
+def require_pay_to(vault: Vault, payment: Payment) -> None:
+    """Log a payment that leads its payer elsewhere than its bank said. Raises: Refusal PROVIDER_UNAVAILABLE then."""
+    if not pay_to_fits(vault, payment):
+        log.error("where the payer of %s pays is not what the vault tagged: it is not shown", payment.id)
+        raise Refusal("PROVIDER_UNAVAILABLE", "The payment cannot be paid at present")
 
 
 def _payout_said(withdrawal: Withdrawal) -> bytes:
@@ -330,6 +364,7 @@ TAGGED: tuple[TaggedField, ...] = (
     TaggedField(ChainHead, "tag", lambda head: _chain_of(head).head_place(head.number), lambda head: bytes(head.seal)),
     TaggedField(Account, "payout_wallet_tag", _wallet_place, _wallet_said),
     TaggedField(ApiKey, "tag", _key_place, _key_said),
+    TaggedField(Payment, "pay_tag", _pay_place, _pay_said),
     TaggedField(Withdrawal, "tag", _payout_place, _payout_said),
     TaggedField(Exchange, "tag", _exchange_place, _exchange_said),
     TaggedField(ExchangeTransfer, "return_tag", _return_place, _return_said),

@@ -141,7 +141,7 @@ PAYMENTS = (
         "The bank's own link of a payment",
         sbp_link,
         answer=SbpLink,
-        refusals={403: ("DIRECT_LINK_NOT_ALLOWED",), **_NO_PAYMENT},
+        refusals={403: ("DIRECT_LINK_NOT_ALLOWED",), **_NO_PAYMENT, 503: ("PROVIDER_UNAVAILABLE",)},
     ),
     Operation(
         "list_payment_transfers",

@@ -15,6 +15,7 @@ from cambist.core.domain.subscriptions.subscriptions import SubscriptionStatus a
 from cambist.core.usecases.gateways import polling
 from cambist.core.usecases.gateways.polling import Looked
 from cambist.core.usecases.payments.recurring import binding_operation
+from cambist.core.usecases.sealed import pay_tag
 from cambist.core.usecases.subscriptions.binding_progress import (
     Link,
     conclude,
@@ -39,7 +40,8 @@ from tests.subscription_house import bindings, bound, call, open_link, pretend, 
 async def saved(house: TestHouse, payment: Payment, **changes: object) -> Payment:
     """Let it stand so."""
     async with beneath(house.ports).unit() as unit:
-        made = unit[Payment].save(msgspec.structs.replace(payment, **changes))
+        changed = msgspec.structs.replace(payment, **changes)
+        made = unit[Payment].save(msgspec.structs.replace(changed, pay_tag=pay_tag(house.ports.vault, changed)))
         await unit.commit()
     return made
 

@@ -16,6 +16,7 @@ from cambist.core.domain.payments.orders import PaymentOrder
 from cambist.core.domain.payments.payer_contact import contact_mask
 from cambist.core.domain.payments.payments import Payment, PaymentStatus, shown_metadata
 from cambist.core.usecases.accounts import accounts, terminals
+from cambist.core.usecases.sealed import pay_tag
 from cambist.core.usecases.settlement.settlement import settle_now
 from cambist.frontends.compose import FurtherBank
 from cambist.ports.bank import BankCapabilities
@@ -298,7 +299,8 @@ class TestDirectLink:
                 async with beneath(house.ports).unit() as unit:
                     stored = await unit[Payment].get(payment["id"])
                     assert stored is not None
-                    unit[Payment].save(msgspec.structs.replace(stored, bank=bank))
+                    moved = msgspec.structs.replace(stored, bank=bank)
+                    unit[Payment].save(msgspec.structs.replace(moved, pay_tag=pay_tag(house.ports.vault, moved)))
                     await unit.commit()
                 answer = await house.get(f"/payments/{payment['id']}/sbp-link")
                 assert (answer.status_code, answer.json()["error"]["code"]) == (403, "DIRECT_LINK_NOT_ALLOWED")

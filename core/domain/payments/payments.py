@@ -199,6 +199,8 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     bank_link: str | None = None
     link_kind: LinkKind | None = None
     """None: the link is SBP's, and `qr_payload` is what its QR says."""
+    pay_tag: bytes | None = None
+    """The vault's tag over where the payer pays; null until a bank says where."""
     transfer_id: str | None = None
     """The bank's id of the transfer that moved it; any further one is suspense."""
     transfer_at: datetime | None = None

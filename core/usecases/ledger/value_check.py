@@ -18,7 +18,7 @@ from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.payments.tallies import TOOK_MONEY
 from ...domain.refunds.refunds import Refund, holds_money
 from ...domain.settlement.withdrawals import GIVEN_BACK, Withdrawal, WithdrawalStatus
-from ..sealed import act_fits, exchange_fits, key_fits, return_fits, wallet_fits, withdrawal_fits
+from ..sealed import act_fits, exchange_fits, key_fits, pay_to_fits, return_fits, wallet_fits, withdrawal_fits
 from .movement_check import movement_faults
 from .object_check import object_faults
 from .statement_check import statement_faults
@@ -84,6 +84,9 @@ async def _every(seen: Snapshot, vault: Vault, counted: Mapping[str, int]) -> As
     async for payments in _batches(seen, Payment):
         for each in await _payments(seen, payments):
             yield each
+        for payment in payments:
+            if not pay_to_fits(vault, payment):
+                yield _bad(payment.id, "payments.qr_payload", "or where else it leads its payer is not what was tagged")
     async for refunds in _batches(seen, Refund):
         for each in await _refunds(seen, refunds):
             yield each

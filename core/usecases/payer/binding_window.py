@@ -22,6 +22,7 @@ from ...domain.subscriptions.subscriptions import Subscription, binding_ends_at
 from ..gateways.polling import hurry_look
 from ..payments.recurring import any_subscription
 from ..sandbox.subscriptions import simulate_event, simulator_of
+from ..sealed import require_pay_to
 from ..subscriptions.binders import takes_first_charge
 from ..subscriptions.binding_opening import TermsChanged, open_binding, opens_here
 from ..subscriptions.bindings import WAITING, WATCH_BINDING, without_refunded_first
@@ -109,7 +110,10 @@ async def press_button(ports: Ports, subscription_id: str, seen: str) -> Pressed
 
 @in_test_time(Subscription)
 async def binding_view(ports: Ports, subscription_id: str) -> BindingView | None:
-    """Return what to draw now, without asking anybody; None when there is no such subscription."""
+    """Return what to draw now, without asking anybody; None when there is no such subscription.
+
+    Raises: Refusal PROVIDER_UNAVAILABLE while the payer would be led elsewhere than the bank said.
+    """
     now = ports.clock.now()
     async with ports.storage.unit() as unit:
         subscription, payment = await _read(unit, subscription_id)
@@ -118,6 +122,8 @@ async def binding_view(ports: Ports, subscription_id: str) -> BindingView | None
         return None
     standing = _standing(subscription, payment, now)
     shown = payment if standing.face is BindingFace.WAITING else None
+    if shown is not None:
+        require_pay_to(ports.vault, shown)
     simulated = simulator_of(ports, _bank_name(ports, subscription)) is not None
     return BindingView(
         id=subscription.id,

@@ -20,6 +20,7 @@ from ..gateways.polling import hurry_look
 from ..payments.opening import WATCH
 from ..payments.progress import MAY_BE_PAID
 from ..sandbox.sandbox import simulate_payment
+from ..sealed import require_pay_to
 from ..simulated import is_simulated
 from ..test_clock import find_test_clock, in_test_time
 
@@ -89,7 +90,10 @@ class ClosedView(msgspec.Struct, frozen=True, kw_only=True):
 @in_test_time(Payment)
 async def view(ports: Ports, payment_id: str, *, opened: bool = False) -> PayerView | None:
     """Return what to draw now; None when there is no such payment or its window is closed. `opened`: a payer may have
-    opened the page, so the bank is asked soon. Nothing else follows from it, whoever opens the page how often."""
+    opened the page, so the bank is asked soon. Nothing else follows from it, whoever opens the page how often.
+
+    Raises: Refusal PROVIDER_UNAVAILABLE while the payer would be led elsewhere than the bank said.
+    """
     async with ports.storage.unit() as unit:
         payment = await _payment(unit, payment_id)
         present = None if payment is None else _standing(ports, payment)
@@ -100,6 +104,8 @@ async def view(ports: Ports, payment_id: str, *, opened: bool = False) -> PayerV
         return None
     if opened:
         await _hurry_look(ports, payment)
+    if present.face is Face.WAITING:
+        require_pay_to(ports.vault, payment)
     return PayerView(
         id=payment.id,
         standing=present,

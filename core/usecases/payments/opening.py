@@ -17,6 +17,7 @@ from ....ports.faults import NotConfigured, NotSupported, OutcomeUnknown, Refuse
 from ....ports.jobs import Job
 from ....ports.searching import find_invoice
 from ....ports.storage import Unit
+from ....ports.vault import Vault
 from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
 from ...domain.payments.payments import (
@@ -36,6 +37,7 @@ from ..gateways.outcomes import follow_outcome, save_unknown
 from ..gateways.polling import Looked, is_backed_up, next_poll
 from ..gateways.watch import at_bank, watched
 from ..schedule import FollowUp
+from ..sealed import pay_tag
 from ..units import retrying
 from .receipts import contact_of, purpose_of, receipt_of, takes_without
 from .route_refusals import no_route
@@ -60,7 +62,7 @@ def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
         invoice = cast("DrawingBank", bank).draw_invoice(_request(ports, payment, bank))
     if invoice is None:
         return payment, WATCH.first(payment.id, payment.created_at + FIRST_LOOK, payment.created_at)
-    drawn = msgspec.structs.replace(payment, **_of_invoice(payment, payment, invoice))
+    drawn = msgspec.structs.replace(payment, **_of_invoice(ports.vault, payment, payment, invoice))
     return drawn, WATCH.first(drawn.id, _first_look(ports, drawn, invoice), drawn.created_at)
 
 
@@ -203,7 +205,7 @@ async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Paym
     look_at = _first_look(ports, payment, invoice)
     if payment.opening is ASKING:
         async with ports.storage.unit() as unit:
-            opened = unit[Payment].change(payment, **_of_invoice(payment, payment, invoice))
+            opened = unit[Payment].change(payment, **_of_invoice(ports.vault, payment, payment, invoice))
             first = WATCH.first(payment.id, payment.created_at + FIRST_LOOK, payment.created_at)
             unit[Job].change(first, due=look_at)
             try:
@@ -219,18 +221,18 @@ async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Paym
         if present.bank_reference is not None:
             return present
         await WATCH.hurry(unit, payment.id, look_at)
-        opened = unit[Payment].change(present, **_of_invoice(present, payment, invoice))
+        opened = unit[Payment].change(present, **_of_invoice(ports.vault, present, payment, invoice))
         await follow_outcome(unit, present, opened)
         return opened
 
     return await retrying(ports.storage, work)
 
 
-def _of_invoice(present: Payment, asked: Payment, invoice: Invoice) -> dict[str, Any]:
-    """The payment with what its invoice says. It takes the reference together with the bank that gave it, whichever
-    bank is being asked meanwhile. An outcome that the merchant was told is unknown stays so, because its key keeps the
-    502."""
-    return {
+def _of_invoice(vault: Vault, present: Payment, asked: Payment, invoice: Invoice) -> dict[str, Any]:
+    """Return the fields of the payment that its invoice sets. The reference is saved with the bank that gave it,
+    whichever bank is being asked meanwhile. An outcome that was answered as unknown stays so, because the key keeps
+    that 502."""
+    changes = {
         "opening": OPEN if present.opening is ASKING else present.opening,
         "bank": asked.bank,
         "expires_at": _end(asked, invoice),
@@ -239,6 +241,7 @@ def _of_invoice(present: Payment, asked: Payment, invoice: Invoice) -> dict[str,
         "bank_link": invoice.link,
         "link_kind": link_kind(invoice.kind),
     }
+    return {**changes, "pay_tag": pay_tag(vault, msgspec.structs.replace(present, **changes))}
 
 
 def link_kind(kind: InvoiceKind) -> LinkKind | None:

@@ -19,7 +19,7 @@ from ..accounts.terminals import offered_terminal, terminal_of
 from ..gateways.gateways import first_open
 from ..idempotency import Lock, Made, once, once_made
 from ..kyc.gate import pass_gate
-from ..sealed import private_place
+from ..sealed import private_place, require_pay_to
 from .opening import draw, open_at_bank, outcome_unknown
 from .receipts import no_receipt, receipt_terms, takes_without
 from .route_refusals import no_route, outside_limits, routeless
@@ -149,7 +149,7 @@ async def get_sbp_link(ports: Ports, caller: Caller, payment_id: str) -> str | N
     must pass our window, where the bank gave a link that is none of SBP, and once the payment cannot be paid any more.
 
     Raises: Refusal PAYMENT_NOT_FOUND; DIRECT_LINK_NOT_ALLOWED unless the account or the terminal allows direct links
-    and the bank does not forbid them.
+    and the bank does not forbid them; PROVIDER_UNAVAILABLE where the link is not the one that the bank gave.
     """
     payment = await get_payment(ports, caller, payment_id)
     async with ports.storage.unit() as unit:
@@ -161,4 +161,7 @@ async def get_sbp_link(ports: Ports, caller: Caller, payment_id: str) -> str | N
     if not allowed or bank is None or not bank.direct_link:
         raise Refusal("DIRECT_LINK_NOT_ALLOWED", "Direct links are not allowed for this payment")
     payable = payment.status is PENDING and ports.clock.now() < payment.expires_at
-    return payment.bank_link if payable and payment.link_kind is None else None
+    if not payable or payment.link_kind is not None:
+        return None
+    require_pay_to(ports.vault, payment)
+    return payment.bank_link

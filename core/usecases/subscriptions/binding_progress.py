@@ -35,7 +35,7 @@ from ..payments.moves import RACES, carry, read_arrivals, read_failure
 from ..payments.opening import link_kind
 from ..payments.recurring import any_subscription, binding_operations, bound_by, save_subscription
 from ..schedule import reschedule
-from ..sealed import mandate_place
+from ..sealed import mandate_place, pay_tag
 from ..simulated import is_advanced_over
 from ..units import retrying
 from .binders import binder
@@ -118,7 +118,7 @@ async def conclude(
         if found is None or before is None:
             return found
         now = ports.clock.now()
-        payment = _with_link(found, report, link)
+        payment = _with_link(ports, found, report, link)
         decision = decide_binding(payment, before, report, now)
         if decision.trigger is PaymentTrigger.PAID:
             payment = _paid(payment, before, decision, now)
@@ -145,10 +145,11 @@ async def conclude(
     return await moved() if report.standing is MandateStanding.LOST else concluded
 
 
-def _with_link(payment: Payment, report: BindingReport, link: Link) -> Payment:
+def _with_link(ports: Ports, payment: Payment, report: BindingReport, link: Link) -> Payment:
     if payment.bank_link is not None or report.link is None:
         return payment
-    return msgspec.structs.replace(payment, qr_payload=link.payload, bank_link=report.link, link_kind=link.kind)
+    linked = msgspec.structs.replace(payment, qr_payload=link.payload, bank_link=report.link, link_kind=link.kind)
+    return msgspec.structs.replace(linked, pay_tag=pay_tag(ports.vault, linked))
 
 
 def _paid(payment: Payment, subscription: Subscription, decision: Decision, now: datetime) -> Payment:

@@ -46,6 +46,7 @@ from ..payments.recurring import (
 )
 from ..payments.tallies import remove_payment
 from ..schedule import FollowUp
+from ..sealed import pay_tag
 from ..units import retrying
 from .binders import Picked, binder, binders, takes_first_charge
 
@@ -202,6 +203,7 @@ async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced:
             bank_link=made.link,
             link_kind=None if made.link is None else link_kind(made.kind),
         )
+        bound = msgspec.structs.replace(bound, pay_tag=pay_tag(ports.vault, bound))
         await follow_outcome(unit, payment, bound)
         return unit[Payment].save(bound)
 
