@@ -1,6 +1,6 @@
-"""The sockets: small protocols with a vocabulary of their own, which the core speaks to and adapters fill.
+"""The ports: small protocols with a vocabulary of their own, which the core calls and adapters implement.
 
-Whoever writes an adapter takes the names below from `cambist.ports` (docs/adapters.md); the house takes its rooms.
+Authors of adapters import the names below from `cambist.ports` (docs/adapters.md); the app itself imports the modules.
 """
 
 from .alarms import Alarm as Alarm

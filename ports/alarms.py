@@ -1,4 +1,4 @@
-"""Alarms: how operators, and merchants who left an address, are told of trouble and of its end (docs/alarms.md)."""
+"""Alarms: notify operators, and merchants who left an address, when a problem begins and ends (docs/alarms.md)."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
@@ -8,34 +8,35 @@ import msgspec
 
 
 class AlarmLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One trouble as a channel tells it. Its text has no amount and nothing personal."""
+    """One problem as a channel shows it. Its text contains no amounts and no personal data."""
 
     id: str
-    """The same for as long as it lasts, from every process."""
+    """Constant while the problem lasts, and the same in every process."""
     kind: str
     """`gateway`, `ledger`, `payout`, …"""
     text: str
     urgent: bool = False
-    """It may not wait for the morning."""
+    """It cannot wait until morning."""
     since: datetime | None = None
 
 
 class Alarm(msgspec.Struct, frozen=True, kw_only=True):
-    """A message: what began, what is over, and what goes on since earlier ones."""
+    """A message: problems that began, ended, or still continue since earlier messages."""
 
     id: str
-    """Of the message; whoever sends it again, because nobody knows whether it arrived, sends the same."""
+    """Id of the message; a retry after an unknown outcome sends the same id."""
     at: datetime
     place: str
-    """Which installation speaks: its base URL."""
+    """Base URL of the installation that sends the message."""
     begun: tuple[AlarmLine, ...] = ()
     over: tuple[AlarmLine, ...] = ()
     going_on: tuple[AlarmLine, ...] = ()
     silent: bool = False
-    """It is to wake nobody."""
+    """The message must not wake anybody."""
     is_test: bool = False
     for_merchant: bool = False
-    """It goes to a merchant: of his own receiver, and without what only operators can do."""
+    """The message goes to a merchant: it is about the merchant's own receiver, and omits actions that only operators
+    have."""
 
     @property
     def is_urgent(self) -> bool:
@@ -43,46 +44,46 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Alarms(Protocol):
-    """A channel by which operators are told."""
+    """A channel that notifies operators."""
 
     @property
     def name(self) -> str:
-        """Stored with what it was told: never change it."""
+        """Name stored with the alarms sent through the channel: it must never change."""
         ...
 
     @property
     def mirrors(self) -> bool:
-        """It wants all that goes on at every look, once a minute, because it groups, silences and forgets by itself (an
-        Alertmanager). Others get news alone, gathered into digests."""
+        """Whether the channel wants every current problem at each check, once a minute, because it groups, silences and
+        expires them itself (an Alertmanager). Other channels get only changes, gathered into digests."""
         ...
 
     async def tell(self, alarm: Alarm) -> None:
-        """Send it to the operators.
+        """Send the alarm to the operators.
 
-        Raises: Refused, NotConfigured, Unavailable (with `retry_after` where the channel says it), when it certainly
-        did not arrive; OutcomeUnknown when it may have: then the same alarm is sent again.
+        Raises: Refused, NotConfigured, Unavailable (with `retry_after` if the channel gives one), when it certainly did
+        not arrive; OutcomeUnknown when it may have arrived: the caller then sends the same alarm again.
         """
         ...
 
 
 @runtime_checkable
 class TellsMerchants(Alarms, Protocol):
-    """A channel that reaches merchants, too, by the address that they left (the account's setting `alarm_email`)."""
+    """A channel that also reaches merchants, by the address in the account's setting `alarm_email`."""
 
     async def tell_merchant(self, address: str, alarm: Alarm) -> None:
-        """Send it to this address. Raises: as `tell`."""
+        """Send the alarm to this address. Raises: as `tell`."""
         ...
 
 
 class QuietHours(msgspec.Struct, frozen=True, kw_only=True):
-    """From when to when of a day only what is urgent is told: minutes since midnight, `offset` minutes from UTC."""
+    """Daily period in which only urgent alarms are sent: minutes since midnight, `offset` minutes from UTC."""
 
     start: int
     end: int
     offset: int = 0
 
     def covers(self, moment: datetime) -> bool:
-        """Whether the moment is within them."""
+        """Return whether the moment lies within the period."""
         local = moment.astimezone(timezone(timedelta(minutes=self.offset)))
         minute = local.hour * 60 + local.minute
         if self.start <= self.end:
@@ -90,17 +91,17 @@ class QuietHours(msgspec.Struct, frozen=True, kw_only=True):
         return minute >= self.start or minute < self.end
 
     def __str__(self) -> str:
-        """As the setting has it."""
+        """Format the period as in the setting."""
         start, end, offset = (f"{each // 60:02}:{each % 60:02}" for each in (self.start, self.end, abs(self.offset)))
         return f"{start}-{end}{'-' if self.offset < 0 else '+'}{offset}"
 
 
 class AlarmChannels(msgspec.Struct, frozen=True, kw_only=True):
-    """The channels of an installation by name, and when they are used."""
+    """Alarm channels of an installation by name, and when to use them."""
 
     channels: Mapping[str, Alarms] = msgspec.field(default_factory=dict)
     quiet: QuietHours | None = None
     gathering: timedelta = timedelta(minutes=15)
-    """How long after a message the next one comes at the earliest, unless something urgent begins or ends."""
+    """Shortest time between two messages, unless something urgent begins or ends."""
     backup_age: timedelta | None = timedelta(hours=30)
-    """How old the last backup may be; None: nobody watches."""
+    """Largest age of the last backup; None: backups are not watched."""

@@ -1,4 +1,4 @@
-"""The port of banks without money that are told what happens (docs/adapters.md)."""
+"""The port of simulated banks without money (docs/adapters.md)."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -9,30 +9,30 @@ from .bank import Bank, InvoiceStatus, Notice, RefundStatus
 
 
 class Pretence(msgspec.Struct, frozen=True, kw_only=True):
-    """What a simulated payer or bank shall do to an invoice."""
+    """A simulated action of the payer or bank on an invoice."""
 
     status: InvoiceStatus
     amount_kopecks: int | None = None
-    """With PAID: what comes in; None: what was asked."""
+    """Set with PAID: the amount that comes in; None: the requested amount."""
     failure: str | None = None
     payer_name: str | None = None
     silent: bool = False
-    """The bank sends no notice: the service must find out by itself."""
+    """The bank sends no notification: the service must find out by polling."""
     doubled: bool = False
-    """The bank sends its notice twice."""
+    """The bank sends its notification twice."""
     again: bool = False
-    """With PAID: a further transfer for an invoice that was paid already (else a repeat changes nothing)."""
+    """With PAID: a further transfer for an invoice that is already paid (otherwise a repeat changes nothing)."""
     taken_back: bool = False
-    """With PAID: what came is taken away again, and nothing comes."""
+    """With PAID: the payer's bank takes the earlier transfer back, and no new one comes."""
 
 
 @runtime_checkable
 class BankSimulator(Bank, Protocol):
-    """A bank without money that can be told what to do."""
+    """A simulated bank without money that tests control."""
 
     async def pretend(self, operation: str, pretence: Pretence, *, reference: str | None = None) -> Sequence[Notice]:
-        """Make it so, and return the notices that a real bank would now send. `reference`: the invoice's, where it is
-        known; by it alone the bank hears of one that was drawn.
+        """Apply the action, and return the notifications that a real bank would now send. `reference`: the invoice's,
+        if known; the bank needs it for an invoice that was created without a request.
 
         Raises: Refused when there is no such invoice.
         """
@@ -41,7 +41,8 @@ class BankSimulator(Bank, Protocol):
     async def pretend_refund(
         self, operation: str, status: RefundStatus, failure: str | None = None
     ) -> Sequence[Notice]:
-        """Let a refund stand so, and return the notices that a real bank would now send. PROCESSING holds it there.
+        """Put a refund into this state, and return the notifications that a real bank would now send. PROCESSING keeps
+        it there.
 
         Raises: Refused when there is no such refund.
         """

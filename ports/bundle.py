@@ -23,34 +23,34 @@ from .vault import Vault
 
 
 class Urls(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the house is reached from outside; no slash at the end."""
+    """Public addresses of the app; without a slash at the end."""
 
     base_url: str
     pay_url: str
     app_url: str
 
     def payment_page(self, payment_id: str) -> str:
-        """Where a payment's payer sees it."""
+        """Return the payer's page of a payment."""
         return f"{self.pay_url}/p/{payment_id}"
 
     def subscription_page(self, subscription_id: str) -> str:
-        """Where a subscription's payer sees it, whatever is paid for it."""
+        """Return the payer's page of a subscription, for all its payments."""
         return f"{self.pay_url}/s/{subscription_id}"
 
 
 class FourEyes(msgspec.Struct, frozen=True, kw_only=True):
-    """Which acts of operators wait for a second one."""
+    """Operator actions that need a second operator."""
 
     acts: frozenset[str] = frozenset()
-    """Names of core/domain/operators/guarded.py: `Guarded`; empty: none."""
+    """Names from core/domain/operators/guarded.py: `Guarded`; empty: none."""
     refund_above: int = 0
-    """Kopecks: a refund of more waits."""
+    """In kopecks: larger refunds need a second operator."""
     days: int = 3
-    """How long an act waits."""
+    """How long an action waits for the second operator, in days."""
 
 
 class Ports(msgspec.Struct, frozen=True, kw_only=True):
-    """What the core speaks to. Only the composition root fills it."""
+    """All ports of the core. Only the composition root fills it."""
 
     storage: Storage
     clock: TestTimeClock
@@ -68,14 +68,14 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     vault: Vault
     urls: Urls
     former_kyc: Mapping[str, KycVerifier] = msgspec.field(default_factory=dict)
-    """By name, verifiers that begin no check any more: they are asked about those that they have."""
+    """Verifiers by name that begin no new checks: they only answer for their existing ones."""
     has_verifier: bool = True
-    """Whether `kyc` may verify people: false where it is a simulator that live mode may not use."""
+    """Whether `kyc` may verify people: false if it is a simulator that live mode may not use."""
     alarms: AlarmChannels = AlarmChannels()
     four_eyes: FourEyes = FourEyes()
     test_data_days: int = 90
-    """Test data that is older is forgotten; 0: never."""
+    """Older test data is deleted; 0: never."""
     notice_networks: Mapping[str, tuple[IPv4Network | IPv6Network, ...]] = msgspec.field(default_factory=dict)
-    """By name, the adapters that are Notices: where their notices may come from; empty: from anywhere."""
+    """Allowed source networks of each adapter that is a Notices, by name; empty: any source."""
     started: datetime
-    """When this process began, by the machine's clock."""
+    """When this process started, by the machine's clock."""

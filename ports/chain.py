@@ -1,7 +1,7 @@
-"""The chains that USDT moves on, in their own words: a network, a transaction, the transfers that are final in it.
+"""The port to the chains on which USDT moves: a network, a transaction, its final transfers.
 
-Only reading so far: what the service sends itself is another port. Faults of every call: Unavailable (a failed read,
-which says nothing about the transaction), NotConfigured and NotSupported (this network is not wired).
+Only reads: sending is another port. Faults of every call: Unavailable (a failed read, which says nothing about the
+transaction), NotConfigured and NotSupported (this network is not wired).
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import msgspec
 
 
 class Network(StrEnum):
-    """A chain, by its own name. The token's name there: TRC20 on TRON, ERC20 on Ethereum, BEP20 on BNB Smart Chain."""
+    """A chain, by its own name. USDT is called TRC20 on TRON, ERC20 on Ethereum, BEP20 on BNB Smart Chain."""
 
     TRON = "tron"
     ETHEREUM = "ethereum"
@@ -20,31 +20,31 @@ class Network(StrEnum):
 
 
 class UsdtTransfer(msgspec.Struct, frozen=True, kw_only=True):
-    """One movement of genuine USDT: the adapter knows the contract of each network, and any other token that calls
-    itself USDT is none. Addresses are in the network's usual spelling."""
+    """One movement of genuine USDT. The adapter knows the contract of each network, and ignores other tokens that call
+    themselves USDT. Addresses are in the network's usual spelling."""
 
     index: int
-    """Its place among the events of the transaction: with the hash it names the movement for ever."""
+    """Position among the events of the transaction: together with the hash it identifies the movement."""
     sender: str
     recipient: str
     units: int
-    """Of 0.00000001 USDT, above zero. The networks count with 6 or 18 decimals; what is beyond 8 is cut off."""
+    """Units of 0.00000001 USDT, above zero. The networks count with 6 or 18 decimals; decimals beyond 8 are cut off."""
 
 
 class NotFound(msgspec.Struct, frozen=True):
-    """The network knows no such transaction: not sent, not yet in a block, or dropped again."""
+    """The network knows no such transaction: not sent, not yet in a block, or dropped."""
 
 
 class InBlock(msgspec.Struct, frozen=True):
-    """It stands in a block that may still be taken back."""
+    """The transaction is in a block that may still be reverted."""
 
 
 class Reverted(msgspec.Struct, frozen=True):
-    """It is final and did nothing: the contract refused it."""
+    """The transaction is final and had no effect: the contract refused it."""
 
 
 class Final(msgspec.Struct, frozen=True):
-    """It is final and took effect. `transfers` is empty when it moved no USDT."""
+    """The transaction is final and took effect. `transfers` is empty when it moved no USDT."""
 
     transfers: tuple[UsdtTransfer, ...] = ()
 
@@ -53,35 +53,36 @@ Sighting = NotFound | InBlock | Reverted | Final
 
 
 class ChainWatcher(Protocol):
-    """Sees what happens on the chains."""
+    """Reads the state of transactions on the chains."""
 
     async def lookup(self, network: Network, tx_hash: str) -> Sighting:
-        """How a transaction stands now. `tx_hash` is 64 hex digits in lower case without `0x`, for every network.
+        """Return the present state of a transaction. `tx_hash` is 64 hex digits in lower case without `0x`, on every
+        network.
 
-        Raises: ValueError for what is no such hash: it becomes part of a request to a node.
+        Raises: ValueError for any other text, because the hash becomes part of a request to a node.
         """
         ...
 
 
 @runtime_checkable
 class OwnsAddresses(Protocol):
-    """An adapter of any port that has addresses of its own on a network: a wallet, or what it gives to clients."""
+    """An adapter of any port that owns addresses on a network: a wallet, or addresses handed out to clients."""
 
     async def owns(self, address: str) -> bool:
-        """Whether the address is one of them, in whatever spelling; False for what is no address. A read of our own
+        """Return whether the adapter owns the address, in any spelling; False for an invalid address. A read of our own
         storage. Raises: Unavailable."""
         ...
 
 
 class TokenMove(msgspec.Struct, frozen=True):
-    """A movement that a simulated transaction makes. Not `genuine`: a token of another contract that is named USDT."""
+    """A movement of a simulated transaction. If not `genuine`: a token of another contract that is named USDT."""
 
     units: int
     genuine: bool = True
 
 
 class TransactionState(StrEnum):
-    """How a simulated transaction stands."""
+    """State of a simulated transaction."""
 
     MISSING = "missing"
     IN_BLOCK = "in_block"
@@ -91,10 +92,10 @@ class TransactionState(StrEnum):
 
 @runtime_checkable
 class ChainSimulator(ChainWatcher, Protocol):
-    """A chain without money that can be told what is on it."""
+    """A simulated chain without money, whose content tests control."""
 
     async def pretend(
         self, network: Network, tx_hash: str, state: TransactionState, moves: Sequence[TokenMove] = ()
     ) -> None:
-        """Make it so, from any state: also what a chain does when it drops a block."""
+        """Put the transaction into this state, from any state: a chain does that too when it drops a block."""
         ...

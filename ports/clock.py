@@ -1,4 +1,4 @@
-"""Time and chance: the only two things a rule may not make up by itself."""
+"""Time and randomness: the only two inputs that a rule may not produce itself."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -9,10 +9,10 @@ import msgspec
 
 
 class Alarm(Protocol):
-    """What a clock will call."""
+    """A scheduled call of a clock."""
 
     def cancel(self) -> None:
-        """Call it no more. Changes nothing once it was called."""
+        """Cancel the call. Has no effect after the call was made."""
         ...
 
 
@@ -20,11 +20,11 @@ class Clock(Protocol):
     """The service's time. A virtual clock lets a whole service, with its workers, run through a year in a test."""
 
     def now(self) -> datetime:
-        """The present moment, aware, in UTC."""
+        """Return the present moment, timezone-aware, in UTC."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds since some fixed moment, never going back; for durations only."""
+        """Return seconds since some fixed moment, never going back; for durations only."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -32,47 +32,47 @@ class Clock(Protocol):
         ...
 
     def call_later(self, seconds: float, call: Callable[[], object], /) -> Alarm:
-        """Call `call` on the event loop after `seconds` of this clock's time, unless the alarm is cancelled before.
-        For what may take long: it costs less than a task that sleeps."""
+        """Call `call` on the event loop after `seconds` of this clock's time, unless the alarm is cancelled before. Use
+        it for long waits: it costs less than a sleeping task."""
         ...
 
 
 class TestClock(msgspec.Struct, frozen=True):
-    """A time of its own, in which all objects of one test account live (docs/sandbox.md "The clock")."""
+    """A separate time in which all objects of one test account live (docs/sandbox.md "The clock")."""
 
     __test__: ClassVar[bool] = False
-    """It is no test: pytest takes classes of such a name for some."""
+    """Tells pytest that this class is not a test."""
 
     id: str
-    """The account's."""
+    """The account's id."""
     offset: timedelta = timedelta(0)
-    """How far it is ahead of the machine's time; never less than before."""
+    """How far the clock is ahead of the machine's time; it never decreases."""
     is_advancing: bool = False
-    """Its clock is being advanced: jobs are done by whoever advances it, at their own times, and by nobody else."""
+    """The clock is being advanced: only the advancing process runs its jobs, each at its own time."""
 
 
 class TestTimeClock(Clock, Protocol):
-    """A clock that knows in whose time the present task lives. What a task begins lives in the same one."""
+    """A clock that knows the test clock of the current task. Tasks started by it inherit that test clock."""
 
     def now(self) -> datetime:
-        """The present moment by the test clock in force; the machine's outside of all."""
+        """Return the present moment by the test clock in force; by the machine's clock if there is none."""
         ...
 
     def real(self) -> datetime:
-        """The machine's moment, whatever test clock is in force: for receivers' clocks, keys and limits."""
+        """Return the machine's moment, whatever test clock is in force: for receivers' clocks, keys and limits."""
         ...
 
     @property
     def test_clock(self) -> TestClock | None:
-        """The test clock that was entered; None in live mode, and for what is no account's."""
+        """The current test clock; None in live mode, and for work that belongs to no account."""
         ...
 
     def enter(self, test_clock: TestClock | None, /) -> None:
-        """Be in `test_clock` from now on, until whoever called `entered` before leaves."""
+        """Use `test_clock` from now on, until the surrounding `entered` block ends."""
         ...
 
     def entered(self, test_clock: TestClock | None, /) -> AbstractContextManager[None]:
-        """Be in `test_clock` inside, and after it where one was before."""
+        """Use `test_clock` inside the block, and the previous one after it."""
         ...
 
 
@@ -80,9 +80,10 @@ class Ids(Protocol):
     """Identifiers and secrets."""
 
     def uuid(self) -> str:
-        """A new UUID as text, version 7: time-ordered, so that new rows land at the end of an index; 74 random bits."""
+        """Return a new UUID as text, version 7: time-ordered, so that new rows land at the end of an index; 74 random
+        bits."""
         ...
 
     def secret(self, size: int) -> str:
-        """`size` random bytes from the operating system, as hex."""
+        """Return `size` random bytes from the operating system, as hex."""
         ...

@@ -1,4 +1,4 @@
-"""the counters counts requests in fixed windows, for rate limits."""
+"""The port that counts requests in fixed windows, for rate limits."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,7 +7,7 @@ import msgspec
 
 
 class Counter(msgspec.Struct, frozen=True):
-    """One counter: its name, and the count above which it is over."""
+    """One counter: its name, and the highest count that is within the limit."""
 
     key: str
     limit: int
@@ -17,18 +17,18 @@ class RateCounters(Protocol):
     """Counters that all processes of the service share (or that one process keeps)."""
 
     async def count(self, window: int, limits: Sequence[Counter]) -> Sequence[int]:
-        """Add one to each counter in turn, stopping after the first that is then over its limit.
+        """Add one to each counter in order, stopping after the first that then exceeds its limit.
 
         `window` is the number of the present window (Unix seconds divided by its length): counters of another window
-        start at zero. Returns the counts reached, as many as counter were counted. Never raises: counters that loses
-        its server falls back to counting by itself.
+        start at zero. Returns the counts reached, one for each counter that was incremented. Never raises: without its
+        server, the adapter counts in this process alone.
         """
         ...
 
     async def works(self) -> bool:
-        """Whether all processes are counted together just now, found out by asking the server. Never raises.
+        """Return whether all processes are counted together now, by a request to the server. Never raises.
 
-        False while counters that lost its server counts by itself: limits are then looser, and health says so.
+        False while the server is away and each process counts alone: limits are then looser, and health reports it.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""URLs of the databases that this program keeps by itself. Every adapter and front end reads them here."""
+"""URLs of the databases that this program supports itself. Every adapter and front end parses them here."""
 
 import re
 from collections.abc import Mapping
@@ -19,10 +19,10 @@ _DRIVER = frozenset(
         *("ssl_min_protocol_version", "ssl_max_protocol_version", "krbsrvname", "gsslib"),
     )
 )
-"""Parameters of libpq that the driver takes as they are."""
+"""Parameters of libpq that the driver accepts unchanged."""
 
 _OURS = frozenset(("application_name", "connect_timeout"))
-"""Parameters that the adapters apply themselves."""
+"""Parameters that the adapters implement themselves."""
 
 _WITHOUT_EFFECT: Mapping[str, frozenset[str] | None] = {
     # The stall detector finds a silent server within seconds.
@@ -41,19 +41,19 @@ _WITHOUT_EFFECT: Mapping[str, frozenset[str] | None] = {
     "client_encoding": frozenset(("auto", "utf8", "UTF8", "utf-8", "UTF-8")),
     "channel_binding": frozenset(("disable", "prefer", "require")),
 }
-"""Parameters of libpq that change nothing here, with the values of which that is true. None: any value."""
+"""Parameters of libpq that have no effect here, with the values for which that is true. None: any value."""
 
 
 class PostgresUrl(msgspec.Struct, frozen=True, kw_only=True):
-    """A Postgres URL, read. Its repr hides it: it may hold a password."""
+    """A parsed Postgres URL. Its repr hides it: it may contain a password."""
 
     dsn: str
     """The URL as asyncpg understands it."""
     hosts: tuple[str, ...]
-    """Names, addresses or folders of sockets; empty: what the environment or the driver chooses."""
+    """Names, addresses or socket folders; empty: the environment or the driver decides."""
     application_name: str | None
     connect_timeout: float | None
-    """Seconds that a connection may take; None: no limit of the operator's."""
+    """Limit for opening a connection, in seconds; None: the operator set no limit."""
     parameters: Mapping[str, str]
     """All parameters, by libpq's names."""
 
@@ -77,12 +77,12 @@ def sqlite_url(path: Path | str) -> str:
 
 
 def is_postgres_url(url: str) -> bool:
-    """Whether the scheme is one of Postgres'."""
+    """Return whether the scheme is one of Postgres."""
     return url.partition("://")[0] in _SCHEMES and "://" in url
 
 
 def read_postgres_url(url: str) -> PostgresUrl:
-    """Read a Postgres URL. Raises: ValueError, which names a wrong parameter and never quotes a value."""
+    """Parse a Postgres URL. Raises: ValueError, which names a wrong parameter and never quotes a value."""
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES or not is_postgres_url(url):
         raise ValueError("must begin with postgresql://")
@@ -95,10 +95,10 @@ def read_postgres_url(url: str) -> PostgresUrl:
         hosts = [each if each.startswith("/") else _host(each) for each in given["host"].split(",")]
     _check(given)
     passed = {name: value for name, value in given.items() if name in _DRIVER}
-    # The driver takes the first @ for the end of the password.
+    # The driver ends the password at the first @.
     netloc = f"{user.replace('@', '%40')}{at}{place}"
     return PostgresUrl(
-        # By hand: `urlunsplit` leaves the slashes of an empty place out.
+        # Built by hand: `urlunsplit` omits the slashes when the host is empty.
         dsn=f"postgresql://{netloc}{parts.path}{'?' if passed else ''}{urlencode(passed)}",
         hosts=tuple(each for each in hosts if each),
         application_name=given.get("application_name"),
@@ -134,7 +134,7 @@ def _parameters(query: str) -> dict[str, str]:
 
 
 def _check(given: Mapping[str, str]) -> None:
-    """Raises: ValueError for a value that would have to change something that nothing here can change."""
+    """Raises: ValueError for a value whose effect is not supported here."""
     for name, value in given.items():
         allowed = _WITHOUT_EFFECT.get(name)
         if allowed is not None and value not in allowed:
@@ -150,7 +150,7 @@ def _check(given: Mapping[str, str]) -> None:
 
 
 def _seconds(text: str | None) -> float | None:
-    """libpq's: zero and negative numbers are no limit."""
+    """Parse as libpq does: zero and negative numbers mean no limit."""
     if text is None:
         return None
     if not re.fullmatch(r"-?[0-9]{1,6}", text):

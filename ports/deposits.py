@@ -1,7 +1,7 @@
-"""Where clients send USDT, in its own words: an address that is one operation's alone, and what came to it.
+"""The port for USDT from clients: an address that belongs to one operation, and the deposits on it.
 
-Money is matched by the address it came to, never by its sender (docs/exchanges.md "Rules"), so no two operations share
-one. Faults of every call: Unavailable (nothing was read, nothing was begun), NotConfigured.
+Deposits are matched by the receiving address, never by the sender (docs/exchanges.md "Rules"), so no two operations
+share an address. Faults of every call: Unavailable (nothing was read, nothing was begun), NotConfigured.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,84 +15,86 @@ from .faults import NotConfigured
 
 
 class Deposit(msgspec.Struct, frozen=True, kw_only=True):
-    """One transfer of genuine USDT to an address. `(tx_hash, index)` names it for ever."""
+    """One transfer of genuine USDT to an address. `(tx_hash, index)` identifies it forever."""
 
     tx_hash: str
     """64 hex digits in lower case without `0x`."""
     index: int
-    """Its place among the events of the transaction."""
+    """Position among the events of the transaction."""
     units: int
-    """Of 0.00000001 USDT, above zero."""
+    """Units of 0.00000001 USDT, above zero."""
     at: datetime
-    """When the block was made that it stands in; another one, should that be taken back."""
+    """Time of the block that contains it; it changes if that block is reverted and another one includes the
+    transfer."""
     is_final: bool
-    """No longer can its block be taken back. What is not final may be gone at the next look."""
+    """Its block can no longer be reverted. A deposit that is not final may be gone at the next poll."""
 
 
 class DepositWatcher(Protocol):
-    """Hands out addresses of the service, and sees what came to them."""
+    """Hands out addresses of the service, and reads the deposits on them."""
 
     @property
     def name(self) -> str:
-        """Stored with every operation that has an address from here; stable for ever."""
+        """Name stored with every operation that has an address from here; it must never change."""
         ...
 
     @property
     def network(self) -> Network: ...
 
     async def address(self, operation: str) -> str:
-        """The address of this operation, in the network's usual spelling: its own, and the same at every call."""
+        """Return the address of this operation, in the network's usual spelling: unique, and the same at every call."""
         ...
 
     async def deposits(self, address: str) -> Sequence[Deposit]:
-        """What came to this address so far, whether it is final or not. A read.
+        """Return the deposits on this address so far, final or not. A read.
 
-        Only genuine USDT (the adapter knows the contract: any other token that calls itself USDT is none), and only
-        what moved something to this address. An answer may name a deposit twice, in any order, and one that was not
-        final may be gone: all that is the caller's to live with.
+        Includes only genuine USDT (the adapter knows the contract, and ignores other tokens that call themselves USDT),
+        and only events that moved USDT to this address. An answer may contain a deposit twice, in any order, and a
+        deposit that was not final may disappear: the caller must handle that.
         """
         ...
 
 
 @runtime_checkable
 class LateDeposits(DepositWatcher, Protocol):
-    """A watcher of a real network: what is in a block is seen some seconds later."""
+    """A watcher of a real network, which sees a deposit some seconds after its block."""
 
     @property
     def lag(self) -> timedelta:
-        """So long after its block was made a deposit is seen, where nothing is wrong. An answer of nothing says that
-        nothing came until so long ago."""
+        """Usual delay between a block and the moment when its deposits are visible. An empty answer only proves that
+        nothing came before that."""
         ...
 
 
 class WalletAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """An address of a wallet that is counted up."""
+    """An address of a wallet that derives addresses by consecutive numbers."""
 
     number: int
     address: str
     is_given: bool = False
-    """It was given to an operation, or passed over."""
+    """The address was given to an operation, or skipped."""
     units: int = 0
-    """What came to it and is final, as far as it was asked about."""
+    """Final deposits on it, as far as they were read."""
 
 
 @runtime_checkable
 class CountedWallet(DepositWatcher, Protocol):
-    """A watcher whose addresses are a wallet's, one after the other, and that knows no key to spend from them."""
+    """A watcher that derives its addresses from a wallet, one after the other, without any key to spend from them."""
 
     async def addresses(self, first: int, most: int) -> Sequence[WalletAddress]:
-        """Those from number `first` on, given out or not. A read of our storage. Raises: Unavailable."""
+        """Return at most `most` addresses from number `first` on, given out or not. A read of our storage. Raises:
+        Unavailable."""
         ...
 
     async def skip(self, number: int) -> int:
-        """Give those below `number` to nobody, as far as they are free yet; the number that comes next. For a database
-        that was restored from a backup and has forgotten what it gave out since. Raises: Unavailable."""
+        """Mark the free addresses below `number` as used, and return the next number. For a database restored from a
+        backup, which has lost the addresses given out since. Raises: Unavailable."""
         ...
 
 
 @runtime_checkable
 class DepositSimulator(DepositWatcher, Protocol):
-    """A chain without money, on which clients are simulated."""
+    """A simulated chain without money."""
 
     async def pretend_deposit(
         self,
@@ -104,38 +106,39 @@ class DepositSimulator(DepositWatcher, Protocol):
         at: datetime | None = None,
         tx_hash: str | None = None,
     ) -> str:
-        """Let somebody send `units` there, and return the transaction's hash.
+        """Simulate a transfer of `units` to the address, and return the transaction's hash.
 
-        Not `genuine`: a token of another contract that is named USDT. Not `final`: its block may still be taken back,
-        for as long as that takes on the network. `at`: when the block was made; now without it. `tx_hash`: of a
-        transaction that sent something to this address before: one that was dropped is in a block again with what
-        it moved, any other makes one movement more.
-        Raises: ValueError for nothing or less, and for a hash that this address does not know.
+        Not `genuine`: a token of another contract that is named USDT. Not `final`: its block may still be reverted, for
+        as long as that is possible on the network. `at`: time of the block; default now. `tx_hash`: an existing
+        transaction to this address: if it was dropped, it is in a block again with all its movements; otherwise it gets
+        one movement more.
+
+        Raises: ValueError for an amount not above zero, and for a hash that this address does not know.
         """
         ...
 
     async def pretend_drop(self, address: str, tx_hash: str) -> None:
-        """Take the block back that this transaction stands in, final or not. Raises: ValueError when the address
-        knows no such transaction."""
+        """Revert the block that contains this transaction, final or not. Raises: ValueError when the address knows no
+        such transaction."""
         ...
 
 
 class DepositWatchers(msgspec.Struct, frozen=True, kw_only=True):
-    """The watchers at hand, and which one a mode takes USDT in with."""
+    """The configured watchers, and the watcher that each mode uses for new addresses."""
 
     watchers: Mapping[str, DepositWatcher]
     modes: Mapping[str, str]
-    """By mode (`live`, `test`): a name in `watchers`."""
+    """Maps a mode (`live`, `test`) to a name in `watchers`."""
 
     def named(self, name: str) -> DepositWatcher:
-        """The watcher that a stored address is from. Raises NotConfigured when it is no longer wired."""
+        """Return the watcher of a stored address. Raises NotConfigured when it is no longer wired."""
         try:
             return self.watchers[name]
         except KeyError:
             raise NotConfigured(f"no watcher of deposits named {name} is wired") from None
 
     def of_mode(self, mode: str) -> DepositWatcher:
-        """The watcher for new addresses of a mode. Raises NotConfigured when the mode has none."""
+        """Return the watcher for new addresses of a mode. Raises NotConfigured when the mode has none."""
         try:
             return self.watchers[self.modes[mode]]
         except KeyError:

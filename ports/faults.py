@@ -1,16 +1,16 @@
-"""What can go wrong beyond a port, in the few words that the core decides by.
+"""Faults of the ports, in the few classes by which the core decides.
 
-An operation at a provider has three ends: done, refused for certain, unknown. The faults keep them apart, because only
-the middle one may be tried again elsewhere (ARCHITECTURE.md "Three ends").
+An operation at a provider has three outcomes: done, certainly refused, unknown. The faults keep them apart, because
+only a refused one may be tried again elsewhere (ARCHITECTURE.md "Three ends").
 """
 
 
 class Fault(Exception):
-    """A port could not do what it was asked. The message is for operators, never for merchants."""
+    """A port could not do its work. The message is for operators, never for merchants."""
 
 
 class Refused(Fault):
-    """A definite no: nothing happened, no money moved. `reason` is a word of the port's own vocabulary."""
+    """A definite no: nothing happened, no money moved. `reason` is a value from the port's own vocabulary."""
 
     def __init__(self, message: str, *, reason: str = "unknown") -> None:
         super().__init__(message)
@@ -18,11 +18,12 @@ class Refused(Fault):
 
 
 class OutcomeUnknown(Fault):
-    """It may have happened. Only the same operation id may be repeated, or asked for; never another route."""
+    """The operation may have happened. The core may only repeat or query the same operation id, and never use another
+    route."""
 
 
 class Unavailable(Fault):
-    """It was certainly not executed: no connection, a limit, a failed read. `retry_after` in seconds, when known."""
+    """Certainly not executed: no connection, a limit, a failed read. `retry_after` is in seconds, when known."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -30,16 +31,16 @@ class Unavailable(Fault):
 
 
 class BulkheadFull(Unavailable):
-    """So many calls wait for this provider already that this one was not begun."""
+    """Too many calls are already waiting for this provider, so this one was not started."""
 
 
 class Held(Unavailable):
-    """Nothing that sends money runs, because the database is a copy that nobody has compared with the world yet
-    (core/domain/installation.py): not executed, and of no provider's doing."""
+    """Nothing that sends money runs, because the database is a copy that nobody has compared with the providers yet
+    (core/domain/installation.py): not executed, and not the provider's fault."""
 
 
 class NotConfigured(Fault):
-    """The adapter has no credentials or the feature is off at the provider."""
+    """The adapter has no credentials, or the feature is off at the provider."""
 
 
 class NotSupported(Fault):
@@ -47,17 +48,17 @@ class NotSupported(Fault):
 
 
 class Forged(Fault):
-    """A notice that the provider did not send: its signature is wrong, or it is no notice at all."""
+    """A notification that the provider did not send: its signature is wrong, or it is not a notification at all."""
 
 
 NO_ANSWER = (Unavailable, NotConfigured, NotSupported, Refused, OutcomeUnknown)
-"""A read that failed, for whatever reason, a refusal among them, says nothing about what was asked for. Of an operation
-the same holds, once `Refused` was told apart: nobody knows, or it is tried again."""
+"""Faults of a failed read. A read that failed for any reason, even a refusal, says nothing about the object. For a
+writing call, handle `Refused` first; after the others the outcome is unknown, or the call is tried again."""
 
 
 class Unreadable(Fault):
-    """A stored record cannot be read: a newer program wrote it, or it was damaged. It names the field, and never what
-    is in it."""
+    """A stored record cannot be read: a newer version of the program wrote it, or it was damaged. The message names the
+    field, and never its content."""
 
     def __init__(self, record: str, record_id: str, why: str) -> None:
         super().__init__(f"{record} {record_id} cannot be read: {why}")
@@ -66,11 +67,11 @@ class Unreadable(Fault):
 
 
 class Stale(Fault):
-    """A record changed since it was read; the use case reads again and decides again."""
+    """A record changed since it was read; the use case reads and decides again."""
 
 
 class Conflict(Fault):
-    """A unique rule would be broken. `rule` names it as the storage's catalogue does."""
+    """The write would violate a unique rule. `rule` is its name in the storage's catalogue."""
 
     def __init__(self, rule: str) -> None:
         super().__init__(f"unique rule {rule} would be broken")

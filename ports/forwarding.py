@@ -1,5 +1,5 @@
-"""Storages and shelves over others: each hands everything on, for those that do one thing otherwise. What every request
-passes is the coroutine of the one beneath, and none of its own."""
+"""Base classes that wrap a storage or repository and forward every call, for wrappers that change one thing. Methods on
+the path of every request return the inner coroutine instead of adding one."""
 
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -14,14 +14,15 @@ from .unreadable import Resume, SettingAside
 
 
 class ForwardingStorage:
-    """A Storage (storage.py) over another one, with all that only some storages do."""
+    """A wrapper of a Storage (storage.py), including the optional protocols of storages."""
 
     def __init__(self, inner: Storage) -> None:
         self.inner = inner
-        # Asked once: to look whether a storage over storages has a property reads it of each of them, twice a layer.
+        # Checked once: for a stack of wrappers, isinstance of a protocol with a property reads it in every layer, twice
+        # each.
         self._clocked = inner if isinstance(inner, Clocked) else None
         self._setting_aside = inner if isinstance(inner, SettingAside) else None
-        # Every request reads five records so, and each layer would cost a hundredth of a creation.
+        # Every request makes five such reads, and each layer would add one percent to the cost of a creation.
         self.recent = inner.recent
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
@@ -59,29 +60,29 @@ class ForwardingStorage:
         return await self.inner.close()
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """Of a storage in which nobody waits for a turn everybody has it."""
+        """Return the inner storage's fair lock; without one, everybody enters at once."""
         return self.inner.turn() if isinstance(self.inner, Queueing) else nullcontext()
 
     @property
     def by_own_clock(self) -> bool:
-        """Of a storage that does not say, no."""
+        """False for a storage that does not say."""
         return self._clocked is not None and self._clocked.by_own_clock
 
     def lost(self) -> str | None:
-        """None of a storage that cannot be lost."""
+        """Return None for a storage that cannot be lost."""
         return self.inner.lost() if isinstance(self.inner, Losable) else None
 
     async def take_up(self, resume: Resume, /) -> int:
-        """Nothing, of a storage that sets nothing aside."""
+        """Return 0 for a storage that sets nothing aside."""
         return await self._setting_aside.take_up(resume) if self._setting_aside is not None else 0
 
     async def count_noted(self) -> int:
-        """None, of a storage that sets nothing aside."""
+        """Return 0 for a storage that sets nothing aside."""
         return await self._setting_aside.count_noted() if self._setting_aside is not None else 0
 
 
 class ForwardingShelf(msgspec.Struct, Generic[R], eq=False):
-    """A Shelf (storage.py) over another one."""
+    """A wrapper of a Shelf (storage.py)."""
 
     inner: Shelf[R]
 

@@ -1,4 +1,4 @@
-"""Durable work: the record of a job. Lives in the storage, written in the unit that causes the work."""
+"""The record of a durable job. It is stored in the unit of work that causes the job."""
 
 from datetime import datetime
 
@@ -6,11 +6,11 @@ import msgspec
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """Work to be done at `due`. At least once: a worker that dies lets the lease end, and another takes the job.
+    """A job to be run at `due`, at least once: when a worker dies, its lease expires and another worker claims the job.
 
-    The id is chosen by whoever writes the job, and begins with the kind and a colon (`payment.watch:pay_…`), so that
-    the same work is never queued twice and the use case that makes it needless can find it. Done work is removed in
-    the unit that holds its effect.
+    The writer chooses the id, which begins with the kind and a colon (`payment.watch:pay_…`). So the same work is never
+    queued twice, and a use case that makes the work obsolete can find it. The unit that stores the effect of the work
+    also removes the job.
     """
 
     id: str
@@ -20,14 +20,15 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     leased_until: datetime | None = None
     attempts: int = 0
-    """How many times a worker has claimed it."""
+    """Number of times that workers have claimed it."""
     asked: int = 0
-    """How often it was asked for again while it stood. A sum (`Shelf.accrue`): asking for work that many units ask for
-    writes the job or counts here, and never fails; whoever removes the job goes stale when one asked meanwhile."""
+    """Number of further requests for this job while it existed. A sum (`Shelf.accrue`): a unit that needs the work
+    writes the job or increments this count, and never fails; the unit that removes the job goes stale when the count
+    changed meanwhile."""
     world: str | None = None
-    """The account in whose time it is due (ports/clock.py: TestClock). Set and read by the storage, in test time
-    itself."""
+    """Account whose test clock the job follows (ports/clock.py: TestClock). Only the storage's layer for test time sets
+    and reads it."""
     moment: datetime | None = None
-    """When it is due in that time; `due` is what that is by the storage's clock. In test time `due` is the moment,
-    and nobody looks here."""
+    """Due time by that test clock; `due` is the same moment by the storage's clock. In test time `due` itself is the
+    test clock's moment, and nothing reads this field."""
     version: int = 0

@@ -1,7 +1,7 @@
-"""The verifier of end clients, in its own words: a check of one person, and where it stands.
+"""The port to the verifier of end clients: a check of one person, and its state.
 
 The caller gives every check an operation id, and stores it before the first call. One operation is one check, however
-often it is sent: so a registration whose answer was lost is simply sent again.
+often it is sent: so after a lost answer the caller simply registers again.
 """
 
 from collections.abc import Sequence
@@ -15,23 +15,23 @@ from .faults import Unavailable
 
 
 class NoAnswer(Unavailable):
-    """The verifier was reached and did not answer a read. Apart from Unavailable, because merchants are told so
-    (docs/kyc.md "Answers and errors")."""
+    """The verifier was reached and did not answer a read. Separate from Unavailable, because merchants get a different
+    error (docs/kyc.md "Answers and errors")."""
 
 
 class CheckStatus(StrEnum):
-    """Where a check stands."""
+    """State of a check."""
 
     FORM = "form"
-    """The person has to fill in the verifier's form (the redirect flow). Never of a check that was VERIFIED once."""
+    """The person has to fill in the verifier's form (the redirect flow). A check never returns here from VERIFIED."""
     PROCESSING = "processing"
     VERIFIED = "verified"
     FAILED = "failed"
-    """After VERIFIED, too, where the verifier takes it back: then the core blocks the client."""
+    """Possible after VERIFIED, too, if the verifier withdraws it: the core then blocks the client."""
 
 
 class DocumentState(StrEnum):
-    """What the verifier found of one document."""
+    """The verifier's result for one document."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -43,19 +43,19 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     reference: str
     status: CheckStatus
     form_url: str | None = None
-    """With FORM: where the person fills it in."""
+    """Set with FORM: URL of the form."""
     account_number: str | None = None
-    """With VERIFIED: the client's number at the verifier, where it has one."""
+    """Set with VERIFIED: the client's number at the verifier, if it has one."""
     level: int = 0
-    """How much was verified: 0 nothing, 1 the person, 2 the address as well."""
+    """Extent of the verification: 0 nothing, 1 the person, 2 the address as well."""
     passport: DocumentState | None = None
     address: DocumentState | None = None
     check_after: float | None = None
-    """Seconds after which it is worth asking again, where the verifier knows."""
+    """Seconds until the next poll is worthwhile, if the verifier knows."""
 
 
 class Purpose(StrEnum):
-    """What a document is to prove."""
+    """Purpose of a document."""
 
     SELFIE = "selfie"
     DOCUMENT = "document"
@@ -63,7 +63,7 @@ class Purpose(StrEnum):
 
 
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was uploaded; its content is read from the file port by its key."""
+    """An uploaded file; the adapter reads its content from the file port by its key."""
 
     purpose: Purpose
     key: str
@@ -71,7 +71,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One person to verify: by documents, or (`redirect`) by the verifier's own form. Its repr hides who it is."""
+    """A request to verify one person: by documents, or (`redirect`) by the verifier's own form. Its repr hides the
+    person."""
 
     operation: str
     phone: str
@@ -88,7 +89,8 @@ class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CheckNotice(msgspec.Struct, frozen=True, kw_only=True):
-    """The verifier says that a check moved. Only a hint: the state is read. It may come late, twice, in any order."""
+    """A notification that a check changed. Only a hint: the core reads the state. It may come late, twice, in any
+    order."""
 
     operation: str
 
@@ -98,11 +100,11 @@ class KycVerifier(Protocol):
 
     @property
     def name(self) -> str:
-        """Stored with every client it checks; stable for ever."""
+        """Name stored with every client it checks; it must never change."""
         ...
 
     async def register(self, request: CheckRequest) -> Check:
-        """Begin the check of the operation, or answer how the one it began before stands.
+        """Begin the check of the operation, or return the state of the check that it already began.
 
         Raises: Refused for certain (`incomplete`: documents or fields are missing); Unavailable, NotConfigured (it
         certainly did not begin); OutcomeUnknown (it may have begun).
@@ -110,14 +112,14 @@ class KycVerifier(Protocol):
         ...
 
     async def find_check(self, operation: str) -> Check | None:
-        """The check of this operation, or None when the verifier never saw it. A read.
+        """Return the check of this operation, or None when the verifier never saw it. A read.
 
         Raises: NoAnswer, Unavailable, NotConfigured.
         """
         ...
 
     async def check_state(self, reference: str) -> Check:
-        """Where the check stands now. A read.
+        """Return the present state of the check. A read.
 
         Raises: NoAnswer, Unavailable, NotConfigured; Refused for an unknown reference.
         """
@@ -126,32 +128,32 @@ class KycVerifier(Protocol):
 
 @runtime_checkable
 class SandboxVerifier(Protocol):
-    """A verifier whose credentials may be of a sandbox. There nobody is verified in earnest, so live mode has it only
-    where it may have simulators (docs/operations.md "Going live")."""
+    """A verifier whose credentials may belong to a sandbox. A sandbox verifies nobody in earnest, so live mode uses it
+    only if it may have simulators (docs/operations.md "Going live")."""
 
     @property
     def is_sandbox(self) -> bool: ...
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a simulated verifier is to find."""
+    """Result of a simulated check."""
 
     status: CheckStatus
     passport: DocumentState | None = None
     address: DocumentState | None = None
     decides_at: datetime | None = None
-    """Until then it stays as it was; None: at once."""
+    """The state changes at this time; None: immediately."""
     silent: bool = False
-    """No notice goes out."""
+    """Send no notification."""
     doubled: bool = False
-    """The notice goes out twice."""
+    """Send the notification twice."""
 
 
 @runtime_checkable
 class VerifierSimulator(Protocol):
-    """What a simulated verifier can do beyond a real one."""
+    """Additional methods of a simulated verifier."""
 
     async def pretend(self, operation: str, verdict: Verdict) -> Sequence[CheckNotice]:
-        """Let the check of this operation stand so, also after a decision, and return the notices that a real
-        verifier would now send. One that nobody began is begun."""
+        """Put the check of this operation into this state, even after a decision, and return the notifications that a
+        real verifier would now send. Begins the check if nobody has."""
         ...

@@ -1,8 +1,8 @@
-"""Mandates in the bank's own words: a payer binds once, and is then charged without being asked again.
+"""Mandates at a bank: a payer binds once, and later charges need no confirmation.
 
-As in ports/bank.py: every writing call carries an operation id chosen and stored by the caller before the call, a
-repeat with the same id is the same operation, and the faults are those of ports/faults.py. A bank that is no
-MandateBank binds nobody; one that is may say in its BankCapabilities that it does not bind, or not charge, at present.
+As in ports/bank.py: every writing call carries an operation id that the caller chose and stored before the call, a
+repeat with the same id is the same operation, and the faults are those of ports/faults.py. A bank that is not a
+MandateBank cannot bind; a MandateBank may state in its BankCapabilities that binding or charging is off at present.
 """
 
 from collections.abc import Sequence
@@ -17,61 +17,62 @@ from .receipts import Receipt
 
 
 class BindingRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Ask a payer for a mandate. `operation` is the caller's own id of this attempt, not the binding payment's."""
+    """A request for a mandate from a payer. `operation` is the caller's id of this attempt, not the binding
+    payment's."""
 
     operation: str
     first_charge_kopecks: int | None
-    """The binding takes this as its first charge. None: it takes nothing; the payer confirms a symbolic QR of 1 RUB
-    that is not debited (docs/subscriptions.md "How the payer binds")."""
+    """Amount of the first charge, taken by the binding. None: the binding takes no money; the payer confirms a symbolic
+    QR of 1 RUB that is not debited (docs/subscriptions.md "How the payer binds")."""
     purpose: str
     expires_at: datetime
-    """A wish: who has not confirmed by then finds the binding CLOSED."""
+    """A wish: if the payer has not confirmed by then, the binding becomes CLOSED."""
     return_url: str | None = None
-    """Where the payer comes back from a page of the provider, confirmed or not: our page of the subscription."""
+    """Where a page of the provider sends the payer afterwards, confirmed or not: our page of the subscription."""
     account: str | None = None
-    """Whose subscription it is, as `InvoiceRequest` has it."""
+    """Owner of the subscription, as in `InvoiceRequest`."""
     shop: str | None = None
     terminal: str | None = None
     receipt: Receipt | None = None
-    """Of the first charge, as `InvoiceRequest` has it."""
+    """Receipt of the first charge, as in `InvoiceRequest`."""
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True):
-    """A binding at the bank. `reference` is the bank's id of it, and of the mandate that it gives."""
+    """A binding at the bank. `reference` is the bank's id of the binding and of the mandate that results from it."""
 
     reference: str
     link: str | None
-    """Where the payer confirms. None: not issued (`BankCapabilities.mandate_links_later`)."""
+    """Where the payer confirms. None: not issued yet (`BankCapabilities.mandate_links_later`)."""
     payload: str | None
-    """What the QR says, where the link's `kind` has one; there when the link is."""
+    """Content of the QR code, if the link's `kind` has one; it is set whenever the link is."""
     kind: InvoiceKind = InvoiceKind.QR
-    """Where the link leads."""
+    """Destination of the link."""
     check_after: float | None = None
-    """Seconds after which asking for the state is worthwhile, for providers that send no notice."""
+    """Seconds until the first poll is worthwhile, for providers that send no notifications."""
 
 
 class MandateStatus(StrEnum):
-    """How the bank sees a binding, and then the mandate that it gave."""
+    """State of a binding, and then of its mandate, at the bank."""
 
     OPEN = "open"
-    """It waits for the link, or for the payer."""
+    """Waiting for the link or for the payer."""
     ACTIVE = "active"
-    """The payer confirmed: it can be charged."""
+    """The payer confirmed: the mandate can be charged."""
     REFUSED = "refused"
-    """The payer or the bank would not. Money may have come all the same: paid, and not bound."""
+    """The payer or the bank refused. The first charge may still have been paid: paid, but not bound."""
     CLOSED = "closed"
-    """The payment system gave no link, or closed the binding before the payer confirmed."""
+    """The payment system issued no link, or closed the binding before the payer confirmed."""
     LOST = "lost"
-    """The token is no longer accepted: switched off, bank changed. It may be ACTIVE again."""
+    """The bank no longer accepts the token: switched off, or the payer changed banks. It may become ACTIVE again."""
     ENDED = "ended"
-    """The payer's consent ended, or was revoked by us: for good."""
+    """The payer's consent ended, or we revoked the mandate. Final."""
 
 
 class MandateState(msgspec.Struct, frozen=True, kw_only=True):
-    """All the bank knows of a binding and its mandate.
+    """Everything the bank knows about a binding and its mandate.
 
-    Mandate and first charge come independently, in any order: ACTIVE without transfers means that the money of a
-    binding with a first charge is still to come, OPEN with transfers that the mandate is.
+    Mandate and first charge arrive independently, in any order: ACTIVE without transfers means that the money of a
+    binding with a first charge is still to come; OPEN with transfers means that the mandate is.
     """
 
     reference: str
@@ -79,18 +80,18 @@ class MandateState(msgspec.Struct, frozen=True, kw_only=True):
     link: str | None = None
     payload: str | None = None
     kind: InvoiceKind = InvoiceKind.QR
-    """Of the link, as `Binding` has them."""
+    """Destination of the link; `link`, `payload` and `kind` are as in `Binding`."""
     token: str | None = None
-    """What the mandate is charged by, from ACTIVE on: a secret."""
+    """Token for charges of the mandate, set from ACTIVE on: a secret."""
     overdue: bool = False
     """A charge is overdue at the bank (docs/subscriptions.md "When the mandate is lost")."""
     transfers: tuple[Transfer, ...] = ()
-    """Of the first charge. Its money goes back by `Bank.refund`, with `reference`."""
+    """Transfers of the first charge. `Bank.refund` returns this money, with `reference`."""
     failure: str | None = None
     """With REFUSED: a failure reason of docs/payments.md "What you get"."""
     check_after: float | None = None
-    """Seconds after which asking again is worthwhile, as long as the binding is open. None: as
-    `BankCapabilities.sends_notices` says."""
+    """Seconds until the next poll is worthwhile while the binding is open. None: `BankCapabilities.sends_notices`
+    decides."""
 
     def __repr__(self) -> str:
         # The token is a secret, and transfers name payers.
@@ -98,47 +99,47 @@ class MandateState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChargeRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Charge a mandate. `operation` is the payment's row id at the caller. Providers go by `reference` or `token`."""
+    """A request to charge a mandate. `operation` is the payment's row id at the caller. Providers use `reference` or
+    `token`."""
 
     operation: str
     reference: str
-    """The binding's, as `Binding.reference` gave it."""
+    """Reference of the binding, from `Binding.reference`."""
     token: str
-    """As `MandateState.token` gave it."""
+    """Token from `MandateState.token`."""
     amount_kopecks: int
     purpose: str
     receipt: Receipt | None = None
-    """As `InvoiceRequest` has it."""
+    """Receipt, as in `InvoiceRequest`."""
 
     def __repr__(self) -> str:
         return f"<charge {self.operation} of {self.amount_kopecks} kopecks by mandate {self.reference}>"
 
 
 class ChargeStatus(StrEnum):
-    """How the bank sees a charge."""
+    """State of a charge at the bank."""
 
     PROCESSING = "processing"
     PAID = "paid"
     FAILED = "failed"
-    """For good; no money moved."""
+    """Final; no money moved."""
 
 
 MANDATE_REVOKED = "mandate_revoked"
-"""The failure of a charge whose mandate the bank does not accept any more
-(docs/subscriptions.md "When a charge is refused")."""
+"""Failure of a charge whose mandate the bank no longer accepts (docs/subscriptions.md "When a charge is refused")."""
 
 
 class ChargeState(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a charge stands. Its money goes back by `Bank.refund`, with `reference`."""
+    """State of a charge. `Bank.refund` returns its money, with `reference`."""
 
     reference: str
     status: ChargeStatus
     failure: str | None = None
     """With FAILED: a failure reason of docs/payments.md "What you get"."""
     transfer: Transfer | None = None
-    """With PAID."""
+    """Set with PAID."""
     check_after: float | None = None
-    """Seconds after which asking again is worthwhile, for providers that send no notice."""
+    """Seconds until the next poll is worthwhile, for providers that send no notifications."""
 
     def __repr__(self) -> str:
         # The transfer names the payer.
@@ -150,56 +151,59 @@ class MandateBank(Bank, Protocol):
     """A bank whose payers can bind. Every call raises NotSupported without `BankCapabilities.mandates`."""
 
     async def bind(self, request: BindingRequest) -> Binding:
-        """Open a binding. Idempotent by `request.operation`; a repeat has the link if it was issued by then.
+        """Open a binding. Idempotent by `request.operation`; a repeat includes the link if it has been issued by then.
 
-        Raises: Refused (`amount`: a first charge of not more than nothing); OutcomeUnknown; Unavailable.
+        Raises: Refused (`amount`: a first charge that is not above zero); OutcomeUnknown; Unavailable.
         """
         ...
 
     async def find_binding(self, operation: str) -> Binding | None:
-        """The binding that this operation id made, or None when the bank never saw the operation. A read."""
+        """Return the binding that this operation id created, or None when the bank never saw the operation. A read."""
         ...
 
     async def mandate_state(self, reference: str) -> MandateState:
-        """Where the binding and its mandate stand now. A read. Raises: Refused when there is none; Unavailable."""
+        """Return the present state of the binding and its mandate. A read. Raises: Refused when there is none;
+        Unavailable."""
         ...
 
     async def charge(self, request: ChargeRequest) -> ChargeState:
-        """Charge the mandate. Idempotent by `request.operation`: a repeat answers with the present state and never
-        debits again, whatever else it says.
+        """Charge the mandate. Idempotent by `request.operation`: a repeat returns the present state and never debits
+        again, even if its other fields differ.
 
-        What the payer's bank will not do is FAILED, with its reason; a mandate that is LOST or ENDED fails with
-        MANDATE_REVOKED.
-        Raises: Refused, there is no charge: `not_found` (no such mandate, or not its token), `amount` (not above
-        zero), or another word of the provider's; OutcomeUnknown, the debit may have passed; Unavailable; NotConfigured
+        If the payer's bank declines, the charge is FAILED, with the reason; if the mandate is LOST or ENDED, the reason
+        is MANDATE_REVOKED.
+
+        Raises: Refused, there is no charge: `not_found` (no such mandate, or a wrong token), `amount` (not above zero),
+        or another reason of the provider; OutcomeUnknown, the debit may have happened; Unavailable; NotConfigured
         without `BankCapabilities.mandate_charges`.
         """
         ...
 
     async def find_charge(self, operation: str) -> ChargeState | None:
-        """Where the charge of this operation id stands now, or None when the bank never saw the operation, or refused
-        it. A read."""
+        """Return the present state of the charge with this operation id, or None when the bank never saw the operation
+        or refused it. A read."""
         ...
 
     async def revoke(self, reference: str) -> None:
-        """End the mandate, or a binding that is still open. Idempotent; over what is at an end it changes nothing.
+        """End the mandate, or a binding that is still open. Idempotent; a mandate that has ended does not change.
 
-        A payer who was confirming may have paid all the same: the state tells. Providers without such a call remember
-        it, and refuse charges themselves.
-        Raises: Refused when there is none; OutcomeUnknown and Unavailable, after which it is to be repeated.
+        A payer who was confirming at that moment may still have paid: read the state. For a provider without such a
+        call the adapter records the revocation and refuses charges itself.
+
+        Raises: Refused when there is none; OutcomeUnknown and Unavailable, after which the caller must repeat the call.
         """
         ...
 
 
 class MandateEvent(StrEnum):
-    """What payers and banks do to mandates. What test mode plays is spelled as the sandbox's outcomes
-    (docs/sandbox.md "The calls")."""
+    """Actions of payers and banks on mandates. Actions that test mode simulates have the names of the sandbox's
+    outcomes (docs/sandbox.md "The calls")."""
 
     CONFIRM = "confirm"
-    """The payer confirms: the first charge is paid, and the mandate ACTIVE."""
+    """The payer confirms: the first charge is paid, and the mandate becomes ACTIVE."""
     REFUSE = "refuse"
     LINK_READY = "link_ready"
-    """A link that was to come later is issued."""
+    """The payment system issues a delayed link."""
     NO_LINK = "no_link"
     """The payment system closes the binding; no link will come."""
     MANDATE_LOST = "mandate_lost"
@@ -208,69 +212,69 @@ class MandateEvent(StrEnum):
     PAST_DUE_CLEARED = "past_due_cleared"
     CONSENT_ENDED = "consent_ended"
     PAID = "paid"
-    """Of a confirmation the first half: the first charge's money came. With BOUND, in any order, it is CONFIRM."""
+    """First half of a confirmation: the money of the first charge came. PAID and BOUND, in any order, equal CONFIRM."""
     BOUND = "bound"
-    """Of a confirmation the second half: the mandate is ACTIVE."""
+    """Second half of a confirmation: the mandate becomes ACTIVE."""
     PAID_NOT_BOUND = "paid_not_bound"
     """The payer paid the first charge and did not give the mandate."""
 
 
 class MandatePretence(msgspec.Struct, frozen=True, kw_only=True):
-    """What a simulated payer or bank shall do to a binding or its mandate."""
+    """A simulated action of the payer or bank on a binding or its mandate."""
 
     event: MandateEvent
     failure: str | None = None
-    """With REFUSE."""
+    """Set with REFUSE."""
     payer_name: str | None = None
-    """With money."""
+    """Set with money."""
     silent: bool = False
-    """The bank sends no notice: the service must find out by itself."""
+    """The bank sends no notification: the service must find out by polling."""
     doubled: bool = False
-    """The bank sends its notices twice."""
+    """The bank sends each notification twice."""
 
 
 class ChargePretence(msgspec.Struct, frozen=True, kw_only=True):
-    """What shall become of a charge in processing. PROCESSING holds it there until told otherwise."""
+    """Result of a charge in processing. PROCESSING keeps it there until the next call."""
 
     status: ChargeStatus
     failure: str | None = None
-    """With FAILED."""
+    """Set with FAILED."""
     payer_name: str | None = None
-    """With PAID."""
+    """Set with PAID."""
     silent: bool = False
     doubled: bool = False
 
 
 NEXT_PAID = "paid"
-"""In processing for a moment, then paid."""
+"""Briefly in processing, then paid."""
 NEXT_PENDING = "pending"
-"""In processing until told otherwise."""
+"""In processing until a test changes it."""
 NEXT_UNAVAILABLE = "unavailable"
-"""OutcomeUnknown: the debit may have passed."""
+"""OutcomeUnknown: the debit may have happened."""
 
 
 @runtime_checkable
 class MandateSimulator(MandateBank, Protocol):
-    """A bank without money whose mandates can be told what to do."""
+    """A simulated bank without money, whose mandates tests control."""
 
     async def pretend_mandate(self, operation: str, pretence: MandatePretence) -> Sequence[Notice]:
-        """Make it so with the binding of this operation, and return the notices that a real bank would now send: one
-        for the money and one for the mandate, where both come.
+        """Apply the action to the binding of this operation, and return the notifications that a real bank would now
+        send: one for the money and one for the mandate, if both result.
 
         Raises: Refused when there is no such binding; ValueError for money of a binding without a first charge.
         """
         ...
 
     async def pretend_next_charge(self, operation: str, result: str, *, executed: bool = True) -> None:
-        """What the bank answers to the next charge by the mandate of this binding operation: NEXT_PAID, NEXT_PENDING,
-        NEXT_UNAVAILABLE, or the failure reason that it fails with. The last wish counts, and once.
+        """Set the bank's answer to the next charge by the mandate of this binding operation: NEXT_PAID, NEXT_PENDING,
+        NEXT_UNAVAILABLE, or a failure reason. Only the last call counts, for one charge.
 
-        `executed`: whether NEXT_UNAVAILABLE debits all the same, as a repeat and `find_charge` then tell.
-        Raises: Refused when there is no such binding.
+        `executed`: whether NEXT_UNAVAILABLE debits anyway, as a repeat and `find_charge` will then show. Raises:
+        Refused when there is no such binding.
         """
         ...
 
     async def pretend_charge(self, operation: str, pretence: ChargePretence) -> Sequence[Notice]:
-        """Let a charge in processing stand so, and return the notices that a real bank would now send. One that has
-        ended stays as it is. Raises: Refused when there is no such charge."""
+        """Put a charge in processing into this state, and return the notifications that a real bank would now send. A
+        finished charge does not change. Raises: Refused when there is no such charge."""
         ...

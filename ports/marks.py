@@ -1,4 +1,4 @@
-"""What stands beside a database and tells a copy of it from it: where it lies, and the marks that its row had last."""
+"""Fingerprints next to a database that distinguish it from its copies: its location, and the last marks of its row."""
 
 from typing import Protocol
 
@@ -6,37 +6,39 @@ import msgspec
 
 
 class Marks(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept where it is neither copied nor set back with the database."""
+    """Data stored where it is neither copied nor restored together with the database."""
 
     marks: tuple[str, ...]
-    """The newest mark of the row, and while it is being written the one before: a process may die between the two."""
+    """The newest mark of the row, and during a write also the previous one: the process may die between the two
+    writes."""
     begun: bool = False
     """The row is about to be written for the first time."""
 
 
 class Beside(Protocol):
-    """Beside a database."""
+    """Storage next to a database."""
 
     @property
     def keeps(self) -> bool:
-        """Whether marks are kept here; else the place alone tells."""
+        """Whether it stores marks; otherwise only the location identifies the database."""
         ...
 
     async def place(self) -> str | None:
-        """Where the database lies just now, as far as that is another place for every copy. Raises: Unavailable."""
+        """Return the present location of the database, as far as every copy has a different one. Raises:
+        Unavailable."""
         ...
 
     async def read(self) -> Marks | None:
-        """The marks that are kept; None: there are none. Raises: Unavailable."""
+        """Return the stored marks; None: there are none. Raises: Unavailable."""
         ...
 
     async def write(self, marks: Marks) -> None:
-        """Keep these instead. When it returns they are on disk. Raises: Unavailable."""
+        """Replace the stored marks. When it returns they are on disk. Raises: Unavailable."""
         ...
 
 
 class Nowhere:
-    """Fills the port where nothing tells a copy: for storages in memory or from elsewhere."""
+    """A port without storage, for databases whose copies cannot be detected: in memory, or from another package."""
 
     keeps = False
 
@@ -47,4 +49,4 @@ class Nowhere:
         return None
 
     async def write(self, marks: Marks) -> None:
-        """Keeps nothing."""
+        """Store nothing."""

@@ -1,4 +1,4 @@
-"""The banks of a payment system, as a provider lists them: where a person may be sent money."""
+"""The banks of a payment system, as a provider lists them: possible destinations of money to a person."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -10,16 +10,16 @@ class MemberBank(msgspec.Struct, frozen=True, kw_only=True):
     """One bank."""
 
     id: str
-    """`bank<digits>`, as `RemittanceRequest.bank_id` names it: `bank` and the payment system's number of the bank."""
+    """`bank<digits>`, the form of `RemittanceRequest.bank_id`: `bank` and the bank's number at the payment system."""
     name: str
-    """As people know it."""
+    """Name known to the public."""
     bic: str | None = None
 
 
 @runtime_checkable
 class BankListing(Protocol):
-    """A bank that knows to which banks it can send money to people (ports/remittances.py)."""
+    """A bank that can list the banks to which it sends money to people (ports/remittances.py)."""
 
     async def banks(self) -> Sequence[MemberBank]:
-        """All of them. A read, asked about once a day. Raises: Unavailable; NotConfigured."""
+        """Return all of them. A read, made about once a day. Raises: Unavailable; NotConfigured."""
         ...

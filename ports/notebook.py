@@ -1,4 +1,4 @@
-"""A provider's notebook in the storage, typed: what simulators keep their state in, and adapters their references; and
+"""A typed notebook of a provider in the storage: simulators keep their state in it, adapters their references; and
 numbers that are given out once (docs/adapters.md "What an adapter remembers")."""
 
 from collections.abc import Callable
@@ -16,15 +16,15 @@ P = TypeVar("P")
 
 _TRIES = 20
 _LARGEST = 65_536
-"""Bytes of a page that an adapter remembers."""
+"""Largest page of an adapter, in bytes."""
 
 
 class MayBeWritten(Unavailable):
-    """The storage gave no answer to a write."""
+    """The storage did not answer a write."""
 
 
 class Notebook(Generic[P]):
-    """Pages of one provider, each a struct kept as JSON under a key. Written at once and durably, one at a time."""
+    """Pages of one provider, each a struct stored as JSON under a key. Each page is written immediately and durably."""
 
     def __init__(self, provider: str, page: type[P], storage: Storage, clock: Clock) -> None:
         if not provider or ":" in provider:
@@ -35,22 +35,22 @@ class Notebook(Generic[P]):
         self._clock = clock
 
     def page_id(self, key: str) -> str:
-        """The id of a page's note: it tells providers apart, so it serves as a reference too."""
+        """Return the id of a page's note. It includes the provider, so it also serves as a reference."""
         return f"{self.provider}:{key}"
 
     def note(self, key: str, page: P) -> ProviderNote:
-        """The page as it is written."""
+        """Return the page as a note ready to be written."""
         body = msgspec.json.encode(page)
         return ProviderNote(id=self.page_id(key), provider=self.provider, body=body, created_at=self._clock.now())
 
     async def below(self, prefix: str) -> list[P]:
-        """All pages whose keys are this one, a slash and something more, in the order of the keys."""
+        """Return all pages whose keys are `prefix`, a slash and something more, ordered by key."""
         ids = Between(self.page_id(f"{prefix}/"), self.page_id(f"{prefix}0"))  # 0 follows the slash
         async with self._storage.unit() as unit:
             return [self._open(note) for note in await unit[ProviderNote].find(id=ids, order="id")]
 
     async def since(self, moment: datetime) -> list[tuple[str, bytes]]:
-        """The keys and contents of all the provider's pages that were begun from then on."""
+        """Return keys and contents of all pages of the provider that were created since that moment."""
         ids = Between(self.page_id(""), f"{self.provider};")  # ; follows the colon
         return [
             (note.id.removeprefix(self.page_id("")), note.body)
@@ -60,26 +60,26 @@ class Notebook(Generic[P]):
         ]
 
     async def read(self, key: str) -> P | None:
-        """The page, or None. Raises: Unavailable."""
+        """Return the page, or None. Raises: Unavailable."""
         async with self._storage.unit() as unit:
             note = await unit[ProviderNote].get(self.page_id(key))
         return None if note is None else self._open(note)
 
     async def start(self, key: str, page: P, *beside: ProviderNote, durable: bool = True) -> tuple[P, bool]:
-        """Write a new page, or return the one that is there; True when it is new. With a new page what is `beside` it
-        is written in the same step, and must be new, too. `durable`: as Unit.commit has it.
+        """Write a new page, or return the existing one; True when it is new. The notes `beside` it are written in the
+        same step, and must be new, too. `durable`: as for Unit.commit.
 
         Raises: MayBeWritten; Unavailable, when certainly nothing was written.
         """
         async with self._storage.unit() as unit:
-            # Not looked for first: nearly always it is new.
+            # Without a read first: nearly always the page is new.
             unit[ProviderNote].add(self.note(key, page))
             for note in beside:
                 unit[ProviderNote].add(note)
             try:
                 await unit.commit(durable=durable)
             except Conflict:
-                # There before, or begun twice at once, and the other was first.
+                # It existed before, or another process created it at the same moment.
                 present = await self.read(key)
                 if present is None:
                     raise MayBeWritten(f"{self.provider}: a page was there and is gone") from None
@@ -89,10 +89,8 @@ class Notebook(Generic[P]):
         return page, True
 
     async def change(self, key: str, turn: Callable[[P], P]) -> P | None:
-        """Replace the page by `turn(page)`, which may be called again when others write it too; None: no such page.
-
-        Raises: what `turn` raises; Unavailable.
-        """
+        """Replace the page by `turn(page)`, and return the new one; None: there is no such page. `turn` is called again
+        after a concurrent write. Raises: the exceptions of `turn`; Unavailable."""
         for _ in range(_TRIES):
             async with self._storage.unit() as unit:
                 note = await unit[ProviderNote].get(self.page_id(key))
@@ -111,16 +109,16 @@ class Notebook(Generic[P]):
         raise Unavailable(f"{self.provider}: a page is being changed by too many at once")
 
     async def put(self, key: str, page: P) -> None:
-        """Let the page stand so, whatever stood there. Raises: Unavailable."""
+        """Write the page, replacing any other. Raises: Unavailable."""
         _, is_new = await self.start(key, page)
         if not is_new:
             await self.change(key, lambda _: page)
 
     async def remember(self, operation: str, page: P, *, reference: str | None = None) -> None:
-        """Let this be what is known of an operation, to be found by the provider's `reference`, too. Whoever remembers
-        it again, at once or after a crash, replaces it; what several change goes by `change`.
+        """Store the state of an operation, which can also be found by the provider's `reference`. A repeat, at once or
+        after a crash, replaces it; use `change` where several processes write.
 
-        Raises: Unavailable; ValueError for a page of more than 64 KB, or a reference that is another operation's.
+        Raises: Unavailable; ValueError for a page of more than 64 KB, or a reference that belongs to another operation.
         """
         if len(msgspec.json.encode(page)) > _LARGEST:
             raise ValueError("a page of a notebook is of 64 KB at most")
@@ -129,7 +127,8 @@ class Notebook(Generic[P]):
         await self.put(operation, page)
 
     async def operation_of(self, reference: str) -> str | None:
-        """The operation that has this reference, for a notice that names nothing else. Raises: Unavailable."""
+        """Return the operation with this reference, for a notification that contains nothing else. Raises:
+        Unavailable."""
         async with self._storage.unit() as unit:
             note = await unit[ProviderNote].get(self.page_id(_reference(reference)))
         return None if note is None else msgspec.json.decode(note.body, type=str)
@@ -150,8 +149,9 @@ class Notebook(Generic[P]):
 
 
 class NumberedOperations:
-    """Numbers from 0 on, without gaps: each operation has one, for ever, however often and by how many processes it is
-    asked for at once. For an adapter whose provider counts, as where a wallet derives an address for each."""
+    """Numbers from 0 on, without gaps: each operation has exactly one, however often and by how many processes it is
+    requested at once. For an adapter whose provider counts, for example a wallet that derives an address from each
+    number."""
 
     def __init__(self, provider: str, name: str, storage: Storage, clock: Clock) -> None:
         from asyncio import Lock
@@ -162,7 +162,7 @@ class NumberedOperations:
         self._turn = Lock()
 
     async def number(self, operation: str) -> int:
-        """The operation's own. Raises: Unavailable."""
+        """Return the operation's number. Raises: Unavailable."""
         mine, last = f"#{self._name}/{operation}", f"#{self._name}"
         async with self._turn:
             for _ in range(_TRIES):
@@ -173,12 +173,13 @@ class NumberedOperations:
         raise Unavailable(f"{self._given.provider}: {self._name} is being counted by too many at once")
 
     async def next_number(self) -> int:
-        """The one that the next new operation gets, unless another gets it first. Raises: Unavailable."""
+        """Return the number that the next new operation will get, unless another takes it first. Raises:
+        Unavailable."""
         last = await self._given.read(f"#{self._name}")
         return 0 if last is None else last + 1
 
     async def _give(self, mine: str, last: str) -> None:
-        """Count on, in one step with the operation's page. What another did first is read again by the caller."""
+        """Take the next number, in one step with the operation's page. After a lost race the caller reads again."""
         async with self._storage.unit() as unit:
             note = await unit[ProviderNote].get(self._given.page_id(last))
             number = 0 if note is None else msgspec.json.decode(note.body, type=int) + 1
@@ -198,7 +199,7 @@ def _reference(reference: str) -> str:
 
 
 async def _added(storage: Storage, note: ProviderNote) -> bool:
-    """False where it was there before."""
+    """Return False if the note existed before."""
     async with storage.unit() as unit:
         unit[ProviderNote].add(note)
         try:

@@ -1,7 +1,7 @@
-"""What a provider posts to us unasked, and what the adapter makes of it: an optional part of banks, those that remit
-among them, and of verifiers.
+"""Notifications that a provider posts to us, and their translation by the adapter: an optional protocol of banks
+(remitting banks included) and of verifiers.
 
-A notice is a hint, never the truth: it says whose operation to ask about, and the core asks.
+A notification is a hint, never the truth: it names an operation, and the core then reads the state.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,16 +14,17 @@ from .kyc import CheckNotice
 
 
 class InboundNotice(msgspec.Struct, frozen=True, kw_only=True):
-    """A request of a provider, as it came. Its repr hides headers, query and body, which hold signatures and people."""
+    """A request from a provider, as received. Its repr hides headers, query and body, which contain signatures and
+    personal data."""
 
     headers: Mapping[str, str]
-    """By name in lower case; of several with one name the first."""
+    """Names are in lower case; the first header counts if a name repeats."""
     body: bytes
-    """Raw, 64 KB at most: signatures are over these very bytes."""
+    """Raw, 64 KB at most: signatures cover exactly these bytes."""
     query: Mapping[str, str]
-    """What follows the `?`; of several with one name the last."""
+    """Parameters of the query string; the last one counts if a name repeats."""
     address: str
-    """The peer's IP address, beyond the proxies that are trusted; empty where it is not known."""
+    """IP address of the peer, behind the trusted proxies; empty if unknown."""
 
     def __repr__(self) -> str:
         return f"<notice of {len(self.body)} bytes from {self.address}>"
@@ -33,37 +34,38 @@ class InboundNotice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True):
-    """What a genuine request says, and what the provider wants to read, once that is kept.
+    """Content of a genuine request, and the response that the provider expects once we have stored it.
 
-    A request that is about nothing of ours (another event, another shop's) has no notices.
+    A request about nothing of ours (another event, another shop) has no notices.
     """
 
     notices: tuple[Notice | CheckNotice, ...] = ()
-    """By our operation ids. Of more than 100, and of ids that none of ours can be, the rest is ignored."""
+    """Identified by our operation ids. Beyond 100, and for ids that cannot be ours, the rest is ignored."""
     status: int = 200
     body: bytes = b""
-    """Exactly this: some providers repeat the notice for a month unless they read `OK`."""
+    """Exact response body: some providers repeat a notification for a month unless they read `OK`."""
     content_type: str = "text/plain"
 
 
 @runtime_checkable
 class Notices(Protocol):
-    """An adapter that hears its provider at the address that `cambist doctor` prints (docs/adapters.md "Notices")."""
+    """An adapter that receives its provider's notifications at the URL that `cambist doctor` prints
+    (docs/adapters.md "Notices")."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def notice_networks(self) -> Sequence[str]:
-        """Where the provider posts from, as it publishes them: networks and addresses. None of them: from anywhere. An
-        operator may name others."""
+        """Networks and addresses that the provider publishes as the source of its notifications; empty: any source.
+        Operators can configure others."""
         ...
 
     async def hear(self, notice: InboundNotice) -> Heard:
-        """Tell whether the request is the provider's, and whose operations it names. Within 8 seconds, and without a
-        lasting effect: the same request may come again, in any order, early, and from whoever has the address.
+        """Verify that the request is the provider's, and return the operations it names. Takes at most 8 seconds, and
+        has no lasting effect: the same request may arrive again, out of order, early, and from anybody who has the URL.
 
-        Raises: Forged for what the provider did not send, whatever bytes it is; Unavailable when that cannot be told
-        now, or the operation is not known yet: the provider repeats it.
+        Raises: Forged for any bytes that the provider did not send; Unavailable when the adapter cannot verify the
+        request now, or does not know the operation yet: the provider then repeats it.
         """
         ...

@@ -1,4 +1,4 @@
-"""The notifier posts webhooks to merchants' receivers and reports what became of each."""
+"""The port that posts webhooks to merchants' receivers and reports the result of each."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -7,12 +7,12 @@ from typing import Protocol
 import msgspec
 
 RETRY_AFTER_MAX = 3600
-"""Seconds that a receiver can lengthen a pause to."""
+"""Longest pause that a receiver can request, in seconds."""
 
 
 class WebhookRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One POST. `open_network` lets it go to plain http and, where the installation permits it
-    (`allow_loopback_webhooks`), to loopback addresses: test mode only."""
+    """One POST. `open_network` allows plain http and, if the installation permits it (`allow_loopback_webhooks`),
+    loopback addresses: test mode only."""
 
     url: str
     headers: Mapping[str, str]
@@ -21,33 +21,33 @@ class WebhookRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Answer(StrEnum):
-    """How an attempt ended."""
+    """Outcome of an attempt."""
 
     RESPONDED = "responded"
-    """The receiver sent a status; whether it is good is the core's to judge."""
+    """The receiver sent a status; the core decides whether it means success."""
     TIMEOUT = "timeout"
     CONNECTION = "connection"
     TLS = "tls"
     BLOCKED = "blocked"
-    """Not sent: the address is one that we never post to."""
+    """Not sent: we never post to this address."""
 
 
 class DeliveryResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What became of a webhook. `status` only with RESPONDED; `note` is a short cause for operators."""
+    """Result of a webhook. `status` is set only with RESPONDED; `note` is a short cause for operators."""
 
     answer: Answer
     status: int | None = None
     note: str = ""
     took_ms: int = 0
     retry_after: int | None = None
-    """Seconds that a 429 or 503 asks us to wait (Retry-After), at most RETRY_AFTER_MAX."""
+    """Pause that a 429 or 503 requests (Retry-After), in seconds, at most RETRY_AFTER_MAX."""
 
 
 class Notifier(Protocol):
-    """Posts webhooks. No redirect is followed, the whole exchange takes at most 10 seconds."""
+    """Posts webhooks. It follows no redirects, and the whole exchange takes at most 10 seconds."""
 
     async def send(self, webhook: WebhookRequest) -> DeliveryResult:
-        """Send it once. Never raises for what the receiver or the network does: that is the result."""
+        """Send it once. Never raises for errors of the receiver or the network: they are the result."""
         ...
 
     async def close(self) -> None: ...

@@ -1,10 +1,11 @@
-"""What the service sends on chain, in its own words: an operation, an address, units of USDT, a signed transfer.
+"""The port for sending USDT on chain: an operation, an address, units of USDT, a signed transfer.
 
-Sending is two calls, because a transfer has its hash before the network sees it. `sign` makes it and sends nothing; the
-caller stores what it returned; `broadcast` sends just that, as often as needed. So a crash or a lost answer never leads
-to a second transfer: there is one hash to send again, or to ask for (docs/settlement.md "Payouts").
+Sending takes two calls, because a transfer has its hash before the network sees it. `sign` creates the transfer and
+sends nothing; the caller stores the result; `broadcast` sends exactly that transfer, as often as needed. So a crash or
+a lost answer never leads to a second transfer: there is one hash to rebroadcast or to query
+(docs/settlement.md "Payouts").
 
-Units are of 0.00000001 USDT on every network. Faults: Refused, OutcomeUnknown, Unavailable, NotConfigured.
+A unit is 0.00000001 USDT on every network. Faults: Refused, OutcomeUnknown, Unavailable, NotConfigured.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,54 +19,54 @@ from .chain import Network
 from .faults import NotConfigured
 
 _DECIMALS = 8
-"""Of the units at this port."""
+"""Decimals of the units at this port."""
 
 
 class SenderCapabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What an adapter can do; the core asks instead of assuming."""
+    """Capabilities of an adapter; the core reads them instead of assuming."""
 
     network: Network
     decimals: int
-    """Of USDT on that network: 6 on TRON."""
+    """Decimals of USDT on that network: 6 on TRON."""
     simulated: bool = False
-    """No real money: the adapter is also a SenderSimulator."""
+    """No real money moves: the adapter is also a SenderSimulator."""
 
     @property
     def step(self) -> int:
-        """The smallest amount that the network can move, in units: 100 on TRON. What is sent is a multiple of it."""
+        """Smallest amount that the network can move, in units: 100 on TRON. Every sent amount is a multiple of it."""
         step: int = 10 ** max(0, _DECIMALS - self.decimals)
         return step
 
 
 class SignedTransfer(msgspec.Struct, frozen=True, kw_only=True):
-    """A transfer ready to be sent. It is stored before the first broadcast, and sent as stored ever after."""
+    """A transfer ready to be sent. The caller stores it before the first broadcast, and always sends the stored one."""
 
     operation: str
     tx_hash: str
     """64 hex digits in lower case without `0x`."""
     blob: bytes
-    """What is broadcast. Whoever holds it can send it: it belongs in no log."""
+    """The bytes to broadcast. Anybody who has them can send the transfer: never log them."""
     expires_at: datetime | None
-    """No block made from then on takes it. None: it never expires, and only another transaction of the wallet that is
-    final in its place proves that it will not come."""
+    """No block made at or after this time includes the transfer. None: it never expires; only another final transaction
+    of the wallet with the same nonce proves that it will never execute."""
 
     def __repr__(self) -> str:
         return f"<transfer {self.tx_hash} of {self.operation}>"
 
 
 class TransferState(StrEnum):
-    """How the network sees a signed transfer."""
+    """State of a signed transfer on the network."""
 
     UNSEEN = "unseen"
-    """It knows no such transaction. It may still come: nothing is proven."""
+    """The network does not know the transaction. It may still appear: nothing is proven."""
     IN_BLOCK = "in_block"
-    """It stands in a block that may still be taken back."""
+    """It is in a block that may still be reverted."""
     FINAL = "final"
     """It is final and the USDT moved."""
     FAILED = "failed"
-    """The USDT did not move and never will: it is final and reverted, or a final block is past `expires_at` and the
-    transaction is in none, or another one is final in its place. The only proof after which the operation may be signed
-    again, or its money given back."""
+    """The USDT did not move and never will: the transaction is final and reverted, or a final block is past
+    `expires_at` and no block contains the transaction, or another transaction took its nonce and is final. Only this
+    state allows the caller to sign the operation again or to return its money."""
 
 
 class UsdtSender(Protocol):
@@ -73,45 +74,47 @@ class UsdtSender(Protocol):
 
     @property
     def name(self) -> str:
-        """Stored with every payout that goes this way; stable for ever."""
+        """Name stored with every payout sent by this wallet; it must never change."""
         ...
 
     @property
     def capabilities(self) -> SenderCapabilities: ...
 
     async def sign(self, operation: str, address: str, units: int) -> SignedTransfer:
-        """Make and sign a transfer of `units` to `address`. Sends nothing, so a failed call leaves nothing open.
+        """Create and sign a transfer of `units` to `address`. Sends nothing, so a failed call leaves nothing open.
 
-        A second call for the same operation may give another transaction: the caller stores the first, and signs
-        again only after FAILED. A caller whose storage was restored from a backup may ask for one that was sent: who
-        can tell is a FindingSender.
+        A second call for the same operation may give another transaction: the caller stores the first one, and signs
+        again only after FAILED. A caller whose storage was restored from a backup may request an operation that was
+        already sent; only a FindingSender can detect that.
 
-        Raises: Refused with reason `amount` (not above zero, or no multiple of `capabilities.step`) or `address` (none
-        of this network); Unavailable, also when the service's wallet lacks USDT or what the network charges, with
-        that in the message: it is the service's matter, not the payout's.
+        Raises: Refused with reason `amount` (not above zero, or not a multiple of `capabilities.step`) or `address`
+        (not valid on this network); Unavailable, also when the service's wallet lacks USDT or the network's fee; the
+        message says so, because that is the service's problem and not the payout's.
         """
         ...
 
     async def broadcast(self, signed: SignedTransfer) -> None:
-        """Hand the transfer to the network. A repeat is the same transfer, and one that is already known is success.
+        """Send the transfer to the network. A repeat sends the same transfer; one that the network already knows counts
+        as success.
 
-        Raises: Refused when the network does not take it (reason `expired` from `expires_at` on, or when another
-        transaction is in its place; `invalid` for what it did not sign): this call sent nothing, but it says nothing of
-        an earlier call for the same transfer. After an unknown outcome only `state` tells. OutcomeUnknown; Unavailable
-        when it was certainly not sent.
+        Raises: Refused when the network rejects it (reason `expired` from `expires_at` on, or when another transaction
+        took its nonce; `invalid` when this wallet did not sign it): this call sent nothing, but an earlier call for the
+        same transfer may have; after an unknown outcome only `state` can tell. OutcomeUnknown; Unavailable when it was
+        certainly not sent.
         """
         ...
 
     async def state(self, signed: SignedTransfer) -> TransferState:
-        """How the transfer stands now. A read. Raises: Unavailable, which says nothing about the transfer."""
+        """Return the present state of the transfer. A read. Raises: Unavailable, which says nothing about the
+        transfer."""
         ...
 
 
 class SentTransfer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a wallet remembers of an operation: the transfer, to whom it went, and how much."""
+    """A wallet's record of an operation: the transfer, its recipient and its amount."""
 
     signed: SignedTransfer
-    """Its `blob` may be empty, where the wallet does not keep it: then it can be followed, but not sent again."""
+    """Its `blob` may be empty if the wallet does not keep it: the transfer can then be tracked, but not sent again."""
     address: str
     units: int
 
@@ -121,79 +124,77 @@ class SentTransfer(msgspec.Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class FindingSender(UsdtSender, Protocol):
-    """A wallet that can be asked what it sent for an operation. Its memory is its own or the network's, and none of
-    it lies in our storage: it is asked before anything is signed, because a database that was restored from a backup
-    has forgotten what was signed since."""
+    """A wallet that can find the transfer it sent for an operation. The record is the wallet's own or the network's,
+    never in our storage. The core queries it before it signs anything, because a database restored from a backup has
+    lost every transfer signed since then."""
 
     async def find(self, operation: str) -> SentTransfer | None:
-        """The transfer that was handed to the network for this operation, however long ago and whether final or not;
-        None when there was none, or only such as are FAILED. A read.
+        """Return the transfer sent to the network for this operation, however old and whether final or not; None if
+        there was none or all of them are FAILED. A read.
 
-        Raises: Unavailable, which says nothing about the operation: nothing may be signed for it.
+        Raises: Unavailable, which says nothing about the operation: the caller must not sign for it.
         """
         ...
 
 
 @runtime_checkable
 class ListingSender(FindingSender, Protocol):
-    """A wallet that can list what it sent. It is asked when a database that was restored from a backup is compared with
-    the world: of what was begun since the backup, nothing there knows even the operation."""
+    """A wallet that can list the transfers it sent. Used to compare a database restored from a backup with the network:
+    for operations begun since the backup, the database does not even have an id."""
 
     async def sent_since(self, moment: datetime) -> Sequence[SentTransfer]:
-        """Every transfer that was handed to the network from that moment on, as `find` tells it. A read.
-
-        Raises: Unavailable, which says nothing: an empty answer would say that nothing was sent."""
+        """Return every transfer sent to the network since that moment, as `find` returns it. A read. Raises:
+        Unavailable rather than an incomplete answer: an empty one would claim that nothing was sent."""
         ...
 
 
 @runtime_checkable
 class ReplacingSender(UsdtSender, Protocol):
-    """A wallet that may hand a transfer to the network once more with a higher fee, in the same place: of all that it
-    signed for one place at most one ever moves the USDT. `state` and `broadcast` speak of all of them."""
+    """A wallet that may rebroadcast a transfer with a higher fee and the same nonce: of all transactions signed with
+    one nonce at most one ever moves the USDT. `state` and `broadcast` cover all of them."""
 
     async def in_place(self, signed: SignedTransfer) -> SignedTransfer:
-        """What stands on the network for this transfer, of the same operation, address and amount: itself, unless
-        another one is in a block. Asked once `state` said that it is there, for the hash that people look up. A read.
-
-        Raises: Unavailable, which says nothing about the transfer."""
+        """Return the transaction on the network for this transfer, with the same operation, address and amount: the
+        transfer itself, unless a replacement is in a block. Called once `state` has seen it, for the hash shown to
+        people. A read. Raises: Unavailable, which says nothing about the transfer."""
         ...
 
 
 @runtime_checkable
 class SenderSimulator(UsdtSender, Protocol):
-    """A wallet without money, on a chain that can be told what to do."""
+    """A simulated wallet without money, on a chain that tests control."""
 
     async def pretend(self, tx_hash: str, state: TransferState) -> None:
-        """Make it so, from any state: also what a chain does when it drops a block. It stays so until told otherwise,
-        but UNSEEN ends as it always does: by a broadcast, or by `expires_at`."""
+        """Put the transfer into this state, from any state: a chain does that too when it drops a block. The state
+        lasts until the next call, except that UNSEEN ends as usual, by a broadcast or by `expires_at`."""
         ...
 
 
 class Senders(msgspec.Struct, frozen=True, kw_only=True):
-    """The wallets at hand, and which one a mode pays out from."""
+    """The configured wallets, and the wallet that each mode pays out from."""
 
     senders: Mapping[str, UsdtSender]
     modes: Mapping[str, str]
-    """By mode (`live`, `test`): a name in `senders`."""
+    """Maps a mode (`live`, `test`) to a name in `senders`."""
 
     def named(self, name: str) -> UsdtSender:
-        """The wallet that a stored payout goes by. Raises NotConfigured when it is no longer wired."""
+        """Return the wallet of a stored payout. Raises NotConfigured when it is no longer wired."""
         try:
             return self.senders[name]
         except KeyError:
             raise NotConfigured(f"no wallet named {name} is wired") from None
 
     def of_mode(self, mode: str) -> UsdtSender:
-        """The wallet for new payouts of a mode: one, never a choice, because a payout that may have been sent must
-        not go another way. Raises NotConfigured when the mode has none."""
+        """Return the wallet for new payouts of a mode. There is only one: a payout that may have been sent must never
+        go through another wallet. Raises NotConfigured when the mode has none."""
         try:
             return self.senders[self.modes[mode]]
         except KeyError:
             raise NotConfigured(f"no wallet of {mode} mode is wired") from None
 
     def on(self, mode: str, network: str) -> UsdtSender:
-        """The same, for what goes to an address of this network. Raises NotConfigured, also where the mode's wallet is
-        on another one; a simulated wallet is on TRON besides."""
+        """Return the mode's wallet for payouts to an address of this network. Raises NotConfigured when the mode has no
+        wallet or it is on another network; a simulated wallet serves every network."""
         sender = self.of_mode(mode)
         if sender.capabilities.network != network and not sender.capabilities.simulated:
             raise NotConfigured(f"the wallet of {mode} mode is on {sender.capabilities.network}, not on {network}")

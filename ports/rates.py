@@ -1,8 +1,8 @@
-"""Where the price of USDT comes from, in its own words: a quote, its moment, its source.
+"""The port for the price of USDT: a quote, its moment, its source.
 
-Only reading. Faults of every call: Unavailable (a failed read, whatever failed: the network, the status, the shape),
-NotConfigured (the source wants credentials that it was not given, or does not take). Whether a quote is believed is
-the core's matter.
+All calls only read. Faults of every call: Unavailable (a failed read for any reason: the network, the status, the shape
+of the answer), NotConfigured (the source needs credentials that are missing or wrong). The core decides whether to
+trust a quote.
 """
 
 from collections.abc import Mapping
@@ -14,53 +14,53 @@ import msgspec
 
 
 class RateQuote(msgspec.Struct, frozen=True, kw_only=True):
-    """What one source says."""
+    """A quote of one source."""
 
     rate: Decimal
-    """RUB for 1 USDT, all digits that the source gave."""
+    """RUB for 1 USDT, with all digits that the source gave."""
     at: datetime
-    """When the source made it, UTC; where it does not say, when it was asked."""
+    """When the source made the quote, UTC; if the source does not say, the time of the request."""
     source: str
 
 
 class RateSource(Protocol):
-    """A place that knows the price of USDT in RUB."""
+    """A source of the price of USDT in RUB."""
 
     @property
     def name(self) -> str:
-        """Stored with every rate that is believed; stable for ever."""
+        """Name stored with every rate that the core accepts; it must never change."""
         ...
 
     async def quote(self) -> RateQuote:
-        """The price now. A read. Raises: Unavailable, NotConfigured."""
+        """Return the present price. A read. Raises: Unavailable, NotConfigured."""
         ...
 
 
 class RatePretence(msgspec.Struct, frozen=True, kw_only=True):
-    """What a simulated source says from now on."""
+    """Answer of a simulated source from now on."""
 
     rate: Decimal
-    """Also one that no market has: what a source may send by mistake."""
+    """It may also be an impossible price, to simulate a source's mistake."""
     age: float = 0.0
-    """Seconds that every quote is old already; below zero: made in the future."""
+    """Age of every quote in seconds; below zero: the quote is from the future."""
     silent: bool = False
-    """Every call is Unavailable."""
+    """Every call raises Unavailable."""
 
 
 @runtime_checkable
 class RateSimulator(RateSource, Protocol):
-    """A source without a market that can be told what to say."""
+    """A simulated source whose answers tests control."""
 
     async def pretend(self, pretence: RatePretence) -> None:
-        """Say so from now on, in every process."""
+        """Answer with these values from now on, in every process."""
         ...
 
 
 class RateSources(msgspec.Struct, frozen=True, kw_only=True):
-    """The sources at hand: by mode (`live`, `test`), the first asked first. Names are unique within a mode."""
+    """The configured sources by mode (`live`, `test`), in order of preference. Names are unique within a mode."""
 
     sources: Mapping[str, tuple[RateSource, ...]]
 
     def of_mode(self, mode: str) -> tuple[RateSource, ...]:
-        """The sources of a mode, the first asked first; none: the mode has no rate."""
+        """Return the sources of a mode in order of preference; empty: the mode has no rate."""
         return self.sources.get(mode, ())

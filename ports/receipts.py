@@ -1,5 +1,5 @@
-"""Fiscal receipts by 54-FZ in words of our own: what a provider with a cash register sends to the payer
-(docs/adapters.md "Receipts"). Adapters have a table from each word to their provider's code."""
+"""Fiscal receipts by 54-FZ in provider-neutral words, for providers whose cash register sends them to the payer
+(docs/adapters.md "Receipts"). Each adapter maps every value to its provider's code."""
 
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -8,32 +8,32 @@ import msgspec
 
 
 class ReceiptNeed(StrEnum):
-    """What a provider does about receipts."""
+    """How a provider handles receipts."""
 
     NONE = "none"
-    """It writes none: no request names one."""
+    """It writes none: requests contain no receipt."""
     OPTIONAL = "optional"
-    """It writes one where the request names it."""
+    """It writes a receipt when the request contains one."""
     REQUIRED = "required"
-    """It takes no money without: requests without a receipt are refused before the bank is asked."""
+    """It accepts no money without a receipt: the core refuses such requests before it calls the bank."""
 
 
 class TaxSystem(StrEnum):
-    """By which the seller is taxed (tag 1055)."""
+    """Tax system of the seller (tag 1055)."""
 
     OSN = "osn"
-    """The general one."""
+    """General."""
     USN_INCOME = "usn_income"
-    """Simplified, of the income."""
+    """Simplified, on income."""
     USN_INCOME_OUTCOME = "usn_income_outcome"
-    """Simplified, of the income less costs."""
+    """Simplified, on income less costs."""
     ESN = "esn"
-    """Of agriculture."""
+    """Agricultural."""
     PATENT = "patent"
 
 
 class Vat(StrEnum):
-    """The rate of VAT (tag 1199). What has a stroke is the calculated rate, for money that holds VAT, such as an
+    """VAT rate (tag 1199). Values with a slash are calculated rates, for amounts that include VAT, such as an
     advance."""
 
     NONE = "none"
@@ -52,11 +52,11 @@ class Vat(StrEnum):
 
 
 class PaymentSubject(StrEnum):
-    """What is paid for (tag 1212)."""
+    """Subject of the payment (tag 1212)."""
 
     COMMODITY = "commodity"
     EXCISE = "excise"
-    """Goods under excise."""
+    """Excisable goods."""
     JOB = "job"
     SERVICE = "service"
     INTELLECTUAL_ACTIVITY = "intellectual_activity"
@@ -68,15 +68,15 @@ class PaymentSubject(StrEnum):
 
 
 class PaymentMode(StrEnum):
-    """What the money is, set against the delivery (tag 1214)."""
+    """Method of payment in relation to the delivery (tag 1214)."""
 
     FULL_PREPAYMENT = "full_prepayment"
     PREPAYMENT = "prepayment"
-    """A part, before delivery."""
+    """Partial, before delivery."""
     ADVANCE = "advance"
     FULL_PAYMENT = "full_payment"
     PARTIAL_PAYMENT = "partial_payment"
-    """A part at delivery; the rest is on credit."""
+    """Partial, at delivery; the rest is on credit."""
     CREDIT_PAYMENT = "credit_payment"
 
 
@@ -86,7 +86,7 @@ class ReceiptItem(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     """1 to 128 characters."""
     price_kopecks: int
-    """Of one."""
+    """Price of one piece."""
     quantity: int = 1
     vat: Vat
     subject: PaymentSubject
@@ -94,14 +94,14 @@ class ReceiptItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """A receipt of a payment, or of what goes back of one. Its items sum up to the request's amount, to the kopeck.
-    Its repr says nothing: who pays is personal data."""
+    """A receipt of a payment or of a refund. Its items add up exactly to the request's amount. Its repr is empty: the
+    payer's contact is personal data."""
 
     items: tuple[ReceiptItem, ...]
     tax_system: TaxSystem
     email: str | None = None
     phone: str | None = None
-    """`+` and 10 to 15 digits. One of the two is there: where the receipt is sent."""
+    """`+` and 10 to 15 digits. The receipt goes to the e-mail address or to the phone; at least one of them is set."""
 
     @property
     def total_kopecks(self) -> int:
@@ -112,42 +112,43 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReceiptRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Have a receipt written of money that has moved."""
+    """A request for the receipt of money that has moved."""
 
     operation: str
-    """What moved it: a payment, a charge, a binding, or a refund."""
+    """Operation that moved the money: a payment, a charge, a binding, or a refund."""
     reference: str
-    """The bank's: of the invoice, charge or mandate that the money came by, also where it goes back."""
+    """The bank's reference of the invoice, charge or mandate that received the money, also for a refund."""
     receipt: Receipt
     goes_back: bool = False
-    """It is of a refund."""
+    """The receipt is for a refund."""
 
 
 class ReceiptStatus(StrEnum):
-    """How a receipt stands."""
+    """State of a receipt."""
 
     PROCESSING = "processing"
     DONE = "done"
-    """The cash register has written it."""
+    """The cash register has written the receipt."""
     FAILED = "failed"
-    """It would not; a person has to look there."""
+    """The cash register rejected the receipt; a person has to check there."""
 
 
 class ReceiptState(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a receipt stands."""
+    """State of a receipt."""
 
     status: ReceiptStatus
 
 
 @runtime_checkable
 class ReceiptBank(Protocol):
-    """A bank whose cash register is told of money after it has moved, by a call of its own. What goes with the requests
-    for money is then only looked at, so that one that could not be written is refused before anybody pays."""
+    """A bank whose cash register gets receipts by a separate call after the money has moved. The receipt inside a
+    request for money is then only validated, so that an invalid one is refused before anybody pays."""
 
     async def write_receipt(self, request: ReceiptRequest) -> ReceiptState:
-        """Have the receipt written. Idempotent by `operation`, for ever: a repeat says how the one receipt stands.
+        """Request the receipt. Idempotent by `request.operation`, forever: a repeat returns the state of the same
+        receipt.
 
-        Raises: Refused, it will not be written: `receipt`, `operation` (the operation has another one); NotConfigured;
-        OutcomeUnknown; Unavailable.
+        Raises: Refused, it will not be written: `receipt`, `operation` (the operation has a different receipt);
+        NotConfigured; OutcomeUnknown; Unavailable.
         """
         ...

@@ -1,4 +1,4 @@
-"""Which processes work on one installation just now. A process that dies is gone from the registry at once."""
+"""The processes that work on one installation now. A process that dies disappears from the registry at once."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -6,33 +6,34 @@ from typing import Protocol
 
 
 class Role(StrEnum):
-    """What a process is there for."""
+    """Role of a process."""
 
     COUNTING = "counting"
-    """It takes requests and counts them against the limits."""
+    """It serves requests and counts them against the limits."""
     WORKING = "working"
-    """It does jobs."""
+    """It runs jobs."""
 
 
 class ProcessRegistry(Protocol):
-    """The processes of one installation, by their parts. Whoever entered stays until `close` or death."""
+    """The processes of one installation, by role. A process stays registered until `close` or its death."""
 
     async def enter(self, role: Role, *, alone: bool) -> bool:
-        """Be there; `alone`: as the only one. False when those who are there do not suffer it. Never waits for them.
+        """Register; `alone`: as the only process of the role. Returns False when the registered processes do not allow
+        it. Never waits for them.
 
         Raises: Unavailable.
         """
         ...
 
     def when_lost(self, tell: Callable[[], None]) -> None:
-        """Have `tell` called when another process took a place of ours: after an outage, for instance, in which ours
-        could not be kept."""
+        """Call `tell` when another process took a registration of ours, for instance after an outage in which ours
+        expired."""
         ...
 
     async def others(self, role: Role) -> Sequence[str]:
-        """Who else is there, in words for an operator. Raises: Unavailable."""
+        """Describe the other processes of the role to an operator. Raises: Unavailable."""
         ...
 
     async def close(self) -> None:
-        """Leave every part."""
+        """Leave every role."""
         ...

@@ -1,7 +1,7 @@
-"""RUB from the service to a person's phone and bank by SBP, in the words of a bank.
+"""RUB from the service to a person's phone and bank by SBP.
 
-Not every Bank remits. Who does is a RemittanceBank and says so in its BankCapabilities, with the most that one
-remittance may be; more than that goes in several, each an operation of its own.
+Not every Bank remits. A bank that does is a RemittanceBank and says so in its BankCapabilities, with the largest amount
+of one remittance; a larger sum is split into several, each an operation of its own.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from .faults import NotSupported
 
 
 class RemittanceRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Send money to a person. `operation` is the caller's id of it. Its repr hides the phone."""
+    """A request to send money to a person. `operation` is the caller's id of it. Its repr hides the phone."""
 
     operation: str
     phone: str
     """E.164: `+` and 10 to 15 digits."""
     bank_id: str
-    """`bank<digits>`: the bank where the phone's owner shall get it."""
+    """`bank<digits>`: the bank at which the phone's owner receives the money."""
     amount_kopecks: int
 
     def __repr__(self) -> str:
@@ -29,22 +29,22 @@ class RemittanceRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemittanceStatus(StrEnum):
-    """How the bank sees a remittance."""
+    """State of a remittance at the bank."""
 
     PROCESSING = "processing"
     DONE = "done"
     """The person has the money."""
     FAILED = "failed"
-    """For good; the money did not go."""
+    """Final; the money did not move."""
 
 
 class RemittanceState(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a remittance stands. `failure` is the provider's reason, with FAILED."""
+    """State of a remittance. With FAILED, `failure` is the provider's reason."""
 
     status: RemittanceStatus
     failure: str | None = None
     check_after: float | None = None
-    """Seconds after which asking again is worthwhile, for providers that send no notice."""
+    """Seconds until the next poll is worthwhile, for providers that send no notifications."""
 
 
 @runtime_checkable
@@ -52,32 +52,32 @@ class RemittanceBank(Bank, Protocol):
     """A bank that also sends RUB to people. Its `Notice` may name a remittance's operation."""
 
     async def remit(self, request: RemittanceRequest) -> RemittanceState:
-        """Send the money. Idempotent by `request.operation`: a repeat answers with the present state and moves no
-        second money.
+        """Send the money. Idempotent by `request.operation`: a repeat returns the present state and never moves money
+        again.
 
-        Raises: Refused, no money moved: `amount` (not above zero, or above `remittance_max_kopecks`), `recipient`
-        (no such phone or bank), `operation` (the repeat asks for something else), or another word of the provider's;
-        OutcomeUnknown; Unavailable; NotConfigured; NotSupported. That our own balance at the provider is too small, or
-        a receiver's limit of the day is reached, is Unavailable, with `retry_after` where it is known: the client did
-        nothing wrong, and the money goes once there is some (docs/adapters.md "When the provider fails").
+        Raises: Refused, no money moved: `amount` (not above zero, or above `remittance_max_kopecks`), `recipient` (no
+        such phone or bank), `operation` (the repeat has different data), or another reason of the provider;
+        OutcomeUnknown; Unavailable; NotConfigured; NotSupported. If our own balance at the provider is too small, or
+        the recipient's daily limit is reached, it raises Unavailable, with `retry_after` if known: the client did
+        nothing wrong, and the money is sent later (docs/adapters.md "When the provider fails").
         """
         ...
 
     async def find_remittance(self, operation: str) -> RemittanceState | None:
-        """Where the remittance of this operation id stands now, or None when the bank never saw the operation, or
-        refused it. A read."""
+        """Return the present state of the remittance with this operation id, or None when the bank never saw the
+        operation or refused it. A read."""
         ...
 
 
 @runtime_checkable
 class RemittanceSimulator(RemittanceBank, Protocol):
-    """A bank without money whose remittances can be told what to do."""
+    """A simulated bank without money, whose remittances tests control."""
 
     async def pretend_remittance(
         self, operation: str, status: RemittanceStatus, failure: str | None = None
     ) -> Sequence[Notice]:
-        """Let a remittance stand so, and return the notices that a real bank would now send. PROCESSING holds it
-        there; one that is done or failed stays so.
+        """Put a remittance into this state, and return the notifications that a real bank would now send. PROCESSING
+        keeps it there; a finished remittance does not change.
 
         Raises: Refused when there is no such remittance.
         """
@@ -85,12 +85,12 @@ class RemittanceSimulator(RemittanceBank, Protocol):
 
 
 def remits(bank: Bank) -> TypeGuard[RemittanceBank]:
-    """Whether the bank sends money to people at present."""
+    """Return whether the bank sends money to people at present."""
     return bank.capabilities.remittances and isinstance(bank, RemittanceBank)
 
 
 def remitting(bank: Bank) -> RemittanceBank:
-    """The bank as one that remits. Raises: NotSupported when it is none, or says that it does not at present."""
+    """Return the bank as a RemittanceBank. Raises: NotSupported when it is not one, or does not remit at present."""
     if not remits(bank):
         raise NotSupported(f"{bank.name} sends no money to people")
     return bank

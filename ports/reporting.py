@@ -1,6 +1,6 @@
-"""Banks that give a list of what they booked: what reconciliation compares ours with (docs/reconciliation.md).
+"""Banks that list their booked operations, with which reconciliation compares ours (docs/reconciliation.md).
 
-Optional: a bank without it is compared with nobody's list, and `cambist reconcile` says so.
+Optional: payments at a bank without a list are not compared, and `cambist reconcile` says so.
 """
 
 from collections.abc import Sequence
@@ -14,73 +14,75 @@ from .bank import Bank
 
 
 class ReportedKind(StrEnum):
-    """What an entry is about."""
+    """Kind of an entry."""
 
     PAYMENT = "payment"
-    """Money from a payer: of an invoice, of a binding's first charge, or of a charge."""
+    """Money from a payer: an invoice, the first charge of a binding, or a charge."""
     REFUND = "refund"
     """Money back to a payer."""
     PAYOUT = "payout"
-    """A remittance: money to a person."""
+    """A remittance: money sent to a person."""
 
 
 class ReportedState(StrEnum):
-    """How the bank sees it."""
+    """State of an entry at the bank."""
 
     OPEN = "open"
-    """Neither of the others yet."""
+    """Neither done nor failed yet."""
     DONE = "done"
-    """The money moved, and stays where it went."""
+    """The money moved, and has not come back."""
     FAILED = "failed"
-    """No money moved, or what moved is back."""
+    """No money moved, or it came back."""
 
 
 class ReportedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One operation in the bank's list."""
 
     id: str
-    """The bank's; no two of one kind have the same."""
+    """The bank's id, unique among entries of one kind."""
     kind: ReportedKind
     state: ReportedState
     moment: datetime
-    """When the bank took it up, by its clock: an entry that ends later keeps its place in the list."""
+    """When the bank accepted the operation, by its clock: the entry keeps its position in the list, however late it
+    ends."""
     amount_kopecks: int
-    """DONE: what came in all, or went. Else what was asked for."""
+    """With DONE: the total that was paid in or out. Otherwise the requested amount."""
     operation: str | None = None
-    """The caller's; None: the entry does not say, or is none of the caller's."""
+    """The caller's operation id; None: the entry has none, or belongs to somebody else."""
     reference: str | None = None
-    """Of a payment: `reference` as the adapter gave it out with the invoice, binding or charge. By it a second payment
-    of one operation is told from the first; None where the bank can have no second."""
+    """For a payment: the `reference` that the adapter returned with the invoice, binding or charge. It distinguishes a
+    second payment of one operation from the first; None if the bank cannot have a second one."""
     fee_kopecks: int | None = None
-    """What the provider keeps of it, where the list says so."""
+    """The provider's fee, if the list contains it."""
 
 
 class ReportedPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the list."""
+    """A page of the list."""
 
     entries: tuple[ReportedEntry, ...]
     next_cursor: str | None = None
-    """Gives the next part; None: this was the last."""
+    """Cursor of the next page; None: this was the last one."""
 
 
 @runtime_checkable
 class ReportingBank(Bank, Protocol):
-    """A bank that lists what it booked, of each owner of credentials by itself."""
+    """A bank that lists its booked operations, separately for each owner of credentials."""
 
     def owners(self) -> Sequence[str]:
-        """Whose credentials there are: "" for the installation's own, else the account, shop or terminal that has some
-        (docs/adapters.md "Credentials of several merchants"). Asks nobody."""
+        """Return the owners of credentials: "" for the installation's own, otherwise the account, shop or terminal that
+        has credentials (docs/adapters.md "Credentials of several merchants"). Makes no request."""
         ...
 
     def owner_of(self, reference: str) -> str:
-        """In whose list an invoice, binding or charge of this reference is. Payouts are in that of "". Asks nobody."""
+        """Return the owner whose list contains an invoice, binding or charge of this reference. Payouts are in the list
+        of "". Makes no request."""
         ...
 
     async def entries(self, owner: str, since: datetime, until: datetime, cursor: str | None) -> ReportedPage:
-        """What the bank took up with an owner's credentials, `since <= moment < until`, in whatever order, in whatever
-        state it is by now; with the cursor of a page, the next one. What has no amount (a binding that takes no money)
-        may be missing. A read.
+        """Return the operations that the bank accepted with an owner's credentials, `since <= moment < until`, in any
+        order and in their present state; with the cursor of a page, the next one. Entries without an amount (a binding
+        that takes no money) may be missing. A read.
 
-        Raises: Unavailable; NotConfigured where the bank does not take the owner's credentials (any more).
+        Raises: Unavailable; NotConfigured when the bank does not accept the owner's credentials (any more).
         """
         ...

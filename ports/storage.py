@@ -1,8 +1,8 @@
-"""Storage: shelves of records, read at once and written in one step.
+"""Storage: repositories of records, read immediately and written in one step.
 
-A unit is optimistic. It reads committed records, keeps its writes, and applies them at `commit()` all together, each
-guarded by the version it was read at and by the unique rules. So no transaction and no lock is held across an await,
-and a crash has only two outcomes. The use case that loses (Stale, Conflict) reads again and decides again.
+A unit of work is optimistic. It reads committed records, collects its writes, and applies them together at `commit()`.
+Each write is guarded by the version that was read and by the unique rules. So no transaction and no lock is held across
+an await, and a crash has only two outcomes. A use case that loses a race (Stale, Conflict) reads and decides again.
 
 A record is any frozen msgspec struct with `id: str` and `version: int` that the storage's catalogue declares.
 """
@@ -18,7 +18,7 @@ from .jobs import Job
 
 
 class Record(Protocol):
-    """What a shelf asks of a record: an id, and the version it was read at (0 for a new one)."""
+    """Fields that a repository requires of a record: an id, and the version at which it was read (0 for a new one)."""
 
     @property
     def id(self) -> str: ...
@@ -27,7 +27,7 @@ class Record(Protocol):
 
 
 R = TypeVar("R", bound=Record)
-"""The record of a shelf; `Unit[Payment]` gives a `Shelf[Payment]`."""
+"""The record of a repository; `Unit[Payment]` gives a `Shelf[Payment]`."""
 
 
 class AtMost(msgspec.Struct, frozen=True):
@@ -64,11 +64,11 @@ class Between(msgspec.Struct, frozen=True):
 class Shelf(Protocol[R]):
     """All records of one kind. Criteria are `field=value` (None matches null) or one of the criterion structs.
 
-    Reads do not see the unit's own unwritten changes.
+    Reads do not see the unit's own uncommitted changes.
     """
 
     async def get(self, record_id: str, /) -> R | None:
-        """The record, or None. Raises Unreadable."""
+        """Return the record, or None. Raises Unreadable."""
         ...
 
     async def find(
@@ -81,85 +81,89 @@ class Shelf(Protocol[R]):
         readable: bool = False,
         **criteria: Any,
     ) -> list[R]:
-        """At most `limit` records that meet all criteria, by field `order`, after the first `offset` of them.
+        """Return at most `limit` records that meet all criteria, ordered by the field `order`, after the first
+        `offset`.
 
-        `-field` is for descending. Ties go by id, in the same direction, so that one order is the other reversed.
-        `quick`: the caller knows that an index leads to just these records, in their order, and that they are some
-        hundred at most. A storage may then read them at once, where it would else keep others from waiting for them.
-        `readable`: a record that cannot be read is left out, and the next takes its place. For work and lists of many
-        objects, none of which shall keep the others waiting; never for what is summed up, or decides about money.
-        Raises Unreadable for such a record else.
+        `-field` means descending. Ties are broken by id in the same direction, so one order is exactly the reverse of
+        the other. `quick`: the caller knows that an index leads to exactly these records, in their order, and that
+        there are a few hundred at most. A storage may then read them in one go instead of yielding to other work.
+
+        `readable`: skip a record that cannot be read; the next one fills the page. For work and lists of many objects,
+        where one bad record must not block the others; never for sums or for decisions about money. Without it such a
+        record raises Unreadable.
         """
         ...
 
     async def page(
         self, number: int, size: int, /, *, order: str = "-id", skip: int = 0, readable: bool = False, **criteria: Any
     ) -> list[R]:
-        """Page `number` (from 1) of `size` records, after the first `skip`; empty past the end. `readable`: what cannot
-        be read is left out, and its place stays empty."""
+        """Return page `number` (from 1) of `size` records, after the first `skip`; empty past the end. `readable`: omit
+        records that cannot be read, without filling their positions."""
         ...
 
     async def total(self, **criteria: Any) -> int:
-        """How many records meet all criteria."""
+        """Return the number of records that meet all criteria."""
         ...
 
     async def sums(self, field: str, /, *, by: str, **criteria: Any) -> dict[Any, int]:
-        """The sum of an integer field (money in its smallest part) over all records that meet the criteria, for each
-        value of the field `by` that one of them has."""
+        """Return the sum of an integer field (money in its smallest unit) over all records that meet the criteria, for
+        each value of the field `by` that occurs among them."""
         ...
 
     def add(self, record: R, /) -> R:
-        """Write a new record. Commit raises Conflict when its id or another unique rule is taken."""
+        """Write a new record. Commit raises Conflict when it violates the id or another unique rule."""
         ...
 
     def save(self, record: R, /) -> R:
-        """Write a changed record, and return it as it will stand (version + 1).
+        """Write a changed record, and return it as it will be stored (version + 1).
 
-        Commit raises Stale when the stored version is not the one that `record` carries.
+        Commit raises Stale when the stored version differs from that of `record`.
         """
         ...
 
     def change(self, record: R, /, **changes: Any) -> R:
-        """Save a record that differs in these fields from the stored one, which `record` is, and in no other.
+        """Save only these fields of a record; `record` must otherwise equal the stored one.
 
-        The same as `save`, for where it is done often: a storage may leave alone what did not change, indexes above
-        all (SQLite writes the index of every column anew that a statement names).
+        The effect is that of `save`. Use it on hot paths: a storage can skip unchanged columns and above all their
+        indexes (SQLite rewrites the index of every column that a statement names).
         """
         ...
 
     def remove(self, record: R, /) -> None:
-        """Take a record away. Commit raises Stale when it changed, sums included, or is gone."""
+        """Delete a record. Commit raises Stale when it changed, sums included, or no longer exists."""
         ...
 
     def increase(self, record_id: str, field: str, by: int, /) -> None:
-        """Add `by` to an integer field, without reading and without touching the version: sums that every request
-        moves commute, and so never go stale. Commit raises Stale when there is no such record."""
+        """Add `by` to an integer field, without reading and without changing the version. Counters that every request
+        updates commute, and so never go stale. Commit raises Stale when there is no such record."""
         ...
 
     def accrue(self, *records: R) -> None:
-        """Add each record's sums to those of the stored record of its id; where there is none, write it as it is.
+        """Add each record's sums to those of the stored record with its id; insert the record if there is none.
 
-        For counts that every request moves and whose rows come into being on the way: it commutes, needs no reading,
-        and loses no race. All that a unit accrues is written after its other writes, in the order of ids: such rows
-        are locked last and never crosswise, however many units move them at once.
+        For counters that every request updates and whose rows are created on first use: it commutes, needs no reading,
+        and loses no race. A unit writes all accruals after its other writes, in the order of ids, so units that update
+        the same rows lock them last and in one order, and never deadlock.
         """
         ...
 
 
 class Unit(Protocol):
-    """One piece of work: reads now, writes at commit. Leaving the block without `commit()` writes nothing."""
+    """One unit of work: reads immediately, writes at commit. Leaving the block without `commit()` writes nothing."""
 
     def __getitem__(self, kind: type[R], /) -> Shelf[R]: ...
 
     def commit(self, *, durable: bool = True) -> Coroutine[Any, Any, None]:
         """Apply all writes, in the order they were made, or none.
 
-        When it returns, they are on disk. Jobs that were added or saved are kicked afterwards. A unit commits once.
+        When it returns, the writes are on disk. Jobs that were added or saved then wake the workers. A unit commits
+        once.
 
-        Not `durable`: when it returns, everybody who reads sees them, in other processes too, and they are on disk when
-        the next durable unit is, whoever commits it. Until then a failure of the machine, or of the database's server,
-        loses them, whole, and with them all units that were not durable after them; never one that a durable unit came
-        after. A process that dies by itself loses nothing. For what somebody outside knows and is asked about again.
+        With `durable=False`, when it returns, every reader sees the writes, in other processes too; they reach the disk
+        with the next durable unit, whoever commits it. Until then a failure of the machine or of the database server
+        loses the unit as a whole, together with all later units that were not durable; never one that a durable unit
+        followed. A crash of the process alone loses nothing. Use it for data that a party outside also has, and that we
+        will query again.
 
         Raises: Stale, Conflict; Unavailable when the storage did not answer (the outcome may then be unknown: read).
         """
@@ -167,73 +171,74 @@ class Unit(Protocol):
 
 
 class Snapshot(Protocol):
-    """Reads of several statements that must agree with one another. Its shelves refuse writes."""
+    """Reads of several statements that must agree with one another. Its repositories refuse writes."""
 
     def __getitem__(self, kind: type[R], /) -> Shelf[R]: ...
 
 
 class Storage(Protocol):
-    """Where everything durable lives.
+    """The port of all durable data.
 
-    What every request passes is declared as a function that returns a coroutine: one that only hands on to another
-    storage is none of its own. An `async def` is such a function.
+    Methods on the path of every request are declared as functions that return a coroutine, so that a storage that only
+    forwards adds no coroutine of its own. An `async def` is such a function.
     """
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
-        """A new unit of work."""
+        """Return a new unit of work."""
         ...
 
     def get(self, kind: type[R], record_id: str, /) -> Coroutine[Any, Any, R | None]:
-        """The record as it stands, or None: a read that belongs to no unit. As a unit's shelf gives it."""
+        """Return the present record, or None: a read outside of any unit, with the result of a unit's `Shelf.get`."""
         ...
 
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
-        """All reads inside see the storage as it was at the first of them."""
+        """Return a consistent view: all reads inside see the storage as it was at the first of them."""
         ...
 
     def recent(self, kind: type[R], record_id: str, /, *, within: float = 0.0) -> Coroutine[Any, Any, R | None]:
-        """The record as it stands, or as it stood at most `within` seconds ago for what other processes wrote; what
-        this one wrote shows at once.
+        """Return the present record. Changes by other processes may be missing for up to `within` seconds; changes by
+        this process are visible immediately.
 
-        For what every request asks and nobody changes for days; nothing that comes from here is saved again. A storage
-        that hears of all changes answers from memory also where `within` is 0.
+        For records that every request reads and that change once in days; never save a record read here. A storage that
+        is notified of all changes answers from memory even if `within` is 0.
         """
         ...
 
     async def claim(
         self, limit: int, lease: float, *, kind: str | None = None, but_kind: str | None = None
     ) -> list[Job]:
-        """Take at most `limit` due jobs for `lease` seconds, oldest due first; atomic for many workers.
+        """Lease at most `limit` due jobs for `lease` seconds, oldest due first; atomic for many workers.
 
-        `kind`: only jobs of this kind, `but_kind`: none of it. It is told by the id, which begins with the kind and a
-        colon, so that the way to them is short however many others are due.
-        Due means `due <= now()` and no living lease, judged by the storage's clock. A claimed job is returned as it
-        now stands: attempts and version one higher, `leased_until` set.
+        `kind` selects only jobs of this kind, `but_kind` excludes it. The id tells the kind, since it begins with the
+        kind and a colon; so the search is short however many other jobs are due.
+
+        Due means `due <= now()` and no living lease, judged by the storage's clock. Claimed jobs are returned in their
+        new state: attempts and version one higher, `leased_until` set.
         """
         ...
 
     async def renew(self, jobs: Sequence[Job], lease: float) -> None:
-        """Make the leases of claimed jobs last `lease` seconds from now, in one step.
+        """Extend the leases of claimed jobs to `lease` seconds from now, in one step.
 
-        `jobs` are as they were claimed. One that changed since is left alone: it was saved by its own work, or another
-        worker has it. No version moves, so renewing never makes a unit stale; whether a job is still ours is told by
-        its version.
+        `jobs` are the records that `claim` returned. A job that changed since is skipped: its own work saved it, or
+        another worker claimed it. No version changes, so renewing never makes a unit stale; the version also tells a
+        worker whether it still owns the job.
         """
         ...
 
     async def next_due(self) -> datetime | None:
-        """When the earliest job that is not under a living lease is or was due; None when there is none."""
+        """Return when the earliest job without a living lease is or was due; None when there is none."""
         ...
 
     async def now(self) -> datetime:
-        """The storage's clock, by which leases and due times are judged."""
+        """Return the time of the storage's clock, which decides about leases and due times."""
         ...
 
     def scan(
         self, kind: type[R], *, batch: int = 1000, readable: bool = False, **criteria: Any
     ) -> AsyncIterator[Sequence[R]]:
-        """All records that meet the criteria, in id order, in batches, in flat memory. Not one consistent view.
-        `readable`: but for those that cannot be read, as `Shelf.find` has it."""
+        """Yield all records that meet the criteria, in id order, in batches, with constant memory. Not one consistent
+        view. `readable`: skip records that cannot be read, as `Shelf.find` does."""
         ...
 
     async def check(self) -> None:
@@ -241,35 +246,37 @@ class Storage(Protocol):
         ...
 
     async def close(self) -> None:
-        """Finish what is being written and let go of every connection."""
+        """Finish pending writes and close every connection."""
         ...
 
 
 @runtime_checkable
 class Losable(Protocol):
-    """A storage that can be taken away under the process without its calls failing. Not every one can."""
+    """A storage that can disappear under the process while its calls still succeed. Optional."""
 
     def lost(self) -> str | None:
-        """Why what is written now is not kept, for operators; None while it is. Once lost it stays so, and every other
-        call raises Unavailable: only a new start can find what there is. Cheap: it may be asked often."""
+        """Return why new writes would be lost, for operators; None while the storage is intact. A loss is permanent:
+        every other call then raises Unavailable, and only a restart can recover. Cheap, so callers may check often."""
         ...
 
 
 @runtime_checkable
 class Clocked(Protocol):
-    """A storage that may judge due times and leases by the process' own clock. One that says nothing has another."""
+    """A storage that can tell whether it judges due times and leases by the process's own clock. Others use another
+    clock."""
 
     @property
     def by_own_clock(self) -> bool:
-        """Whether it does: who sees that clock set back puts right what is due (core/usecases/clock_steps.py)."""
+        """Whether it uses the process's clock. If that clock is set back, the due times must be corrected
+        (core/usecases/clock_steps.py)."""
         ...
 
 
 @runtime_checkable
 class Queueing(Protocol):
-    """A storage in which units that lose races can wait for one another. Not every one is."""
+    """A storage in which units that lose races can queue for a fair lock. Optional."""
 
     def turn(self) -> AbstractAsyncContextManager[None]:
-        """Inside is one at a time, in the order of asking: whoever lost a race tries again here, so that of many that
-        move one record each waits for its turn. Not to be entered again by whoever is inside."""
+        """Hold the fair lock: one task at a time, first come, first served. A unit that lost a race retries inside, so
+        that many units that update one record proceed one after the other. Not reentrant."""
         ...

@@ -1,4 +1,4 @@
-"""What an adapter from elsewhere is made with: the house's storage, time, chance and files."""
+"""Tools for the factory of an adapter from another package: storage, time, randomness and files of the app."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -15,45 +15,48 @@ Kick = Callable[[Sequence[Job]], Awaitable[None]]
 
 
 class FileTools(msgspec.Struct, frozen=True, kw_only=True):
-    """Given to the factory of a file store; of every other adapter `Tools`. Credentials are the adapter's own matter:
-    it reads its own environment variables, whose names should not begin with CAMBIST_."""
+    """Tools for the factory of a file store; all other adapters get `Tools`. Adapters manage their own credentials:
+    they read their own environment variables, whose names should not begin with CAMBIST_."""
 
     storage: Storage
-    """For ProviderNote records (ports/notes.py), and nothing else: `notebook` keeps them."""
+    """Only for ProviderNote records (ports/notes.py), which `notebook` manages."""
     clock: Clock
-    """Also to sleep by."""
+    """Also used to sleep."""
     ids: Ids
     base_url: str
-    """Where the API is reached from outside, no slash at the end: for the notices of a provider."""
+    """Public base URL of the API, without a slash at the end: for a provider's notifications."""
 
 
 class Tools(FileTools, frozen=True, kw_only=True):
-    """Given to the factory that an entry point names."""
+    """Tools for the factory that an entry point names."""
 
     mode: str
-    """`live` or `test`: the mode that the adapter is made for."""
+    """`live` or `test`: the mode for which the adapter is created."""
     files: FileStore
-    """What merchants uploaded, to be read by its key: the documents of a check (ports/kyc.py)."""
+    """Merchants' uploads, read by key: the documents of a check (ports/kyc.py)."""
 
     def notebook(self, name: str, page: type[P]) -> Notebook[P]:
-        """What the adapter of this name remembers of its operations, each a `page`, a struct or dict
+        """Return the notebook of the adapter with this name; each `page` is a struct or dict
         (docs/adapters.md "What an adapter remembers")."""
         return Notebook(name, page, self.storage, self.clock)
 
     def counter(self, name: str, what: str) -> NumberedOperations:
-        """Numbers of its own that the adapter of this name gives to operations; `what` they count. Make it once."""
+        """Return a numbering for operations of the adapter with this name; `what` names the counted things. Create it
+        once."""
         return NumberedOperations(name, what, self.storage, self.clock)
 
 
 class StorageTools(msgspec.Struct, frozen=True, kw_only=True):
-    """Given to the function that opens a storage from elsewhere. Its repr hides the URL, which may hold a password."""
+    """Tools for the function that opens a storage from another package. Its repr hides the URL, which may contain a
+    password."""
 
     url: str
-    """As the setting `database_url` says it; its scheme is the entry point's name."""
+    """Value of the setting `database_url`; its scheme is the entry point's name."""
     clock: Clock
-    """For a storage that has no clock of its own: due times and leases are judged by it (`Storage.now`)."""
+    """For a storage without its own clock: it judges due times and leases (`Storage.now`)."""
     kick: Kick
-    """To be called after each commit that added, saved or accrued jobs, with these; a failure of it fails no commit."""
+    """Call it after each commit that added, saved or accrued jobs, with these jobs; if it fails, the commit still
+    stands."""
 
     def __repr__(self) -> str:
         return "<StorageTools>"

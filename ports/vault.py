@@ -1,52 +1,54 @@
-"""The vault seals what must not be readable in the database, fingerprints what need only be compared, and tags what
-nobody but the service may have written there."""
+"""The vault encrypts values that must not be readable in the database, fingerprints values that are only compared, and
+tags values that only the service may write there."""
 
 from typing import Protocol
 
 
 class Vault(Protocol):
-    """Keys live in settings, never in the storage. The current one seals; older ones still open what they sealed."""
+    """Keys are in the settings, never in the storage. The current one encrypts; older ones still decrypt."""
 
     @property
     def current(self) -> int:
-        """The id of the key that seals."""
+        """The id of the key that encrypts."""
         ...
 
     @property
     def keys(self) -> frozenset[int]:
-        """The ids of all keys that open."""
+        """The ids of all keys that decrypt."""
         ...
 
     def key_of(self, sealed: bytes) -> int:
-        """The id of the key with which a value was sealed, whether or not it is there. Raises VaultError."""
+        """Return the id of the key that encrypted a value, even if the vault does not have that key. Raises
+        VaultError."""
         ...
 
     def seal(self, plain: bytes, place: str) -> bytes:
-        """Encrypt and authenticate. `place` (table, column, row) is bound in: a sealed value moved elsewhere fails."""
+        """Encrypt and authenticate. `place` (table, column, row) is the associated data: a value moved elsewhere
+        fails."""
         ...
 
     def unseal(self, sealed: bytes, place: str) -> bytes:
-        """The plain bytes. Raises VaultError when the value was altered, moved, or sealed with a lost key."""
+        """Return the plain bytes. Raises VaultError when the value was altered, moved, or encrypted with a lost key."""
         ...
 
     def fingerprint(self, secret: str) -> bytes:
-        """A keyed digest of a high-entropy secret, to store instead of it and to compare in constant time."""
+        """Return a keyed digest of a high-entropy secret, to store instead of it and to compare in constant time."""
         ...
 
     def tag(self, said: bytes, place: str) -> bytes:
-        """A keyed digest of `said` at this place, by the current key: 33 bytes, the key's id first. Who has no key of
-        the vault cannot make one; a tag of another place, or of other bytes, does not fit."""
+        """Return a keyed digest of `said` at this place, by the current key: 33 bytes, the key's id first. It cannot be
+        made without a key of the vault, and does not match another place or other bytes."""
         ...
 
     def fits(self, tag: bytes, said: bytes, place: str) -> bool:
-        """Whether `tag` was made by the vault of just this, by whichever of its keys; in constant time. Raises
-        VaultError for what is too short to be a tag, and for one by a key that the vault does not have."""
+        """Return whether any key of the vault made `tag` for exactly these bytes at this place; in constant time.
+        Raises VaultError for a tag that is too short, or by a key that the vault does not have."""
         ...
 
 
 class VaultError(Exception):
-    """A sealed value does not open."""
+    """An encrypted value cannot be decrypted."""
 
 
 class VaultMisfit(VaultError):
-    """The vault's pepper or keys are not those of the database."""
+    """The vault's pepper or keys do not match the database."""

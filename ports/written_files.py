@@ -1,4 +1,4 @@
-"""Files that an operator writes with whatever editor there is: settings, secrets, credentials of merchants."""
+"""Files that an operator writes with any editor: settings, secrets, credentials of merchants."""
 
 import codecs
 
@@ -8,13 +8,13 @@ _OTHERS = (
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
-"""In this order: the mark of UTF-32 begins with that of UTF-16."""
+"""The order matters: the byte-order mark of UTF-32 begins with that of UTF-16."""
 
 
 def written_text(content: bytes) -> str:
     """Return the text of a file in UTF-8, without the byte-order mark that some editors put before it.
 
-    Raises: ValueError, which names the encoding that was found and quotes nothing.
+    Raises: ValueError, which names the detected encoding and quotes nothing.
     """
     for mark, name in _OTHERS:
         if content.startswith(mark):
