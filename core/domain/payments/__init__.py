@@ -1,1 +1,1 @@
-"""Payments: orders, states, what reports of banks make of them, proofs of delivery, tallies."""
+"""Payments: orders, states, effects of the banks' reports, delivery proofs, tallies."""

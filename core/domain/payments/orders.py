@@ -1,5 +1,5 @@
-"""What a merchant asks for with POST /payments, and the order in which it is refused: RULES
-(docs/payments.md "Taking one"; docs/concepts.md "What is refused first")."""
+"""The body of POST /payments, and the order of its refusals: RULES (docs/payments.md "Taking one";
+docs/concepts.md "What is refused first")."""
 
 import re
 from collections.abc import Callable
@@ -37,14 +37,15 @@ RESERVED_METADATA = frozenset(
         "charge_recovery",
     )
 )
-"""Service keys that a merchant's metadata may not carry; dropped in silence (docs/payments.md "Taking one")."""
+"""Service keys that a merchant's metadata may not contain; they are dropped silently
+(docs/payments.md "Taking one")."""
 
 _E164 = re.compile(r"\+[0-9]{10,15}\Z")
 _DOCUMENT = re.compile(r"[^\W_]{5,32}\Z")
 
 
 class Payer(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who pays (docs/payments.md "Taking one"). Its repr says nothing: it is personal data."""
+    """The payer (docs/payments.md "Taking one"). Its repr is empty: this is personal data."""
 
     full_name: str
     document_number: str
@@ -53,7 +54,7 @@ class Payer(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class PaymentOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /payments, word for word. A null counts as absent."""
+    """The body of POST /payments, field by field. Null counts as absent."""
 
     _shown = ("amount_rub",)
 
@@ -74,20 +75,20 @@ class PaymentOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """An order with all that its rules look at, read beforehand."""
+    """An order together with everything that its rules check, read beforehand."""
 
     order: PaymentOrder
     caller: Caller
     now: datetime
     shop: Shop | None
-    """Of `shop_id`, the default one without; None when there is none."""
+    """The shop of `shop_id`, or the default one; None if it does not exist."""
     terminal: Terminal | None
-    """The terminal of `method_id`; without one, the account's oldest enabled ordinary terminal of the payment method.
-    None when there is no such terminal, and while the account's terminals are off."""
+    """The terminal of `method_id`; without `method_id`, the account's oldest enabled ordinary terminal of the payment
+    method. None if there is none, or while the account's terminals are off."""
 
     @cached_property
     def amount(self) -> Rub:
-        """Only after the rule of shape. Raises: ValueError."""
+        """The amount; valid only after the shape rule. Raises: ValueError."""
         return Rub.parse(self.order.amount_rub)
 
 
@@ -104,7 +105,8 @@ def _shape(case: Case) -> None:
     check_text("external_id", order.external_id, EXTERNAL_ID_LONGEST)
     check_text("client_email", order.client_email, 254)
     check_text("description", order.description, 255)
-    if order.client_phone is not None and len(order.client_phone) > 256:  # all else is a rule of its value
+    # everything else about it is checked as a value
+    if order.client_phone is not None and len(order.client_phone) > 256:
         raise shape_error("client_phone", "has at most 256 characters")
     if order.ttl_minutes is not None and order.ttl_minutes < 1:
         raise shape_error("ttl_minutes", "must be at least 1")
@@ -214,7 +216,7 @@ def _required_fields(case: Case) -> None:
 
 
 def _is_missing(value: object) -> bool:
-    """Absent, null, or a text that says nothing."""
+    """Return whether the value is absent, null, or blank text."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 
@@ -241,22 +243,22 @@ RULES = (
     Rule("maximum", _maximum),
     Rule("required fields", _required_fields),
 )
-"""The order in which POST /payments is refused by what is known without asking others. What asks others comes after:
-the client's verification, then the routes (usecases/payments/payments.py)."""
+"""Order of the refusals of POST /payments that need no request to a provider. Those that do come later: the client's
+verification, then the routes (usecases/payments/payments.py)."""
 
 
 def judge(case: Case) -> None:
-    """Raises: the Refusal of the first rule that the order breaks."""
+    """Check all rules in order. Raises: the Refusal of the first rule that the order breaks."""
     for rule in RULES:
         rule.check(case)
 
 
 def kept_metadata(order: PaymentOrder) -> dict[str, Any] | None:
-    """The merchant's keys without the reserved ones."""
+    """Return the merchant's metadata without the reserved keys."""
     if order.metadata is None:
         return None
     return {key: value for key, value in order.metadata.items() if key not in RESERVED_METADATA}
 
 
 ReadOrder = Callable[[], PaymentOrder]
-"""Reads the body when it is needed: a repeat of a known key never looks at it."""
+"""Reads the body on demand: a repeat of a known key never parses it."""

@@ -1,7 +1,7 @@
-"""Operations at a bank of whose outcome nobody knows (ARCHITECTURE.md "Three ends").
+"""Bank operations with an unknown outcome (ARCHITECTURE.md "Three ends").
 
-A payment says so itself. The row beside it is there for whoever asks which ones there are: they are few, and an index
-over payments would cost every creation.
+The payment itself records the state. The extra row exists to list such payments: they are few, and an index over
+payments would make every creation slower.
 """
 
 from datetime import datetime
@@ -14,7 +14,7 @@ from .payments import Opening, Payment, PaymentStatus
 
 
 class Operation(StrEnum):
-    """What was asked of the bank, by the name that it has in the bank port."""
+    """Operation at the bank, by its name in the bank port."""
 
     CREATE_INVOICE = "create_invoice"
     BIND = "bind"
@@ -22,30 +22,31 @@ class Operation(StrEnum):
 
 
 class UnknownOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Stands from the unit in which an outcome becomes unknown to the one in which it becomes known; never changed
+    """Exists from the unit in which an outcome becomes unknown to the unit in which it becomes known; never changed in
     between."""
 
     id: str
-    """The payment's."""
+    """The payment's id."""
     account_id: str
     mode: Mode
     operation: Operation
     created_at: datetime
-    """The payment's."""
+    """Creation time of the payment."""
     version: int = 0
 
 
 _WITHOUT_OUTCOME = (PaymentStatus.PENDING, PaymentStatus.EXPIRED)
-"""One that a subscription's end cancelled, or that failed, is over, whatever the bank has."""
+"""Statuses in which an outcome can still be unknown. A payment that failed, or that the end of its subscription
+cancelled, is over, whatever the bank did."""
 
 
 def is_outcome_unknown(payment: Payment) -> bool:
-    """The bank never said what became of the payment's operation, and the payment may still go on."""
+    """Return whether the bank never answered about the payment's operation and the payment may still proceed."""
     return payment.opening is Opening.UNKNOWN and payment.bank_reference is None and payment.status in _WITHOUT_OUTCOME
 
 
 def unknown_outcome(payment: Payment) -> UnknownOutcome:
-    """The row of such a payment."""
+    """Return the row of such a payment."""
     operation = Operation.CREATE_INVOICE
     if payment.subscription_id is not None:
         operation = Operation.CHARGE if payment.is_charge else Operation.BIND

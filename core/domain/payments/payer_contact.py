@@ -1,4 +1,4 @@
-"""How the payer of a payment is reached, as its merchant said it, and what is shown of that."""
+"""Contact data of a payer as the merchant gave it, and its masked form."""
 
 from ipaddress import ip_address
 from typing import Any
@@ -11,7 +11,7 @@ from .orders import PaymentOrder
 
 
 def private_data(order: PaymentOrder) -> bytes | None:
-    """What is stored sealed and never returned, as JSON; None when there is nothing of it."""
+    """Return the data to store encrypted and never to return, as JSON; None when there is none."""
     data = {
         "payer": order.payer,
         "client_phone": order.client_phone,
@@ -23,7 +23,7 @@ def private_data(order: PaymentOrder) -> bytes | None:
 
 
 class PayerContact(Masked, frozen=True, kw_only=True):
-    """What `private_data` keeps of how the payer is reached, and from where; the rest of it is for nobody."""
+    """The part of `private_data` with the payer's contact and IP address; nothing reads the rest."""
 
     client_phone: str | None = None
     client_email: str | None = None
@@ -31,12 +31,12 @@ class PayerContact(Masked, frozen=True, kw_only=True):
 
     @property
     def receipt_email(self) -> str | None:
-        """Where a receipt may be sent; merchants may write there what they like, too."""
+        """The e-mail address for receipts, if it is valid; merchants can write any text there."""
         return self.client_email if is_email(self.client_email) else None
 
     @property
     def ip(self) -> str | None:
-        """The address that `client_info` names, where it is one: merchants may write there what they like."""
+        """The IP address in `client_info`, if it is valid; merchants can write any text there."""
         told = (self.client_info or {}).get("ip")
         try:
             return str(ip_address(told)) if isinstance(told, str) else None
@@ -45,7 +45,7 @@ class PayerContact(Masked, frozen=True, kw_only=True):
 
 
 def payer_contact(private: bytes) -> PayerContact:
-    """How the payer is reached, of what `private_data` made."""
+    """Read the payer's contact from the result of `private_data`."""
     return msgspec.json.decode(private, type=PayerContact)
 
 
@@ -60,5 +60,5 @@ def contact_mask(order: PaymentOrder) -> str | None:
 
 
 def has_receipt_contact(order: PaymentOrder) -> bool:
-    """Whether the payer can be sent a receipt."""
+    """Return whether a receipt can be sent to the payer."""
     return order.client_phone is not None or is_email(order.client_email)

@@ -1,5 +1,5 @@
-"""Payments: the record, and its states (docs/payments.md "What you get"). What asks for a new one, and
-the order in which it is refused, are in orders.py."""
+"""Payments: the record and its states (docs/payments.md "What you get"). The body of a new payment, and the order of
+its refusals, are in orders.py."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -41,33 +41,33 @@ class FailureReason(StrEnum):
 
 
 class Opening(StrEnum):
-    """How far the bank's side of a new payment got."""
+    """How far the creation at the bank has got."""
 
     ASKING = "asking"
-    """Written, the bank not yet heard. A crash leaves it here; the watch asks the bank by our id."""
+    """Stored, before the bank's answer. A crash leaves the payment here; the watch then queries the bank by our id."""
     OPEN = "open"
-    """The bank has it."""
+    """The bank has the payment."""
     UNKNOWN = "unknown"
-    """The bank gave no definite answer. The key keeps 502 for ever; the watch finds out what became of it."""
+    """The bank gave no definite answer. The idempotency key keeps 502 forever; the watch finds out the outcome."""
 
 
 class LinkKind(StrEnum):
-    """Where the bank's link of a payment leads, if not to SBP (docs/window.md "Without a QR")."""
+    """Destination of the bank's link if it is not an SBP link (docs/window.md "Without a QR")."""
 
     PAGE = "page"
-    """To a page of the provider."""
+    """A page of the provider."""
     DEEPLINK = "deeplink"
-    """Into an application on the payer's phone."""
+    """An application on the payer's phone."""
 
 
 PENDING: Final = PaymentStatus.PENDING
 ASKING: Final = Opening.ASKING
 OPEN: Final = Opening.OPEN
-"""For what every new payment passes (accounts.py: TEST)."""
+"""Constants for the path of every new payment, where reading an enumeration member is slow (accounts.py: TEST)."""
 
 
 class PaymentTrigger(StrEnum):
-    """What moves a payment."""
+    """Cause of a payment's move."""
 
     STARTED = "the bank started on it"
     PAID = "the payer paid"
@@ -116,14 +116,14 @@ PAYMENT_MOVES: Moves[PaymentStatus, PaymentTrigger] = Moves(
 """The moves (docs/states.md "Payment"). Every move sends one `payment.status_changed`."""
 
 WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
-"""The bank's answer is still to come."""
+"""The bank's answer is still pending."""
 
 RECURRING = "recurring"
 """The payment method of subscription charges and bindings."""
 
 LIFETIME = timedelta(minutes=15)
 LATE_WINDOW = timedelta(hours=6)
-"""From creation; later money moves nothing and goes to suspense."""
+"""Counted from creation; money that comes later does not move the payment and goes to suspense."""
 MINIMUM = Rub(30_00)
 
 
@@ -131,13 +131,13 @@ class BindingCharge(StrEnum):
     """Whether the binding takes money."""
 
     FIRST = "first"
-    """It is the first charge, of `amount_rub`."""
+    """It takes the first charge, of `amount_rub`."""
     NONE = "none"
     """The payer confirms a symbolic QR of 1 RUB that the bank does not debit."""
 
 
 class Payment(msgspec.Struct, frozen=True, kw_only=True):
-    """One payment. What merchants see of it is made by the frontends and by events.py; the rest stays inside."""
+    """One payment. The frontends and events.py decide which fields merchants see; the others are internal."""
 
     id: str
     account_id: str
@@ -152,77 +152,78 @@ class Payment(msgspec.Struct, frozen=True, kw_only=True):
     amount_usdt: Usdt | None = None
     external_id: str | None = None
     subscription_id: str | None = None
-    """The subscription that it charges or binds; null for a one-off payment."""
+    """The subscription that this payment charges or binds; null for a one-off payment."""
     period_ref: str | None = None
-    """The period of the subscription that it pays for."""
+    """The subscription's period that this payment pays for."""
     binding: BindingCharge | None = None
-    """That it binds the payer to the subscription, and whether it takes money for it; null for charges by the mandate,
-    and for one-off payments."""
+    """Set when the payment binds the payer to the subscription; says whether it takes money for that. Null for charges
+    by the mandate and for one-off payments."""
     shown_amount: Rub | None = None
-    """The amount of each charge that the page of this binding shows the payer. When the payer confirms it becomes the
-    subscription's consent. Null of payments that bind nobody."""
+    """Amount of each charge, as shown to the payer on the page of this binding. When the payer confirms, it becomes the
+    subscription's consent. Null for payments that are not bindings."""
     description: str | None = None
     method_id: str | None = None
-    """The terminal it goes by."""
+    """Id of the payment's terminal."""
     markup: str | None = None
-    """The shop's, when it was accepted: the settlement takes this one. None, of one from before: as the shop's stands
-    then."""
+    """The shop's markup when the payment was accepted; the settlement uses this one. None for payments from before this
+    field existed: the settlement uses the shop's present markup."""
     ttl_minutes: int | None = None
-    """The lifetime that the merchant wished, where its terminal lets it: it counts at banks that can do it, too."""
+    """Lifetime requested by the merchant, if its terminal allows one; it also needs a bank with `own_lifetime`."""
     metadata: dict[str, Any] | None = None
     auto_return: bool = True
     failure_reason: FailureReason | None = None
     refund_pending: bool = False
     refund_taken: Rub = Rub(0)
-    """What refunds under way or done have taken out of it."""
+    """Amount taken out of it by refunds in progress or completed."""
     paid_at: datetime | None = None
     settled_at: datetime | None = None
     settlement_id: str | None = None
-    """The statement that it is in."""
+    """The statement that includes it."""
     closed_at: datetime | None = None
-    """When it last came to rest (paid, settled, failed, cancelled): the payer window's minute runs from it."""
+    """When it last reached a closing status (paid, failed, cancelled): the payer window's minute starts here."""
     private: bytes | None = None
-    """Sealed: payer data as the merchant gave it, never returned (payer, phone, e-mail, client_info)."""
+    """Encrypted: payer data as the merchant gave it, never returned (payer, phone, e-mail, client_info)."""
     payer_contact: str | None = None
     """The mask of the payer's phone: `***` and its last 4 digits."""
     payer_name: bytes | None = None
-    """Sealed: as the bank reported it with the money."""
+    """Encrypted: the name that the bank reported with the money."""
     receipt: ReceiptTerms | None = None
-    """What its receipts say, where a bank of its routes writes any; None: it has none."""
+    """Content of its receipts, if a bank of its routes writes any; None: it has none."""
     key_id: str | None = None
-    """The record of the Idempotency-Key that made it; taken back with it when every bank refused."""
+    """Record of the Idempotency-Key that created it; deleted together with the payment when every bank refused."""
     opening: Opening = Opening.ASKING
     bank: str | None = None
-    """The name of the bank whose route it took."""
+    """Name of the bank that handles it."""
     bank_reference: str | None = None
     qr_payload: str | None = None
     bank_link: str | None = None
     link_kind: LinkKind | None = None
-    """None: the link is SBP's, and `qr_payload` is what its QR says."""
+    """None: an SBP link, whose QR code contains `qr_payload`."""
     pay_tag: bytes | None = None
-    """The vault's tag over where the payer pays; null until a bank says where."""
+    """The vault's tag of the link and QR code with which the payer pays; null until a bank returns them."""
     transfer_id: str | None = None
-    """The bank's id of the transfer that moved it; any further one is suspense."""
+    """The bank's id of the transfer that paid it; any further transfer goes to suspense."""
     transfer_at: datetime | None = None
     """When that transfer reached the bank."""
     provider_fee: Rub | None = None
-    """What the provider kept of that, as it said with the money: for operators. Nothing is booked by it."""
+    """The provider's fee, as reported with the money: for operators. No journal entry uses it."""
     payer_bank: str | None = None
     sbp_operation_id: str | None = None
-    """For operators, as the bank told them."""
+    """Reported by the bank, for operators."""
     sequence: int = 0
     """Rises by one with every event about it; the webhook header X-Webhook-Sequence."""
     version: int = 0
 
     @property
     def is_charge(self) -> bool:
-        """It charges a subscription by its mandate; the bank knows it as a charge, not as an invoice."""
+        """Whether it charges a subscription by its mandate. The bank knows such a payment as a charge, not as an
+        invoice."""
         return self.subscription_id is not None and self.binding is None
 
 
 def moved_to(payment: Payment, trigger: PaymentTrigger, **changes: Any) -> Payment:
-    """The payment after its trigger, with what else the move changes. Nobody else writes a payment's status; every move
-    has an event, so its sequence rises.
+    """Return the payment after the trigger, with the other changes of the move. Nothing else writes a payment's status;
+    every move has an event, so the sequence rises.
 
     Raises: IllegalMove for a trigger that does not move a payment of this status.
     """
@@ -231,12 +232,12 @@ def moved_to(payment: Payment, trigger: PaymentTrigger, **changes: Any) -> Payme
 
 
 def announced(payment: Payment) -> Payment:
-    """The payment with one more event about it that tells of no move."""
+    """Return the payment with the sequence of one more event that reports no move."""
     return msgspec.structs.replace(payment, sequence=payment.sequence + 1)
 
 
 class PaymentMove(msgspec.Struct, frozen=True):
-    """A payment's move in the unit that saves it, with who is told of it, as read in that unit."""
+    """A payment's move in the unit that saves it, with the account and shop that its event needs, read in that unit."""
 
     before: Payment
     after: Payment
@@ -245,7 +246,7 @@ class PaymentMove(msgspec.Struct, frozen=True):
 
 
 def lifetime(ttl_minutes: int | None, *, own: bool) -> timedelta:
-    """How long a payment waits. `own`: its bank can do lifetimes other than the usual one
+    """Return how long a payment stays open. `own`: its bank supports other lifetimes than the usual one
     (docs/payments.md "Taking one")."""
     return LIFETIME if ttl_minutes is None or not own else timedelta(minutes=ttl_minutes)
 
@@ -254,8 +255,8 @@ _FROM_PAID_ON = frozenset((PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentSta
 
 
 def shows_payer_name(payment: Payment) -> bool:
-    """The payer's name appears with status `paid` or later (docs/payments.md "What you get"), and only where the bank
-    gave one."""
+    """Return whether the payer's name may be shown: from status `paid` on (docs/payments.md "What you get"), and only
+    if the bank reported one."""
     return payment.payer_name is not None and payment.status in _FROM_PAID_ON
 
 
@@ -264,7 +265,8 @@ _AFTER_PAYMENT = frozenset((PaymentStatus.SETTLED, PaymentStatus.REFUNDED))
 
 
 def shown_metadata(payment: Payment) -> dict[str, Any] | None:
-    """The merchant's keys, and after the payment the mask of the payer's phone (docs/payments.md "What you get")."""
+    """Return the merchant's metadata, and after the payment also the mask of the payer's phone
+    (docs/payments.md "What you get")."""
     if payment.payer_contact is None or payment.payment_method != "sbp" or payment.status not in _AFTER_PAYMENT:
         return payment.metadata
     return {**(payment.metadata or {}), CONTACT_KEY: payment.payer_contact}

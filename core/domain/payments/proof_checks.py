@@ -1,7 +1,7 @@
-"""How the check of a delivery proof goes (docs/decisions.md "Delivery proofs").
+"""The check of a delivery proof (docs/decisions.md "Delivery proofs").
 
-Decided purely: what the chain shows and what the payment is worth come in; the proof as it then stands goes out, and
-when to look again.
+Pure functions: they take the state of the chain and the payment's amount, and return the new state of the proof and the
+time of the next poll.
 """
 
 from datetime import datetime, timedelta
@@ -30,20 +30,20 @@ LOOKS = (
     timedelta(hours=2),
     timedelta(hours=2),
 )
-"""The pauses between the looks for a transaction that is not there, or not final; the 13th look, after some 6 hours,
-is the last. The ladder begins again once, when the transaction is first seen in a block."""
+"""Pauses between polls for a transaction that is missing or not final; the 13th poll, after some 6 hours, is the last.
+The schedule restarts once, when the transaction is first seen in a block."""
 
 CHAIN_AWAY = timedelta(minutes=5)
-"""Until the next look when the chain gave no answer. Such a look counts for nothing: a chain that is away rejects
-nobody."""
+"""Pause when the chain did not answer. Such a poll is not counted: an outage of the chain rejects no proof."""
 SETTLEMENT_LOOK = timedelta(hours=1)
-"""How often a final transfer is compared anew with a payment that is not settled yet."""
+"""How often a final transfer is compared again with a payment that is not settled yet."""
 TOLERANCE_PERCENT = 1
-"""How far a transfer may be from the payment's credit in USDT, either way, and still fit it."""
+"""Largest difference, in either direction, between a transfer and the payment's credit in USDT that still counts as
+equal."""
 
 
 class Seen(StrEnum):
-    """How the chain has a transaction."""
+    """State of a transaction on the chain."""
 
     MISSING = "missing"
     IN_BLOCK = "in_block"
@@ -52,21 +52,21 @@ class Seen(StrEnum):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """One answer of the chain. `amounts`, with FINAL: of every transfer of USDT in the transaction."""
+    """One answer of the chain. With FINAL, `amounts` contains every transfer of USDT in the transaction."""
 
     seen: Seen
     amounts: tuple[Usdt, ...] = ()
 
 
 class Next(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look led to: the proof as it is to be stored, and when to look again; None: never."""
+    """Result of a poll: the proof to store, and the time of the next poll; None: no further poll."""
 
     proof: DeliveryProof
     again_at: datetime | None
 
 
 def after_look(proof: DeliveryProof, look: Look, payment: Payment, now: datetime) -> Next:
-    """What follows from an answer of the chain."""
+    """Apply an answer of the chain to the proof."""
     if look.seen in (Seen.MISSING, Seen.IN_BLOCK):
         return _later(proof, look.seen, now)
     if look.seen is Seen.REVERTED or not look.amounts:
@@ -79,31 +79,32 @@ def after_look(proof: DeliveryProof, look: Look, payment: Payment, now: datetime
 
 
 def without_answer(proof: DeliveryProof, now: datetime) -> Next:
-    """The chain is away: nothing is known, and nothing counts."""
+    """Apply a failed poll: nothing is known, and the poll is not counted."""
     if proof.status is _S.ACCEPTED:
         proof = moved_to(proof, _T.UNDECIDED, now)
     return Next(proof=proof, again_at=now + CHAIN_AWAY)
 
 
 def waits_for_settlement(proof: DeliveryProof, payment: Payment) -> bool:
-    """The chain has said its last word; what is missing is the payment's amount in USDT."""
+    """Return whether the chain has given its final answer and only the payment's amount in USDT is missing."""
     return proof.final_at is not None and payment.amount_usdt is None
 
 
 def until_settled(proof: DeliveryProof, payment: Payment, now: datetime) -> Next:
-    """In review until the payment is worth an amount in USDT. One that was refunded before will never be: its check
-    ends where it stands, and the merchant may start it anew after a day."""
+    """Keep the proof in review until the payment has an amount in USDT. A payment that was refunded before settlement
+    will never get one: its check then ends, and the merchant may restart it after a day."""
     again_at = now + SETTLEMENT_LOOK if payment.status in PROVABLE else None
     return Next(proof=moved_to(proof, _T.UNDECIDED, now), again_at=again_at)
 
 
 def rejected(proof: DeliveryProof, reason: RejectionReason, now: datetime) -> Next:
-    """It proves nothing, and lets go of the transaction, which may prove another payment."""
+    """Reject the proof, and release its transaction, which may prove another payment."""
     return Next(proof=moved_to(proof, _T.DISPROVED, now, reason=reason, claim=None), again_at=None)
 
 
 def _later(proof: DeliveryProof, seen: Seen, now: datetime) -> Next:
-    """Not final yet. One that was in a block and is gone again stays awaited until its looks are used up."""
+    """Handle a transaction that is not final. One that was in a block and disappeared is still awaited until its polls
+    are used up."""
     after, looks = proof, proof.looks
     if seen is Seen.IN_BLOCK and proof.status is not _S.AWAITING_CONFIRMATIONS:
         after, looks = moved_to(proof, _T.IN_BLOCK, now), 0

@@ -1,4 +1,4 @@
-"""Delivery proofs: the hash of the USDT transfer to the client, its states, and what a merchant may do with it
+"""Delivery proofs: the hash of the USDT transfer to the client, its states, and the merchant's actions on it
 (docs/payments.md "Delivery proofs"). No status of a proof changes a payment, its settlement or its payout."""
 
 import re
@@ -17,7 +17,7 @@ from .payments import Payment, PaymentStatus
 
 
 class ProofNetwork(StrEnum):
-    """The networks as merchants name them: by their token standard."""
+    """Networks by the names that merchants use: their token standards."""
 
     TRC20 = "TRC20"
     ERC20 = "ERC20"
@@ -30,10 +30,10 @@ class ProofStatus(StrEnum):
     WAITING = "waiting"
     """No hash was submitted yet: there is no record."""
     ACCEPTED = "accepted"
-    """Taken, and not looked at yet."""
+    """Submitted, and not checked yet."""
     IN_REVIEW = "in_review"
-    """Looked at without an end: not seen on the chain yet, the chain is away, or the payment has no amount in USDT to
-    compare with before its settlement."""
+    """Checked without a result: not seen on the chain yet, the chain did not answer, or the payment has no amount in
+    USDT before its settlement."""
     AWAITING_CONFIRMATIONS = "awaiting_confirmations"
     CONFIRMED = "confirmed"
     CONFIRMED_AMOUNT_DIFFERS = "confirmed_amount_differs"
@@ -41,7 +41,7 @@ class ProofStatus(StrEnum):
 
 
 class RejectionReason(StrEnum):
-    """Why a hash proves nothing."""
+    """Why a hash was rejected."""
 
     NOT_FOUND_OR_UNCONFIRMED = "not_found_or_unconfirmed"
     ALREADY_USED = "already_used"
@@ -49,7 +49,7 @@ class RejectionReason(StrEnum):
 
 
 class ProofTrigger(StrEnum):
-    """What moves a delivery proof."""
+    """Cause of a proof's move."""
 
     SUBMITTED = "a hash is submitted"
     UNDECIDED = "looked at without an end"
@@ -88,48 +88,49 @@ PROOF_MOVES: Moves[ProofStatus, ProofTrigger] = Moves(
 locked."""
 
 PROVABLE = (PaymentStatus.PAID, PaymentStatus.SETTLED)
-"""A hash is taken, and reminded of, for a payment that stands here."""
+"""Statuses of a payment in which it accepts a hash, and reminders are sent."""
 
 STUCK = timedelta(days=1)
-"""`in_review` for longer: the same hash again starts the check anew (docs/payments.md "Delivery proofs")."""
+"""After this time `in_review`, submitting the same hash restarts the check (docs/payments.md "Delivery proofs")."""
 HASH_LENGTH = 200
 
 _VISIBLE = re.compile(r"[!-~]+\Z")
 _HASH = re.compile(r"(?:0x)?([0-9a-f]{64})\Z")
 _MAY_END_OTHERWISE = (RejectionReason.NOT_FOUND_OR_UNCONFIRMED, RejectionReason.ALREADY_USED)
-"""The transaction may be there by now, the other payment may have let go of it; `invalid` stays invalid."""
+"""Reasons that can change: the transaction may exist by now, or the other payment may have released it. `invalid` stays
+invalid."""
 
 
 class DeliveryProof(msgspec.Struct, frozen=True, kw_only=True):
-    """The hash that stands for a payment; its id is the payment's. A replaced one leaves no trace here."""
+    """The transaction hash submitted for a payment; its id is the payment's. A replaced hash is not stored."""
 
     id: str
     network: ProofNetwork
     tx_hash: str
-    """As the merchant gave it, in lower case."""
+    """As the merchant submitted it, in lower case."""
     status: ProofStatus
     status_at: datetime
-    """Since when it stands there."""
+    """Time of the last change of status."""
     submitted_at: datetime
     submission: int = 1
-    """Counts the merchant's submissions: what changed it otherwise is the check."""
+    """Number of submissions by the merchant. A version change with the same number comes from the check."""
     reason: RejectionReason | None = None
     claim: str | None = None
-    """The transaction that this proof holds, unique over all accounts; None: it holds none (yet, or any more)."""
+    """The transaction claimed by this proof, unique over all accounts; None: it claims none (yet, or any more)."""
     looks: int = 0
-    """Answers of the chain that led nowhere: how far the ladder of proof_checks.py was climbed."""
+    """Number of polls without a result: the position in the schedule of proof_checks.py."""
     final_at: datetime | None = None
-    """When the chain was first seen to have it for good."""
+    """When the transaction was first seen as final."""
     version: int = 0
 
     @property
     def is_open(self) -> bool:
-        """Its check goes on."""
+        """Whether its check continues."""
         return self.status in (_S.ACCEPTED, _S.IN_REVIEW, _S.AWAITING_CONFIRMATIONS)
 
     @property
     def is_locked(self) -> bool:
-        """The transfer is confirmed: the hash is never replaced again."""
+        """Whether the transfer is confirmed: the hash can never be replaced."""
         return PROOF_MOVES.is_final(self.status)
 
 
@@ -141,33 +142,33 @@ class ProofOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 ReadProofOrder = Callable[[], ProofOrder]
-"""Reads the body when it is needed: what refuses the payment comes first."""
+"""Reads the body on demand: refusals that concern the payment come first."""
 
 
 class ProofWish(msgspec.Struct, frozen=True):
-    """A checked body."""
+    """A validated body."""
 
     network: ProofNetwork
     tx_hash: str
 
     def is_of(self, proof: DeliveryProof) -> bool:
-        """Whether the proof names the same transaction already; `0x` before a hash makes no difference."""
+        """Return whether the proof already has the same transaction; a `0x` before the hash makes no difference."""
         return self.network is proof.network and _bare(self.tx_hash) == _bare(proof.tx_hash)
 
     @property
     def claim(self) -> str | None:
-        """What must be unique; None for what is no transaction hash."""
+        """The unique key of the transaction; None for an invalid hash."""
         bare = transaction_hash(self.tx_hash)
         return None if bare is None else f"{self.network.value}:{bare}"
 
 
 def wish_of(proof: DeliveryProof) -> ProofWish:
-    """What the proof was submitted for."""
+    """Return the submission that led to the proof."""
     return ProofWish(proof.network, proof.tx_hash)
 
 
 def takes_proof(payment: Payment, terminal: Terminal | None) -> bool:
-    """Whether a hash is accepted for this payment at all: live mode, by a terminal of the exchange kind."""
+    """Return whether this payment can have a proof at all: live mode, through a terminal of the exchange kind."""
     return (
         payment.mode is Mode.LIVE
         and terminal is not None
@@ -183,10 +184,10 @@ def check_taking(payment: Payment) -> None:
 
 
 def check_order(order: ProofOrder) -> ProofWish:
-    """The wish in a body. Whether the hash is one of its network is the check's to say, not the request's.
+    """Validate the body. Whether the hash exists on its network is decided by the check, not by the request.
 
-    Raises: Refusal VALIDATION_ERROR for a network not listed, and for a hash that is empty, too long, or holds anything
-    but visible ASCII.
+    Raises: Refusal VALIDATION_ERROR for an unlisted network, and for a hash that is empty, too long, or contains
+    anything but visible ASCII.
     """
     if order.network not in tuple(ProofNetwork):
         raise shape_error("network", f"must be one of: {', '.join(ProofNetwork)}")
@@ -197,7 +198,7 @@ def check_order(order: ProofOrder) -> ProofWish:
 
 
 def transaction_hash(tx_hash: str) -> str | None:
-    """The 64 hex digits of a hash in lower case, however it was written; None when it is none."""
+    """Return the 64 hex digits of a hash in lower case, with or without `0x` in the input; None for any other text."""
     found = _HASH.match(tx_hash)
     return None if found is None else found[1]
 
@@ -207,7 +208,7 @@ def _bare(tx_hash: str) -> str:
 
 
 def changes_nothing(proof: DeliveryProof, wish: ProofWish, now: datetime) -> bool:
-    """Whether the wish repeats the proof, so that the answer is the proof as it stands.
+    """Return whether the submission repeats the proof, so that the answer is the proof unchanged.
 
     Raises: Refusal DELIVERY_PROOF_LOCKED for another hash after a confirmation.
     """
@@ -224,8 +225,8 @@ def changes_nothing(proof: DeliveryProof, wish: ProofWish, now: datetime) -> boo
 
 
 def moved_to(proof: DeliveryProof, trigger: ProofTrigger, now: datetime, **changes: Any) -> DeliveryProof:
-    """The proof after its trigger, with what else the move changes; where the trigger has led there already the status
-    stands since then. Nobody else writes its status. Raises: IllegalMove."""
+    """Return the proof after the trigger, with the other changes of the move; if the trigger has already led to the
+    present status, `status_at` stays. Nothing else writes its status. Raises: IllegalMove."""
     if not PROOF_MOVES.has_led(trigger, proof.status):
         changes |= {"status": PROOF_MOVES.move(proof.status, trigger), "status_at": now}
     return msgspec.structs.replace(proof, **changes)
@@ -234,7 +235,7 @@ def moved_to(proof: DeliveryProof, trigger: ProofTrigger, now: datetime, **chang
 def submitted(
     payment_id: str, before: DeliveryProof | None, wish: ProofWish, now: datetime, *, holds: bool
 ) -> DeliveryProof:
-    """The proof after a submission; `holds`: it takes the transaction for itself. Raises: IllegalMove."""
+    """Return the proof after a submission; `holds`: it claims the transaction. Raises: IllegalMove."""
     return DeliveryProof(
         id=payment_id,
         network=wish.network,

@@ -1,5 +1,5 @@
-"""What the bank reports about a payment, and what follows from it: decided purely, so that every case is one row of a
-test (docs/payments.md "How it ends")."""
+"""The effect of a bank's report on a payment: pure functions, so that every case is one row of a test
+(docs/payments.md "How it ends")."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -36,7 +36,7 @@ class Arrival(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The bank's view. `status` is the payment status it speaks for; PENDING says nothing new."""
+    """The bank's view. `status` is the payment status that it implies; PENDING means nothing new."""
 
     status: PaymentStatus
     arrivals: tuple[Arrival, ...] = ()
@@ -44,17 +44,18 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stray(msgspec.Struct, frozen=True):
-    """Money that may move nothing, and why."""
+    """Money that does not move the payment, and the reason."""
 
     arrival: Arrival
     reason: str
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do: what moves the payment (None: it stays), with which money, and what goes to suspense.
+    """Effect of a report: the trigger that moves the payment (None: no move), the money of that move, and the money
+    that goes to suspense.
 
-    Money without a move belongs to a payment whose amount the bank could not say at first: it is under review, or an
-    operator said the amount.
+    Money without a move belongs to a payment whose amount the bank did not report at first: it is under review, or an
+    operator entered the amount.
     """
 
     trigger: PaymentTrigger | None = None
@@ -67,25 +68,25 @@ _T = PaymentTrigger
 
 _TOLD: Mapping[PaymentStatus, PaymentTrigger] = {
     PaymentStatus.PROCESSING: _T.STARTED,
-    # The bank says paid and cannot say how much: the amount could not be confirmed.
+    # The bank reports `paid` without an amount: the amount could not be confirmed.
     PaymentStatus.PAID: _T.OTHER_AMOUNT,
     PaymentStatus.AMOUNT_MISMATCH: _T.OTHER_AMOUNT,
     PaymentStatus.FAILED: _T.REFUSED,
     PaymentStatus.CANCELLED: _T.CANCELLED,
     PaymentStatus.EXPIRED: _T.LAPSED,
 }
-"""What a bank's word moves a payment by, where no money came with it; of all others it says nothing new."""
+"""Triggers for reports without money. Other statuses report nothing new."""
 
 _CLOSING = (PaymentStatus.PAID, PaymentStatus.FAILED, PaymentStatus.CANCELLED)
-"""Coming to rest here starts the payer window's minute."""
+"""Reaching one of these statuses starts the payer window's minute."""
 _TOOK_MONEY = (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.REFUNDED)
-"""A move between these is settlement or a refund's business, and opens no window again."""
+"""Moves among these statuses come from settlement or refunds, and do not reopen the window."""
 
 
 def decide(payment: Payment, report: Report, now: datetime) -> Decision:
-    """What follows from a report that may come late, twice, out of order, or after we asked ourselves.
+    """Decide the effect of a report, which may come late, twice, out of order, or after our own poll.
 
-    The first money that came decides. Any other goes to suspense, identified by the payment and the bank's transfer id.
+    The first money counts. All other money goes to suspense, identified by the payment and the bank's transfer id.
     """
     arrivals = sorted(report.arrivals, key=lambda arrival: (arrival.at, arrival.id))
     if payment.transfer_id is not None:
@@ -98,7 +99,8 @@ def decide(payment: Payment, report: Report, now: datetime) -> Decision:
             return Decision(arrival=first, strays=_strays(rest, None, "second_transfer"))
         barrier = _barrier(payment, first)
         if barrier is not None:
-            # Where nobody looked until then it expires now: its bank only says `paid` from here on.
+            # Nothing may have noticed the expiry before: it happens now, since the bank reports only `paid` from here
+            # on.
             return Decision(
                 trigger=_T.LAPSED if _has_lapsed(payment, now) else None, strays=_strays(arrivals, None, barrier)
             )
@@ -108,8 +110,8 @@ def decide(payment: Payment, report: Report, now: datetime) -> Decision:
 
 
 def _told_before(payment: Payment, arrivals: Sequence[Arrival]) -> Decision:
-    """An operator said how much had come while the bank could not; now the bank tells of the transfer. It is known by
-    its amount, and is no second one."""
+    """Match a transfer with an amount that an operator entered earlier because the bank could not report it. A transfer
+    of the same amount is that money, not a second payment."""
     known = next((arrival for arrival in arrivals if arrival.amount == payment.actual_amount), None)
     strays = [arrival for arrival in arrivals if arrival is not known]
     return Decision(arrival=known, strays=_strays(strays, None, f"after_{payment.status.value}"))
@@ -120,9 +122,9 @@ def _strays(arrivals: Sequence[Arrival], known: str | None, reason: str) -> tupl
 
 
 def _barrier(payment: Payment, arrival: Arrival) -> str | None:
-    """Why this money may not move the payment; None when it may."""
+    """Return why this money may not move the payment; None if it may."""
     if payment.status in WAITING or payment.status is PaymentStatus.EXPIRED:
-        # One that lives longer than the late window is on time as long as it lives.
+        # A payment that lives longer than the late window accepts money during its whole life.
         return None if arrival.at <= max(payment.created_at + LATE_WINDOW, payment.expires_at) else "too_late"
     return f"after_{payment.status.value}"
 
@@ -144,7 +146,7 @@ def _without_money(payment: Payment, report: Report, now: datetime) -> Decision:
 
 
 def moved(payment: Payment, decision: Decision, now: datetime, *, sealed_name: bytes | None) -> Payment:
-    """The payment after the decision's move. Raises: IllegalMove, also for a decision to stay."""
+    """Return the payment after the decision's move. Raises: IllegalMove, also for a decision without a move."""
     if decision.trigger is None:
         raise IllegalMove(f"{payment.status} was to stay")
     after = moved_to(noted(payment, decision, sealed_name=sealed_name), decision.trigger)
@@ -159,7 +161,7 @@ def moved(payment: Payment, decision: Decision, now: datetime, *, sealed_name: b
 
 
 def noted(payment: Payment, decision: Decision, *, sealed_name: bytes | None) -> Payment:
-    """The payment with the money that the decision names, unmoved."""
+    """Return the payment with the money of the decision, without a move."""
     if decision.arrival is None:
         return payment
     return msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""Money that came to a payment and cannot count (docs/payments.md "Money that cannot count")."""
+"""Money that came to a payment but cannot count (docs/payments.md "Money that cannot count")."""
 
 from datetime import datetime
 from hashlib import sha256
@@ -11,18 +11,18 @@ from .payments import Payment
 
 RETURN_FAILED = "return_failed"
 RETURN_REVERSED = "return_reversed"
-"""Reasons of money that is in suspense still, or again: the bank could not send it, or it came back."""
+"""Reasons of money that is still, or again, in suspense: the bank could not return it, or it came back."""
 RETURNED_ANEW = "returned_anew"
-"""Reason of money of which a further attempt is under way, or went."""
+"""Reason of money with a further return attempt in progress or done."""
 RETURN_ENDED = (RETURN_FAILED, RETURN_REVERSED)
-"""Its present attempt is over, and an operator may begin another."""
+"""The last attempt has ended, and an operator may start another one."""
 
 
 class Suspense(msgspec.Struct, frozen=True, kw_only=True):
-    """Money that came and cannot move its payment. It waits for an operator, and is neither lost nor silently kept.
+    """Money that came in and cannot move its payment. It waits for an operator, so it is never lost or kept unnoticed.
 
-    `id` names the payment and the bank's transfer, so that each transfer is booked once however often the bank reports
-    it. Banks need only number transfers within one invoice.
+    `id` contains the payment and the bank's transfer, so that each transfer is booked once however often the bank
+    reports it. Banks' transfer ids need only be unique within one invoice.
     """
 
     id: str
@@ -35,28 +35,28 @@ class Suspense(msgspec.Struct, frozen=True, kw_only=True):
     transfer_id: str | None = None
     """The bank's id of the transfer; None where an operator, and not the bank, reported the money."""
     amount_at_bank: Rub | None = None
-    """Amount that the bank reports for the same transfer since, where it differs from the booked one."""
+    """A different amount that the bank later reported for the same transfer."""
     resolved_at: datetime | None = None
     attempt: int = 1
-    """Which attempt to send it back is the present one, or would be the first (suspense_returns.py)."""
+    """Number of the present return attempt, or of the first one (suspense_returns.py)."""
     sending_since: datetime | None = None
-    """Since when the bank may have the present attempt; None: it was never asked for it."""
+    """Since when the bank may have the present attempt; None: it was never requested."""
     operation: str | None = None
-    """Under which the bank was asked for the present attempt; None: it was not, or by an earlier version, whose ids
-    follow from `id` (suspense_returns.py: present_operation)."""
+    """The bank's operation id of the present attempt; None: it was never requested, or an earlier version requested it,
+    whose ids follow from `id` (suspense_returns.py: present_operation)."""
     version: int = 0
 
 
 SUSPENSE = "sus_"
 _LONGEST = 64
-"""Characters of a bank's transfer id that stand in a suspense id as they are."""
+"""Longest transfer id of a bank that a suspense id contains unchanged, in characters."""
 
 
 def suspense_id(payment: Payment, transfer: str | None) -> str:
-    """Return the id of the money that this transfer of the payment brought to suspense.
+    """Return the id of the suspended money that this transfer brought to the payment.
 
-    None: the bank reported no transfer, an operator did. An id that is too long, or not printable ASCII, is replaced
-    by its digest, so that operators can type every suspense id.
+    None: an operator, not the bank, reported the money. An id that is too long, or not printable ASCII, is replaced by
+    its digest, so that operators can type every suspense id.
     """
     if transfer is None:
         return f"{SUSPENSE}{payment.id}"
@@ -66,7 +66,7 @@ def suspense_id(payment: Payment, transfer: str | None) -> str:
 
 
 def new_suspense(payment: Payment, transfer: str | None, amount: Rub, *, at: datetime, reason: str) -> Suspense:
-    """Return the record of money that this transfer of the payment brought. None: as in `suspense_id`."""
+    """Return the record of the money that this transfer brought. None: as in `suspense_id`."""
     return Suspense(
         id=suspense_id(payment, transfer),
         account_id=payment.account_id,

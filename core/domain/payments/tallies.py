@@ -1,8 +1,8 @@
-"""Counts that are kept instead of being counted: how many payments there are, and what they brought per day.
+"""Stored counts of payments and daily turnover.
 
-A count in SQL walks every row that it counts, and so does an offset; both would make lists slower with every payment.
-Tallies move in the unit that adds, moves or removes a payment, and are therefore exact at every moment. Their ids begin
-with what they are asked by, so that a range of ids is the one index they need.
+A count in SQL reads every row that it counts, and so does an offset; both would make lists slower with every payment.
+Tallies change in the unit that adds, moves or deletes a payment, and are therefore always exact. Their ids begin with
+the fields of a query, so that a range of ids is the only index they need.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,13 @@ EVER = "ever"
 """The period of a tally that counts payments of all days."""
 
 STRIPES = 4
-"""Over how many rows each sum is spread. A database that locks a row until the commit is on disk lets only one unit at
-a time move it: on Postgres one row halved what one account could create at once, four came close to none at all."""
+"""Number of rows over which each sum is spread. A database that locks a row until the commit is on disk lets only one
+unit at a time change it: on Postgres a single row halved the rate of creations of one account, four rows cost almost
+nothing."""
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True):
-    """How many payments there are of one shop, status and method, created on one day, or ever; one stripe of it."""
+    """Number of payments of one shop, status and method, created on one day or ever; one stripe of it."""
 
     id: str
     account_id: str
@@ -41,10 +42,10 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Turnover(msgspec.Struct, frozen=True, kw_only=True):
-    """What one shop took on one day: every payment counts on the UTC day of its `paid_at`, with the amount that came;
+    """Turnover of one shop on one day: every payment counts on the UTC day of its `paid_at`, with the received amount;
     one stripe of it.
 
-    It is money received: neither a refund nor its reversal changes it.
+    It counts received money: neither a refund nor its reversal changes it.
     """
 
     id: str
@@ -58,29 +59,29 @@ class Turnover(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def day_of(moment: datetime) -> str:
-    """The calendar day in UTC, as text that sorts by time (docs/settlement.md "Turnover")."""
+    """Return the calendar day in UTC, as text that sorts by time (docs/settlement.md "Turnover")."""
     return iso(moment)[:10]
 
 
 def day_start(day: str) -> datetime:
-    """The day's first moment."""
+    """Return the first moment of the day."""
     return datetime.combine(datetime.fromisoformat(day), time(), UTC)
 
 
 def day_end(day: str) -> datetime:
-    """The first moment that is not of the day any more; of the last day there is, its last one."""
+    """Return the first moment after the day; for the last possible day, its last moment."""
     start = day_start(day)
     return datetime.max.replace(tzinfo=UTC) if start.date() == date.max else start + timedelta(days=1)
 
 
 def _stripe(payment: Payment) -> int:
-    """Always the same for one payment, so that a row is never below zero."""
+    """Return the payment's stripe. It is constant for one payment, so that no row falls below zero."""
     return crc32(payment.id.encode()) % STRIPES
 
 
 def tallies_of(payment: Payment, count: int) -> tuple[Tally, Tally]:
-    """What `count` such payments add to the tallies: to the one of their day, and to that of all days."""
-    # Joined: to format a member of an enumeration takes ten times as long.
+    """Return the increments of the tallies for `count` such payments: one for their day, one for all days."""
+    # Joined, because formatting an enumeration member takes ten times as long.
     owner = payment.account_id, payment.mode
     kind = payment.shop_id, payment.status, payment.payment_method, str(_stripe(payment))
     day = day_of(payment.created_at)
@@ -98,7 +99,8 @@ def tallies_of(payment: Payment, count: int) -> tuple[Tally, Tally]:
 
 
 def turnover_of(payment: Payment, count: int) -> Turnover:
-    """What `count` such payments add to their shop's turnover. Raises ValueError for one that no money came for."""
+    """Return the increment of the shop's turnover for `count` such payments. Raises ValueError for an unpaid
+    payment."""
     if payment.paid_at is None or payment.actual_amount is None:
         raise ValueError(f"{payment.id} is not paid")
     day = day_of(payment.paid_at)
@@ -114,8 +116,8 @@ def turnover_of(payment: Payment, count: int) -> Turnover:
 
 
 def took_money(before: PaymentStatus, after: PaymentStatus) -> bool:
-    """Whether a move is the one by which a payment counts as turnover: each payment makes at most one. A reversed
-    refund comes back to `paid` too, but its money was counted when it came."""
+    """Return whether a payment starts to count as turnover with this move, which each payment makes at most once. A
+    reversed refund also returns to `paid`, but its money was counted when it came."""
     return after is PaymentStatus.PAID and before is not PaymentStatus.REFUNDED
 
 
@@ -123,25 +125,25 @@ TOOK_MONEY = (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.REFUNDED)
 """The statuses of all payments that count as turnover."""
 
 IdRange = tuple[str, str]
-"""Ids from the first up to, and without, the second."""
+"""A range of ids; the end is excluded."""
 
-# Ids go on with `:` after every part; `;` is the character that follows it, as `:` follows the digits.
+# Every part of an id is followed by `:`. The next character, `;`, ends a range; `:` itself follows the digits.
 
 
 def ever_ids(account_id: str, mode: Mode) -> IdRange:
-    """The tallies of all days together."""
+    """Return the ids of the tallies of all days together."""
     return f"{account_id}:{mode}:{EVER}:", f"{account_id}:{mode}:{EVER};"
 
 
 def day_ids(account_id: str, mode: Mode, first: str | None = None, last: str | None = None) -> IdRange:
-    """The tallies, or the turnover, of single days: from `first` to `last`, both with them, or open."""
+    """Return the ids of daily tallies or turnover from `first` to `last`, both included; None leaves that end open."""
     start = f"{account_id}:{mode}:"
     return f"{start}{first or '0'}", f"{start}:" if last is None else f"{start}{last};"
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """Where in a list that is ordered by time a page lies: within the days from `first` to `last`, after `skipped`
-    records counted from their newest, or before `left` counted from their oldest."""
+    """Position of a page in a list ordered by time: within the days from `first` to `last`, after `skipped` records
+    counted from their newest, or before `left` counted from their oldest."""
 
     first: str
     last: str
@@ -151,7 +153,8 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 def stretch(counts: Mapping[str, int], offset: int, size: int) -> Stretch | None:
-    """Find the page that begins `offset` records after the newest, given how many each day has. None past the end."""
+    """Find the page that begins `offset` records after the newest, given the number of records of each day. None past
+    the end."""
     newest: str | None = None
     skipped = seen = 0
     oldest = ""

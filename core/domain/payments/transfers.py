@@ -1,4 +1,4 @@
-"""What became of the money that came for a payment, as its merchant reads it (docs/payments.md "What came")."""
+"""All money that came for a payment, and its state, as shown to the merchant (docs/payments.md "What came")."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -13,16 +13,16 @@ from .suspense import RETURN_ENDED, Suspense
 
 
 class TransferStatus(StrEnum):
-    """What became of a transfer."""
+    """State of a transfer."""
 
     CREDITED = "credited"
-    """It is the payment's money."""
+    """It counts as the payment's money."""
     UNDER_REVIEW = "under_review"
-    """Its amount is not what was asked: an operator decides."""
+    """Its amount differs from the requested one: an operator decides."""
     SUSPENDED = "suspended"
-    """It may not move the payment, and waits for an operator."""
+    """It cannot move the payment, and waits for an operator."""
     RETURNING = "returning"
-    """The bank was told to send it back to the payer."""
+    """The bank was asked to return it to the payer."""
     RETURNED = "returned"
 
 
@@ -33,24 +33,24 @@ class ShownTransfer(msgspec.Struct, frozen=True, kw_only=True):
     status: TransferStatus
     received_at: datetime
     reason: str | None = None
-    """Why it may not move the payment, or why it is still here."""
+    """Why it cannot move the payment, or why it has not been returned."""
     returned_at: datetime | None = None
 
 
 ARRIVALS = (EntryKind.RECEIPT, EntryKind.REVIEW)
-"""Entries of a payment by which its own money came; all other money is suspense."""
+"""Journal entries for the payment's own money; all other money is in suspense."""
 
 
 def transfers_of(payment: Payment, entries: Iterable[JournalEntry], strays: Iterable[Suspense]) -> list[ShownTransfer]:
-    """All that came for a payment, in the order in which it came. `entries`: those of ARRIVALS; `strays`: its money in
-    suspense, also what was sent back."""
+    """Return all transfers to a payment in the order of their arrival. `entries`: those of ARRIVALS; `strays`: its
+    money in suspense, including returned money."""
     shown = [each for entry in entries if (each := _own(payment, entry)) is not None]
     shown += map(_stray, strays)
     return sorted(shown, key=lambda each: each.received_at)
 
 
 def _own(payment: Payment, entry: JournalEntry) -> ShownTransfer | None:
-    """None: an operator sent it back after its review, so it is suspense."""
+    """Return the payment's own transfer. None: an operator returned it after review, so it is in `strays`."""
     status = TransferStatus.CREDITED
     if entry.kind is EntryKind.REVIEW:
         if payment.status is PaymentStatus.FAILED:

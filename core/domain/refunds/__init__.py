@@ -1,1 +1,1 @@
-"""Refunds, and money in suspense that is sent back."""
+"""Refunds, and returns of money in suspense."""

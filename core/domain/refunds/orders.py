@@ -1,4 +1,4 @@
-"""Applications for refunds, and the order in which they are refused (docs/refunds.md "Rules")."""
+"""Refund applications, and the order of their refusals (docs/refunds.md "Rules")."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,15 +14,15 @@ from ..shapes import check_metadata, check_text
 from .refunds import Refund, came_of, remainder
 
 APPLICATIONS_MAX = 10
-"""How many refund applications a payment may ever have, of any status (docs/limits.md "Sizes")."""
+"""Number of refund applications that a payment may ever have, of any status (docs/limits.md "Sizes")."""
 EXTERNAL_ID_LONGEST = 256
 REASON_LONGEST = 255
 _REFUNDABLE = frozenset((PaymentStatus.PAID, PaymentStatus.SETTLED))
 
 
 class RefundOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /refunds, word for word. A null counts as absent; without an amount it asks for all that is
-    left."""
+    """The body of POST /refunds, field by field. Null counts as absent; without an amount the refund covers the
+    remainder."""
 
     _shown = ("payment_id", "amount_rub")
 
@@ -31,33 +31,33 @@ class RefundOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True)
     external_id: str | None = None
     reason: str | None = None
     metadata: dict[str, Any] | None = None
-    """Kept as it is: the service writes nothing into a refund's metadata, so no key of it is reserved."""
+    """Stored unchanged: the service writes nothing into a refund's metadata, so no key is reserved."""
 
 
 class RefundCase(msgspec.Struct, frozen=True, kw_only=True):
-    """An order with all that its rules look at, read beforehand."""
+    """An order together with everything that its rules check, read beforehand."""
 
     order: RefundOrder
     payment: Payment | None
-    """Of `payment_id`; None when the caller has none of it in this mode."""
+    """The payment of `payment_id`; None if the caller has no such payment in this mode."""
     refunds: Sequence[Refund] = ()
-    """All of the payment, whatever became of them."""
+    """All refunds of the payment, of any status."""
     terminal: Terminal | None = None
-    """The payment's; None when it went by none."""
+    """The payment's terminal; None if it has none."""
     metadata_kb_max: int = 16
     """The account's setting."""
 
     @property
     def found(self) -> Payment:
-        """The payment, after the rule that it is found."""
+        """The payment; valid only after the rule that finds it."""
         if self.payment is None:
             raise ValueError("the payment was not found")
         return self.payment
 
     @property
     def amount(self) -> Rub:
-        """What the refund is of: what is asked for, else the remainder. Only after the rules of shape and of the
-        payment being found. Raises: ValueError."""
+        """Amount of the refund: the requested amount, otherwise the remainder. Valid only after the rules that check
+        the shape and find the payment. Raises: ValueError."""
         if self.order.amount_rub is None:
             return remainder(self.found, self.refunds)
         return Rub.parse(self.order.amount_rub)
@@ -97,7 +97,7 @@ def _above_zero(case: RefundCase) -> None:
 
 def _whole_before_settlement(case: RefundCase) -> None:
     is_bound = case.terminal is not None and case.terminal.credit_follows_receipt
-    # An order for all that is left, of which nothing is left, is no partial one: the next rule refuses it.
+    # A request for a remainder of zero is not a partial refund: the next rule refuses it.
     is_partial = Rub(0) < case.amount < came_of(case.found)
     if is_bound and is_partial and case.found.status is PaymentStatus.PAID:
         raise Refusal("PARTIAL_BEFORE_SETTLEMENT", "By this terminal a payment is refunded in part only when settled")
@@ -127,11 +127,11 @@ RULES = (
     RefundRule("whole before settlement", _whole_before_settlement),
     RefundRule("within remainder", _within_remainder),
 )
-"""The order in which POST /refunds is refused: the object before the amount, as everywhere
-(docs/concepts.md "What is refused first"), and that an amount is above zero before anything compares it."""
+"""Order of the refusals of POST /refunds: the object before the amount, as everywhere
+(docs/concepts.md "What is refused first"); and an amount must be above zero before it is compared with anything."""
 
 
 def judge_refund(case: RefundCase) -> None:
-    """Raises: the Refusal of the first rule that the order breaks."""
+    """Check all rules in order. Raises: the Refusal of the first rule that the order breaks."""
     for rule in RULES:
         rule.check(case)

@@ -1,5 +1,5 @@
-"""Refunds: their states, and what is left of a payment for them (docs/refunds.md "How it ends"). Applications, and the
-rules of refusing one, are in orders.py."""
+"""Refunds: their states, and the remainder of a payment (docs/refunds.md "How it ends"). Applications and the rules
+that refuse them are in orders.py."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -15,14 +15,14 @@ from ..payloads import RefundEvent
 from ..payments.payments import Payment, PaymentStatus, PaymentTrigger
 
 WAITS_FOR_MONEY = timedelta(days=14)
-"""How long after its approval a refund waits for money before it is rejected (docs/refunds.md "The money")."""
+"""How long an approved refund waits for money before it is rejected (docs/refunds.md "The money")."""
 
 
 class RefundStatus(StrEnum):
     """See docs/refunds.md "How it ends"."""
 
     PENDING = "pending"
-    """Accepted; no money was touched."""
+    """Accepted; no money has moved."""
     PROCESSING = "processing"
     """At the bank."""
     COMPLETED = "completed"
@@ -33,14 +33,14 @@ class RefundStatus(StrEnum):
 
 
 class PendingReason(StrEnum):
-    """What a pending refund waits for."""
+    """Reason why a refund is pending."""
 
     AWAITING_APPROVAL = "awaiting_approval"
     INSUFFICIENT_BALANCE = "insufficient_balance"
 
 
 class RefundTrigger(StrEnum):
-    """What moves a refund."""
+    """Cause of a refund's move."""
 
     SENT = "sent to the bank"
     REJECTED = "an operator or a rule refused"
@@ -63,8 +63,8 @@ REFUND_MOVES: Moves[RefundStatus, RefundTrigger] = Moves(
         Move(_S.COMPLETED, _S.REVERSED, _T.CAME_BACK),
     )
 )
-"""The moves (docs/states.md "Refund"). The ends but for `cancelled` send an event; `completed` and `reversed` may move
-the payment."""
+"""The moves (docs/states.md "Refund"). All final statuses except `cancelled` send an event; `completed` and `reversed`
+may move the payment."""
 
 TOLD: Mapping[RefundStatus, RefundEvent] = {
     _S.COMPLETED: "refund.completed",
@@ -72,11 +72,11 @@ TOLD: Mapping[RefundStatus, RefundEvent] = {
     _S.FAILED: "refund.failed",
     _S.REVERSED: "refund.reversed",
 }
-"""The events of a refund's moves. A merchant who cancels knows it: `cancelled` has none."""
+"""The events of a refund's moves. `cancelled` has none, since the merchant itself cancels."""
 
 _OPEN = frozenset((_S.PENDING, _S.PROCESSING))
 _COUNTED = _OPEN | {_S.COMPLETED}
-"""What takes from the remainder: money that is gone, on its way, or promised."""
+"""Statuses that reduce the remainder: the money is gone, on its way, or promised."""
 _TAKEN = frozenset((_S.PROCESSING, _S.COMPLETED))
 
 
@@ -92,39 +92,39 @@ class Refund(msgspec.Struct, frozen=True, kw_only=True):
     amount: Rub
     created_at: datetime
     pending_reason: PendingReason | None = None
-    """While pending; null when nothing is in its way."""
+    """Set while pending; null if nothing blocks the refund."""
     external_id: str | None = None
     reason: str | None = None
-    """The merchant's words."""
+    """Text of the merchant."""
     failure_reason: str | None = None
     """Why it was rejected or failed."""
     metadata: dict[str, Any] | None = None
     key_id: str | None = None
-    """The record of the Idempotency-Key that made it; null where none did (an operator's)."""
+    """Record of the Idempotency-Key that created it; null for a refund by an operator."""
     approved_at: datetime | None = None
     executing_since: datetime | None = None
-    """When it became `processing`: its money is taken, the bank may have been asked."""
+    """When it became `processing`: its money is taken, and the bank may have the request."""
     completed_at: datetime | None = None
     taken_rub: Rub | None = None
-    """What it took, or had taken, from the merchant's pending RUB: of a payment not settled yet."""
+    """Amount taken, even if returned later, from the merchant's pending RUB: for a payment that is not settled yet."""
     taken_usdt: Usdt | None = None
-    """What it took, or had taken, from the merchant's available USDT: of a settled one."""
+    """Amount taken, even if returned later, from the merchant's available USDT: for a settled payment."""
     rate_market: str | None = None
-    """The rate that it took them at: that of the payment's settlement."""
+    """Rate of that amount: the rate of the payment's settlement."""
     contradicted_at: datetime | None = None
-    """When the bank said that it had sent the money after all, of a refund that it had failed: `failed` is final, the
-    merchant has the money again, and the payer has it, too. Or that it had failed, of one that is completed: nobody but
-    the bank has the money. An operator settles that with bank and merchant."""
+    """When the bank contradicted a final status. For a `failed` refund it says that the money was sent after all: the
+    merchant got the money back, and the payer has it, too. For a `completed` one it says that the refund failed: only
+    the bank has the money. An operator settles this with the bank and the merchant."""
     contradiction_seen: bool = False
-    """An operator has settled it."""
+    """Whether an operator has settled it."""
     sequence: int = 0
     """Rises by one with every event about it; the webhook header X-Webhook-Sequence."""
     version: int = 0
 
 
 def moved_to(refund: Refund, trigger: RefundTrigger, **changes: Any) -> Refund:
-    """The refund after its trigger, with what else the move changes. Nobody else writes a refund's status; its sequence
-    rises where the move has an event.
+    """Return the refund after the trigger, with the other changes of the move. Nothing else writes a refund's status;
+    the sequence rises if the move has an event.
 
     Raises: IllegalMove for a trigger that does not move a refund of this status.
     """
@@ -134,40 +134,41 @@ def moved_to(refund: Refund, trigger: RefundTrigger, **changes: Any) -> Refund:
 
 
 def is_open(refund: Refund) -> bool:
-    """It has no outcome yet. A payment with such a refund is `refund_pending` (docs/payments.md "What you get")."""
+    """Return whether the refund has no outcome yet. Its payment is then `refund_pending`
+    (docs/payments.md "What you get")."""
     return refund.status in _OPEN
 
 
 def waits_for_money(refund: Refund) -> bool:
-    """It is approved, and the merchant's money did not cover it."""
+    """Return whether the refund is approved but the merchant's balance did not cover it."""
     return refund.status is _S.PENDING and refund.pending_reason is PendingReason.INSUFFICIENT_BALANCE
 
 
 def gives_up_at(refund: Refund) -> datetime:
-    """From when on a refund that still waits for money is rejected. It is tried again before whenever there may be
-    some, and a new approval gives it no more time."""
+    """Return when a refund that still waits for money is rejected. Before that it is retried whenever money may have
+    come; a new approval does not extend the time."""
     return (refund.approved_at or refund.created_at) + WAITS_FOR_MONEY
 
 
 def is_given_up(refund: Refund, now: datetime) -> bool:
-    """Whether one that waits for money has waited long enough."""
+    """Return whether the refund has waited for money long enough."""
     return waits_for_money(refund) and now >= gives_up_at(refund)
 
 
 def holds_money(refund: Refund) -> bool:
-    """What it took is not given back."""
+    """Return whether the money it took has not been returned."""
     return refund.status in _TAKEN
 
 
 def remainder(payment: Payment, refunds: Iterable[Refund]) -> Rub:
-    """What may still be refunded: what came, less `refunds` (all of this payment) that are pending, processing or
-    completed (docs/refunds.md "Rules"). The fee is no part of it: a refund does not return it."""
+    """Return the amount that can still be refunded: the received amount, less `refunds` (all of this payment) that are
+    pending, processing or completed (docs/refunds.md "Rules"). A refund does not return the fee."""
     return came_of(payment) - _sum(refund for refund in refunds if refund.status in _COUNTED)
 
 
 def refunded_by(payment: Payment, refunds: Iterable[Refund]) -> PaymentTrigger | None:
-    """What moves a payment of which these are all refunds: it is `refunded` while the completed ones reach what came.
-    None: it stays."""
+    """Return the trigger that moves a payment, given all its refunds: it is `refunded` while the completed ones reach
+    the received amount. None: no move."""
     came = came_of(payment)
     is_full = came > Rub(0) and _sum(refund for refund in refunds if refund.status is _S.COMPLETED) >= came
     if is_full is (payment.status is PaymentStatus.REFUNDED):
@@ -178,7 +179,7 @@ def refunded_by(payment: Payment, refunds: Iterable[Refund]) -> PaymentTrigger |
 
 
 def came_of(payment: Payment) -> Rub:
-    """What the payer paid, whatever was asked."""
+    """Return the amount that the payer paid, whatever amount was requested."""
     return payment.actual_amount or Rub(0)
 
 

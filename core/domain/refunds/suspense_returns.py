@@ -1,27 +1,26 @@
-"""Sending money in suspense back, attempt by attempt. Each is an operation of its own at the bank, because a bank
-answers one that it knows as it did before (docs/payments.md "Money that cannot count";
-ARCHITECTURE.md "Three ends")."""
+"""Return attempts of money in suspense. Each attempt is a separate operation at the bank, because a bank answers a
+known operation as before (docs/payments.md "Money that cannot count"; ARCHITECTURE.md "Three ends")."""
 
 from .. import ids
 from ..payments.suspense import SUSPENSE, Suspense
 
 MOST_TRIES = 10
-"""Attempts for one sum; what goes back no way by then is for people to settle."""
+"""Attempts for one sum; if all fail, people must settle it."""
 
 
 def return_operation(suspense: Suspense, attempt: int) -> str:
-    """The bank's operation of an attempt (docs/adapters.md "Operation ids"). It names the payment, and tells apart what
-    came for it."""
+    """Return the bank's operation id of an attempt (docs/adapters.md "Operation ids"). It contains the payment, and
+    distinguishes the payment's suspended sums."""
     return ids.operation(SUSPENSE, suspense.payment_id, ids.tail(suspense.id, attempt))
 
 
 def former_operation(suspense_id: str, attempt: int) -> str:
-    """How earlier versions called it: the first is named like the money itself."""
+    """Return the operation id that earlier versions used: for the first attempt, the id of the suspense itself."""
     return suspense_id if attempt == 1 else f"{suspense_id}#{attempt}"
 
 
 def present_operation(suspense: Suspense) -> str:
-    """What the bank knows the present attempt by, or will."""
+    """Return the bank's operation id of the present attempt, requested or not."""
     if suspense.operation is not None:
         return suspense.operation
     if suspense.sending_since is not None:
@@ -30,21 +29,22 @@ def present_operation(suspense: Suspense) -> str:
 
 
 def returning_payment(operation: str) -> str | None:
-    """The payment whose suspended money an operation sends back; None for what `return_operation` never makes."""
+    """Return the payment whose suspended money an operation returns; None for ids that are not from
+    `return_operation`."""
     found = ids.read_operation(SUSPENSE, operation)
     return None if found is None else f"{ids.PAYMENT}{found[0]}"
 
 
 def attempt_of(suspense: Suspense, operation: str) -> int | None:
-    """Which attempt to send this money back an operation of `return_operation` is; None: none of it."""
+    """Return the attempt number of an operation from `return_operation` for this money; None: it is for other money."""
     found = ids.read_operation(SUSPENSE, operation)
     return None if found is None else ids.tail_number(suspense.id, found[1])
 
 
 def returned_money(operation: str) -> tuple[tuple[str, int], ...]:
-    """Which money an operation of an earlier version may send back, at which attempt: the likeliest first. There is
-    another reading only where the operation ends as those of further attempts do, because a bank's transfer id may end
-    so, too."""
+    """Return the suspense ids and attempts that an operation of an earlier version may mean, the likeliest first. A
+    second reading exists only if the operation ends like a further attempt, because a bank's transfer id may end that
+    way, too."""
     money, mark, number = operation.rpartition("#")
     further = {str(attempt): attempt for attempt in range(2, MOST_TRIES + 1)}
     return ((operation, 1), (money, further[number])) if mark and number in further else ((operation, 1),)

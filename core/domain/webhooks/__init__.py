@@ -1,1 +1,1 @@
-"""Events, their signatures, and when a delivery is tried again."""
+"""Events, their signatures, and the schedule of their deliveries."""

@@ -1,5 +1,5 @@
-"""The circuit breaker of a receiver: when nobody answers well, webhooks wait, and one asks now and then
-(docs/webhooks.md "When you do not answer"). One per endpoint; the pauses it adds are no attempts."""
+"""The circuit breaker of a receiver: while no webhook succeeds, webhooks wait, and a probe goes out now and then
+(docs/webhooks.md "When you do not answer"). Each endpoint has one; its pauses do not count as attempts."""
 
 from datetime import datetime, timedelta
 
@@ -10,40 +10,41 @@ from .delivery import Outcome, after_attempt, ends_fast_ladder
 from .events import Delivery
 
 OPENS_AFTER = 10
-"""Failures in a row."""
+"""Consecutive failures."""
 FROM_EVENTS = 3
-"""Different events that they must come from: one event that its receiver cannot take never stops the others. A
-merchant with few payments has no three events in an outage of minutes: for him the whole ladder of one counts as much,
-unless another event was taken meanwhile."""
+"""Different events among those failures: one event that its receiver cannot process never stops the others. A merchant
+with few payments does not have three events in an outage of minutes: for such a merchant a whole failed schedule of one
+event opens the breaker, unless another event was delivered meanwhile."""
 
 PAUSES = tuple(timedelta(seconds=seconds) for seconds in (30, 60, 120, 300, 600, 1800, 3600))
-"""Before the 1st, 2nd, ... probe; the last one repeats."""
+"""Pauses before the 1st, 2nd, ... probe; the last one repeats."""
 
 
 class Breaker(msgspec.Struct, frozen=True, kw_only=True):
-    """How a receiver does. Only the one worker that serves it writes here, and whoever closes it by hand."""
+    """State of a receiver. Only the one worker that serves it, and operators who close it by hand, write this
+    record."""
 
     id: str
-    """`endpoint_id`."""
+    """Result of `endpoint_id`."""
     account_id: str
     mode: Mode
     failures: int = 0
-    """In a row, until it opened."""
+    """Consecutive failures, until it opened."""
     failed_events: tuple[str, ...] = ()
-    """Whose they were; no more than it takes."""
+    """Events of those failures, at most FROM_EVENTS."""
     opened_at: datetime | None = None
     next_probe_at: datetime | None = None
     """Null while it is closed."""
     probes: int = 0
-    """How many failed since it opened."""
+    """Failed probes since it opened."""
     probed: str | None = None
-    """The delivery that was last sent as a probe; the next one takes another, lest one bad event keep it open."""
+    """The delivery of the last probe; the next probe sends another one, so that one bad event cannot keep it open."""
     reset_at: datetime | None = None
-    """When it was last closed by hand; webhooks sent before say nothing about the receiver of now."""
+    """When it was last closed by hand; webhooks sent earlier say nothing about the present receiver."""
     last_success_at: datetime | None = None
     last_failure_at: datetime | None = None
     last_failed_event: str | None = None
-    """Its delivery's id."""
+    """Id of that event's delivery."""
     last_answer: str | None = None
     last_status: int | None = None
     last_note: str | None = None
@@ -55,21 +56,21 @@ class Breaker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def endpoint_id(account_id: str, mode: Mode, further: str | None = None) -> str:
-    """What names an account's endpoint in a mode, its own or a further one, and the work of sending to it."""
+    """Return the id of an account's endpoint in a mode, its own or a further one; the sending job has the same id."""
     return f"{account_id}:{mode}" if further is None else f"{account_id}:{mode}/{further}"
 
 
 def new_breaker(account_id: str, mode: Mode, further: str | None = None) -> Breaker:
-    """A closed one, for a receiver that was never posted to."""
+    """Return a closed breaker, for a receiver without any deliveries."""
     return Breaker(id=endpoint_id(account_id, mode, further), account_id=account_id, mode=mode)
 
 
 def counts_against(outcome: Outcome) -> bool:
-    """Whether a failure says something about the receiver and not about the one event.
+    """Return whether a failure concerns the receiver and not the single event.
 
-    No answer at all, a redirect, 408, 429 and 5xx do. Other 4xx do not: somebody is there and judges. A blocked
-    address does, because no event can pass until it is changed: behind the breaker they wait for that, up to a week,
-    where their ladders would end in minutes.
+    No answer at all, a redirect, 408, 429 and 5xx do. Other 4xx do not: the receiver is up and rejects the event. A
+    blocked address does, because no event can be delivered until it is changed: behind the breaker they wait for that
+    up to a week, while their own schedules would end within minutes.
     """
     status = outcome.status
     if status is None:
@@ -78,11 +79,11 @@ def counts_against(outcome: Outcome) -> bool:
 
 
 def after_delivery(breaker: Breaker, delivery: Delivery, outcome: Outcome) -> tuple[Breaker, Delivery]:
-    """Enter one outcome into both: how the receiver does, and what becomes of the delivery, which stood as it is.
+    """Apply one outcome to both the receiver's state and the delivery, each as it was before.
 
-    A money event whose fast ladder ends in failures that count opens the breaker and waits with it, instead of being
-    given up. Where its receiver took another event since its first attempt, the fault is the event's own: the breaker
-    stays closed, and the event goes on by the slow ladder.
+    If a money event's fast schedule ends with failures of the receiver, the breaker opens and the event waits with it,
+    instead of being given up. If the receiver accepted another event since this one's first attempt, the fault is the
+    event's own: the breaker stays closed, and the event continues with the slow schedule.
     """
     if not (ends_fast_ladder(delivery, outcome) and counts_against(outcome)):
         return after_outcome(breaker, delivery.id, outcome), after_attempt(delivery, outcome)
@@ -94,7 +95,7 @@ def after_delivery(breaker: Breaker, delivery: Delivery, outcome: Outcome) -> tu
 
 
 def after_outcome(breaker: Breaker, event_id: str, outcome: Outcome, *, ladder_lost: bool = False) -> Breaker:
-    """Enter one outcome. `ladder_lost`: no webhook of a whole ladder was answered well, which opens it by itself."""
+    """Apply one outcome. `ladder_lost`: no webhook of a whole schedule succeeded, which opens the breaker by itself."""
     if outcome.good:
         return closed(msgspec.structs.replace(breaker, last_success_at=outcome.ended_at))
     breaker = msgspec.structs.replace(
@@ -106,7 +107,7 @@ def after_outcome(breaker: Breaker, event_id: str, outcome: Outcome, *, ladder_l
         last_note=outcome.note,
     )
     if not counts_against(outcome):
-        # Somebody answers again: that is what a probe asks for. The event itself goes on by its ladder.
+        # The receiver answers again, so the probe succeeded. The event itself continues with its own schedule.
         return closed(breaker) if outcome.probe else breaker
     if _is_of_before(breaker, outcome):
         return breaker
@@ -116,7 +117,7 @@ def after_outcome(breaker: Breaker, event_id: str, outcome: Outcome, *, ladder_l
 
 
 def _is_of_before(breaker: Breaker, outcome: Outcome) -> bool:
-    """Whether the webhook went to the receiver that was there before the present one."""
+    """Return whether the webhook went to an earlier receiver than the present one."""
     return breaker.reset_at is not None and outcome.sent_at < breaker.reset_at
 
 
@@ -142,7 +143,7 @@ def _one_more(breaker: Breaker, event_id: str, outcome: Outcome, *, ladder_lost:
 
 
 def closed(breaker: Breaker, *, by_hand_at: datetime | None = None) -> Breaker:
-    """Closed, with no failure counted; `by_hand_at`: because the receiver is another one from then on."""
+    """Return it closed, without counted failures; `by_hand_at`: the receiver is a different one from then on."""
     if not breaker.failures and by_hand_at is None:
         return breaker
     return msgspec.structs.replace(
@@ -158,13 +159,13 @@ def closed(breaker: Breaker, *, by_hand_at: datetime | None = None) -> Breaker:
 
 
 def asked_at(breaker: Breaker, moment: datetime) -> Breaker:
-    """An open one whose next probe is at `moment`, because somebody asks for it."""
+    """Return an open one with its next probe at `moment`, on request."""
     return msgspec.structs.replace(breaker, next_probe_at=moment)
 
 
 def room(breaker: Breaker, most: int) -> int:
-    """How many webhooks may be under way at once, of `most` at other times: none while it is open, and after failures
-    no more than it may still take until it opens. So a receiver that is away gets ten webhooks, not a swarm."""
+    """Return how many webhooks may be in flight at once, given a normal limit of `most`: none while it is open; after
+    failures only as many as are missing until it opens. So a receiver that is down gets ten webhooks, not a flood."""
     if breaker.is_open:
         return 0
     return max(1, min(most, OPENS_AFTER - breaker.failures))

@@ -1,4 +1,4 @@
-"""What comes after an attempt to deliver an event (docs/webhooks.md "When you do not answer")."""
+"""The state of a delivery after each attempt (docs/webhooks.md "When you do not answer")."""
 
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -8,34 +8,35 @@ import msgspec
 from .events import Attempt, Delivery, DeliveryStatus
 
 FAST_LADDER = tuple(timedelta(seconds=1 << rung) for rung in range(9))
-"""The pauses after the 1st to the 9th attempt: 1, 2, 4, ... 256 s, 511 s in all. The 10th is the last of it."""
+"""The pauses after the 1st to the 9th attempt: 1, 2, 4, ... 256 s, 511 s in all. The 10th attempt is the last."""
 
 SLOW_LADDER = tuple(timedelta(hours=hours) for hours in (1, 5, 17, 41))
-"""When a money event that its receiver alone does not take is tried again after the fast ladder, from the first
-attempt."""
+"""Times of the retries of a money event after the fast schedule, counted from the first attempt, if the receiver
+rejects only this event."""
 
 LIFETIME = timedelta(days=7)
-"""How long a delivery is tried at all, whatever a breaker made it wait. It counts from when it could be sent."""
+"""Total time in which a delivery is attempted, including breaker pauses. It counts from when it could be sent."""
 
 MONEY = frozenset({"payment", "withdrawal", "exchange", "refund"})
-"""What the types of money events begin with, up to the dot."""
+"""Prefixes of the types of money events, up to the dot."""
 
 PUT_OFF = timedelta(hours=1)
-"""Until what cannot be read is tried again."""
+"""Pause before an unreadable event is tried again."""
 
 AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
-"""The `due` of what waits for nothing but its turn: past by every clock, also one that is behind another machine's."""
+"""The `due` of deliveries that only wait for their turn: past by every clock, even one that is behind another
+machine's."""
 
 
 TIMEOUT = "timeout"
-"""The `answer` of an outcome where none came in time: the notifier's word (ports/notifier.py)."""
+"""The `answer` of an outcome without a timely answer, as in ports/notifier.py."""
 
 
 D = TypeVar("D", bound=Delivery)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What became of one webhook. `answer`, `status` and `note` are those of the notifier's result."""
+    """Outcome of one webhook. `answer`, `status` and `note` come from the notifier's result."""
 
     answer: str
     status: int | None
@@ -45,40 +46,41 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     took_ms: int = 0
     probe: bool = False
     retry_after: int | None = None
-    """Seconds that the receiver asks us to wait."""
+    """Pause that the receiver requests, in seconds."""
 
     def due_after(self, pause: timedelta) -> datetime:
-        """Return when to send again: after `pause`, or later when the receiver asks for it."""
+        """Return when to send again: after `pause`, or later if the receiver requests it."""
         return self.ended_at + max(pause, timedelta(seconds=self.retry_after or 0))
 
     @property
     def good(self) -> bool:
-        """Any 2xx closes a delivery. A redirect, any other status and no answer at all (None) are failures."""
+        """Whether the webhook succeeded: any 2xx. A redirect, any other status and no answer at all (None) are
+        failures."""
         return self.status is not None and 200 <= self.status <= 299
 
 
 def is_money(event_type: str) -> bool:
-    """Whether events of this type are given more than the fast ladder."""
+    """Return whether events of this type get more than the fast schedule."""
     return event_type.partition(".")[0] in MONEY
 
 
 def next_number(delivery: Delivery) -> int:
-    """The X-Webhook-Attempt of the next webhook."""
+    """Return the X-Webhook-Attempt of the next webhook."""
     return delivery.attempts + 1
 
 
 def attempt_id(delivery: Delivery, webhook: int) -> str:
-    """The id of the row of its n-th webhook."""
+    """Return the id of the row of its n-th webhook."""
     return f"{delivery.id}:{webhook:06d}"
 
 
 def last_attempt_id(delivery: Delivery) -> str:
-    """The id of the row of its last webhook; of none where none was sent."""
+    """Return the id of the row of its last webhook; if none was sent, no such row exists."""
     return attempt_id(delivery, delivery.attempts + delivery.probes)
 
 
 def attempt_of(delivery: Delivery, outcome: Outcome) -> Attempt:
-    """The row of a webhook that was sent when `delivery` stood as it is."""
+    """Return the row of a webhook that was sent while `delivery` was in this state."""
     return Attempt(
         id=attempt_id(delivery, delivery.attempts + delivery.probes + 1),
         event_id=delivery.event_id,
@@ -93,21 +95,21 @@ def attempt_of(delivery: Delivery, outcome: Outcome) -> Attempt:
 
 
 def ends_fast_ladder(delivery: Delivery, outcome: Outcome) -> bool:
-    """Whether this outcome is the last, bad one of the fast ladder of a money event that still is to be delivered."""
+    """Return whether this outcome is the last failure of the fast schedule of a pending money event."""
     last = delivery.attempts - delivery.ladder_start == len(FAST_LADDER)
     pending = delivery.status is DeliveryStatus.PENDING
     return last and pending and is_money(delivery.type) and not outcome.good and not outcome.probe
 
 
 def after_attempt(delivery: Delivery, outcome: Outcome, *, receiver_away: bool = False) -> Delivery:
-    """Enter a webhook's outcome into `delivery`: what it is now, and when it is due again.
+    """Apply a webhook's outcome to `delivery`: its new state, and when it is due again.
 
-    `receiver_away`: the outcome ends a ladder and says nothing about the event. It stays pending then, with a whole
-    ladder for the day on which the receiver is back.
+    `receiver_away`: the outcome ends a schedule but says nothing about the event. The delivery then stays pending, with
+    a new schedule for the time when the receiver is back.
 
-    An address that was never posted to counts as an attempt like any other. A probe only ever delivers. What is not
-    pending stays what it is, unless the answer was good: two workers may send one event, and the slower one may fail;
-    and a late 2xx delivers what had failed.
+    A blocked address counts as an attempt like any other. A probe can only deliver. A delivery that is not pending
+    keeps its status, unless the answer is good: two workers may send one event, and the slower one may fail; and a late
+    2xx delivers an event that had failed.
     """
     probe, good, status, delivered_at = outcome.probe, outcome.good, delivery.status, delivery.delivered_at
     still = status is DeliveryStatus.PENDING and not good
@@ -139,7 +141,7 @@ def _next_rung(entered: Delivery, outcome: Outcome) -> datetime | None:
         return outcome.due_after(FAST_LADDER[made - 1])
     if entered.first_attempt_at is None or not is_money(entered.type):
         return None
-    # A breaker may have held it up: what is over then is left out.
+    # A breaker may have delayed it: skip the times that have passed.
     moments = (entered.first_attempt_at + after for after in SLOW_LADDER)
     moment = next((moment for moment in moments if moment > outcome.ended_at), None)
     return None if moment is None else max(moment, outcome.due_after(timedelta()))
@@ -150,28 +152,28 @@ def _ended(delivery: D, status: DeliveryStatus) -> D:
 
 
 def is_too_old(delivery: Delivery, now: datetime) -> bool:
-    """Whether a pending delivery is to be given up."""
+    """Return whether a pending delivery must be given up."""
     return delivery.give_up_at is not None and delivery.give_up_at <= now
 
 
 def given_up(delivery: Delivery) -> Delivery:
-    """Too old: failed, and not tried any more unless it is sent again by hand."""
+    """Return the delivery as failed, because it is too old; only a manual resend sends it again."""
     return _ended(delivery, DeliveryStatus.FAILED)
 
 
 def put_off(delivery: Delivery, now: datetime) -> Delivery:
-    """Not to be sent now, because its event cannot be read: a later version of the program may, and until then it holds
-    up no others."""
+    """Return the delivery postponed, because its event cannot be read: a later version of the program may be able to,
+    and until then it blocks no others."""
     return msgspec.structs.replace(delivery, due=now + PUT_OFF)
 
 
 def held(delivery: D) -> D:
-    """There is no receiver (any more), or it is switched off: it waits for one."""
+    """Return the delivery as held: the receiver does not exist (any more) or is switched off."""
     return _ended(delivery, DeliveryStatus.HELD)
 
 
 def sent_anew(delivery: D, *, receives: bool, now: datetime) -> D:
-    """Due at once, at the foot of a new ladder; held where the account has no receiver."""
+    """Return the delivery due at once with a new schedule; held if the account has no receiver."""
     if not receives:
         return held(delivery)
     return msgspec.structs.replace(

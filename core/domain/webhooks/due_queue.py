@@ -1,4 +1,4 @@
-"""What is due at an endpoint, taken in hand page by page: nothing is read for each webhook."""
+"""The due deliveries of an endpoint, read page by page instead of one read for each webhook."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,40 +15,40 @@ BATCH = 128
 
 
 class Ready(msgspec.Struct, frozen=True, gc=False):
-    """A delivery whose turn comes, with what it delivers."""
+    """A delivery ready to be sent, with its event."""
 
     delivery: Delivery
     event: OpenEvent
 
 
 class DueQueue:
-    """The deliveries of one endpoint that are due, the oldest first."""
+    """The due deliveries of one endpoint, the oldest first."""
 
     def __init__(self) -> None:
         self.ready: deque[Ready] = deque()
-        """Those whose turn comes."""
+        """Deliveries to send next."""
         self.unsent: list[Delivery] = []
-        """Those that are not sent: given up, or put off, because their event cannot be read or decrypted."""
+        """Deliveries that are not sent: given up, or postponed because their event cannot be read or decrypted."""
         self._in_hand: set[str] = set()
-        """All that were read and not committed: queued, under way, answered."""
+        """Ids of all deliveries that were read and not committed: queued, in flight, answered."""
         self.complete = False
-        """The last page held the end of what is due."""
+        """The last page reached the end of the due deliveries."""
         self.empty = False
-        """The last page held nothing that was not in hand."""
+        """The last page contained nothing new."""
         self._after: str | None = None
-        """Where the last page ended when there is more."""
+        """Id of the last delivery of the last page, if there are more."""
 
     def page(self) -> ReadDue:
-        """The next page. In a long row of what is due at once it begins where the last one ended; what comes due behind
-        that is for the last page, which begins at the start."""
+        """Return the next page to read. While many deliveries are due at once, it continues after the last page.
+        Deliveries that become due earlier in the order are read by the final page, which starts over."""
         return ReadDue(BATCH if self._after else BATCH + len(self._in_hand), self._after)
 
     def fresh(self, found: Sequence[Delivery]) -> list[Delivery]:
-        """Those of a page that are not in hand."""
+        """Return the deliveries of a page that were not read before."""
         return [delivery for delivery in found if delivery.id not in self._in_hand]
 
     def take(self, page: ReadDue, found: Sequence[Delivery], events: Mapping[str, OpenEvent], now: datetime) -> None:
-        """Queue a page that was read at `now`, with those of its events that can be read and decrypted."""
+        """Queue a page that was read at `now`, with the events of it that can be read and decrypted."""
         fresh = self.fresh(found)
         whole = len(found) < page.limit
         self.complete = whole and page.after is None
@@ -65,7 +65,7 @@ class DueQueue:
                 self.ready.append(Ready(delivery, event))
 
     def keep_only(self, chosen: Ready | None) -> None:
-        """Forget what is queued but for this one; another page finds the others again."""
+        """Drop all queued deliveries except this one; another page will find them again."""
         self._in_hand.difference_update(each.delivery.id for each in self.ready if each is not chosen)
         self.ready.clear()
         self._after = None
@@ -73,6 +73,6 @@ class DueQueue:
             self.ready.append(chosen)
 
     def committed(self, deliveries: Iterable[Delivery]) -> None:
-        """What became of these is stored: they are in hand no more."""
+        """Release these deliveries: their new state is stored."""
         self.unsent.clear()
         self._in_hand.difference_update(each.id for each in deliveries)

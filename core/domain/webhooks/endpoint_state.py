@@ -1,8 +1,8 @@
 """Plan the deliveries to one endpoint (docs/webhooks.md "When you do not answer").
 
-`EndpointState` is all that is known of an endpoint while it is served: receiver and breaker, what is due, what is under
-way, what was answered, whether the job is still ours. `next` returns one step. Whoever performs it tells what came of
-it, and asks again; so every race is an order of calls here, and nothing is awaited.
+`EndpointState` holds everything known about an endpoint while it is served: receiver and breaker, due deliveries,
+webhooks in flight, answers, and whether this worker still owns the job. `next` returns one step. The caller performs
+it, reports the result, and calls `next` again. So every race is an order of calls here, and nothing is awaited.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,21 +19,20 @@ from .limiter_pool import Customer, Trust
 from .steps import Aside, Commit, Leave, Read, ReadDue, ReadEndpoint, ReadJob, Send, Sent, Step, Wait, Webhook
 
 LOW = 16
-"""Queued deliveries below which more are read, while webhooks are under way."""
+"""While webhooks are in flight, more deliveries are read when fewer than this are queued."""
 ENOUGH = 64
-"""How many results are worth a commit while further webhooks are under way: a receiver that answers at once would else
-cost a commit for every few. After a kill -9 at most so many webhooks, and those under way, are sent again."""
+"""Number of results that justify a commit while further webhooks are in flight: otherwise a receiver that answers fast
+would cause a commit for every few. After a kill -9 at most this many webhooks, and those in flight, are sent again."""
 ACCOUNT_SECONDS = 1.0
-"""How old what is known of the receiver may be, its address and its secrets (docs/decisions.md "Storage": two
-seconds)."""
+"""Largest age of the known address and secrets of the receiver (docs/decisions.md "Storage": two seconds)."""
 _READ_JOB, _SEND, _WAIT = ReadJob(), Send(), Wait()
 
 
 class EndpointState:
-    """What is known of one endpoint while its job is ours."""
+    """State of one endpoint while this worker owns its job."""
 
     def __init__(self, endpoint: EndpointKey, limiter: SendLimiter, customer: Customer) -> None:
-        """`customer` is stirred when `next` has something else to say."""
+        """`customer` is woken when `next` may return something else."""
         self._unknown = new_breaker(endpoint.account_id, endpoint.mode, endpoint.further)
         self._limiter = limiter
         self._customer = customer
@@ -41,24 +40,23 @@ class EndpointState:
         self._read_at = 0.0
         self._receiver: Receiver | None = None
         self._address = ""
-        """This endpoint at its present address: another one is another receiver."""
+        """The endpoint together with its present address: a new address is a new receiver."""
         self._host = ""
         self.due = DueQueue()
         self._under_way = 0
-        """Webhooks under way, or about to be: permits taken."""
+        """Webhooks in flight or about to start: permits taken."""
         self._beginning: list[Permit] = []
-        """Those of them with which nobody has begun to send yet."""
+        """Permits whose sending has not started yet."""
         self._sent: list[Sent] = []
         self._urgent = False
-        """What was answered is to be committed however little it is. A failure is: it sets timers and moves the
-        breaker."""
+        """Commit the answers, however few they are. A failure is urgent: it sets timers and changes the breaker."""
         self._over: Leave | None = None
-        """How the run ends, in which nothing more is begun."""
+        """How the run ends; once set, nothing new starts."""
         self._found_open = False
         """The breaker was open before the run, and still is."""
         self._probe_due = self._probing = False
         self._in_vain = False
-        """There was nothing to probe with."""
+        """There was no delivery for the probe."""
         self._saw_job = False
         """The job was read since the last wait."""
         self._take_breaker(None)
@@ -70,8 +68,8 @@ class EndpointState:
 
     @property
     def trust(self) -> Trust:
-        """How far the limiter trusts the receiver: by what was late since this process began, and by a timeout that is
-        stored, which is of earlier times and of other processes."""
+        """How far the limiter trusts the receiver. Based on late webhooks since this process started, and on a stored
+        timeout, which may come from earlier times or other processes."""
         breaker = self.breaker
         if self.is_slow or (breaker.failures and breaker.last_answer == TIMEOUT):
             return Trust.SLOW
@@ -79,8 +77,8 @@ class EndpointState:
         return Trust.NEW if good is None or (reset is not None and good < reset) else Trust.PROVEN
 
     def next(self, now: float) -> Step:
-        """What is to be done next. `now`: seconds that only rise, so a clock that is set moves nothing here; due times
-        are judged by the storage's clock, as reads bring it."""
+        """Return the next step. `now`: monotonic seconds, so a changed clock has no effect here; due times are judged
+        by the storage's clock, as the reads bring it."""
         if self._over is None and (self._begins or now - self._read_at > ACCOUNT_SECONDS):
             return ReadEndpoint(self._begins)
         step = None if self._halted else self._read() or self._begin()
@@ -98,12 +96,12 @@ class EndpointState:
         self._saw_job = False
         return (self._over or self._end()) if ended else _WAIT
 
-    # What came of a step.
+    # Results of steps.
 
     def endpoint_read(
         self, receiver: Receiver | None, breaker: Breaker | None, now: float, at: datetime | None
     ) -> None:
-        """Receiver and stored breaker as they are now. `at`: by the storage's clock, where serving begins."""
+        """Set receiver and stored breaker as read now. `at`: the storage's time, set when serving begins."""
         self._read_at, self._receiver = now, receiver
         url = None if receiver is None else receiver.url
         address = f"{self._unknown.id} {url}"
@@ -121,16 +119,17 @@ class EndpointState:
             self.release(pause)
 
     def job_read(self, *, asked: bool) -> None:
-        """The job is still ours. `asked`: somebody has asked for it since it was last read."""
+        """Note that this worker still owns the job. `asked`: it was requested again since the last read."""
         self._saw_job = True
         if asked:
             self.due.complete = False
 
     def due_read(self, page: ReadDue, found: Sequence[Delivery], events: Mapping[str, OpenEvent], at: datetime) -> None:
-        """Take a page of due deliveries, with the events that can be read and decrypted; `at` is the storage's time."""
+        """Add a page of due deliveries, with the events that can be read and decrypted; `at` is the storage's time."""
         self.due.take(page, found, events, at)
         if self._probe_due:
-            # The oldest, or the one after the last that failed, so that one bad event does not hold up all others.
+            # Probe with the oldest, or the one after the last failed probe, so that one bad event does not block all
+            # others.
             after = self.breaker.probed or ""
             later = (each for each in self.due.ready if each.delivery.id > after)
             chosen = next(later, None) or next(iter(self.due.ready), None)
@@ -138,23 +137,23 @@ class EndpointState:
             self._probe_due, self._probing, self._in_vain = False, True, chosen is None
 
     def begun(self) -> tuple[Permit, Webhook | None]:
-        """A `Send` has begun. Returns its permit and its first webhook, chosen here, so that they go out in the order
-        of age; None where the permit is to be given back (`ended`)."""
+        """Start a `Send`. Returns its permit and its first webhook. The webhook is chosen here, so that webhooks go out
+        in the order of age; None: the caller must give the permit back (`ended`)."""
         return self._beginning.pop(), self._following()
 
     def answered(self, permit: Permit, webhook: Webhook, outcome: Outcome) -> Webhook | None:
-        """The result of a webhook. Returns the one that goes out next with the same permit; None where that is to be
-        given back (`ended`), because others wait for it or nothing is left."""
+        """Apply the result of a webhook. Returns the next webhook for the same permit; None: the caller must give the
+        permit back (`ended`), because others wait for it or nothing is left."""
         self._sent.append(Sent(webhook.delivery, outcome))
         self._urgent = self._urgent or not outcome.good
         self._note(webhook.delivery, outcome)
-        # The run is woken only for what it would do.
+        # Wake the run only if it has something to do.
         if self._has_enough or (not self.due.complete and len(self.due.ready) < LOW):
             self._customer.stir()
         return self._following() if self._limiter.goes_on(permit) else None
 
     def ended(self, permit: Permit, *, broke: bool = False) -> None:
-        """No further webhook goes out with this permit. `broke`: sending the last one raised, so the run fails."""
+        """End the use of a permit. `broke`: sending the last webhook raised, so the run fails."""
         if broke:
             self.lose()
         self._under_way -= 1
@@ -162,51 +161,52 @@ class EndpointState:
         self._customer.stir()
 
     def committed(self, commit: Commit, breaker: Breaker | None, *, asked: bool) -> None:
-        """The storage has it, and this breaker now. `asked`: the job was asked for, and stands."""
+        """Note that the storage has these results, and this breaker now. `asked`: the job was requested again, and
+        stays."""
         del self._sent[: len(commit.sent)]
         self.due.committed([*(each.delivery for each in commit.sent), *commit.unsent])
         self._take_breaker(breaker)
         if asked:
-            # Where nothing may be sent, another breaker or account may let it.
+            # If nothing could be sent, a changed breaker or account may now allow it.
             self.due.complete, self._begins = False, self._halted
 
-    # What happens meanwhile.
+    # Events from outside.
 
     def look_around(self) -> None:
-        """Some time has passed."""
+        """Note that some time has passed."""
         self._urgent = True
         self._customer.stir()
 
     def release(self, pause: float = 0.0) -> None:
-        """Nothing more is to be begun, and the job is another run's, after so many seconds."""
+        """Start nothing new, and leave the job to another run after `pause` seconds."""
         self._over = self._over or Leave(True, pause)
 
     def lose(self) -> None:
-        """The job is another worker's, or the run failed. What was answered is committed all the same."""
+        """Stop, because another worker owns the job or the run failed. Answers are still committed."""
         self._over = Leave(False)
 
     def close(self) -> None:
-        """The run is over, however it ended: it holds no permit and waits for none."""
+        """End the run in any case: it keeps no permit and waits for none."""
         self._limiter.decline(self._customer)
         for permit in self._beginning:
             self._limiter.give(permit)
 
     @property
     def _halted(self) -> bool:
-        """No further webhook may be begun."""
+        """Whether no further webhook may start."""
         if self._over is not None or self._receiver is None:
             return True
         return self.breaker.is_open and not (self._probe_due or self._probing)
 
     @property
     def _has_enough(self) -> bool:
-        """Whether to commit what there is."""
+        """Whether there is enough to commit."""
         answered = bool(self._sent) and (self._urgent or not self._under_way or len(self._sent) >= ENOUGH)
         return answered or bool(self.due.unsent)
 
     @property
     def _most(self) -> int:
-        """How many webhooks may be under way."""
+        """Largest number of webhooks in flight."""
         return 1 if self._probing else self.room
 
     def _read(self) -> Read | None:
@@ -214,11 +214,11 @@ class EndpointState:
             return None
         if self._probe_due or not self.due.complete:
             return self.due.page()
-        # With nothing under way the run is about to end, and hears then whether it was asked for more.
+        # With nothing in flight the run is about to end, and the commit then reports whether it was requested again.
         return _READ_JOB if self._under_way and not self._saw_job else None
 
     def _begin(self) -> Send | None:
-        """One more webhook beside those under way, where there is room and a permit."""
+        """Start one more webhook besides those in flight, if limits and permits allow it."""
         limiter, mine, trust = self._limiter, self._under_way, self.trust
         most = min(self._most, limiter.share(self._host, trust, mine))
         if mine >= most or len(self.due.ready) <= len(self._beginning):
@@ -246,7 +246,7 @@ class EndpointState:
         return Commit(tuple(self._sent), tuple(self.due.unsent), leaves=leaves)
 
     def _end(self) -> Commit:
-        """All is committed, and nothing more may be sent."""
+        """Everything is committed, and nothing more may be sent."""
         if self._receiver is None:
             return Commit(aside=Aside.RECEIVER, leaves=True, unsure=True)
         if not self.breaker.is_open:
@@ -254,20 +254,20 @@ class EndpointState:
         return Commit(aside=Aside.BREAKER if self._found_open else None, leaves=True, unsure=self._in_vain)
 
     def _take_breaker(self, stored: Breaker | None) -> None:
-        """Take over the breaker that the storage has now, None while there is none; results that are not committed
-        count besides."""
+        """Use the breaker that the storage has now, or None while there is none, plus the results that are not
+        committed yet."""
         self.stored = stored
         self._expect(stored or self._unknown)
         for each in self._sent:
             self._note(each.delivery, each.outcome)
 
     def _note(self, delivery: Delivery, outcome: Outcome) -> None:
-        # Of good ones in a row the next changes nothing.
+        # Among consecutive good results, only the first changes the breaker.
         if not outcome.good or self.breaker.failures:
             self._expect(after_delivery(self.breaker, delivery, outcome)[0])
 
     def _expect(self, breaker: Breaker) -> None:
         self.breaker = breaker
-        """As it will be with what is not committed."""
+        """The breaker including results that are not committed."""
         self._found_open = breaker.is_open and self._found_open
         self.room = room_of(breaker, self._limiter.per_receiver)

@@ -1,4 +1,4 @@
-"""Webhook endpoints: the account's own, which the operator sets, and further ones, which its merchant makes
+"""Webhook endpoints: the account's own, which the operator sets, and further ones, which the merchant creates
 (docs/webhooks.md "Further endpoints")."""
 
 from collections.abc import Sequence
@@ -16,27 +16,27 @@ from .events import Delivery, DeliveryStatus, EndpointDelivery
 from .wanted import read_wanted, untaken
 
 MOST = 5
-"""Endpoints that an account may have in each mode, its own among them."""
+"""Endpoints that an account may have in each mode, including its own."""
 
 SECRET_OVERLAP_HOURS = 24
-"""For which a replaced secret still signs beside the new one."""
+"""How long a replaced secret still signs in addition to the new one."""
 
 DESCRIPTION_LONGEST = 256
 
 ALL = "*"
-"""In place of types: all of them, also those to come."""
+"""Stands for all types, including future ones."""
 
 
 class WebhookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A further endpoint, of one mode. Its secrets are sealed; `previous_secret` still signs beside the new one until
-    its end."""
+    """A further endpoint of one mode. Its secrets are encrypted; `previous_secret` signs in addition to the new one
+    until it expires."""
 
     id: str
     account_id: str
     mode: Mode
     url: str
     event_types: tuple[str, ...] | None
-    """The types of events that it wants; None: all."""
+    """Types of events that it receives; None: all."""
     description: str | None
     secret: bytes
     created_at: datetime
@@ -48,7 +48,7 @@ class WebhookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def enabled(self) -> bool:
-        """Events are sent there; else they wait as `held`."""
+        """Whether events are sent to it; otherwise they wait as `held`."""
         return self.disabled_at is None
 
     @property
@@ -57,7 +57,7 @@ class WebhookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ref(self) -> EndpointRef:
-        """What its account says of it."""
+        """Its summary in the account's record."""
         return EndpointRef(id=self.id, mode=self.mode, event_types=self.event_types, enabled=self.enabled)
 
     @property
@@ -66,61 +66,61 @@ class WebhookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EndpointKey(msgspec.Struct, frozen=True):
-    """One endpoint: an account's, in one mode."""
+    """Key of one endpoint of an account, in one mode."""
 
     account_id: str
     mode: Mode
     further: str | None = None
-    """The id of a further one; None: the account's own."""
+    """Id of a further endpoint; None: the account's own."""
 
     @classmethod
     def of(cls, text: str) -> "EndpointKey":
-        """The endpoint of this `id`. Raises: ValueError."""
+        """Parse an `id`. Raises: ValueError."""
         account_id, _, rest = text.rpartition(":")
         mode, _, further = rest.partition("/")
         return cls(account_id, Mode(mode), further or None)
 
     @classmethod
     def to(cls, delivery: Delivery) -> "EndpointKey":
-        """The endpoint of this delivery."""
+        """Return the endpoint of this delivery."""
         further = delivery.endpoint_id if isinstance(delivery, EndpointDelivery) else None
         return cls(delivery.account_id, delivery.mode, further)
 
     @property
     def id(self) -> str:
-        """What names its breaker, and the work of sending to it."""
+        """Id of its breaker and of its sending job."""
         return endpoint_id(self.account_id, self.mode, self.further)
 
     @property
     def deliveries(self) -> type[Delivery]:
-        """The record of its deliveries."""
+        """Record type of its deliveries."""
         return Delivery if self.further is None else EndpointDelivery
 
     def of_status(self, status: DeliveryStatus, **more: Any) -> dict[str, Any]:
-        """Criteria for its deliveries of a status."""
+        """Return criteria for its deliveries of a status."""
         if self.further is not None:
             return {"endpoint_id": self.further, "status": status, **more}
         return {"account_id": self.account_id, "mode": self.mode, "status": status, **more}
 
     def pending(self, **due: Any) -> dict[str, Any]:
-        """Criteria for its pending deliveries."""
+        """Return criteria for its pending deliveries."""
         return self.of_status(DeliveryStatus.PENDING, **due)
 
 
 class Receiver(msgspec.Struct, frozen=True):
-    """Where an endpoint's webhooks go, and what they are signed with."""
+    """Address of an endpoint's webhooks, and the secrets that sign them."""
 
     holder: str
-    """The record that holds the secrets: an account, or a further endpoint."""
+    """Id of the record with the secrets: an account, or a further endpoint."""
     url: str
     secret: bytes
-    """Sealed, as the previous one."""
+    """Encrypted, like the previous one."""
     previous_secret: bytes | None = None
     previous_until: datetime | None = None
 
 
 def own_receiver(account: Account | None) -> Receiver | None:
-    """The receiver of the account's own endpoint; None while it has none."""
+    """Return the receiver of the account's own endpoint; None while it has none."""
     if account is None or account.webhook_secret is None or account.settings.webhook_url is None:
         return None
     return Receiver(
@@ -141,8 +141,8 @@ class EndpointOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class EndpointPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of PATCH /webhook-endpoints/{id}: what is not named, or null, stays; an empty description takes it
-    away."""
+    """The body of PATCH /webhook-endpoints/{id}: absent or null fields stay unchanged; an empty description removes
+    it."""
 
     url: str | None = None
     event_types: list[str] | None = None
@@ -151,7 +151,7 @@ class EndpointPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 def read_order(order: EndpointOrder | EndpointPatch, mode: Mode) -> dict[str, Any]:
-    """The fields that an order names, as they are kept. Raises: Refusal VALIDATION_ERROR."""
+    """Return the given fields in their stored form. Raises: Refusal VALIDATION_ERROR."""
     fields: dict[str, Any] = {}
     if order.url is not None:
         fields["url"] = _url(order.url, mode)
@@ -184,17 +184,17 @@ def _description(text: str) -> str | None:
 
 
 def switched(endpoint: WebhookEndpoint, now: datetime, *, enabled: bool) -> WebhookEndpoint:
-    """The endpoint on or off, as it stands where it is so already."""
+    """Return the endpoint switched on or off, unchanged if it already is."""
     if enabled is endpoint.enabled:
         return endpoint
     return msgspec.structs.replace(endpoint, disabled_at=None if enabled else now)
 
 
 def with_endpoint(account: Account, endpoint: WebhookEndpoint) -> Account:
-    """Return the account that knows this endpoint, as it stands. Raises: Refusal WEBHOOK_ENDPOINT_LIMIT,
+    """Return the account with this endpoint added or replaced. Raises: Refusal WEBHOOK_ENDPOINT_LIMIT,
     INVALID_STATE."""
     others = tuple(each for each in account.endpoints or () if each.id != endpoint.id)
-    # The account's own counts, set or not.
+    # The account's own endpoint counts, whether set or not.
     if 1 + sum(each.mode is endpoint.mode for each in others) >= MOST:
         raise Refusal(
             "WEBHOOK_ENDPOINT_LIMIT",
@@ -214,10 +214,10 @@ def without_endpoint(account: Account, endpoint_id: str) -> Account:
 
 
 def refuse_gap(before: Account, after: Account) -> None:
-    """Refuse a change after which no enabled endpoint of a mode takes a type that one has to take.
+    """Refuse a change that leaves a mandatory type without an enabled endpoint in a mode.
 
-    The account's own endpoint counts as enabled: without an address its events are held. All that the rule needs is in
-    the account, so the account's version guards it against two changes at once. Raises: Refusal INVALID_STATE.
+    The account's own endpoint counts as enabled: without an address its events are held. The rule depends only on the
+    account, so the account's version guards against two changes at once. Raises: Refusal INVALID_STATE.
     """
     for mode in Mode:
         lost = [each for each in _gap(after, mode) if each not in _gap(before, mode)]

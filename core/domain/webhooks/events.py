@@ -1,7 +1,7 @@
-"""Events and their deliveries (docs/webhooks.md "Events"). An event is written in the unit that made it true; its
-delivery is a row of its own. What each carries is in payloads.py.
+"""Events and their deliveries (docs/webhooks.md "Events"). An event is written in the unit that makes it true; its
+delivery is a separate row. Their payloads are in payloads.py.
 
-`gc=False`: they hold no cycle, and many are alive at a time, over which the collector would go again and again.
+`gc=False`: they contain no cycles, and many are alive at a time, which would slow down every collection.
 """
 
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ import msgspec
 from ..accounts.accounts import Mode
 
 EVENT_KEPT = timedelta(days=30)
-"""How long an event is kept at least, from when it happened."""
+"""Minimum retention of an event, from when it happened."""
 
 
 class EventType(StrEnum):
@@ -33,100 +33,101 @@ class EventType(StrEnum):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Something happened."""
+    """A stored event."""
 
     id: str
     account_id: str
     mode: Mode
     type: str
-    """An EventType, or the word of another version: what this one does not know it sends and shows as it is."""
+    """An EventType, or a type from another version: unknown types are sent and shown unchanged."""
     object_id: str
     sequence: int
-    """Rises per object: the order in which things happened, whatever order they arrive in."""
+    """Rises per object: the order of the events, however they arrive."""
     body: bytes
-    """The payload, encrypted by the vault: it may name a person (usecases/sealed.py: open_event_body)."""
+    """The payload, encrypted by the vault because it may contain personal data (usecases/sealed.py:
+    open_event_body)."""
     created_at: datetime
     version: int = 0
 
 
 class OpenEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An event as a webhook carries it."""
+    """An event in the form that a webhook sends."""
 
     id: str
     type: str
     sequence: int
     body: bytes
-    """The payload in clear: the bytes that are signed and sent, the same on every attempt."""
+    """The decrypted payload: the bytes that are signed and sent, the same on every attempt."""
 
 
 class DeliveryStatus(StrEnum):
     SKIPPED = "skipped"
     """The receiver does not want events of its type."""
     HELD = "held"
-    """Address or secret not set yet, or the endpoint is switched off."""
+    """Address or secret are not set yet, or the endpoint is switched off."""
     PENDING = "pending"
     DELIVERED = "delivered"
     FAILED = "failed"
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The sending of an event to the account's own endpoint; its id is the event's. How it goes on is decided in
-    delivery.py, what was answered is in its attempts."""
+    """The delivery of an event to the account's own endpoint; its id is the event's. delivery.py decides how it
+    continues, its attempts contain the answers."""
 
     id: str
     account_id: str
     mode: Mode
     type: str
-    """The event's."""
+    """Type of the event."""
     status: DeliveryStatus
     created_at: datetime
-    """The event's."""
+    """Creation time of the event."""
     due: datetime | None = None
-    """When it is to be tried next; null unless pending. A closed breaker is presumed."""
+    """Time of the next attempt, if the breaker is closed; null unless pending."""
     give_up_at: datetime | None = None
-    """A delivery still pending then is failed."""
+    """A delivery that is still pending then becomes failed."""
     attempts: int = 0
-    """How many were made in all; probes do not count."""
+    """Total number of attempts; probes do not count."""
     probes: int = 0
     ladder_start: int = 0
-    """How many attempts were made before the present ladder: a resend begins a new one, and goes on numbering."""
+    """Number of attempts before the present schedule: a resend starts a new one, and the numbering continues."""
     first_attempt_at: datetime | None = None
-    """Of the present ladder; the slow one counts from it."""
+    """First attempt of the present schedule; the slow one counts from it."""
     delivered_at: datetime | None = None
-    """When it was last answered well. A resend leaves it."""
+    """When it last succeeded. A resend does not change it."""
     version: int = 0
 
     @property
     def event_id(self) -> str:
-        """The event that it delivers."""
+        """Id of the delivered event."""
         return self.id.partition("/")[0]
 
 
 class EndpointDelivery(Delivery, frozen=True, kw_only=True, gc=False):
-    """The sending of an event to a further endpoint; its id is `delivery_id`."""
+    """The delivery of an event to a further endpoint; its id is `delivery_id`."""
 
     endpoint_id: str
 
 
 def delivery_id(event_id: str, endpoint_id: str) -> str:
-    """The id of the delivery of an event to a further endpoint. It follows the event's, and the ids of webhooks
-    (`attempt_id`) of one event, whoever they went to, lie between the event's id with `/` and with `;`."""
+    """Return the id of the delivery of an event to a further endpoint. It begins with the event's id; the ids of all
+    webhooks (`attempt_id`) of one event, to any endpoint, lie between the event's id with `/` and with `;`."""
     return f"{event_id}/{endpoint_id}"
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One webhook of a delivery and what became of it, written once."""
+    """One webhook of a delivery and its result, written once."""
 
     id: str
-    """The delivery's id, a colon, and a number that puts its webhooks in order: they are found by a range of ids."""
+    """The delivery's id, a colon, and a number that orders its webhooks: a range of ids finds them."""
     event_id: str
     number: int
-    """What X-Webhook-Attempt said. A probe says the number of the attempt that it goes before."""
+    """Value of X-Webhook-Attempt. A probe has the number of the attempt that follows it."""
     probe: bool
-    """Sent through an open breaker to see whether the receiver is back; counts as no attempt."""
+    """Sent through an open breaker to test whether the receiver is back; does not count as an attempt."""
     sent_at: datetime
     answer: str
-    """The notifier's word for how it ended."""
+    """Outcome, as in ports/notifier.py: Answer."""
     status: int | None
     note: str
     took_ms: int
@@ -134,5 +135,5 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def endpoint_id(self) -> str | None:
-        """The further endpoint that it went to; None: the account's own."""
+        """Id of the further endpoint that received it; None: the account's own."""
         return self.id.partition("/")[2].partition(":")[0] or None

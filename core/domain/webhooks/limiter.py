@@ -1,8 +1,8 @@
-"""Limits how many webhooks are under way at once, in all and to one host, and decides whose turn is next.
+"""Limits how many webhooks are in flight at once, in total and to one host, and decides which is next.
 
-A webhook that hangs holds its permit until the receiver's time is over; one that is answered holds it for some
-milliseconds. So slow receivers share a part of the permits and cannot take those of others. A receiver counts as slow a
-second after its webhook began. Turns come in the order in which they were asked for.
+A webhook without an answer holds its permit until the timeout; one that is answered holds it for some milliseconds. So
+slow receivers share a part of the permits and cannot take those of others. A receiver counts as slow a second after its
+webhook began. Permits are granted in the order of the requests.
 """
 
 from collections import Counter
@@ -16,35 +16,35 @@ import msgspec
 from .limiter_pool import Customer, Pool, Trust
 
 _HANGS = 10.0
-"""Seconds for which a webhook that is not answered holds a permit."""
+"""Seconds for which a webhook without an answer holds a permit."""
 
 LATE = 1.0
-"""Seconds after which a webhook under way makes its receiver a slow one."""
+"""Seconds after which a webhook in flight makes its receiver a slow one."""
 
 MOST_WAIT = 256
-"""The most slow receivers, new receivers, and receivers kept back by their host alone that may wait for a permit.
-Further ones leave and come back later, because a receiver that waits holds a claimed job, and a worker has a bounded
-number of these."""
+"""Limit of waiting receivers for each of three groups: slow ones, new ones, and those that wait only for their host.
+Further ones leave and return later, because a waiting receiver holds a claimed job, and a worker has a limited number
+of them."""
 
 _LONGEST_DETOUR = 60.0
-"""Seconds."""
+"""Longest time away, in seconds."""
 
 _REMEMBERED = 10_000
-"""The most slow receivers that are remembered; the oldest are forgotten first."""
+"""Limit of remembered slow receivers; the oldest are forgotten first."""
 
 
 def host_of(url: str) -> str:
-    """Host and port of an address. They tell which hosts many receivers share."""
+    """Return host and port of an address. They show which receivers share a host."""
     try:
         parts = urlsplit(url)
         port = parts.port or (80 if parts.scheme == "http" else 443)
     except ValueError:
-        return ""  # nothing is ever posted there
+        return ""  # no webhook is ever sent there
     return f"{parts.hostname}:{port}"
 
 
 class Detour:
-    """Decides when receivers return that found no room to wait: one after the other, about as fast as permits get
+    """Decides when receivers return that could not wait here: one after the other, about as fast as permits become
     free."""
 
     def __init__(self, shortest: float, between: float) -> None:
@@ -53,13 +53,13 @@ class Detour:
         self._last = 0.0
 
     def seconds(self, now: float) -> float:
-        """How long the next one stays away."""
+        """Return how long the next one stays away."""
         self._last = min(max(self._last + self._between, now + self._shortest), now + _LONGEST_DETOUR)
         return self._last - now
 
 
 class Permit(msgspec.Struct, eq=False, gc=False):
-    """What a webhook needs before it is sent: one of the permits for all, and one of those for its host."""
+    """Permission to send a webhook: one permit of the total, and one of its host."""
 
     receiver: str
     host: str
@@ -68,28 +68,28 @@ class Permit(msgspec.Struct, eq=False, gc=False):
 
 
 class Wait(Enum):
-    """As what somebody waits."""
+    """Group of a waiting customer."""
 
     SLOW = "slow"
     NEW = "new"
     HOST = "host"
-    """For a permit of its host, and not slow."""
+    """Waits for a permit of its host, and is not slow."""
     PROVEN = "proven"
-    """A proven receiver that waits for one of those for all. Only the jobs that a worker claims bound how many there
-    are."""
+    """A proven receiver that waits for a permit of the total. Only the number of jobs that a worker claims limits this
+    group."""
 
 
 class Asked(NamedTuple):
-    """What a customer waits for."""
+    """Request of a waiting customer."""
 
     host: str
     trust: Trust
     there: bool
-    """It has its permit of the host, and waits for one of those for all."""
+    """It has its host's permit, and waits for one of the total."""
 
     @property
     def how(self) -> Wait:
-        """The bound of how many may wait in this way."""
+        """The group that limits how many may wait."""
         if self.trust is Trust.SLOW:
             return Wait.SLOW
         if not self.there:
@@ -98,41 +98,41 @@ class Asked(NamedTuple):
 
 
 class SendLimiter:
-    """Gives out permits. `total` webhooks are under way at most, of them `per_host` to one host and port, and
+    """Gives out permits. At most `total` webhooks are in flight, at most `per_host` of them to one host and port, and
     `per_receiver` to one receiver."""
 
     def __init__(self, total: int, per_receiver: int, per_host: int, now: Callable[[], float]) -> None:
-        """`now`: seconds that only rise."""
+        """`now` returns monotonic seconds."""
         self.per_receiver = per_receiver
         self._per_host = per_host
         self._now = now
         self._all = Pool(total, per_receiver)
         self._hosts: dict[str, Pool] = {}
-        """Those to which something is under way, or waits to be."""
+        """Hosts with webhooks in flight or waiting."""
         self._asked: dict[Customer, Asked] = {}
-        """Those who wait."""
+        """Waiting customers."""
         self._waits: Counter[Wait] = Counter()
-        """How many of them wait how."""
+        """Number of waiting customers in each group."""
         slow = Detour(_HANGS, _HANGS / max(total * 2 // 5, 1))
         self._detours = {Wait.SLOW: slow, Wait.NEW: slow, Wait.HOST: Detour(LATE, LATE / per_host)}
         self._young: dict[Permit, None] = {}
-        """Under way and not late yet, in the order in which they began."""
+        """Permits in flight that are not late yet, in the order of their start."""
         self._slow: dict[str, None] = {}
         """Receivers whose last webhook was late."""
 
     def is_slow(self, receiver: str) -> bool:
-        """Whether the last webhook to it that ended, or became late, was late."""
+        """Return whether the receiver's last webhook that ended, or became late, was late."""
         return receiver in self._slow
 
     def share(self, host: str, trust: Trust, mine: int) -> int:
-        """How many permits one receiver may have, which has `mine`."""
+        """Return how many permits a receiver with `mine` permits may have."""
         pool = self._hosts.get(host)
         there = self.per_receiver if pool is None else pool.share(trust, mine)
         return min(there, self._all.share(trust, mine))
 
     def take(self, customer: Customer, receiver: str, host: str, trust: Trust) -> Permit | None:
-        """Take a permit. Returns None when there is none, and queues the customer for one. A customer that waits for
-        its host holds none of those for all."""
+        """Take a permit. Returns None when there is none, and queues the customer. A customer that waits for its host
+        holds no permit of the total."""
         asked = self._asked.get(customer)
         if asked is not None and (asked.host != host or asked.trust is not trust):
             self.decline(customer)
@@ -153,14 +153,14 @@ class SendLimiter:
         return permit
 
     def turned_away(self, trust: Trust) -> float | None:
-        """Seconds after which a receiver of this trust should come back without asking for a permit; None when it may
-        ask."""
+        """Return the seconds after which a receiver of this trust should return without requesting a permit; None when
+        it may request one."""
         if trust is Trust.SLOW and self._waits[Wait.SLOW] >= MOST_WAIT:
             return self._detours[Wait.SLOW].seconds(self._now())
         return None
 
     def sent_off(self, customer: Customer) -> float | None:
-        """Seconds after which a receiver that found no permit should come back; None when it may wait here."""
+        """Return the seconds after which a receiver without a permit should return; None when it may wait here."""
         asked = self._asked.get(customer)
         detour = None if asked is None else self._detours.get(asked.how)
         if asked is None or detour is None or self._waits[asked.how] <= MOST_WAIT:
@@ -169,8 +169,8 @@ class SendLimiter:
         return detour.seconds(self._now())
 
     def goes_on(self, permit: Permit) -> bool:
-        """End a webhook. Returns whether the next webhook may use the same permit. It may not when somebody waits who
-        could have it, nor when the receiver is slow: a slow receiver has to ask as such."""
+        """End a webhook. Returns whether the next webhook may use the same permit. It may not if a waiting customer
+        could have it, or if the receiver is slow: a slow receiver must request a permit as such."""
         self._end(permit)
         if permit.trust is Trust.SLOW or permit.receiver in self._slow:
             return False
@@ -189,7 +189,8 @@ class SendLimiter:
         self._all.give(permit.trust)
 
     def decline(self, customer: Customer) -> None:
-        """Take a customer out of the queues: it wants no permit now. If its turn has come, the next one has it."""
+        """Remove a customer from the queues: it wants no permit now. A permit already granted to it goes to the next
+        one."""
         asked = self._no_longer(customer)
         if asked is None:
             return
@@ -202,7 +203,7 @@ class SendLimiter:
         self._forget(asked.host, pool)
 
     def look(self) -> None:
-        """Count the receivers of webhooks that are late by now among the slow ones."""
+        """Count the receivers of webhooks that are now late among the slow ones."""
         latest = self._now() - LATE
         while self._young:
             permit = next(iter(self._young))
@@ -240,6 +241,6 @@ class SendLimiter:
         self._slow[receiver] = None
 
     def _forget(self, host: str, pool: Pool) -> None:
-        """Memory follows what is under way."""
+        """Drop the pool of an idle host, so that memory follows the webhooks in flight."""
         if pool.empty:
             del self._hosts[host]

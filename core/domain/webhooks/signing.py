@@ -1,16 +1,16 @@
-"""Webhook signatures (docs/webhooks.md "The signature"). This file is the whole of it and needs the standard library
-only, so that a receiver can import it or copy it as it is.
+"""Webhook signatures (docs/webhooks.md "The signature"). This file is complete and needs only the standard library, so
+a receiver can import it or copy it unchanged.
 
 Every attempt carries two signatures:
 
 - `X-Webhook-Signature`: `sha256=<hex>`, HMAC-SHA256 over `<timestamp>.<raw body>`, keyed with the secret's text in
   UTF-8. It does not cover `X-Webhook-Id`.
-- `webhook-signature`: `v1,<base64>`, HMAC-SHA256 over `<id>.<timestamp>.<raw body>` as Standard Webhooks has it, so
-  the id by which a receiver tells duplicates is proven too.
+- `webhook-signature`: `v1,<base64>`, HMAC-SHA256 over `<id>.<timestamp>.<raw body>` as in Standard Webhooks, so
+  it also proves the id by which a receiver recognizes duplicates.
 
-What a merchant hands to a Standard Webhooks library: `standard_secret(secret)` is right for every secret. The secret
-as it is works as well whenever it is base64, bare (64 hex characters are) or after `whsec_`: those libraries then key
-with the decoded bytes, and such a signature goes along in the same header.
+For a Standard Webhooks library, `standard_secret(secret)` is right for every secret. The plain secret works as well if
+it is base64, bare (64 hex characters are) or after `whsec_`: such a library uses the decoded bytes as the key, and the
+header then also contains that signature.
 """
 
 import base64
@@ -22,7 +22,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 TOLERANCE = 300
-"""Seconds that an attempt's timestamp may be off the receiver's clock: the bound of Standard Webhooks."""
+"""Largest difference between an attempt's timestamp and the receiver's clock, in seconds: the limit of Standard
+Webhooks."""
 
 _STANDARD_PREFIX = "whsec_"
 _BLOCK = 64
@@ -33,10 +34,10 @@ _TIMESTAMP = re.compile(r"[0-9]{1,12}\Z", re.ASCII)
 
 
 class _Key:
-    """HMAC-SHA256 with the key already worked in.
+    """HMAC-SHA256 with a prepared key.
 
-    OpenSSL spends more on setting a key up than on hashing 600 bytes, so the two keyed states are made once and copied
-    per signature: about half the time of `hmac.digest`.
+    OpenSSL spends more time on key setup than on hashing 600 bytes, so the two keyed states are created once and copied
+    for each signature: about half the time of `hmac.digest`.
     """
 
     __slots__ = ("_inner", "_outer")
@@ -49,7 +50,7 @@ class _Key:
         self._outer = hashlib.sha256(padded.translate(_OUTER_PAD))
 
     def sign(self, head: bytes, body: bytes) -> "hashlib._Hash":
-        """The finished hash over `head` and `body`, which are not copied into one message."""
+        """Return the finished hash over `head` and `body`, which are not copied into one message."""
         inner = self._inner.copy()
         inner.update(head)
         inner.update(body)
@@ -63,7 +64,8 @@ def _base64(digest: bytes) -> str:
 
 
 class Signer:
-    """Signs with one secret. Making one costs several signatures, so keep it; nothing in it shows the secret."""
+    """Signs with one secret. Creating one costs as much as several signatures, so keep it; its repr does not show the
+    secret."""
 
     __slots__ = ("_key", "_standard_keys")
 
@@ -75,12 +77,12 @@ class Signer:
         self._standard_keys = tuple(_Key(key) for key in _standard_keys(secret))
 
     def signature(self, timestamp: int, body: bytes) -> str:
-        """The value of X-Webhook-Signature. `timestamp` in Unix seconds."""
+        """Return the value of X-Webhook-Signature. `timestamp` is in Unix seconds."""
         return "sha256=" + self._key.sign(b"%d." % timestamp, body).hexdigest()
 
     def standard_signature(self, event_id: str, timestamp: int, body: bytes) -> str:
-        """The value of webhook-signature: one `v1,<base64>`, or two with a space where the secret's text is bare
-        base64, which a library may read either way."""
+        """Return the value of webhook-signature: one `v1,<base64>`, or two separated by a space if the secret's text is
+        bare base64, which a library may read either way."""
         head = f"{event_id}.{timestamp}.".encode()
         signed = "v1," + _base64(self._standard_keys[0].sign(head, body).digest())
         for key in self._standard_keys[1:]:
@@ -89,8 +91,8 @@ class Signer:
 
 
 def standard_secret(secret: str) -> str:
-    """The string that a merchant hands to a Standard Webhooks library: the secret itself where it is of that form
-    (`whsec_<base64>`), else `whsec_` and the base64 of its UTF-8."""
+    """Return the secret for a Standard Webhooks library: the secret itself if it has that form (`whsec_<base64>`),
+    otherwise `whsec_` and the base64 of its UTF-8."""
     if secret.startswith(_STANDARD_PREFIX) and _decoded(secret):
         return secret
     return _STANDARD_PREFIX + base64.b64encode(secret.encode()).decode("ascii")
@@ -104,7 +106,7 @@ def _standard_keys(secret: str) -> tuple[bytes, ...]:
 
 
 def _decoded(secret: str) -> bytes:
-    """The bytes behind a secret that is base64, padded or not, bare or after `whsec_`; empty when it is not."""
+    """Return the decoded bytes of a base64 secret, padded or not, bare or after `whsec_`; empty if it is not base64."""
     text = secret.removeprefix(_STANDARD_PREFIX)
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
@@ -123,10 +125,10 @@ def headers(
     timestamp: int,
     body: bytes,
 ) -> dict[str, str]:
-    """All headers of one attempt. `timestamp` is the attempt's own, in Unix seconds; `attempt` counts from 1.
+    """Return all headers of one attempt. `timestamp` is that of the attempt, in Unix seconds; `attempt` counts from 1.
 
-    `previous` is the secret before a rotation while it is still in force (24 hours): it then signs X-Webhook-Signature,
-    and webhook-signature carries both (docs/webhooks.md "Changing the secret").
+    `previous` is the secret before a rotation while it is still valid (24 hours): it then signs X-Webhook-Signature,
+    and webhook-signature contains both signatures (docs/webhooks.md "Changing the secret").
     """
     moment = str(timestamp)
     standard = signer.standard_signature(event_id, timestamp, body)
@@ -148,20 +150,20 @@ def headers(
 
 
 class Flaw(StrEnum):
-    """Why a request is not taken for a webhook of ours."""
+    """Why a request is not accepted as our webhook."""
 
     MISSING_HEADER = "missing_header"
     MALFORMED_HEADER = "malformed_header"
     TOO_OLD = "too_old"
     TOO_NEW = "too_new"
     WRONG_SIGNATURE = "wrong_signature"
-    """Another secret, or another body than was sent: parsed and printed again, for one."""
+    """A different secret, or a changed body: for example parsed and serialized again."""
     WRONG_ID = "wrong_id"
-    """Body and time are ours, the id is not: a captured request sent again under another id."""
+    """Body and time are genuine, the id is not: a captured request sent again under another id."""
 
 
 class NotVerified(Exception):
-    """The request cannot be trusted; answer 4xx and do nothing. `flaw` for code, the message for people."""
+    """The request cannot be trusted; answer 4xx and do nothing. `flaw` is for code, the message for people."""
 
     def __init__(self, flaw: Flaw, message: str) -> None:
         super().__init__(message)
@@ -171,13 +173,13 @@ class NotVerified(Exception):
 def verify_signature(
     headers: Mapping[str, str], body: bytes, secrets: Sequence[str], now: float, tolerance: float = TOLERANCE
 ) -> str:
-    """The id of a genuine event, by which duplicates are told (docs/webhooks.md "What a receiver does"). Raises:
+    """Return the id of a genuine event, which identifies duplicates (docs/webhooks.md "What a receiver does"). Raises:
     NotVerified.
 
-    `body` is the raw body as received, not parsed and printed again; `secrets` the webhook secret, and during a
-    rotation the old and the new in any order; `now` the receiver's clock in Unix seconds. Both signatures must hold,
-    because the first alone does not cover the id. A request that a proxy has stripped of the Standard Webhooks
-    headers is refused for that reason.
+    `body` is the raw body as received, not parsed and serialized again; `secrets` the webhook secret, and during a
+    rotation the old and the new one in any order; `now` the receiver's clock in Unix seconds. Both signatures must be
+    valid, because the first alone does not cover the id. So a request from which a proxy removed the Standard Webhooks
+    headers is refused.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     event_id = _header(lowered, "X-Webhook-Id")
@@ -205,7 +207,7 @@ def verify_signature(
 
 
 def _header(lowered: Mapping[str, object], name: str) -> str:
-    """One header as text. ASCII only, as all of ours are: so nothing that is compared later can fail to encode."""
+    """Return one header as text. It must be ASCII, as ours are, so that encoding it for the comparison cannot fail."""
     value = lowered.get(name.lower())
     if value is None:
         raise NotVerified(Flaw.MISSING_HEADER, f"no header {name}")

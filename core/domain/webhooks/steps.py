@@ -1,4 +1,4 @@
-"""What is done next for an endpoint: the steps that endpoint_state.py plans and the endpoint worker performs."""
+"""The steps for an endpoint that endpoint_state.py plans and the endpoint worker performs."""
 
 from collections.abc import Sequence
 from enum import Enum
@@ -11,26 +11,25 @@ from .events import Delivery, OpenEvent
 
 
 class ReadEndpoint(msgspec.Struct, frozen=True):
-    """Read receiver, breaker and job; where serving begins, the storage's time, too, by which it is judged whether to
-    probe."""
+    """Read receiver, breaker and job; when serving begins, also the storage's time, which decides whether to probe."""
 
     begins: bool
 
 
 class ReadJob(msgspec.Struct, frozen=True):
-    """Read whether the job is still ours, and was asked for again."""
+    """Read whether this worker still owns the job, and whether it was requested again."""
 
 
 class ReadDue(msgspec.Struct, frozen=True):
-    """Read a page of what is due: at most `limit`, the earliest due first. With `after` only what is due AT_ONCE and
-    comes after this delivery."""
+    """Read a page of due deliveries: at most `limit`, the earliest due first. With `after`, only those that are due
+    AT_ONCE and follow this delivery."""
 
     limit: int
     after: str | None
 
 
 class Send(msgspec.Struct, frozen=True):
-    """Send with one more permit: what `EndpointState.begun` says, and then what follows."""
+    """Send with one more permit: first the webhook from `EndpointState.begun`, then the following ones."""
 
 
 class Webhook(msgspec.Struct, frozen=True, gc=False):
@@ -50,35 +49,35 @@ class Sent(msgspec.Struct, frozen=True, gc=False):
 
 
 class Aside(Enum):
-    """What pending deliveries wait for that may not be sent."""
+    """Why pending deliveries may not be sent."""
 
     RECEIVER = "receiver"
-    """The endpoint has no address, so they are held; a further one is gone, and they with it."""
+    """The endpoint has no address, so they are held; if a further endpoint was deleted, they are deleted, too."""
     BREAKER = "breaker"
-    """It is open: what came due waits for it alone, to leave in the order of age."""
+    """The breaker is open: due deliveries wait only for it, and then go out in the order of age."""
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """Store results in the order in which they came."""
+    """Store results in the order of their arrival."""
 
     sent: Sequence[Sent] = ()
     unsent: Sequence[Delivery] = ()
-    """Deliveries that were given up or put off: as they are to be, unless they moved since they were read."""
+    """New state of deliveries that were given up or postponed; skip those that changed since they were read."""
     aside: Aside | None = None
-    """Have what is pending wait for this first."""
+    """First mark the pending deliveries as waiting for this."""
     leaves: bool = False
-    """Nothing more is due, or may be sent: the same unit removes the job, unless somebody asked for it meanwhile."""
+    """Nothing more is due, or may be sent: the same unit removes the job, unless it was requested again meanwhile."""
     unsure: bool = False
-    """Nothing was found due: ask the storage what is due next."""
+    """Nothing was found due: read from the storage what is due next."""
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Wait until the customer is stirred."""
+    """Wait until the customer is woken."""
 
 
 class Leave(msgspec.Struct, frozen=True):
-    """Serve the endpoint no more, though its job stands. `release`: whoever claims it next shall have it, after `pause`
-    seconds. Else the job is another worker's already, or the run failed: nothing is written."""
+    """Stop serving the endpoint while its job exists. `release`: another worker may claim it after `pause` seconds.
+    Otherwise another worker already has it, or the run failed: nothing is written."""
 
     release: bool
     pause: float = 0.0
