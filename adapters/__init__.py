@@ -1,1 +1,1 @@
-"""One folder per port, one file per way of filling it."""
+"""Implementations of the ports: one folder per port, one file per implementation."""

@@ -1,8 +1,8 @@
-"""Reading of HTTP answers in bounded slices, so that no server holds the event loop.
+"""Parsing of HTTP answers in bounded slices, so that no server can block the event loop.
 
-aiohttp parses all that a socket gave in one go, reads interim answers (1xx) without end, and makes a piece of every
-chunk. A server that sends tiny chunks or interim answers as fast as it can would hold up everything else in the
-process. Here each turn of the event loop parses one slice, and an answer that is mostly form is given up.
+aiohttp parses everything read from a socket at once, reads interim answers (1xx) without limit, and creates an object
+for every chunk. A server that sends tiny chunks or interim answers as fast as possible would block the whole process.
+Here each turn of the event loop parses one slice, and an answer that consists mostly of framing is aborted.
 """
 
 import asyncio
@@ -16,40 +16,42 @@ from aiohttp.helpers import set_exception
 SLICE = 8 * 1024
 """Bytes that one turn of the event loop parses."""
 INTERIM_MOST = 8
-"""Interim answers before the final one."""
+"""Maximum interim answers before the final one."""
 FORM_MOST = 64 * 1024
-"""Bytes of heads, chunk sizes and line ends, beside one for each byte of the body. Chunks of one byte have five."""
+"""Maximum bytes of heads, chunk sizes and line ends, in addition to one for each byte of the body. A chunk of one byte
+has five."""
 
 
 class Unreasonable(aiohttp.ClientPayloadError):
-    """The answer is interim answers without end, or mostly form."""
+    """The answer has too many interim answers, or consists mostly of framing."""
 
 
 class BoundedAnswers(ResponseHandler):
-    """The protocol of a connection that parses what came slice by slice."""
+    """Connection protocol that parses received data slice by slice."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self._backlog = bytearray()
-        """Bytes of one read that are not parsed yet. The transport is paused meanwhile."""
+        """Received bytes that are not parsed yet. The transport is paused meanwhile."""
         self._feeding = False
         self._lost: tuple[BaseException | None] | None = None
-        """Why the connection ended, while something of it is to be parsed."""
+        """Error of the closed connection, while data received before is still to be parsed."""
         self._parsed = 0
         self._interim = 0
 
     @property
     def should_close(self) -> bool:
-        """Whether the connection must not be used again, also because unrequested bytes follow the answer."""
+        """Report whether the connection must not be reused, for example because unrequested bytes follow the answer."""
         return bool(self._backlog) or super().should_close
 
     def set_response_params(self, **given: Any) -> None:
-        """Begin another answer."""
+        """Start another answer."""
         self._parsed = self._interim = 0
         super().set_response_params(**given)
 
     def data_received(self, data: bytes) -> None:
-        """Parse one slice, and the rest in further turns. Without data the reader has room for more of the backlog."""
+        """Parse one slice now and the rest in later turns. aiohttp calls this without data when the reader can take
+        more of the backlog."""
         if not data:
             super().data_received(data)
             self._go_on()
@@ -64,7 +66,7 @@ class BoundedAnswers(ResponseHandler):
             self._go_on()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """The end, once all that came before it is parsed; at once where we closed the connection ourselves."""
+        """Process the end of the connection after the data received before it; at once if we closed the connection."""
         if self._backlog and self.transport is not None:
             self._lost = (exc,)
             self._go_on()
@@ -73,17 +75,17 @@ class BoundedAnswers(ResponseHandler):
         super().connection_lost(exc)
 
     def close(self) -> None:
-        """Close the connection, and parse nothing more of it."""
+        """Close the connection and discard unparsed data."""
         super().close()
         self._end()
 
     def abort(self) -> None:
-        """The same at once."""
+        """Abort the connection and discard unparsed data."""
         super().abort()
         self._end()
 
     def feed_data(self, data: Any, size: int = 0) -> None:
-        """Hand on the head of an answer, unless there were too many interim ones."""
+        """Pass on the head of an answer, unless there were too many interim answers."""
         code = data[0].code
         if 100 <= code <= 199 and code != 101:
             self._interim += 1
@@ -118,7 +120,7 @@ class BoundedAnswers(ResponseHandler):
             self._give_up("an answer that is mostly form")
 
     def _end(self) -> None:
-        """Drop what is not parsed, and let the end take effect that waited for it."""
+        """Discard unparsed data, and process a delayed end of the connection."""
         self._backlog.clear()
         if self._lost is not None:
             (exc,), self._lost = self._lost, None
@@ -135,14 +137,14 @@ class BoundedAnswers(ResponseHandler):
 
 
 class BoundedConnector(aiohttp.TCPConnector):
-    """Connections whose answers are read so."""
+    """Connector whose connections parse answers in slices."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self._factory = partial(BoundedAnswers, loop=self._loop)  # type: ignore[assignment]  # a more special one
+        self._factory = partial(BoundedAnswers, loop=self._loop)  # type: ignore[assignment] # a subclass
 
 
 CONNECTOR: type[aiohttp.TCPConnector] = (
     BoundedConnector if aiohttp.__version__.startswith("3.14.") else aiohttp.TCPConnector
 )
-"""aiohttp's minor versions may change how its parts work together. An unknown one reads as it does."""
+"""aiohttp's minor versions may change its internals. An unknown version uses its own parser."""

@@ -1,7 +1,7 @@
-"""Time: the machine's, and a clock that is moved by hand.
+"""Time: the machine's clock, and a virtual clock that is moved by hand.
 
-The virtual clock is an adapter and not a test aid, because the sandbox and whoever embeds the service need it too: a
-whole house runs through a day in the time its work takes.
+The virtual clock is not only for tests: the sandbox and embedding programs use it too. A whole app runs through a day
+in the time that its work takes.
 """
 
 import asyncio
@@ -19,23 +19,24 @@ from ..ports.clock import Alarm, Clock, TestClock
 
 _MICROSECOND = timedelta(microseconds=1)
 _SETTLING_PASSES = 64
-"""Turns of the event loop that a woken sleeper gets before time moves on: more than any chain of tasks needs that
-works in memory only, and about a millisecond of real time."""
+"""Turns of the event loop that a woken sleeper gets before time moves on: more than any chain of in-memory tasks needs,
+and about a millisecond of real time."""
 
 
 _now = datetime.now
-"""Looked up once: every request asks for the time six times, and a class is asked slowly."""
+"""A module-level name, because every request reads the time six times, and the attribute of the class is slow to look
+up."""
 
 
 class SystemClock:
     """The machine's clock."""
 
     def now(self) -> datetime:
-        """The present moment in UTC."""
+        """Return the present moment in UTC."""
         return _now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds since the machine started, or some such moment."""
+        """Return seconds since an arbitrary start, such as the machine's."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -43,12 +44,12 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
     def call_later(self, seconds: float, call: Callable[[], object]) -> Alarm:
-        """The event loop's."""
+        """Call the function later on the event loop."""
         return asyncio.get_running_loop().call_later(seconds, call)
 
 
 class _VirtualAlarm:
-    """Stands among the sleepers of a virtual clock, and is called where they are woken."""
+    """An entry among the sleepers of a virtual clock that calls a function when it is woken."""
 
     def __init__(self, call: Callable[[], object], forget: Callable[[], None]) -> None:
         self._call = call
@@ -71,10 +72,10 @@ class _VirtualAlarm:
 class VirtualClock:
     """A clock that stands still until it is advanced.
 
-    `advance` goes from one sleeper to the next in the order of their times, and lets the event loop settle after
-    each, so that what a sleeper does happens at its own moment, and a sleep that it starts on the way is kept too.
-    Work that leaves the event loop (threads, sockets) is not seen by counting turns: give `settle`, which returns
-    when such work has come to rest. For one event loop. Time is counted in whole microseconds.
+    `advance` wakes the sleepers in the order of their times, and lets the event loop settle after each. So each sleeper
+    acts at its own moment, and new sleeps that it starts are respected. Counting turns does not cover work outside the
+    event loop (threads, sockets): pass `settle`, which must return once such work is done. The clock serves one event
+    loop. It counts whole microseconds.
     """
 
     def __init__(self, start: datetime | None = None, *, settle: Callable[[], Awaitable[None]] | None = None) -> None:
@@ -86,15 +87,15 @@ class VirtualClock:
         self._settle = settle or self._turns
 
     def now(self) -> datetime:
-        """The moment the clock was advanced to."""
+        """Return the moment that the clock was advanced to."""
         return self._start + self._elapsed * _MICROSECOND
 
     def monotonic(self) -> float:
-        """Seconds that the clock was advanced by."""
+        """Return the seconds that the clock was advanced by."""
         return self._elapsed / 1_000_000
 
     async def sleep(self, seconds: float) -> None:
-        """Return once the clock was advanced by `seconds`. Zero or less: gives the other tasks one turn."""
+        """Return once the clock was advanced by `seconds`. For zero or less, give the other tasks one turn."""
         if seconds <= 0:
             return await asyncio.sleep(0)
         ticket = self._ticket(seconds)
@@ -105,13 +106,13 @@ class VirtualClock:
             self._leave(ticket)
 
     def call_later(self, seconds: float, call: Callable[[], object]) -> Alarm:
-        """Call it when the clock is advanced over that moment, as a sleeper would be woken."""
+        """Call the function when the clock passes this moment, just as a sleeper is woken."""
         ticket = self._ticket(seconds)
         alarm = self._sleepers[ticket] = _VirtualAlarm(call, lambda: self._leave(ticket))
         return alarm
 
     def _ticket(self, seconds: float) -> tuple[int, int]:
-        """A place in the queue; something of this ticket is to be put among the sleepers."""
+        """Reserve a place in the queue. The caller must add the ticket's sleeper."""
         ticket = (self._elapsed + max(1, round(seconds * 1_000_000)), next(self._order))
         heapq.heappush(self._queue, ticket)
         return ticket
@@ -121,23 +122,23 @@ class VirtualClock:
         self._forget_the_cancelled()
 
     async def advance(self, seconds: float) -> None:
-        """Let `seconds` pass. Raises ValueError when they are negative: time moves forward only."""
+        """Let `seconds` pass. Raises ValueError for negative seconds, because time moves only forward."""
         if seconds < 0:
             raise ValueError("a clock is advanced forward only")
         await self._advance_to(self._elapsed + round(seconds * 1_000_000))
 
     async def advance_to(self, moment: datetime) -> None:
-        """Let time pass until `moment`. Raises ValueError when it is over."""
+        """Let time pass until `moment`. Raises ValueError if it is in the past."""
         if moment < self.now():
             raise ValueError("a clock is advanced forward only")
         await self._advance_to((moment - self._start) // _MICROSECOND)
 
     def step(self, seconds: float) -> None:
-        """Set the clock, forward or back, as NTP does it: no time passes, and nobody who sleeps wakes."""
+        """Set the clock forward or back, as NTP does: no time passes, and no sleeper wakes."""
         self._start += round(seconds * 1_000_000) * _MICROSECOND
 
     def next_wake(self) -> datetime | None:
-        """When the first sleeper wakes; None when nobody sleeps."""
+        """Return when the first sleeper wakes; None without sleepers."""
         self._drop_the_gone()
         return self._start + self._queue[0][0] * _MICROSECOND if self._queue else None
 
@@ -148,7 +149,7 @@ class VirtualClock:
             if not self._queue or self._queue[0][0] > end:
                 break
             ticket = heapq.heappop(self._queue)
-            # A sleeper may advance the clock itself; time still never goes back.
+            # A sleeper may advance the clock itself, but time never goes back.
             self._elapsed = max(self._elapsed, ticket[0])
             self._sleepers[ticket].set_result(None)
             await self._settle()
@@ -164,22 +165,23 @@ class VirtualClock:
         return sleeper is None or sleeper.done()
 
     def _forget_the_cancelled(self) -> None:
-        """Sleeps are mostly cancelled (a wait that ended otherwise), and time may stand still for long."""
+        """Rebuild the queue without cancelled entries. Most sleeps are cancelled, and the clock may stand still for
+        long."""
         if len(self._queue) > 2 * len(self._sleepers) + 64:
             self._queue = sorted(self._sleepers)
 
     async def _turns(self) -> None:
         if len(asyncio.all_tasks()) == 1:
-            return  # nobody else can be woken; most tests, and half of their time
+            return  # no other task can be woken; this saves half the time of most tests
         for _ in range(_SETTLING_PASSES):
             await asyncio.sleep(0)
 
 
 class ShiftingClock:
-    """Another clock, ahead by the offset of the test clock that the present task has entered.
+    """Another clock, shifted by the offset of the current task's test clock.
 
-    Durations are never shifted. Every house has its own variable, so that nobody who serves two houses in one task
-    takes a test clock along.
+    Durations are never shifted. Every app has its own variable, so a task that serves two apps does not carry a test
+    clock from one to the other.
     """
 
     def __init__(self, machine: Clock) -> None:
@@ -187,42 +189,42 @@ class ShiftingClock:
         self._test_clock: ContextVar[TestClock | None] = ContextVar("world", default=None)
 
     def now(self) -> datetime:
-        """The machine's moment, and the test clock's offset."""
+        """Return the machine's time plus the test clock's offset."""
         test_clock = self._test_clock.get()
         return self._machine.now() if test_clock is None else self._machine.now() + test_clock.offset
 
     def real(self) -> datetime:
-        """The machine's moment."""
+        """Return the machine's time."""
         return self._machine.now()
 
     def monotonic(self) -> float:
-        """The machine's."""
+        """Return the machine's monotonic time."""
         return self._machine.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        """The machine's."""
+        """Sleep on the machine's clock."""
         await self._machine.sleep(seconds)
 
     def call_later(self, seconds: float, call: Callable[[], object]) -> Alarm:
-        """The machine's."""
+        """Call the function later on the machine's clock."""
         return self._machine.call_later(seconds, call)
 
     @property
     def test_clock(self) -> TestClock | None:
-        """What this task, or whoever began it, has entered."""
+        """Test clock that this task or its parent has entered."""
         return self._test_clock.get()
 
     def enter(self, test_clock: TestClock | None, /) -> None:
-        """Be in `test_clock` until the innermost `entered` is left."""
+        """Use `test_clock` until the innermost `entered` block ends."""
         self._test_clock.set(test_clock)
 
     def entered(self, test_clock: TestClock | None, /) -> AbstractContextManager[None]:
-        """Be in `test_clock` inside."""
+        """Use `test_clock` inside the block."""
         return _Entered(self._test_clock, test_clock)
 
 
 class _Entered(msgspec.Struct, eq=False):
-    """A test clock for the time of a block; every request passes here, so it is no generator, and a struct."""
+    """Context manager of a test clock. Every request uses it, so it is a struct and not a slower generator."""
 
     _variable: ContextVar[TestClock | None]
     _test_clock: TestClock | None

@@ -1,12 +1,11 @@
-"""What is written to files is on disk, also when the machine stops."""
+"""Writing to disk so that the data survive a machine failure."""
 
 import os
 from pathlib import Path
 
 
 def sync(path: Path) -> None:
-    """Have what was written to a file, or the names in a folder, on disk. Folders take care of themselves on Windows.
-    Raises: OSError."""
+    """Flush a file, or the names in a folder, to disk. Windows needs no flush of folders. Raises: OSError."""
     if path.is_dir() and os.name != "posix":
         return
     descriptor = os.open(path, os.O_RDONLY)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import chain, count, repeat
 
 _TAIL_BITS = 74
-"""A version 7 UUID holds 48 bits of milliseconds, 6 fixed bits, and these (RFC 9562, 5.7)."""
+"""Random bits of a version 7 UUID, beside 48 bits of milliseconds and 6 fixed bits (RFC 9562, 5.7)."""
 _LOW = (1 << 62) - 1
 _VARIANT = 0b10 << 62
 _POOL = 4096
@@ -17,15 +17,15 @@ _POOL = 4096
 
 
 def _head(milliseconds: int) -> str:
-    """What stands before the tail: the time, and the version."""
+    """Format the part before the tail: the time and the version."""
     digits = f"{milliseconds:012x}"
     return f"{digits[:8]}-{digits[8:]}-7"
 
 
 def _whole(head: str, tail: int) -> str:
-    """`tail` has 74 bits: 12 go before the variant, 62 behind it.
+    """Format the identifier. 12 of the tail's 74 bits go before the variant, 62 after it.
 
-    Written without a `uuid.UUID`, which nobody needs: to make one takes three times as long as all else of it.
+    This creates no `uuid.UUID`, which would take three times as long as all the rest.
     """
     digits = (tail >> 62 << 64 | _VARIANT | tail & _LOW).to_bytes(10, "big").hex()
     return f"{head}{digits[1:4]}-{digits[4:8]}-{digits[8:]}"
@@ -36,14 +36,14 @@ def _uuid7(milliseconds: int, tail: int) -> str:
 
 
 def _drawn() -> Iterator[int]:
-    """Numbers of 64 bits from the system, some hundred at a time: each call of it costs as much as all else of an
-    identifier. Secrets never come from here."""
+    """Yield random 64-bit numbers, drawn from the system some hundred at a time, because one system call costs as much
+    as the rest of an identifier. Secrets never come from here."""
     return chain.from_iterable(memoryview(os.urandom(_POOL)).cast("Q") for _ in repeat(None))
 
 
 class _Forks:
-    """How many forks this process is behind its first ancestor: to ask the system who one is takes longer than the
-    rest of an identifier."""
+    """Number of forks between this process and its first ancestor. Asking the system for the process id would take
+    longer than the rest of an identifier."""
 
     count = 0
 
@@ -56,7 +56,7 @@ os.register_at_fork(after_in_child=_Forks.note)
 
 
 class SystemIds:
-    """Identifiers and secrets from the operating system. Safe to share between threads."""
+    """Identifiers and secrets from the operating system, safe to share between threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -67,14 +67,14 @@ class SystemIds:
         self._forks = _Forks.count
 
     def uuid(self) -> str:
-        """A version 7 UUID, greater than every one before it in this process (RFC 9562, 6.2, method 2).
+        """Return a version 7 UUID, greater than every earlier one of this process (RFC 9562, 6.2, method 2).
 
-        Within one millisecond, and after the machine's clock was set back, the tail grows by a random step of up to
-        64 bits instead of being drawn anew: still in order, still not to be guessed from its neighbour.
+        Within one millisecond, and after the machine's clock was set back, the tail grows by a random step of up to 64
+        bits instead of being drawn again. The identifiers stay in order and cannot be guessed from their neighbours.
         """
         now = time.time_ns() // 1_000_000
         with self._lock:
-            if self._forks != _Forks.count:  # one that was forked goes on with nothing of its parent's chance
+            if self._forks != _Forks.count:  # a forked child must not reuse its parent's random numbers
                 self._chance, self._forks = _drawn(), _Forks.count
             if now > self._milliseconds:
                 self._begin(now)
@@ -89,27 +89,27 @@ class SystemIds:
         self._tail = (next(self._chance) << 64 | next(self._chance)) >> 128 - _TAIL_BITS
 
     def secret(self, size: int) -> str:
-        """`size` random bytes, as hex."""
+        """Return `size` random bytes as hex."""
         return secrets.token_hex(size)
 
 
 class SeededIds:
-    """The same identifiers and secrets on every run with the same seed: for tests and simulations only.
+    """The same identifiers and secrets on every run with the same seed, for tests and simulations only.
 
-    They are in order like real ones, but every one can be foretold.
+    They are in order like real ones, but predictable.
     """
 
     _EPOCH = 1_767_225_600_000
-    """2026-01-01 in Unix milliseconds: the first identifier's time; each next one is a millisecond later."""
+    """2026-01-01 in Unix milliseconds: the time of the first identifier. Each further one is a millisecond later."""
 
     def __init__(self, seed: int = 0) -> None:
-        self._random = random.Random(seed)  # noqa: S311 - foretellable on purpose
+        self._random = random.Random(seed)  # noqa: S311 - predictable on purpose
         self._milliseconds = count(self._EPOCH)
 
     def uuid(self) -> str:
-        """The next version 7 UUID of this seed."""
+        """Return the next version 7 UUID of this seed."""
         return _uuid7(next(self._milliseconds), self._random.getrandbits(_TAIL_BITS))
 
     def secret(self, size: int) -> str:
-        """The next `size` bytes of this seed, as hex."""
+        """Return the next `size` bytes of this seed as hex."""
         return self._random.randbytes(size).hex()

@@ -1,5 +1,5 @@
-"""Credentials of several merchants at one provider, from a TOML file
-(docs/adapters.md "Credentials of several merchants")."""
+"""Credentials of several merchants at one provider, from a TOML file (docs/adapters.md "Credentials of several
+merchants")."""
 
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,10 @@ _LARGEST = 1024 * 1024
 
 
 def read_merchants(name: str, path: Path, fields: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-    """The tables of the file, each by the id of an account, a shop or a terminal here; each has just these `fields`.
+    """Read the file's tables. Each belongs to the id of an account, a shop or a terminal, and has exactly these
+    `fields`.
 
-    Raises: NotConfigured, which says where in the file, and quotes nothing of it but an owner's id.
+    Raises: NotConfigured, which names the position in the file and quotes only an owner's id.
     """
     named = f"{name}: the file of merchants"
     try:
@@ -27,7 +28,7 @@ def read_merchants(name: str, path: Path, fields: Sequence[str]) -> Mapping[str,
     try:
         tables = tomllib.loads(written)
     except tomllib.TOMLDecodeError as error:
-        # Its message may quote a secret: only the place at its end is told.
+        # The message may quote a secret, so keep only the position at its end.
         _, at, place = str(error).rpartition("(at ")
         raise NotConfigured(f"{named} is no TOML{f' (at {place}' if at else ''}") from None
     if len(text) > _LARGEST:

@@ -1,7 +1,7 @@
-"""Connections to Postgres, for storage and registry: every one is made here.
+"""Connections to Postgres for the storage and the registry. All connections are opened here.
 
-Settings of a session are set by a statement after connecting. As startup parameters a pooler (PgBouncer) refuses them,
-or drops them in silence.
+A statement after connecting applies the session's settings. A pooler (PgBouncer) would refuse them as startup
+parameters, or drop them silently.
 """
 
 import ssl
@@ -18,7 +18,7 @@ from ..ports.faults import NotConfigured
 from .postgres_away import away
 
 ANSWERS_WITHIN = 5.0
-"""Seconds that one question on a connection of its own may take."""
+"""Seconds for one query on a dedicated connection."""
 
 
 async def connect(
@@ -29,14 +29,14 @@ async def connect(
     command_timeout: float | None = None,
     statements: int = 100,
 ) -> Any:
-    """Open a connection and apply `settings` to its session. `statements`: how many stay prepared.
+    """Open a connection and apply `settings` to its session. `statements`: size of the cache of prepared statements.
 
-    Raises: NotConfigured for a URL that cannot be read; what asyncpg does; OSError; TimeoutError.
+    Raises: NotConfigured for an invalid URL; errors of asyncpg; OSError; TimeoutError.
     """
     read = _read(url)
     connection = await asyncpg.connect(
         _dsn(read),
-        timeout=_limit(read, within),  # pyright: ignore[reportArgumentType]  (a default of 60 is taken for its type)
+        timeout=_limit(read, within),  # pyright: ignore[reportArgumentType] (inferred from the default of 60)
         command_timeout=command_timeout,
         statement_cache_size=statements,
     )
@@ -52,20 +52,19 @@ _DURABLE = """
 SELECT set_config('synchronous_commit',
 CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, false)
 """
-"""A commit that returned is on disk, here and on the synchronous standbys if there are any, whatever the server's
-default; the one stronger setting is left alone."""
+"""Make every finished commit durable, on this server and on any synchronous standbys, whatever the server's default.
+The stronger setting `remote_apply` stays."""
 
 _MARK = "cambist.session"
-"""A setting that nobody has: what one session sets, another does not see."""
+"""A setting that nothing else uses. It shows whether two connections share a session."""
 
 
 @asynccontextmanager
 async def asking(
     url: str, settings: Mapping[str, str] | None = None, *, command_timeout: float | None = ANSWERS_WITHIN
 ) -> AsyncIterator[Any]:
-    """A connection for some questions, closed at the end. It keeps no statement prepared, so that a pooler of any mode
-    lets it through. Raises: NotConfigured; Unavailable, also for what Postgres answers inside.
-    """
+    """Open a connection for a few queries, and close it at the end. It prepares no statements, so it works through a
+    pooler in any mode. Raises: NotConfigured; Unavailable, also for errors of Postgres inside the block."""
     try:
         connection = await connect(url, settings, command_timeout=command_timeout, statements=0)
         try:
@@ -77,11 +76,11 @@ async def asking(
 
 
 async def is_shared(connection: Any, url: str) -> bool:
-    """Whether the session of this connection is given to another connection as well, as a pooler by transaction does.
+    """Report whether another connection may get the same session, as with a pooler in transaction mode.
 
     Raises: Unavailable.
     """
-    # Before a pooler it is the server's own number that the connection was told.
+    # If the numbers are equal, no pooler is in between: a pooler reports a number of its own.
     if await connection.fetchval("SELECT pg_backend_pid()") == connection.get_server_pid():
         return False
     mark = token_hex(8)
@@ -98,10 +97,10 @@ async def create_pool(
     then: str = "",
     **given: Any,
 ) -> Any:
-    """Make a pool of such connections. `then`: a further statement with which each begins; `given`: arguments of
-    asyncpg.
+    """Create a pool of such connections. `then`: a further statement that each connection runs first; `given`:
+    arguments of asyncpg.
 
-    Raises: as `connect`.
+    Raises: the same as `connect`.
     """
     read = _read(url)
     text = ";".join((_setting(_named(read, settings)), then))
@@ -113,12 +112,13 @@ async def create_pool(
 
 
 def _setting(settings: Mapping[str, str]) -> str:
-    """Return the statement that applies settings to a session. Simple text, so that it is one round trip."""
+    """Return the statement that applies the settings to a session. It is simple text, so that it takes one round
+    trip."""
     return ", ".join((_DURABLE, *(f"set_config({_text(n)}, {_text(v)}, false)" for n, v in settings.items())))
 
 
 def _text(value: str) -> str:
-    """A literal of SQL, whatever the server takes a backslash for."""
+    """Return an SQL literal that is safe whatever the server's handling of backslashes."""
     escaped = value.replace("\\", "\\\\").replace("'", "''")
     return f"E'{escaped}'"
 
@@ -135,12 +135,13 @@ def _limit(read: PostgresUrl, within: float) -> float:
 
 
 def _named(read: PostgresUrl, settings: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings with the session's name, which the URL may choose where we have none that means something."""
+    """Add the session's name to the settings. The URL may choose it unless the settings contain one."""
     return {"application_name": read.application_name or "cambist", **settings}
 
 
 def _dsn(read: PostgresUrl) -> str:
-    """`sslrootcert=system` is libpq's word for the certificates that the machine trusts; the driver wants a file."""
+    """Replace `sslrootcert=system`, libpq's value for the machine's trusted certificates, because the driver needs a
+    file."""
     if read.parameters.get("sslrootcert") != "system":
         return read.dsn
     paths = ssl.get_default_verify_paths()

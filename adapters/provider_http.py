@@ -1,7 +1,7 @@
-"""HTTP to a provider: bounded exchanges that end in an answer, or in the fault that says whether anything was sent
-(docs/adapters.md "A bank: three ends").
+"""HTTP to a provider. Each bounded exchange ends in an answer, or in a fault that says whether the request may have
+been sent (docs/adapters.md "A bank: three ends").
 
-What an answer means (a status, an error's code) is the adapter's to say; no provider is known here.
+The adapter interprets the answer's status and error codes; this module knows no provider.
 """
 
 import asyncio
@@ -31,17 +31,19 @@ T = TypeVar("T")
 _ANSWER_MAX = 1024 * 1024
 _PART = 256 * 1024
 _PARTS_SECONDS = 120.0
-"""For which all parts of an answer are waited for."""
+"""Seconds for receiving all parts of an answer."""
 _CONNECT_SECONDS = 5.0
 _IDLE_SECONDS = 15.0
-"""Shorter than servers usually keep an idle connection: a write on one that is being closed is an unknown outcome."""
+"""Shorter than servers usually keep an idle connection, because a write on a closing connection has an unknown
+outcome."""
 _CONNECTIONS = 64
 _AT_ONCE = 65_536
 _TIMEOUT = aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS, sock_connect=None, sock_read=None)
-"""Of connecting alone, also of waiting for a place: nothing was sent then. The whole exchange has a limit of ours."""
+"""Limits only connecting, including the wait for a free connection, when nothing has been sent yet. The whole exchange
+has a separate limit."""
 _WAIT_MAX = 86400.0
 _NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
-"""There was no connection, so there was no request. A server that hangs up later may have read one."""
+"""Errors without a connection, so no request was sent. A server that hangs up later may have read the request."""
 
 
 class AnswerTooLong(Unavailable):
@@ -49,21 +51,21 @@ class AnswerTooLong(Unavailable):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole answer. Its repr shows the status alone."""
+    """A whole answer. The repr shows only the status."""
 
     status: int
     headers: Mapping[str, str]
-    """By names in lower case."""
+    """Header values by lower-case names."""
     body: bytes
     unreadable: type[Fault]
-    """What it counts as where it cannot be read: OutcomeUnknown of a write, Unavailable of a read."""
+    """Fault of an unreadable answer: OutcomeUnknown after a write, Unavailable after a read."""
     name: str
-    """The provider's."""
+    """Name of the provider."""
 
     def decoded(self, shape: type[T]) -> T:
-        """The body's JSON. Numbers become Decimal straight from the text, where `shape` says so: never by float.
+        """Decode the JSON body. Where `shape` says so, numbers are decoded directly to Decimal, never by way of float.
 
-        Raises: OutcomeUnknown or Unavailable, as `unreadable` says, for anything else than this shape.
+        Raises: the fault in `unreadable`, OutcomeUnknown or Unavailable, if the body does not have this shape.
         """
         try:
             return msgspec.json.decode(self.body, type=shape)
@@ -71,8 +73,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
             raise self.unreadable(f"{self.name}: the answer is not of the shape known to us") from None
 
     def retry_after(self, now: datetime | None = None) -> float | None:
-        """The seconds of a Retry-After, a day at most. Without `now` one that names a moment is passed over. None: it
-        says nothing."""
+        """Return the seconds of a Retry-After header, at most a day, or None. Without `now` a header with a date is
+        ignored."""
         said = self.headers.get("retry-after", "").strip()
         if said.isascii() and said.isdigit():
             return min(float(said[:9]), _WAIT_MAX)
@@ -89,11 +91,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProviderHttp:
-    """Connections to one provider, belonging to the event loop that first uses them.
+    """Connections to one provider. They belong to the event loop that uses them first.
 
-    Redirects, proxies, cookies and compressed answers are not for us: credentials travel in the headers, and what is
-    unpacked has no bound. Answers are parsed in slices (bounded_answers.py). TLS is 1.2 at least. No fault, repr or log
-    line has an address's query, a body or a header.
+    Redirects, proxies, cookies and compressed answers are disabled, because headers contain credentials, and
+    decompressed data have no size limit. Answers are parsed in slices (bounded_answers.py). TLS is 1.2 or later.
+    Faults, reprs and log lines never contain an address's query, a body or a header.
     """
 
     def __init__(
@@ -106,11 +108,11 @@ class ProviderHttp:
         tls: ssl.SSLContext | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Opens nothing yet. `limit`: seconds for a whole exchange, to the last byte of the answer; below 20, which is
-        when the house gives up. `headers`: of every call. `tls`: other than the system's trust. `clock`: by which
-        `clock_skew` is measured.
+        """Open no connections yet.
 
-        Raises: NotConfigured for an address that is neither https nor http of this machine.
+        `limit`: seconds for a whole exchange, up to the last byte of the answer; below 20, when the app gives up.
+        `headers`: sent with every call. `tls`: replaces the system's trust store. `clock`: used to measure
+        `clock_skew`. Raises: NotConfigured unless the address uses https, or http on this machine.
         """
         self.name = name
         self._base = checked_base(name, base_url)
@@ -122,7 +124,7 @@ class ProviderHttp:
         self._closed = False
         self.clock_skew: float | None = None
         """Seconds by which the provider's clock was ahead of ours at its last answer (ports/checking.py: `TellsTime`),
-        to about a second; None: it has not answered, or there is no clock."""
+        accurate to about a second. None: no answer yet, or no clock."""
 
     def __repr__(self) -> str:
         return f"<ProviderHttp {self.name}>"
@@ -138,13 +140,12 @@ class ProviderHttp:
         headers: Mapping[str, str] | None = None,
         answer_max: int = _ANSWER_MAX,
     ) -> Answer:
-        """Ask once; what HTTP calls idempotent (GET, PUT, DELETE) once more where a kept connection was closed.
+        """Send one request. If a kept connection was closed, idempotent methods (GET, PUT, DELETE) are sent once more.
 
-        `path` follows the base address as it stands, so ids in it have to be quoted; `query` is quoted here. `writes`:
-        whether the provider may have done something when no answer comes. `answer_max` in bytes.
-
-        Raises: Unavailable where nothing was sent, and for a read without a whole answer; OutcomeUnknown for a write
-        without one.
+        `path` is appended to the base address unchanged, so ids in it must be quoted; `query` is quoted here. `writes`:
+        whether the provider may have executed the request when no answer arrives. `answer_max`: bytes. Raises:
+        Unavailable if nothing was sent, and for a read without a complete answer; OutcomeUnknown for a write without
+        one.
         """
         lost: type[Fault] = OutcomeUnknown if writes else Unavailable
         session = self._opened()
@@ -184,11 +185,11 @@ class ProviderHttp:
     async def parts(
         self, path: str, *, headers: Mapping[str, str], answer_max: int, judge: Callable[[Answer], None]
     ) -> AsyncIterator[bytes]:
-        """GET what may be large, in parts of `_PART` bytes at most. `judge` hears of an answer that is not 200, with
-        the beginning of its body, and raises what it means. The time that the caller takes does not count.
+        """GET a possibly large answer in parts of at most `_PART` bytes. For any status other than 200 `judge` gets the
+        answer with the beginning of its body, and raises its fault. Time spent in the caller does not count.
 
-        Raises: what `judge` raises; Unavailable for what is no whole answer, is longer than `answer_max` bytes, or
-        comes slower than `_PARTS_SECONDS` allow.
+        Raises: the faults of `judge`; Unavailable for an answer that is incomplete, longer than `answer_max` bytes, or
+        slower than `_PARTS_SECONDS` allow.
         """
         loop, left, length = asyncio.get_running_loop(), _PARTS_SECONDS, 0
         session = self._opened()
@@ -220,7 +221,7 @@ class ProviderHttp:
             raise Unavailable(f"{self.name}: {type(error).__name__}") from None
 
     async def close(self) -> None:
-        """Close all connections. What is under way ends without an answer; nothing can be sent any more."""
+        """Close all connections. Requests in progress end without an answer, and no further ones can be sent."""
         self._closed = True
         session, self._session = self._session, None
         if session is not None:
@@ -234,7 +235,7 @@ class ProviderHttp:
             self.clock_skew = (theirs - self._clock.now()).total_seconds()
 
     def _context(self) -> ssl.SSLContext | bool:
-        """Without TLS none is made: the system's certificates take 60 ms of CPU to read."""
+        """Create the TLS context only if it is needed, because reading the system's certificates takes 60 ms of CPU."""
         if self._tls is None and not self._base.startswith("https:"):
             return True
         return self._tls or _modern_tls()
@@ -255,13 +256,13 @@ class ProviderHttp:
 
 
 def _sendable(body: bytes | None) -> bytes | BytesIO | None:
-    """The same bytes; many of them in the form that is written in parts, so that the event loop is not kept."""
+    """Wrap a large body so that it is written in parts and does not block the event loop."""
     return body if body is None or len(body) <= _AT_ONCE else BytesIO(body)
 
 
 def checked_base(name: str, url: str) -> str:
-    """The address below which a provider is called, without a slash at the end. Raises: NotConfigured, without quoting
-    it, for one that is neither https nor http of this machine, or holds more than host and path."""
+    """Return the provider's base address without a slash at the end. Raises: NotConfigured, without quoting the
+    address, unless it uses https, or http on this machine, and consists of host and path only."""
     parts = urlsplit(url)
     try:
         port_fits = parts.port != 0
@@ -282,14 +283,14 @@ def _is_loopback(host: str) -> bool:
 
 @cache
 def _modern_tls() -> ssl.SSLContext:
-    """One for all: reading the system's trust takes a tenth of a second."""
+    """Create one context for all, because reading the system's trust store takes a tenth of a second."""
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     return context
 
 
 async def _read(response: aiohttp.ClientResponse, most: int) -> bytes | None:
-    """The body; None: it is longer than that."""
+    """Read the body; None if it is longer than `most` bytes."""
     body = bytearray()
     while chunk := await response.content.read(most):
         body += chunk

@@ -1,4 +1,4 @@
-"""What simulated providers are told to do with their next calls, so that every end of a call can be brought about."""
+"""Scripts for the next calls of simulated providers, to produce every outcome of a call."""
 
 from collections import deque
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from ..ports.reporting import ReportedEntry
 
 
 class Ending(StrEnum):
-    """How a call ends."""
+    """Outcome of a call."""
 
     NORMAL = "normal"
     REFUSED = "refused"
@@ -20,48 +20,48 @@ class Ending(StrEnum):
     NOT_CONFIGURED = "not_configured"
     NOT_SUPPORTED = "not_supported"
     UNKNOWN_DONE = "unknown_done"
-    """OutcomeUnknown, and the provider did it. For reads the same as UNAVAILABLE: a failed read leaves nothing open."""
+    """OutcomeUnknown, and the provider executed the call. For reads it equals UNAVAILABLE, because a failed read leaves
+    nothing open."""
     UNKNOWN_NOT_DONE = "unknown_not_done"
-    """OutcomeUnknown, and the provider never saw it. For reads the same as UNAVAILABLE."""
+    """OutcomeUnknown, and the provider never saw the call. For reads it equals UNAVAILABLE."""
 
 
 UNKNOWN = (Ending.UNKNOWN_DONE, Ending.UNKNOWN_NOT_DONE)
 
 
 class Twist(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call shall do instead of behaving."""
+    """Scripted behaviour of one call."""
 
     ending: Ending = Ending.NORMAL
     silence: float = 0.0
-    """Seconds of the clock before the answer, whatever it is. What is done is done before them; what is read is read
-    after them."""
+    """Seconds of the clock before the answer. A write takes effect before them, a read reads after them."""
     reason: str = "unknown"
-    """With REFUSED."""
+    """Used with REFUSED."""
     message: str = "unavailable by the script"
-    """With UNAVAILABLE: what operators read, such as that the wallet is empty."""
+    """Used with UNAVAILABLE: text for operators, for example that the wallet is empty."""
     retry_after: float | None = None
-    """With UNAVAILABLE."""
+    """Used with UNAVAILABLE."""
     doubled: bool = False
-    """A list of deposits names everything twice, the newest first."""
+    """The list of deposits contains everything twice, newest first."""
 
 
 class ListScript:
-    """What the list of a bank has other than what became of its operations."""
+    """Deviations of a bank's report from its real operations."""
 
     def __init__(self) -> None:
         self.calls: deque[Twist] = deque()
         self.omitted: set[str] = set()
-        """Operations that it lacks."""
+        """Operations missing from the report."""
         self.invented: list[ReportedEntry] = []
-        """Entries that nothing led to."""
+        """Entries without an operation."""
         self.turned: dict[str, Callable[[ReportedEntry], ReportedEntry]] = {}
-        """By operation, what it makes of an entry: another amount, fee or state."""
+        """Changes of an entry by operation: another amount, fee or state."""
         self.page = 100
-        """Entries of a page."""
+        """Entries per page."""
 
 
 class Script:
-    """What the next calls of a bank shall do, in order, for each kind of call; where nothing is left, it behaves."""
+    """Scripted behaviour of a bank's next calls, in order, per kind of call. An empty script means normal behaviour."""
 
     def __init__(self) -> None:
         self.create: deque[Twist] = deque()
@@ -83,7 +83,7 @@ class Script:
 
 
 class VerifierScript:
-    """The same for a verifier."""
+    """Scripted behaviour of an identity verifier."""
 
     def __init__(self) -> None:
         self.register: deque[Twist] = deque()
@@ -92,7 +92,7 @@ class VerifierScript:
 
 
 class SenderScript:
-    """The same for a wallet."""
+    """Scripted behaviour of a wallet."""
 
     def __init__(self) -> None:
         self.sign: deque[Twist] = deque()
@@ -102,7 +102,7 @@ class SenderScript:
 
 
 class DepositScript:
-    """The same for a watcher of deposits."""
+    """Scripted behaviour of a source of deposits."""
 
     def __init__(self) -> None:
         self.address: deque[Twist] = deque()
@@ -110,23 +110,23 @@ class DepositScript:
 
 
 class ChainScript:
-    """The same for a watcher of transactions."""
+    """Scripted behaviour of a source of transactions."""
 
     def __init__(self) -> None:
         self.lookup: deque[Twist] = deque()
 
 
 class RateScript:
-    """The same for a source of rates."""
+    """Scripted behaviour of a rate source."""
 
     def __init__(self) -> None:
         self.quote: deque[Twist] = deque()
         self.asked = 0
-        """How often a quote was asked for."""
+        """Number of quote calls."""
 
 
 def fault(twist: Twist, *, is_read: bool = False) -> Fault:
-    """What a call raises whose ending is not NORMAL."""
+    """Build the fault of a call whose ending is not NORMAL."""
     match twist.ending:
         case Ending.REFUSED:
             return Refused("refused by the script", reason=twist.reason)
@@ -140,7 +140,8 @@ def fault(twist: Twist, *, is_read: bool = False) -> Fault:
 
 
 async def begin_write(clock: Clock, twists: deque[Twist]) -> Twist:
-    """The call's part in the script, once it may do its work. Raises: where the script lets it do nothing."""
+    """Take a write's next step from the script, before the write does its work. Raises: the scripted fault if the write
+    must not take effect."""
     twist = _next(twists)
     if twist.ending not in (Ending.NORMAL, Ending.UNKNOWN_DONE):
         await be_silent(clock, twist)
@@ -149,14 +150,14 @@ async def begin_write(clock: Clock, twists: deque[Twist]) -> Twist:
 
 
 async def end_write(clock: Clock, twist: Twist) -> None:
-    """Let the script have its say about the answer. Raises: OutcomeUnknown, where it shall be lost."""
+    """Apply the script to the answer of a write. Raises: OutcomeUnknown if the answer is lost."""
     await be_silent(clock, twist)
     if twist.ending is Ending.UNKNOWN_DONE:
         raise fault(twist)
 
 
 async def begin_read(clock: Clock, twists: deque[Twist]) -> Twist:
-    """The call's part in the script, once it may read. Raises: where the script lets it not."""
+    """Take a read's next step from the script. Raises: the scripted fault."""
     twist = await spoken(clock, twists)
     if twist.ending is not Ending.NORMAL:
         raise fault(twist, is_read=True)
@@ -164,14 +165,14 @@ async def begin_read(clock: Clock, twists: deque[Twist]) -> Twist:
 
 
 async def spoken(clock: Clock, twists: deque[Twist]) -> Twist:
-    """The call's part in the script, after its silence, whatever its ending."""
+    """Take the next step from the script and wait for its silence, whatever its ending."""
     twist = _next(twists)
     await be_silent(clock, twist)
     return twist
 
 
 async def be_silent(clock: Clock, twist: Twist) -> None:
-    """Wait as long as the call shall."""
+    """Wait for the scripted silence."""
     if twist.silence > 0:
         await clock.sleep(twist.silence)
 

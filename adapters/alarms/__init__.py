@@ -1,1 +1,1 @@
-"""Channels by which operators are told of trouble: e-mail, chat, Alertmanager (docs/alarms.md)."""
+"""Channels for operator alarms: e-mail, chat, Alertmanager (docs/alarms.md)."""

@@ -1,5 +1,5 @@
-"""Alarms to a Prometheus Alertmanager, by its API of version 2. It groups, silences and repeats by itself, so it hears
-at every look all that goes on (prometheus.io/docs/alerting)."""
+"""Alarms to a Prometheus Alertmanager over its API version 2 (prometheus.io/docs/alerting). It groups, silences and
+repeats by itself, so each check sends it all current alarms."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,17 +13,17 @@ from .http import require_taken
 from .texts import plain
 
 LASTS = timedelta(minutes=5)
-"""For which an alert stands that is not told again: five looks."""
+"""Lifetime of an alert that is not sent again: five checks."""
 
 
 class AlertmanagerAlarms:
-    """Fills the port Alarms."""
+    """Implement the port Alarms."""
 
     name = "alertmanager"
     mirrors = True
 
     def __init__(self, url: str, *, user: str | None = None, password: str | None = None, limit: float = 15.0) -> None:
-        """`url`: of the Alertmanager, without `/api`. Raises: NotConfigured for an address that is none."""
+        """`url`: base address of the Alertmanager, without `/api`. Raises: NotConfigured for an invalid address."""
         headers = {"Content-Type": "application/json"}
         if user is not None and password is not None:
             headers["Authorization"] = basic(user, password)
@@ -33,7 +33,7 @@ class AlertmanagerAlarms:
         return "<AlertmanagerAlarms>"
 
     async def tell(self, alarm: Alarm) -> None:
-        """Post what goes on, and what is over. Raises: as the port."""
+        """Post the current and the ended alarms. Raises: the same as the port."""
         lasting = alarm.at + LASTS
         lines = (*alarm.begun, *alarm.going_on)
         alerts = [_alert(alarm, line, lasting) for line in lines] + [
@@ -48,7 +48,7 @@ class AlertmanagerAlarms:
         require_taken(answer)
 
     async def check(self) -> None:
-        """It answers. Raises: NotConfigured; Unavailable."""
+        """Check that the Alertmanager answers. Raises: NotConfigured; Unavailable."""
         try:
             require_taken(await self._http.call("GET", "/api/v2/status", writes=False))
         except Refused as refused:
@@ -60,7 +60,7 @@ class AlertmanagerAlarms:
 
 
 def basic(user: str, password: str) -> str:
-    """The header of HTTP's basic authentication."""
+    """Return the header of HTTP basic authentication."""
     from base64 import b64encode
 
     return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
@@ -75,7 +75,7 @@ def _alert(alarm: Alarm, line: AlarmLine, ends: datetime) -> dict[str, Any]:
             "installation": alarm.place,
         },
         "annotations": {"summary": plain(line.text)},
-        # Without one it would begin when it ends; of several the Alertmanager keeps the earliest.
+        # Without a start, an alert would start when it ends. The Alertmanager keeps the earliest start it has seen.
         "startsAt": min(line.since or alarm.at, alarm.at),
         "endsAt": ends,
         "generatorURL": alarm.place,

@@ -1,15 +1,16 @@
-"""What a channel's HTTP answer means, where it follows the usual statuses."""
+"""Meaning of HTTP answers for channels that use the usual statuses."""
 
 from ...ports.faults import NotConfigured, OutcomeUnknown, Refused, Unavailable
 from ..provider_http import Answer
 
 _NOT_TAKEN = (401, 403, 404, 410)
-"""A key or an address that is wrong, or is no more."""
+"""The key or the address is wrong or no longer valid."""
 _TOO_MANY = 429
 
 
 def require_taken(answer: Answer) -> None:
-    """Raises: NotConfigured, Unavailable, Refused, when it did not arrive; OutcomeUnknown when it may have."""
+    """Raises: NotConfigured, Unavailable or Refused if the message was not delivered; OutcomeUnknown if it may have
+    been."""
     status = answer.status
     if 200 <= status < 300:
         return

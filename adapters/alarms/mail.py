@@ -1,4 +1,4 @@
-"""Alarms by e-mail, over SMTP with TLS. A message keeps its Message-ID when it is sent again, so that mailboxes show it
+"""Alarms by e-mail, over SMTP with TLS. A message that is sent again keeps its Message-ID, so that mailboxes show it
 once."""
 
 import asyncio
@@ -18,9 +18,9 @@ from ...ports.faults import Fault, NotConfigured, OutcomeUnknown, Refused, Unava
 from .texts import body_of, plain, subject_of
 
 LONGEST = 20_000
-"""Characters of a message."""
+"""Maximum characters of a message."""
 LIMIT = 18.0
-"""Seconds for a whole message: less than the house gives a call."""
+"""Seconds for a whole message, less than the app allows for a call."""
 _QUIT = 2.0
 _PERMANENT = 500
 
@@ -28,7 +28,7 @@ log = logging.getLogger("cambist.alarms")
 
 
 class MailAlarms:
-    """Fills the port Alarms, and TellsMerchants."""
+    """Implement the ports Alarms and TellsMerchants."""
 
     name = "email"
     mirrors = False
@@ -46,9 +46,9 @@ class MailAlarms:
         context: ssl.SSLContext | None = None,
         limit: float = LIMIT,
     ) -> None:
-        """`tls`: `starttls`, `tls` (from the first byte), or `off`. `context`: other than the system's trust.
+        """`tls`: `starttls`, `tls` (from the first byte), or `off`. `context`: replaces the system's trust store.
 
-        Raises: NotConfigured where a password would go out unencrypted.
+        Raises: NotConfigured if a password would be sent unencrypted.
         """
         if tls == "off" and password is not None:
             raise NotConfigured("e-mail: CAMBIST_EMAIL_TLS=off sends no password")
@@ -62,15 +62,15 @@ class MailAlarms:
         return "<MailAlarms>"
 
     async def tell(self, alarm: Alarm) -> None:
-        """Send one message to all of them. Raises: as the port."""
+        """Send one message to all recipients. Raises: the same as the port."""
         await self._deliver(alarm, self._recipients)
 
     async def tell_merchant(self, address: str, alarm: Alarm) -> None:
-        """Send a message to this address alone. Raises: as the port."""
+        """Send a message to this address only. Raises: the same as the port."""
         await self._deliver(alarm, (address,))
 
     async def check(self) -> None:
-        """Log in, and go. Raises: NotConfigured; Unavailable."""
+        """Log in and disconnect. Raises: NotConfigured; Unavailable."""
         try:
             async with asyncio.timeout(self._limit), self._connected():
                 pass
@@ -83,7 +83,7 @@ class MailAlarms:
         try:
             async with asyncio.timeout(self._limit), self._connected() as server:
                 await self._address(server, recipients)
-                # From here on it may have been taken, whatever is heard.
+                # From here on the server may have accepted the message, even if its answer is lost.
                 lost = OutcomeUnknown
                 await server.data(message)
         except aiosmtplib.SMTPResponseException as error:
@@ -92,7 +92,7 @@ class MailAlarms:
             raise lost(f"e-mail: {type(error).__name__}") from None
 
     async def _address(self, server: SMTP, recipients: Sequence[str]) -> None:
-        """Raises: Refused, Unavailable when nobody can be written to."""
+        """Send the addresses. Raises: Refused or Unavailable if the server rejects the sender or all recipients."""
         try:
             await server.mail(self._sender)
         except aiosmtplib.SMTPResponseException as error:
@@ -110,14 +110,14 @@ class MailAlarms:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[SMTP]:
-        """A session that is encrypted, unless that is off, and logged in. Raises: Unavailable, NotConfigured."""
+        """Open a session, encrypted unless TLS is off, and log in. Raises: Unavailable, NotConfigured."""
         server = SMTP(
             hostname=self._host,
             port=self._port,
             use_tls=self._tls == "tls",
-            start_tls=False,  # asked for below: whether it is offered has to be told apart
+            start_tls=False,  # started below, to detect a server that does not offer it
             tls_context=None if self._tls == "off" else self._context or _modern_tls(),
-            # Else the machine's own name is asked for, which may take as long as its resolver likes.
+            # By default the library resolves the machine's own name, which can take long.
             local_hostname=self._sender.rpartition("@")[2],
             timeout=self._limit,
         )
@@ -146,7 +146,7 @@ class MailAlarms:
         message = EmailMessage(policy=SMTP_POLICY)
         message["From"] = self._sender
         message["To"] = ", ".join(recipients)
-        # Our texts are ASCII; of encoded words the library loses a space now and then.
+        # Our texts are ASCII. In encoded words the library sometimes loses a space.
         message["Subject"] = plain(subject_of(alarm)).encode("ascii", "replace").decode()
         message["Date"] = format_datetime(alarm.at)
         message["Message-ID"] = f"<{alarm.id}@{self._sender.rpartition('@')[2]}>"
@@ -158,13 +158,13 @@ class MailAlarms:
 
 
 def _require(server: SMTP, extension: str) -> None:
-    """Raises: NotConfigured where the server does not offer it."""
+    """Raises: NotConfigured if the server does not offer the extension."""
     if not server.supports_extension(extension):
         raise NotConfigured(f"e-mail: the server offers no {extension.upper()}")
 
 
 async def _leave(server: SMTP) -> None:
-    """The message is taken: how the session ends changes nothing."""
+    """End the session. The server has the message, so errors no longer matter."""
     try:
         await server.quit(timeout=_QUIT)
     except (aiosmtplib.SMTPException, OSError, TimeoutError):
@@ -172,7 +172,7 @@ async def _leave(server: SMTP) -> None:
 
 
 def _refusal(what: str, error: aiosmtplib.SMTPResponseException) -> Fault:
-    """What a status of the server's means; its text may quote an address, and stays out."""
+    """Convert a server's status to a fault, without its text, which may quote an address."""
     told = f"e-mail: {what} is not taken ({error.code})"
     return Refused(told) if error.code >= _PERMANENT else Unavailable(told)
 

@@ -1,5 +1,5 @@
-"""Alarms to a chat that takes `{"text": …}` at an address of its own: Slack's incoming webhooks, and what is like them
-(Mattermost, Rocket.Chat, Google Chat). The address is the secret."""
+"""Alarms to chats that accept `{"text": …}` at a secret address: Slack's incoming webhooks and compatible ones
+(Mattermost, Rocket.Chat, Google Chat)."""
 
 from urllib.parse import parse_qsl
 
@@ -11,17 +11,17 @@ from .http import require_taken
 from .texts import body_of
 
 LONGEST = 3500
-"""Characters: chats cut what is longer than four thousand."""
+"""Maximum characters, because chats truncate at about four thousand."""
 
 
 class SlackAlarms:
-    """Fills the port Alarms."""
+    """Implement the port Alarms."""
 
     name = "slack"
     mirrors = False
 
     def __init__(self, url: str, *, limit: float = 15.0) -> None:
-        """Raises: NotConfigured for an address that is none."""
+        """Raises: NotConfigured for an invalid address."""
         base, _, query = url.partition("?")
         self._query = dict(parse_qsl(query))
         self._http = ProviderHttp("slack", base, limit=limit)
@@ -30,8 +30,8 @@ class SlackAlarms:
         return "<SlackAlarms>"
 
     async def tell(self, alarm: Alarm) -> None:
-        """Post a message. Raises: as the port."""
-        # The three characters that Slack has a meaning for; the others show them as they are written.
+        """Post a message. Raises: the same as the port."""
+        # Escape the three characters that are special in Slack. The other chats show the escapes as they are.
         text = body_of(alarm, LONGEST).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         answer = await self._http.call(
             "POST",

@@ -1,5 +1,5 @@
-"""Alarms to a Telegram chat, by a bot. The token stands in every address, and so in no log and no fault
-(core.telegram.org/bots/api)."""
+"""Alarms to a Telegram chat by a bot (core.telegram.org/bots/api). Every address contains the token, so addresses never
+appear in logs or faults."""
 
 import logging
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from .texts import body_of, plain
 
 BASE = "https://api.telegram.org"
 LONGEST = 4096
-"""Characters of a message."""
+"""Maximum characters of a message."""
 _DESCRIPTION = 100
 
 log = logging.getLogger("cambist.alarms")
@@ -34,13 +34,13 @@ class _Said(msgspec.Struct, kw_only=True):
 
 
 class TelegramAlarms:
-    """Fills the port Alarms."""
+    """Implement the port Alarms."""
 
     name = "telegram"
     mirrors = False
 
     def __init__(self, token: str, chat_id: str, *, base_url: str = BASE, limit: float = 15.0) -> None:
-        """`chat_id`: a number or `@channel`; `base_url` of a proxy, or of a Bot API server of one's own."""
+        """`chat_id`: a number or `@channel`. `base_url`: address of a proxy or of a self-hosted Bot API server."""
         self._token = token
         self._chat = chat_id
         self._http = ProviderHttp("telegram", base_url, limit=limit)
@@ -49,7 +49,7 @@ class TelegramAlarms:
         return "<TelegramAlarms>"
 
     async def tell(self, alarm: Alarm) -> None:
-        """Send a message; a silent one makes no sound. Raises: as the port."""
+        """Send a message, without a sound if it is silent. Raises: the same as the port."""
         text = body_of(alarm, LONGEST)
         said = await self._send(text, silent=alarm.silent)
         moved = said.parameters.migrate_to_chat_id
@@ -60,7 +60,7 @@ class TelegramAlarms:
         _require(said)
 
     async def check(self) -> None:
-        """The bot and the chat are there. Raises: NotConfigured; Unavailable."""
+        """Check that the bot and the chat exist. Raises: NotConfigured; Unavailable."""
         for method, body in (("getMe", {}), ("getChat", {"chat_id": self._chat})):
             try:
                 _require(await self._call(method, body, writes=False))
@@ -94,12 +94,12 @@ class TelegramAlarms:
         try:
             return answer.decoded(_Said)
         except (OutcomeUnknown, Unavailable):
-            require_taken(answer)  # a proxy before it may have answered by itself
+            require_taken(answer)  # a proxy in front of Telegram may have answered
             raise
 
 
 def _require(said: _Said) -> None:
-    """Raises: what an answer that is not ok means."""
+    """Raises: the fault of an answer that is not ok."""
     if said.ok:
         return
     told = f"telegram: {said.error_code} {plain(said.description)[:_DESCRIPTION]}"

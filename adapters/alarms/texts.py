@@ -1,4 +1,4 @@
-"""An alarm as text for people, within a bound."""
+"""Alarm texts for people, limited in length."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ _SUBJECT = 150
 
 
 def subject_of(alarm: Alarm) -> str:
-    """One line: how many, and the first of them."""
+    """Build the subject: the number of alarms and the first one."""
     host = urlsplit(alarm.place).netloc or "cambist"
     if alarm.is_test:
         return f"[{host}] test: alarms arrive here"
@@ -26,7 +26,7 @@ def subject_of(alarm: Alarm) -> str:
 
 
 def body_of(alarm: Alarm, most: int) -> str:
-    """The whole message, of at most so many characters."""
+    """Build the whole message, of at most `most` characters."""
     parts = [_test()] if alarm.is_test else []
     for title, lines in (("New:", alarm.begun), ("Over:", alarm.over)):
         if lines:
@@ -77,7 +77,7 @@ def _line(line: AlarmLine) -> str:
 
 
 def plain(text: str) -> str:
-    """The text on one line, without what a terminal or a mail server would obey."""
+    """Return the text on one line, without control characters that a terminal or a mail server would interpret."""
     return "".join(each if each.isprintable() else " " for each in text)
 
 

@@ -1,4 +1,4 @@
-"""Counters in this process: exact where one process serves everything."""
+"""Counters in this process. They are exact if one process serves all requests."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,12 @@ _OVERFLOW_SLOTS = 4096
 
 
 class MemoryCounters:
-    """Fixed windows in one dict, which is dropped whole when the window ends.
+    """Fixed windows in one dict, which is discarded when the window ends.
 
-    Names come from unauthenticated requests, so their number is bounded: in one window `capacity` names have counters
-    of their own, and any further name shares one of 4096 common counters, chosen by a hash that Python keys anew in
-    every process. So who floods the counters with new names finds fewer free counts, never more, and cannot aim at
-    somebody else's counter; whoever was counted before the flood is not touched by it.
+    Names come from unauthenticated requests, so their number is limited. In each window `capacity` names have their own
+    counters. Further names share 4096 common counters, chosen by a hash that Python seeds anew in every process. A
+    flood of new names therefore gets fewer free requests, never more, and cannot target another client's counter.
+    Clients that were counted before the flood are not affected.
     """
 
     def __init__(self, capacity: int = 100_000) -> None:
@@ -23,7 +23,8 @@ class MemoryCounters:
         self._counts: dict[str | int, int] = {}
 
     async def count(self, window: int, limits: Sequence[Counter]) -> list[int]:
-        """Add one to each counter in turn, up to the first that is over. Never waits, so no request comes between."""
+        """Increment the counters in order, up to the first one over its limit. There is no await, so no other request
+        runs in between."""
         if window != self._window:
             self._window = window
             self._counts = {}
@@ -42,7 +43,7 @@ class MemoryCounters:
         return reached
 
     async def works(self) -> bool:
-        """There is no server to lose."""
+        """Return True: there is no server that could fail."""
         return True
 
     async def close(self) -> None:

@@ -1,14 +1,14 @@
-"""Counters in Redis, which all processes share.
+"""Counters in Redis, shared by all processes.
 
-What one event-loop tick asks goes to Redis in one call of one script, and what is asked meanwhile goes with the next:
-redis-py costs some 50 us of CPU per command, so that a call per request would cost more than most requests
-(benchmarks/test_rate_limit.py shows both ways). The script runs whole or not at all, so counts are exact.
+All requests of one event-loop tick go to Redis in one script call; requests that arrive meanwhile go with the next
+call. redis-py costs about 50 us of CPU per command, so a call per request would cost more than most requests
+(benchmarks/test_rate_limit.py compares both). A script runs completely or not at all, so counts are exact.
 
-While Redis is away each process counts by itself, up to the full limit. A merchant below its limit is never refused
-because a server of ours is down; whoever floods passes at most the limit once per process. Dividing the limit among
-the processes would hold the sum, and would refuse the merchant whose connections all lead to one of them.
+While Redis is away each process counts by itself, up to the full limit. A failure of our server therefore never refuses
+a merchant below its limit; a flood passes at most the limit once per process. Dividing the limit among the processes
+would keep the total, but would refuse a merchant whose connections all reach one process.
 
-The script's keys lie where they fall, so Redis Cluster cannot run it; a Redis with replicas can.
+The script's keys are not in one hash slot, so Redis Cluster cannot run it. A Redis with replicas can.
 """
 
 import asyncio
@@ -27,17 +27,17 @@ from ...ports.counters import Counter
 from .memory import MemoryCounters
 
 PREFIX = "cambist.counters"
-"""Of keys in Redis; it stays, so that programs of two releases count together."""
+"""Prefix of keys in Redis. It must not change, so that processes of two releases count together."""
 
 _ANSWERS_WITHIN = 1.0
-"""Seconds for a connection and for an answer. A request waits at its door that long, at most, and only the first. Less
-would take a process that was busy for a moment for a Redis that is away, and its counts would not be exact."""
+"""Seconds for a connection and for an answer. A request waits at most this long, and only the first one does. A shorter
+timeout would mistake a briefly busy process for an unavailable Redis, and counts would not be exact."""
 _TRIES_AGAIN = 0.5
-"""Seconds between two attempts to reach a Redis that is away."""
+"""Seconds between two attempts to reach an unavailable Redis."""
 _KEPT = 180
-"""Seconds that Redis keeps a counter: longer than any window, and than the clocks of the machines are apart."""
+"""Seconds that Redis keeps a counter: longer than any window plus the clock difference between machines."""
 _BATCH = 256
-"""Decisions in one call, so that no call holds up Redis for long."""
+"""Decisions in one call, so that no call blocks Redis for long."""
 
 _SCRIPT = """
 local reached, counter, argument = {}, 0, 2
@@ -59,17 +59,18 @@ while argument <= #ARGV do
 end
 return reached
 """
-"""For each decision in turn: adds one to its counters up to the first that is over. 0 stands for those not counted.
+"""For each decision, increment its counters in order up to the first one over its limit; 0 marks counters that were not
+incremented.
 
-KEYS: the counters of all decisions, one after the other. ARGV: the seconds to keep a counter, then for each decision
-how many counters it has and their limits.
+KEYS: the counters of all decisions in order. ARGV: the seconds to keep a counter, then for each decision the number of
+its counters and their limits.
 """
 
 log = logging.getLogger("cambist.counters")
 
 
 class _Decision:
-    """One request's counter, waiting for the next call."""
+    """Counters of one request, waiting for the next call."""
 
     __slots__ = ("counts", "limits", "window")
 
@@ -80,10 +81,10 @@ class _Decision:
 
 
 class RedisCounters:
-    """Fixed windows in Redis; a MemoryCounters of this process while Redis is away."""
+    """Fixed windows in Redis, or in a MemoryCounters of this process while Redis is away."""
 
     def __init__(self, url: str, clock: Clock, *, prefix: str = PREFIX) -> None:
-        """Connects at the first count. Nothing is tried twice: a call that broke off may have counted."""
+        """Connect at the first count. No call is retried, because an interrupted call may have counted."""
         self._redis = Redis.from_url(
             url,
             socket_timeout=_ANSWERS_WITHIN,
@@ -100,7 +101,7 @@ class RedisCounters:
         self._next_try = 0.0
 
     async def count(self, window: int, limits: Sequence[Counter]) -> Sequence[int]:
-        """Counted with everything else that waits; by this process alone while Redis is away."""
+        """Count together with all waiting requests; in this process alone while Redis is away."""
         if not limits:
             return []
         if self._is_away and not self._may_try():
@@ -112,10 +113,8 @@ class RedisCounters:
         return await counts
 
     async def works(self) -> bool:
-        """Whether Redis counts, found by counting: one that is full or a mere replica still answers a ping.
-
-        A Redis that came back is used from here on.
-        """
+        """Report whether Redis can count, by counting: a full Redis or a mere replica would still answer a ping. If
+        Redis is back, use it again."""
         try:
             await self._run([f"{self._prefix}:probe"], [_KEPT, 1, 0])
         except (RedisError, OSError) as error:
@@ -125,14 +124,15 @@ class RedisCounters:
         return not self._is_away
 
     async def close(self) -> None:
-        """Answer what waits, and disconnect."""
+        """Answer waiting requests, and disconnect."""
         if self._calling is not None:
             await self._calling
         await self._redis.aclose()
         await self._alone.close()
 
     def _may_try(self) -> bool:
-        """Whether this request shall look if Redis is back. One at a time: the others need not wait for it."""
+        """Report whether this request should check if Redis is back. Only one request does so at a time; the others
+        need not wait."""
         now = self._clock.monotonic()
         if now < self._next_try:
             return False
@@ -140,7 +140,8 @@ class RedisCounters:
         return True
 
     async def _call(self) -> None:
-        """Call until nobody waits. It starts a tick after the first decision, and so takes along the tick's others."""
+        """Call Redis until no request waits. The task starts one tick after the first decision, so it includes the
+        others of that tick."""
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting[:_BATCH], self._waiting[_BATCH:]
@@ -159,8 +160,8 @@ class RedisCounters:
         try:
             reached = await self._run(keys, arguments)
         except Exception as error:  # noqa: BLE001
-            # Whatever it was: a request is never refused for the counters's sake. Who came meanwhile waits no second
-            # time.
+            # Whatever the error, the counters never cause a refusal. Count requests that arrived meanwhile as well, so
+            # that they do not wait for another timeout.
             self._lose(error)
             together, self._waiting = [*batch, *self._waiting], []
             for decision in together:
@@ -177,14 +178,14 @@ class RedisCounters:
         try:
             answer: Any = await self._redis.evalsha(self._sha, len(keys), *keys, *arguments)
         except NoScriptError:
-            # A Redis that is new or was restarted, which has counted nothing yet.
+            # A new or restarted Redis, which has not counted anything yet.
             self._sha = str(await self._redis.script_load(_SCRIPT))
             answer = await self._redis.evalsha(self._sha, len(keys), *keys, *arguments)
         reached: list[int] = answer
         return reached
 
     def _key(self, window: int, name: str) -> str:
-        """The digest: names are whatever strangers send, and somebody may send a secret for a key."""
+        """Return the key. Names are hashed, because clients send arbitrary text and may send a secret by mistake."""
         digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
         return f"{self._prefix}:{window}:{digest}"
 
@@ -201,5 +202,5 @@ class RedisCounters:
 
 
 def _answer(decision: _Decision, counts: list[int]) -> None:
-    if not decision.counts.done():  # whoever asked may be gone
+    if not decision.counts.done():  # the request may have been cancelled
         decision.counts.set_result(counts)

@@ -1,4 +1,4 @@
-"""What can be asked of a Redis server, for whoever looks whether it suits."""
+"""Facts about a Redis server, for checks of its configuration."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _ANSWERS_WITHIN = 3.0
 
 
 async def redis_facts(url: str) -> tuple[float, Mapping[str, str]]:
-    """The server's clock in Unix seconds, and what it says of itself. Raises: Unavailable."""
+    """Return the server's clock in Unix seconds and its INFO values. Raises: Unavailable."""
     client: Any = Redis.from_url(
         url, socket_timeout=_ANSWERS_WITHIN, socket_connect_timeout=_ANSWERS_WITHIN, retry=Retry(NoBackoff(), 0)
     )

@@ -1,9 +1,9 @@
-"""An encrypted file on the local disk: a head, then parts that the vault encrypts one by one, in bounded memory.
+"""An encrypted file on the local disk: a header, then parts that the vault encrypts one by one, in bounded memory.
 
-The head is `cambist1` and a random id of 16 bytes. A part is the lengths of its plain and of its encrypted bytes, 4
+The header is `cambist1` and a random id of 16 bytes. A part consists of the lengths of its plain and encrypted bytes, 4
 bytes each, and the encrypted bytes. Each part is bound to the file's key, that id, its number, and whether it is the
-last one. So a part that was altered, moved, left out, or taken from another file does not decrypt, and neither does a
-file that was cut off or given another name.
+last part. So a part that was altered, moved, removed or taken from another file does not decrypt, and neither does a
+truncated or renamed file.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import BinaryIO
 from ...ports.vault import Vault, VaultError
 
 PART = 256 * 1024
-"""Plain bytes of a part at most."""
+"""Maximum plain bytes of a part."""
 
 _HEAD = b"cambist1"
 _ID_SIZE = 16
@@ -24,7 +24,7 @@ _OVERHEAD = 256
 
 
 class PartWriter:
-    """Writes one file from its beginning."""
+    """Write one file from its beginning."""
 
     def __init__(self, file: BinaryIO, vault: Vault, key: str) -> None:
         self._file = file
@@ -35,14 +35,15 @@ class PartWriter:
         self._file.write(_HEAD + self._id)
 
     def write(self, plain: bytes, *, last: bool = False) -> None:
-        """Encrypt and write the next part, of at most PART bytes. The file is whole once its last part is written."""
+        """Encrypt and write the next part, of at most PART bytes. The file is complete once its last part is
+        written."""
         sealed = self._vault.seal(plain, _place(self._key, self._id, self._number, last=last))
         self._file.write(_LENGTHS.pack(len(plain), len(sealed)) + sealed)
         self._number += 1
 
 
 def read_parts(file: BinaryIO, vault: Vault, key: str) -> Iterator[bytes]:
-    """Decrypt a file part by part. Raises: VaultError, at the first part that is not as it was written."""
+    """Decrypt a file part by part. Raises: VaultError at the first altered part."""
     file_id = _file_id(file)
     number, lengths = 0, _lengths(file)
     while lengths is not None:
@@ -60,7 +61,8 @@ def read_parts(file: BinaryIO, vault: Vault, key: str) -> Iterator[bytes]:
 
 
 def plain_size(file: BinaryIO) -> int:
-    """Add up the sizes that the parts state; reading proves them. Raises: VaultError for what is no encrypted file."""
+    """Add up the sizes stated in the parts; only reading verifies them. Raises: VaultError if the file is not
+    encrypted."""
     _file_id(file)
     size = 0
     while (lengths := _lengths(file)) is not None:
@@ -70,7 +72,7 @@ def plain_size(file: BinaryIO) -> int:
 
 
 def vault_key(file: BinaryIO, vault: Vault) -> int:
-    """Return the id of the vault's key that encrypts a file. Raises: VaultError."""
+    """Return the id of the vault key that encrypts a file. Raises: VaultError."""
     _file_id(file)
     lengths = _lengths(file)
     return vault.key_of(b"" if lengths is None else file.read(lengths[1]))

@@ -1,8 +1,8 @@
 """Files on the local disk, uploaded through our own front end by signed addresses.
 
-A file is encrypted as it comes (encrypted.py), written under a name of its own, and linked to its key when it is whole:
-what lies under a key is complete. Only a rotation of the vault's keys replaces it. Several processes need a folder that
-all of them see.
+An upload is encrypted while it arrives (encrypted.py), written under a temporary name, and linked to its key when it is
+complete. So a file under a key is always complete; only a rotation of the vault's keys replaces it. Several processes
+need a shared folder.
 """
 
 import asyncio
@@ -29,25 +29,25 @@ MAGIC: Mapping[str, bytes] = {
     "image/png": b"\x89PNG\r\n\x1a\n",
     "application/pdf": b"%PDF-",
 }
-"""How a file of each type that is granted begins."""
+"""First bytes of a file of each allowed type."""
 
 AT_ONCE = 32
-"""Uploads under way in one process; with the buffer of each they bound the memory."""
+"""Concurrent uploads in one process. Together with each upload's buffer this limits the memory."""
 SILENCE = 30.0
-"""Seconds that an upload may stand still."""
+"""Seconds without data after which an upload is aborted."""
 LONGEST = 120.0
-"""Seconds that it may take in all, also beyond the end of its address."""
+"""Maximum seconds of an upload, even beyond the expiry of its address."""
 GRACE = 10.0
-"""Seconds until its rate is looked at."""
+"""Seconds before the minimum rate applies."""
 LEAST_RATE = 4096
-"""Bytes a second that must have come on average since then: a place is not held by drops."""
+"""Minimum average bytes a second after that, so that a slow client cannot occupy a slot."""
 _LEFT_BEHIND = timedelta(hours=1)
 _KEY = re.compile(r"[0-9a-f]{64}\Z")
 _NUMBER = re.compile(r"[0-9]{1,12}\Z")
 
 
 class LocalFiles:
-    """Fills the ports FileStore, UploadReceiver and EncryptedFiles."""
+    """Implement the ports FileStore, UploadReceiver and EncryptedFiles."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class LocalFiles:
         silence: float = SILENCE,
         at_once: int = AT_ONCE,
     ) -> None:
-        """`folder` is made at the first upload; `base_url` is where our front end is reached."""
+        """`folder` is created at the first upload. `base_url` is the public address of our front end."""
         self._folder = folder
         self._base_url = base_url
         self._vault = vault
@@ -77,7 +77,7 @@ class LocalFiles:
         *,
         size: int | None = None,  # noqa: ARG002 - `max_bytes` is enforced
     ) -> str:
-        """Return an address of our own. Raises: ValueError for a key or type that could not be taken."""
+        """Return an upload address of our front end. Raises: ValueError for an invalid key or type."""
         if not _KEY.match(key) or content_type not in MAGIC:
             raise ValueError("a key has 64 hex digits, a type is one whose beginning is known")
         expires = str(int(expires_at.timestamp()))
@@ -86,7 +86,7 @@ class LocalFiles:
         return f"{self._base_url}/uploads/{key}?{urlencode({**terms, 'sig': self._sign(key, **terms)})}"
 
     async def stat(self, key: str) -> StoredFile | None:
-        """What lies under the key. Raises: Unavailable."""
+        """Return the file under the key, or None. Raises: Unavailable."""
         try:
             file = await self._open(key)
         except Refused:
@@ -95,7 +95,7 @@ class LocalFiles:
             try:
                 return StoredFile(key=key, size=await asyncio.to_thread(plain_size, file))
             except VaultError:
-                return None  # it cannot be read either
+                return None  # the file cannot be read either
             except OSError as error:
                 raise _unavailable(error) from None
 
@@ -112,7 +112,7 @@ class LocalFiles:
                 raise _unavailable(error) from None
 
     async def key_of(self, key: str) -> int | None:
-        """Return the id of the vault's key that encrypts the file; None where there is none. Raises: Unavailable;
+        """Return the id of the vault key that encrypts the file; None if the file does not exist. Raises: Unavailable;
         VaultError."""
         try:
             file = await self._open(key)
@@ -125,7 +125,7 @@ class LocalFiles:
                 raise _unavailable(error) from None
 
     async def encrypt_anew(self, key: str) -> None:
-        """Encrypt the file with the vault's current key, and put that in its place. Raises: Unavailable; Refused;
+        """Encrypt the file again with the vault's current key and replace it. Raises: Unavailable; Refused;
         VaultError."""
         with await self._open(key) as file:
             draft = self._draft(key)
@@ -150,7 +150,7 @@ class LocalFiles:
                     draft.unlink()
 
     async def remove(self, key: str) -> None:
-        """Take the file away. Raises: Unavailable."""
+        """Delete the file. Raises: Unavailable."""
         path = self._path(key)
         if path is None:
             return
@@ -160,7 +160,7 @@ class LocalFiles:
             raise _unavailable(error) from None
 
     async def clean(self) -> None:
-        """Take away what uploads left behind that a crash cut short."""
+        """Delete temporary files that uploads left after a crash."""
 
         def work() -> None:
             edge = (self._clock.now() - _LEFT_BEHIND).timestamp()
@@ -172,7 +172,7 @@ class LocalFiles:
         await asyncio.to_thread(work)
 
     def admit(self, key: str, query: Mapping[str, str], content_type: str | None, length: int | None) -> None:
-        """Refuse an upload before it is read. Raises: UploadFault."""
+        """Refuse an upload before its body is read. Raises: UploadFault."""
         limit = self._judge(key, query)
         media = (content_type or "").partition(";")[0].strip().lower()
         if media != query.get("ct"):
@@ -183,12 +183,12 @@ class LocalFiles:
         try:
             exists = path is not None and path.exists()
         except OSError:
-            exists = False  # the folder does not answer; the upload will find that out
+            exists = False  # the folder is unavailable, which the upload will report
         if exists:
             raise _exists()
 
     async def receive(self, key: str, query: Mapping[str, str], parts: AsyncIterator[bytes]) -> StoredFile:
-        """Write the parts to disk as they come. Raises: UploadFault, Unavailable."""
+        """Write the parts to disk as they arrive. Raises: UploadFault, Unavailable."""
         limit, magic = self._judge(key, query), MAGIC[query["ct"]]
         if self._free <= 0:
             raise UploadFault(BUSY, "Too many uploads at once; try again")
@@ -211,7 +211,7 @@ class LocalFiles:
         return StoredFile(key=key, size=size)
 
     async def _write(self, file: BinaryIO, key: str, parts: AsyncIterator[bytes], limit: int, magic: bytes) -> int:
-        """Encrypt the upload into the file. Returns its size. Raises: UploadFault, OSError."""
+        """Encrypt the upload into the file, and return its size. Raises: UploadFault, OSError."""
         writer = await asyncio.to_thread(PartWriter, file, self._vault, key)
         size, looked_at = 0, False
         waiting = bytearray()
@@ -238,7 +238,7 @@ class LocalFiles:
             if not looked_at and size >= len(magic):
                 _look_at(waiting, magic)
                 looked_at = True
-            while len(waiting) > PART:  # the rest is not empty: it may be the last part
+            while len(waiting) > PART:  # keep a non-empty rest: it may be the last part
                 await asyncio.to_thread(writer.write, bytes(waiting[:PART]))
                 del waiting[:PART]
         if not looked_at:
@@ -247,10 +247,12 @@ class LocalFiles:
         return size
 
     def _judge(self, key: str, query: Mapping[str, str]) -> int:
-        """The most bytes that the address allows. Raises: UploadFault when it is not one of ours, or is over."""
+        """Verify the address, and return its size limit in bytes. Raises: UploadFault if the address is forged or
+        expired."""
         terms = {name: query.get(name, "") for name in ("ct", "max", "exp")}
         given = query.get("sig", "")
-        # Compared before anything of it is believed, and as bytes, because text outside ASCII does not compare.
+        # Verify the signature before using any other term. Compare bytes, because compare_digest rejects non-ASCII
+        # text.
         signed = hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._sign(key, **terms).encode())
         if not signed or not _KEY.match(key) or terms["ct"] not in MAGIC:
             raise UploadFault(FORBIDDEN, "The address was not granted, or was altered")
@@ -267,7 +269,7 @@ class LocalFiles:
         return self._folder / key if _KEY.match(key) else None
 
     async def _open(self, key: str) -> BinaryIO:
-        """Raises: Refused where there is no such file; Unavailable."""
+        """Raises: Refused if the file does not exist; Unavailable."""
         path = self._path(key)
         if path is None:
             raise Refused("there is no such file", reason="not_found")
@@ -286,7 +288,7 @@ class LocalFiles:
         return os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
     def _keep(self, draft: Path, key: str) -> None:
-        """Raises: UploadFault when another upload was first; OSError."""
+        """Link the draft to its key. Raises: UploadFault if another upload was first; OSError."""
         try:
             (self._folder / key).hardlink_to(draft)
         except FileExistsError:

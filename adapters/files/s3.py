@@ -1,8 +1,8 @@
-"""Files in a bucket that speaks S3: uploaded straight to it by signed addresses, so that no machine of ours shares a
-folder with another (docs/providers/s3.md).
+"""Files in an S3-compatible bucket, uploaded directly by signed addresses, so that our machines need no shared folder
+(docs/providers/s3.md).
 
-A bucket bounds no upload, but a signed `Content-Length` makes it take that size alone. Where the uploader does not say
-the size, `stat` reports it, and counts only files of a granted type.
+A signed `Content-Length` makes the bucket accept only an upload of this size. Without one the bucket limits nothing;
+`stat` then reports the size. It ignores files of types that are not allowed.
 """
 
 import secrets
@@ -19,17 +19,16 @@ from ..provider_http import Answer, ProviderHttp, checked_base
 from .sigv4 import LONGEST, Credentials, encoded, presigned_query, signed_headers
 
 TYPES = frozenset(("image/jpeg", "image/png", "application/pdf"))
-"""That are granted."""
+"""Allowed types."""
 MOST = 16 * 1024 * 1024
-"""Bytes of a file that are read; `grant` allows less. Who has an address may replace the file after it was looked
-at."""
+"""Maximum bytes read of a file; `grant` allows less. The owner of an address may replace the file after its check."""
 _SKEW = 300.0
-"""Seconds by which the bucket's clock may be off: it refuses what is signed by one that is off by 15 minutes."""
+"""Tolerated clock difference to the bucket in seconds. The bucket refuses signatures that are off by 15 minutes."""
 _PROBE = b"%PDF-cambist"
 
 
 class S3Files:
-    """Fills the port FileStore, and ElsewhereFiles."""
+    """Implement the ports FileStore and ElsewhereFiles."""
 
     name = "s3"
 
@@ -45,16 +44,16 @@ class S3Files:
         single_use: bool = False,
         limit: float = 15.0,
     ) -> None:
-        """`endpoint`: other than Amazon's of the region. `by_path`: whether the bucket stands in the path; None: at
-        others, and with a dot in its name. `prefix`: before each key. `single_use`: an address is taken with the
-        header `If-None-Match: *` alone, and once.
+        """`endpoint`: replaces Amazon's endpoint of the region. `by_path`: whether the path contains the bucket; None:
+        yes for other providers and for bucket names with a dot. `prefix`: prepended to each key. `single_use`: an
+        address works only once, and only with the header `If-None-Match: *`.
 
-        Raises: NotConfigured for an endpoint that is neither https nor http of this machine.
+        Raises: NotConfigured unless the endpoint uses https, or http on this machine.
         """
         base = checked_base("s3", endpoint or f"https://s3.{credentials.region}.amazonaws.com")
         in_path = (endpoint is not None or "." in bucket) if by_path is None else by_path
         told = urlsplit(base)
-        # As a browser sends it: without the port that goes without saying.
+        # Browsers leave out the default port.
         place = told.netloc.removesuffix(":443" if told.scheme == "https" else ":80")
         self._host = place if in_path else f"{bucket}.{place}"
         self._root = f"{told.path}/{bucket}" if in_path else told.path
@@ -78,14 +77,14 @@ class S3Files:
         *,
         size: int | None = None,
     ) -> str:
-        """Return an address for a PUT of this type and, where it is given, this size.
+        """Return an address for a PUT of this type and, if given, this size.
 
-        Raises: ValueError for a type that is never granted.
+        Raises: ValueError for a type that is not allowed.
         """
         if content_type not in TYPES:
             raise ValueError("a type is one that is granted")
         now, path = self._clock.now(), self._path(key)
-        # Both in whole seconds, as they are written: so it ends when it should.
+        # Subtract whole seconds, as both times are written, so that the address expires at the right time.
         seconds = int(expires_at.timestamp()) - int(now.timestamp())
         signed = {"content-type": content_type, "host": self._host}
         if self._single_use:
@@ -96,7 +95,7 @@ class S3Files:
         return f"{self.upload_origin}{path}?{query}"
 
     async def stat(self, key: str) -> StoredFile | None:
-        """What lies under the key, where it is of a granted type. Raises: Unavailable; NotConfigured."""
+        """Return the file under the key if its type is allowed, else None. Raises: Unavailable; NotConfigured."""
         answer = await self._call("HEAD", key)
         if answer.status == HTTPStatus.NOT_FOUND:
             return None
@@ -109,7 +108,7 @@ class S3Files:
         return StoredFile(key=key, size=int(length))
 
     async def read(self, key: str) -> AsyncIterator[bytes]:
-        """The content, in parts. Raises: Unavailable; NotConfigured; Refused when there is none."""
+        """Yield the content in parts. Raises: Unavailable; NotConfigured; Refused if the file does not exist."""
 
         def judge(answer: Answer) -> None:
             if answer.status == HTTPStatus.NOT_FOUND and b"NoSuchBucket" not in answer.body:
@@ -121,15 +120,15 @@ class S3Files:
             yield part
 
     async def remove(self, key: str) -> None:
-        """Take the file away. Raises: Unavailable; NotConfigured."""
+        """Delete the file. Raises: Unavailable; NotConfigured."""
         answer = await self._call("DELETE", key)
-        # Of a bucket that is not there it has to be told; a key that is not there is 204.
+        # A missing bucket must be reported. A missing key usually answers 204.
         if answer.status == HTTPStatus.NOT_FOUND and b"NoSuchKey" in answer.body:
             return
         self._require(answer)
 
     async def check(self) -> None:
-        """Write, find, read and take away a probe. Raises: NotConfigured, whose message says what is not taken;
+        """Write, find, read and delete a test file. Raises: NotConfigured, whose message names the failing step;
         Unavailable."""
         key = f"probe-{secrets.token_hex(16)}"
         if (await self._call("HEAD", key)).status == HTTPStatus.FORBIDDEN:
@@ -160,7 +159,7 @@ class S3Files:
         return signed_headers(self._credentials, method, path, given, self._clock.now(), body)
 
     async def _call(self, method: str, key: str) -> Answer:
-        """A call without a body, which may be repeated."""
+        """Make a call without a body, which may be repeated."""
         path = self._path(key)
         return await self._http.call(method, path, writes=False, headers=self._signed(method, path))
 
@@ -174,7 +173,7 @@ class S3Files:
             raise Unavailable(str(fault)) from None
 
     def _require(self, answer: Answer) -> None:
-        """Raises: what a status that is no success means."""
+        """Raises: the fault of a status that is not a success."""
         status = answer.status
         if HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
             return

@@ -1,6 +1,5 @@
-"""AWS Signature Version 4, as S3 takes it: in an address that is handed out, and in the headers of calls of our own
-(docs.aws.amazon.com, "Authenticating Requests: AWS Signature Version 4"). Pure: nothing is asked, and no library is
-needed."""
+"""AWS Signature Version 4 for S3, in presigned addresses and in headers (docs.aws.amazon.com, "Authenticating Requests:
+AWS Signature Version 4"). Pure, without another library."""
 
 import hmac
 from collections.abc import Mapping
@@ -12,13 +11,13 @@ import msgspec
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 UNSIGNED = "UNSIGNED-PAYLOAD"
-"""In place of a body's digest, where whoever signs does not have the body."""
+"""Replaces the body's digest in an address, which is signed before the body is known."""
 LONGEST = 7 * 24 * 3600
-"""Seconds that an address may last."""
+"""Maximum lifetime of an address, in seconds."""
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """Who signs. Its repr hides both keys."""
+    """Signing credentials. The repr hides both keys."""
 
     access_key: str
     secret_key: str
@@ -32,8 +31,9 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 def presigned_query(
     credentials: Credentials, method: str, path: str, headers: Mapping[str, str], at: datetime, seconds: int
 ) -> str:
-    """The query of an address that permits this call until `seconds` after `at`. `path` is encoded as it is sent;
-    `headers`, `host` among them, have to be sent as they are. Raises: ValueError for a time that none may last."""
+    """Return the query of an address that permits this call until `seconds` after `at`. `path` is the encoded path as
+    it is sent. The caller must send the signed `headers`, including `host`, unchanged. Raises: ValueError if `seconds`
+    is out of range."""
     if not 0 < seconds <= LONGEST:
         raise ValueError(f"an address lasts from 1 to {LONGEST} seconds")
     moment = _moment(at)
@@ -51,7 +51,7 @@ def presigned_query(
 def signed_headers(
     credentials: Credentials, method: str, path: str, headers: Mapping[str, str], at: datetime, body: bytes = b""
 ) -> dict[str, str]:
-    """The headers of a call without a query, with those that sign it; `host` among `headers`."""
+    """Return the headers of a call without a query, including the signature. `headers` must contain `host`."""
     moment, digest = _moment(at), sha256(body).hexdigest()
     every = {**headers, "x-amz-content-sha256": digest, "x-amz-date": moment}
     names = _names(every)
@@ -64,13 +64,14 @@ def signed_headers(
 
 
 def canonical_request(method: str, path: str, query: Mapping[str, str], headers: Mapping[str, str], digest: str) -> str:
-    """The text whose digest is signed. `query` is not encoded yet; names of `headers` are in lower case."""
+    """Return the canonical request, whose digest is signed. `query` is not encoded yet; names of `headers` are in lower
+    case."""
     lines = "".join(f"{name}:{' '.join(value.split())}\n" for name, value in sorted(headers.items()))
     return "\n".join((method, path, _encoded(query), lines, _names(headers), digest))
 
 
 def signature_of(credentials: Credentials, request: str, moment: str) -> str:
-    """The signature of a canonical request, in hex. `moment`: `20130524T000000Z`."""
+    """Return the hexadecimal signature of a canonical request. `moment`: `20130524T000000Z`."""
     text = "\n".join((ALGORITHM, moment, _scope(credentials, moment), sha256(request.encode()).hexdigest()))
     key = f"AWS4{credentials.secret_key}".encode()
     for part in (moment[:8], credentials.region, credentials.service, "aws4_request"):
@@ -79,7 +80,7 @@ def signature_of(credentials: Credentials, request: str, moment: str) -> str:
 
 
 def encoded(text: str, *, safe: str = "") -> str:
-    """URI-encoded as S3 wants it: all but letters, digits and `-._~`."""
+    """Encode text for a URI as S3 requires: all but letters, digits and `-._~`."""
     return quote(text, safe=f"-._~{safe}")
 
 

@@ -1,7 +1,7 @@
-"""A verifier that checks nobody: what it finds is what somebody tells it, and else that everybody is who they say.
+"""A simulated identity verifier. Its results come from simulated events; by default everybody is verified.
 
-Its files lie in the storage, so that they survive a restart. It keeps no timers: how a check stands follows from its
-file and the clock. It keeps no phone, no e-mail and no document.
+Its checks are stored in the storage, so they survive a restart. It has no timers: each call derives the check's status
+from the stored check and the clock. It stores no phone, no e-mail and no document.
 """
 
 import binascii
@@ -19,25 +19,25 @@ from ...ports.storage import Storage
 from ..script import UNKNOWN, Ending, Twist, VerifierScript, begin_write, end_write, fault, spoken
 
 TAKES = timedelta(seconds=5)
-"""How long a check that nobody decides takes until it is verified by itself."""
+"""Time until an undecided check is verified by itself."""
 
 
 class CheckFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What the verifier holds of one check: how it stands, and how it will from `decides_at` on."""
+    """State of one check: the current status, and the status from `decides_at` on."""
 
     status: CheckStatus
     passport: DocumentState | None = None
     address: DocumentState | None = None
     with_address: bool = False
     decides_at: datetime | None = None
-    """None: it stays so."""
+    """None: the status stays."""
     then: CheckStatus = CheckStatus.VERIFIED
     then_passport: DocumentState | None = None
     then_address: DocumentState | None = None
 
 
 def as_of(file: CheckFile, now: datetime) -> CheckFile:
-    """The file as it stands by now."""
+    """Return the check's state at this moment."""
     if file.decides_at is None or file.decides_at > now:
         return file
     return decided(file, file.then, file.then_passport, file.then_address)
@@ -46,7 +46,7 @@ def as_of(file: CheckFile, now: datetime) -> CheckFile:
 def decided(
     file: CheckFile, status: CheckStatus, passport: DocumentState | None, address: DocumentState | None
 ) -> CheckFile:
-    """The file with a finding: of documents that nothing is said of, what fits it."""
+    """Apply a result to the check. Documents without an explicit result get the matching one."""
     if status is CheckStatus.VERIFIED:
         passport = passport or DocumentState.PASSED
         address = address or (DocumentState.PASSED if file.with_address else None)
@@ -56,7 +56,7 @@ def decided(
 
 
 class SimulatedVerifier:
-    """Fills the ports KycVerifier and VerifierSimulator. The reference of a check is the id of its note."""
+    """Implement the ports KycVerifier and VerifierSimulator. The reference of a check is the id of its note."""
 
     def __init__(
         self,
@@ -68,25 +68,26 @@ class SimulatedVerifier:
         form_base: str = "https://kyc.example/form",
         takes: timedelta = TAKES,
     ) -> None:
-        """`form_base` is where forms of the redirect flow seem to be; `takes` is how long a check takes by itself."""
+        """`form_base` is the start of form addresses in the redirect flow; `takes` is the time until an undecided check
+        is verified."""
         self._files = Notebook(name, CheckFile, storage, clock)
         self._clock = clock
         self._form_base = form_base
         self._takes = takes
         self.script = script or VerifierScript()
         self.away = False
-        """While true every call is Unavailable."""
+        """While true, every call is Unavailable."""
 
     @property
     def name(self) -> str:
-        """As given; part of every file's id."""
+        """Name from the constructor. It is part of every note's id."""
         return self._files.provider
 
     async def register(self, request: CheckRequest) -> Check:
-        """Begin a check, or answer how the one of this operation stands.
+        """Begin a check, or return the state of this operation's check.
 
-        Raises: Refused (`incomplete`) where a selfie and a document, or an e-mail and a user type, are missing;
-        OutcomeUnknown also when the storage lost its answer; whatever the script says.
+        Raises: Refused (`incomplete`) if a selfie and a document, or an e-mail and a user type, are missing;
+        OutcomeUnknown also when the storage lost its answer; any error that the script sets.
         """
         self._must_be_there()
         twist = await begin_write(self._clock, self.script.register)
@@ -95,13 +96,14 @@ class SimulatedVerifier:
         return self._check(request.operation, file)
 
     async def find_check(self, operation: str) -> Check | None:
-        """The check of this operation, or None. Raises: what the script says."""
+        """Return the check of this operation, or None. Raises: errors that the script sets."""
         await self._answer_read(self.script.find)
         file = await self._files.read(operation)
         return None if file is None else self._check(operation, file)
 
     async def check_state(self, reference: str) -> Check:
-        """Where the check stands. Raises: Refused when there is none of this reference; what the script says."""
+        """Return the state of the check. Raises: Refused if no check has this reference; errors that the script
+        sets."""
         await self._answer_read(self.script.state)
         operation = reference.removeprefix(self._files.page_id(""))
         file = await self._files.read(operation)
@@ -110,8 +112,8 @@ class SimulatedVerifier:
         return self._check(operation, file)
 
     async def pretend(self, operation: str, verdict: Verdict) -> Sequence[CheckNotice]:
-        """Change the file, and return the notices that go out: one, none when silent, two when doubled. Every
-        decision may be followed by another one: real verifiers do so."""
+        """Apply a simulated decision to the check, and return the notifications that the verifier sends: one, none when
+        silent, two when doubled. Another decision may follow each one, as with real verifiers."""
         now = self._clock.now()
 
         def processing(file: CheckFile) -> CheckFile:
@@ -184,5 +186,5 @@ class SimulatedVerifier:
 
 
 def _number(operation: str) -> str:
-    """Of the shape of an account number, and the same for the same check."""
+    """Return a number in the form of an account number, always the same for the same check."""
     return f"40817810{binascii.crc32(operation.encode()):012d}"

@@ -1,9 +1,9 @@
-"""Kicks between processes: Dramatiq over Redis.
+"""Wake-ups between processes: Dramatiq over Redis.
 
-Dramatiq runs actors in threads, one message each; here jobs are claimed from the database by an asyncio loop, and a
-message says no more than "look". So the bridge is small: one actor, in one thread of each worker process, that wakes
-the loop. A message names no job: any worker that looks finds all that is due. It reaches one worker process, which is
-enough; the others look by themselves within a second, and so does that one where the message is lost.
+Dramatiq runs actors in threads, one message each. Here an asyncio loop claims jobs from the database, and a message
+only wakes that loop. So the bridge is small: one actor, in one thread of each worker process. A message names no job,
+because any worker that polls finds all due jobs. It reaches one worker process, which is enough: the others poll every
+second, and so does that process if the message is lost.
 """
 
 import asyncio
@@ -30,14 +30,14 @@ NAMESPACE = "cambist:queue"
 _QUEUE = "kicks"
 _ACTOR = "look"
 _SOON = timedelta(seconds=1)
-"""Jobs due later than that are found by the workers' own look at what is due next."""
+"""Jobs due later are found when workers poll for the next due job."""
 _PAUSE = 0.02
-"""Seconds between two messages of a process: kicks of that time are one message (each costs 0.4 ms of CPU)."""
+"""Seconds between two messages of a process. All wake-ups in between become one message (each costs 0.4 ms of CPU)."""
 _PAUSE_AWAY = 1.0
 _ENOUGH = 64
-"""Messages that wait, at most: where no worker runs, they must not fill Redis."""
+"""Maximum number of waiting messages, so that they do not fill Redis while no worker runs."""
 _LOOK_MS = 100
-"""Milliseconds after which an idle worker's thread asks Redis again, at most."""
+"""Maximum milliseconds between two polls of Redis by an idle worker's thread."""
 _STOP_MS = 1000
 _ANSWERS_WITHIN = 1.0
 
@@ -45,17 +45,17 @@ log = logging.getLogger("cambist.queue")
 
 
 class _Watched(redis.Redis):
-    """A client that notes whether Redis answers, for every command that the broker's threads send."""
+    """A client that records whether Redis answers, for every command of the broker's threads."""
 
     is_away = False
     _noting = threading.Lock()
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """As ever; but a deadline is a lost connection, which Dramatiq knows how to wait out."""
+        """Run a command. Convert a timeout to a lost connection, which Dramatiq can handle."""
         try:
-            answer = super().execute_command(*args, **options)  # type: ignore[no-untyped-call]  # theirs
+            answer = super().execute_command(*args, **options)  # type: ignore[no-untyped-call] # untyped in redis
         except NoScriptError:
-            raise  # an answer, and the broker's scripts handle it
+            raise  # this is an answer, and the broker's scripts handle it
         except redis.RedisError as error:
             self._note(away=True)
             if isinstance(error, redis.TimeoutError):
@@ -75,22 +75,23 @@ class _Watched(redis.Redis):
 
 
 class _Looks:
-    """What comes for one queue, in our own words. Who can write to Redis may write anything, and the name of another
-    queue alone would end the thread that works: whatever a message says, it says no more than "look", once."""
+    """Messages of one queue, rebuilt by us. Anybody who can write to Redis may write anything, and another queue's name
+    alone would end the working thread. So the content of a message is ignored: it only causes one wake-up."""
 
     def __init__(self, consumer: Any, queue_name: str) -> None:
         self._consumer = consumer
         self._queue_name = queue_name
 
     def __getattr__(self, name: str) -> Any:
-        """All else as theirs."""
+        """Delegate all other attributes to Dramatiq's consumer."""
         return getattr(self._consumer, name)
 
     def __iter__(self) -> "_Looks":
         return self
 
     def __next__(self) -> Any:
-        """Raises: for what is no message at all; then it is gone, and the thread begins anew after a pause."""
+        """Return the next message, rebuilt. Raises: an error for a malformed message; the message is then gone, and the
+        thread starts again after a pause."""
         came = next(self._consumer)
         if came is None:
             return None
@@ -108,25 +109,25 @@ class _Looks:
 
 
 class _Broker(RedisBroker):
-    """Theirs, whose messages are read as ours."""
+    """Dramatiq's Redis broker, whose messages are rebuilt by us."""
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Any:
-        """What comes for a queue."""
+        """Return the messages of a queue."""
         return _Looks(super().consume(queue_name, prefetch, timeout), queue_name)
 
 
 class DramatiqQueue:
-    """Sends kicks from any process; takes them in from the first `wait` on."""
+    """Send wake-ups from any process; receive them from the first `wait` on."""
 
     def __init__(self, url: str, clock: Clock, *, namespace: str = NAMESPACE) -> None:
-        """Connects at the first kick or wait.
+        """Connect at the first kick or wait.
 
-        With Dramatiq's defaults what a killed worker had taken stays with it for many minutes: heartbeats count for
+        With Dramatiq's defaults, messages taken by a killed worker stay with it for many minutes: heartbeats count for
         60 seconds, and one command in a thousand looks for workers without one.
         """
         self._clock = clock
         self._redis = _client(url)
-        self._broker: Any = _Broker(  # type: ignore[no-untyped-call]  # theirs
+        self._broker: Any = _Broker(  # type: ignore[no-untyped-call] # untyped in dramatiq
             client=self._redis, namespace=namespace, middleware=[], heartbeat_timeout=5000, maintenance_chance=1_000_000
         )
         self._actor = dramatiq.actor(broker=self._broker, queue_name=_QUEUE, actor_name=_ACTOR)(self._look)
@@ -140,7 +141,7 @@ class DramatiqQueue:
         self._lock = threading.Lock()
 
     async def kick(self, jobs: Sequence[Job]) -> None:
-        """Wake this process's own workers if they rest, else somebody's. Never waits for Redis."""
+        """Wake this process's own workers if they are idle, else those of some process. Never wait for Redis."""
         soon = self._clock.now() + _SOON
         if not any(job.due <= soon for job in jobs):
             return
@@ -152,21 +153,22 @@ class DramatiqQueue:
             self._sending = asyncio.create_task(self._send())
 
     async def wait(self, seconds: float) -> None:
-        """Return when a kick came, now or since the last wait, or after `seconds`."""
+        """Return when a wake-up arrives, or arrived since the last wait, or after `seconds`."""
         self._listen()
         if seconds > 0 and not self._is_hinted:
             await self._nap(seconds)
-        # Only now, when this waiter is sure to return: one cancelled before leaves its hint to the next.
+        # Clear the hint only here, when this waiter is sure to return. A waiter cancelled earlier leaves it to the next
+        # one.
         self._is_hinted = False
 
     async def works(self) -> bool:
-        """Whether Redis answers."""
+        """Report whether Redis answers."""
         with contextlib.suppress(redis.RedisError, OSError):
             await self._in_thread(self._redis.ping)
         return not self._redis.is_away
 
     async def close(self) -> None:
-        """Send the kick that waits, stop listening, disconnect."""
+        """Send the pending wake-up, stop listening, disconnect."""
         if self._sending is not None:
             self._sending.cancel()
             await asyncio.gather(self._sending, return_exceptions=True)
@@ -197,7 +199,7 @@ class DramatiqQueue:
             _wake(waiter)
 
     def _look(self) -> None:
-        """The actor, in the worker's thread."""
+        """Run as the actor in the worker's thread."""
         with self._lock:
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._arrive)
@@ -206,14 +208,14 @@ class DramatiqQueue:
         if self._worker is not None:
             return
         self._loop = asyncio.get_running_loop()
-        # While Redis is away they say so every three seconds, each; _Watched says it once.
+        # While Redis is away, each of these loggers repeats it every three seconds. _Watched logs it once.
         for name in (_QUEUE, f"{_QUEUE}.DQ"):
             logging.getLogger(f"dramatiq.worker.ConsumerThread({name})").disabled = True
         self._worker = dramatiq.Worker(self._broker, worker_threads=1, worker_timeout=_LOOK_MS)
         self._worker.start()
 
     async def _send(self) -> None:
-        """Send until no kick came during the last pause."""
+        """Send until no wake-up was requested during the last pause."""
         try:
             while self._is_wanted:
                 self._is_wanted = False
@@ -223,7 +225,7 @@ class DramatiqQueue:
             self._sending = None
 
     def _push(self) -> None:
-        """In the thread of its own: Dramatiq's `send` blocks. A kick that does not arrive is a second's delay."""
+        """Send in a separate thread, because Dramatiq's `send` blocks. A lost wake-up costs a delay of one second."""
         try:
             if self._broker.do_qsize(_QUEUE) < _ENOUGH:
                 self._actor.send()
@@ -235,14 +237,15 @@ class DramatiqQueue:
 
 
 def _client(url: str) -> _Watched:
-    """Short deadlines, and one more try: a connection that a restart of Redis has broken costs no kick."""
+    """Create a client with short timeouts and one retry, so that a connection broken by a Redis restart loses no
+    wake-up."""
     client: Any = _Watched.from_url(
         url,
         socket_timeout=_ANSWERS_WITHIN,
         socket_connect_timeout=_ANSWERS_WITHIN,
         retry=Retry(NoBackoff(), 1),
     )
-    watched: _Watched = client  # its own kind, which the signature does not say
+    watched: _Watched = client  # the signature hides the subclass
     return watched
 
 
@@ -252,7 +255,7 @@ def _wake(waiter: "asyncio.Future[None]") -> None:
 
 
 def _stop(worker: dramatiq.Worker) -> None:
-    """Its threads are daemons: one that hangs does not keep the process."""
+    """Stop the listener. Its threads are daemons, so a hanging thread does not keep the process alive."""
     try:
         worker.stop(timeout=_STOP_MS)
     except Exception:

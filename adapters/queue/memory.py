@@ -1,4 +1,4 @@
-"""The queue of a house in one process: a kick wakes its own workers."""
+"""Queue of an app in one process: a kick wakes its own workers."""
 
 import asyncio
 import heapq
@@ -9,16 +9,16 @@ from ...ports.clock import Clock
 from ...ports.jobs import Job
 
 _SOON = timedelta(seconds=1)
-"""Jobs due later than that are found by the workers' own look at what is due next. Every new payment has such a job."""
+"""Jobs due later are found when workers poll for the next due job. Every new payment has such a job."""
 _REMEMBERED = 10_000
-"""Due times kept, the earliest ones; a job beyond them is found by the workers' sweep of the jobs table."""
+"""Number of stored due times, the earliest ones. Other jobs are found by the workers' sweep of the jobs table."""
 
 
 class MemoryQueue:
-    """Remembers when the kicked jobs are due, for those that are due soon.
+    """Store the due times of kicked jobs that are due soon.
 
-    A job that is due wakes every waiting worker; one that will be wakes them at its time. When nobody waits, the hint
-    stays until somebody does: a worker that was busy at the kick loses nothing.
+    A due job wakes every waiting worker at once; a later one wakes them at its time. If no worker waits, the hint stays
+    until one does, so a busy worker misses nothing.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -27,7 +27,7 @@ class MemoryQueue:
         self._waiters: set[asyncio.Future[bool]] = set()
 
     async def kick(self, jobs: Sequence[Job]) -> None:
-        """Note the due times, and wake whoever waits."""
+        """Store the due times, and wake the waiting workers."""
         now = self._clock.now()
         known = len(self._due)
         for job in jobs:
@@ -51,20 +51,21 @@ class MemoryQueue:
                 nap = min(nap, (self._due[0] - self._clock.now()).total_seconds())
             if nap <= 0 or await self._nap(nap):
                 break
-        # Only now, when this waiter is sure to return: one cancelled before leaves its hint to the next.
+        # Clear the hints only here, when this waiter is sure to return. A waiter cancelled earlier leaves them to the
+        # next one.
         now = self._clock.now()
         while self._due and self._due[0] <= now:
             heapq.heappop(self._due)
 
     async def works(self) -> bool:
-        """There is no server to lose."""
+        """Return True: there is no server that could fail."""
         return True
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, because nothing is open."""
 
     async def _nap(self, seconds: float) -> bool:
-        """True when the time is over or a due job was kicked; False when a kick moved the time to wake at."""
+        """Return True when the time is over or a due job was kicked; False when a kick changed the wake-up time."""
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         alarm = self._clock.call_later(seconds, lambda: None if waiter.done() else waiter.set_result(True))
         self._waiters.add(waiter)

@@ -1,4 +1,4 @@
-"""CoinGecko, which averages over exchanges. A key raises its limits, but is not needed."""
+"""CoinGecko, which averages over exchanges. A key is optional and raises its limits."""
 
 import ssl
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class CoinGeckoRates:
-    """Fills the port RateSource: USDT in RUB."""
+    """Implement the port RateSource: USDT in RUB."""
 
     name = "coingecko"
 
@@ -39,12 +39,13 @@ class CoinGeckoRates:
         limit: float = 5.0,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Opens nothing yet. `limit`: seconds for a whole exchange."""
+        """Open no connections yet. `limit`: seconds for a whole exchange."""
         self._headers = {} if key is None else {_KEY: key}
         self._http = ProviderHttp(self.name, base, limit=limit, tls=tls)
 
     async def quote(self) -> RateQuote:
-        """The price, and when CoinGecko last computed it. Raises: Unavailable, NotConfigured for a wrong key."""
+        """Return the price and the time when CoinGecko computed it. Raises: Unavailable; NotConfigured for a wrong
+        key."""
         answer = await read(self._http, _PATH, _Answer, self._headers)
         try:
             at = _EPOCH + timedelta(seconds=answer.tether.last_updated_at)

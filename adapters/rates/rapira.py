@@ -1,4 +1,4 @@
-"""Rapira, an exchange with a book of USDT/RUB. Its open rates need no key."""
+"""Rapira, an exchange with an order book of USDT/RUB. Its public rates need no key."""
 
 import ssl
 from decimal import Context, Decimal
@@ -17,7 +17,7 @@ _DIGITS = 40
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """A pair as far as it says which one it is. Other pairs may lack prices, so those are read later."""
+    """The name of a pair. Other fields are decoded later, because other pairs may lack prices."""
 
     symbol: str
 
@@ -32,19 +32,20 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class RapiraRates:
-    """Fills the port RateSource: the middle between what is asked and what is bid."""
+    """Implement the port RateSource: the middle between ask and bid."""
 
     name = "rapira"
 
     def __init__(
         self, clock: Clock, *, base: str = BASE, limit: float = 5.0, tls: ssl.SSLContext | None = None
     ) -> None:
-        """Opens nothing yet. `limit`: seconds for a whole exchange."""
+        """Open no connections yet. `limit`: seconds for a whole exchange."""
         self._clock = clock
         self._http = ProviderHttp(self.name, base, limit=limit, tls=tls)
 
     async def quote(self) -> RateQuote:
-        """The price now: Rapira gives no time, and says what stands in its book when asked. Raises: Unavailable."""
+        """Return the current price with our time: Rapira reports no time, and answers from its current order book.
+        Raises: Unavailable."""
         at = self._clock.now()
         answer = await read(self._http, "/open/market/rates", _Answer)
         market = self._market(answer)

@@ -1,4 +1,4 @@
-"""One question at a time to a source that others pay for: whoever asks meanwhile gets the same answer."""
+"""One request at a time to a rate source: concurrent callers share the answer."""
 
 import asyncio
 
@@ -8,14 +8,14 @@ from ...ports.rates import RateQuote, RateSource
 
 _WAIT_MAX = 60.0
 _HANGS_AFTER = 20.0
-"""Seconds after which a question without an answer is given up, so that the next one to ask asks anew."""
+"""Seconds after which an unanswered request is abandoned, so that the next caller starts a new one."""
 
 
 class SharedSource:
-    """Fills the port RateSource over another one.
+    """Implement the port RateSource over another source.
 
-    After a failure it is left alone for `pause` seconds, or as long as it asked for (a minute at most): requests
-    then need not wait for a time limit each, and a source that counts us is not asked in vain.
+    After a failure the source is not called for `pause` seconds, or as long as it requested (at most a minute). So
+    requests do not each wait for a timeout, and a source with a rate limit is not called in vain.
     """
 
     def __init__(self, source: RateSource, clock: Clock, *, pause: float = 5.0) -> None:
@@ -28,13 +28,13 @@ class SharedSource:
 
     @property
     def name(self) -> str:
-        """That of the source."""
+        """Name of the source."""
         return self._source.name
 
     async def quote(self) -> RateQuote:
-        """What the source says, to all who ask at once. Raises: Unavailable, NotConfigured."""
+        """Return the source's quote, shared by all concurrent callers. Raises: Unavailable, NotConfigured."""
         if self._asking is not None and self._clock.monotonic() - self._asked_at >= _HANGS_AFTER:
-            self._asking.cancel()  # whether or not it lets itself be
+            self._asking.cancel()  # it is abandoned even if it ignores the cancellation
             self._asking = None
         if self._asking is None:
             if self._quiet_until is not None and self._clock.monotonic() < self._quiet_until:
@@ -42,7 +42,7 @@ class SharedSource:
             self._asked_at = self._clock.monotonic()
             self._asking = asyncio.create_task(self._ask())
             self._asking.add_done_callback(self._end)
-        # Whoever gives up waiting does not take the answer from the others.
+        # A caller that gives up must not cancel the request for the others.
         return await asyncio.shield(self._asking)
 
     async def _ask(self) -> RateQuote:
@@ -58,6 +58,6 @@ class SharedSource:
     def _end(self, task: asyncio.Task[RateQuote]) -> None:
         if self._asking is task:
             self._asking = None
-        # Looked at, because nobody may be waiting any more.
+        # Retrieve the exception, because no caller may be waiting any more.
         if not task.cancelled():
             task.exception()

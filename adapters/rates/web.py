@@ -1,4 +1,4 @@
-"""Reading a price from a source over HTTP. Everything that can go wrong with a read is Unavailable."""
+"""Reading a price from a source over HTTP. Any failure of a read is Unavailable."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -11,13 +11,13 @@ from ..provider_http import ProviderHttp
 T = TypeVar("T")
 
 _WAIT_MAX = 3600.0
-"""A price is wanted again within the hour, whatever a source says."""
+"""Maximum wait, because a price is needed within the hour."""
 _PRICE_MAX = Decimal(1_000_000_000)
 
 
 async def read(http: ProviderHttp, path: str, shape: type[T], headers: Mapping[str, str] | None = None) -> T:
-    """The answer's JSON. Raises: NotConfigured for 401; Unavailable for everything else that is no whole answer of this
-    shape."""
+    """Return the decoded JSON answer. Raises: NotConfigured for 401; Unavailable for any other answer that is
+    incomplete or malformed."""
     answer = await http.call("GET", path, writes=False, headers=headers)
     if answer.status == HTTPStatus.UNAUTHORIZED:
         raise NotConfigured(f"{http.name}: the key is not taken")
@@ -29,7 +29,8 @@ async def read(http: ProviderHttp, path: str, shape: type[T], headers: Mapping[s
 
 
 def price(name: str, value: Decimal) -> Decimal:
-    """A price as it came, when it is one. Raises: Unavailable for zero, less, no number, or one beyond all prices."""
+    """Return the price if it is valid. Raises: Unavailable for zero, a negative value, no number, or an impossibly
+    large one."""
     if not (value.is_finite() and 0 < value < _PRICE_MAX):
         raise Unavailable(f"{name}: not a price")
     return value

@@ -1,7 +1,7 @@
-"""A registry in the locks of files beside a SQLite database: the processes of one machine.
+"""Process registry based on file locks beside a SQLite database, for the processes of one machine.
 
-`flock` belongs to the open file, so the system lets go of it when the process ends, however it ends. The files stay;
-they hold only who came last.
+`flock` belongs to the open file, so the system releases it when the process ends, for whatever reason. The files stay;
+they contain only the name of the last process.
 """
 
 import os
@@ -14,21 +14,21 @@ from ...ports.faults import Unavailable
 from ...ports.registry import Role
 
 _WATCHED = sys.platform != "win32"
-"""Windows has no flock: processes there are not watched."""
+"""Windows has no flock, so processes are not registered there."""
 if sys.platform != "win32":
     import fcntl
 
 
 class FileRegistry:
-    """Fills the port ProcessRegistry."""
+    """Implement the port ProcessRegistry."""
 
     def __init__(self, database: Path) -> None:
-        """The files lie beside `database`; their folder is made when somebody enters."""
+        """The files are beside `database`; their folder is created by the first `enter`."""
         self._database = database.absolute()
         self._held: dict[Role, int] = {}
 
     async def enter(self, role: Role, *, alone: bool) -> bool:
-        """Lock the part's file. Raises: Unavailable when it cannot be made."""
+        """Lock the role's file. Raises: Unavailable if it cannot be created."""
         if not _WATCHED or role in self._held:
             return True
         try:
@@ -45,10 +45,11 @@ class FileRegistry:
         return True
 
     def when_lost(self, tell: Callable[[], None]) -> None:
-        """A lock of a file is never lost while the process lives."""
+        """Do nothing: a file lock is never lost while the process lives."""
 
     async def others(self, role: Role) -> Sequence[str]:
-        """Who came last, while a lock of somebody else stands. Raises: Unavailable."""
+        """Return the name of the last process that locked the file, if another process holds the lock. Raises:
+        Unavailable."""
         if not _WATCHED:
             return []
         try:
@@ -65,7 +66,7 @@ class FileRegistry:
             os.close(descriptor)
 
     async def close(self) -> None:
-        """Let go of the locks."""
+        """Release the locks."""
         while self._held:
             os.close(self._held.popitem()[1])
 

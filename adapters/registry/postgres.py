@@ -1,8 +1,8 @@
-"""A registry in Postgres' advisory locks: the processes of all machines.
+"""Process registry based on Postgres advisory locks, for the processes of all machines.
 
-The locks belong to a session, so they are gone as soon as the server knows that the process is: at once when it dies,
-after some 25 seconds when its machine does. A pooler that gives a session to several clients (pgbouncer by transaction)
-would break that: cambist connects to the server itself, or by session.
+A lock belongs to a session, so it is released once the server knows that the process is gone: at once when the process
+dies, after about 25 seconds when its machine does. A pooler that shares a session between clients (pgbouncer in
+transaction mode) would break this, so cambist connects to the server directly, or through a pooler in session mode.
 """
 
 import asyncio
@@ -24,11 +24,12 @@ _CLASS = 0x63616D62
 """`camb` in ASCII: the first number of all these locks."""
 _NUMBERS = {Role.COUNTING: 1, Role.WORKING: 2}
 _LOOK = 5.0
-"""Seconds between two looks whether the session still stands."""
+"""Seconds between two checks of the session."""
 _GIVEN_UP_AFTER = 6
-"""Looks in a row at which a place was taken: the server may still believe in our own session before."""
+"""Number of consecutive checks that find the lock taken before the process gives up. The server may still hold our own
+previous session."""
 _SETTINGS = {
-    # How soon the server notices that a machine is gone, instead of after two hours.
+    # Detect a lost machine soon, instead of after two hours.
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
@@ -46,24 +47,24 @@ log = logging.getLogger("cambist.registry")
 
 
 class PostgresRegistry:
-    """Fills the port ProcessRegistry, on a connection of its own."""
+    """Implement the port ProcessRegistry, on a connection of its own."""
 
     def __init__(self, url: str, *, revision: str = "", look: float = _LOOK) -> None:
-        """Connects at the first use. The `revision` of the schema that this program is made for is told to others."""
+        """Connect at the first use. `revision` is the schema revision of this program; other processes can read it."""
         self._url = url
         self._made_for = f" for schema {revision}" if revision else ""
         self._look = look
         self._entered: dict[Role, bool] = {}
         self._connection: Any = None
         self._holds = False
-        """The session has all the locks of what was entered."""
+        """Whether the session holds the locks of all entered roles."""
         self._watching: asyncio.Task[None] | None = None
         self._tell: Callable[[], None] = lambda: None
         self._asking = asyncio.Lock()
-        """A connection answers one question at a time."""
+        """A connection runs one query at a time."""
 
     async def enter(self, role: Role, *, alone: bool) -> bool:
-        """Lock the part's number. Raises: Unavailable."""
+        """Lock the role's number. Raises: Unavailable."""
         if role in self._entered:
             return True
         if not await self._lock(role, alone=alone):
@@ -74,34 +75,34 @@ class PostgresRegistry:
         return True
 
     def when_lost(self, tell: Callable[[], None]) -> None:
-        """Told at most once."""
+        """Set the callback for a lost registration. It is called at most once."""
         self._tell = tell
 
     async def others(self, role: Role) -> Sequence[str]:
-        """The names of the sessions that hold the part's number. Raises: Unavailable."""
+        """Return the names of other sessions that hold the role's lock. Raises: Unavailable."""
         return [row[0] for row in await self._ask("fetch", _OTHERS, _CLASS, _NUMBERS[role])]
 
     async def close(self) -> None:
-        """End the session, and with it its locks."""
+        """End the session, which releases its locks."""
         if self._watching is not None:
             self._watching.cancel()
             await asyncio.gather(self._watching, return_exceptions=True)
         await self._disconnect()
 
     async def _watch(self) -> None:
-        """See that the session stands; where it was lost, take the same places in a new one."""
+        """Check the session regularly. If it was lost, take the same locks in a new one."""
         taken = 0
         while taken < _GIVEN_UP_AFTER:
             await asyncio.sleep(self._look)
             try:
                 taken = 0 if await self._stands() else taken + 1
-            except Exception as fault:  # noqa: BLE001 - whatever it is, whoever stops looking would never hear of a loss
+            except Exception as fault:  # noqa: BLE001 - any error: if this loop ended, a loss would go unnoticed
                 log.warning("the process registry is away: %s", fault)
         log.critical("another process took this one's place in the registry while the database was away")
         self._tell()
 
     async def _stands(self) -> bool:
-        """Raises: Unavailable."""
+        """Check the session, or take its locks again. Raises: Unavailable."""
         if self._holds:
             with contextlib.suppress(Unavailable):
                 await self._ask("fetchval", "SELECT 1")
@@ -119,7 +120,7 @@ class PostgresRegistry:
         return found
 
     async def _ask(self, how: str, statement: str, *values: int) -> Any:
-        """Raises: Unavailable, after which the session is gone."""
+        """Run a query. Raises: Unavailable, after which the session is gone."""
         async with self._asking:
             try:
                 if self._connection is None:

@@ -1,7 +1,7 @@
-"""The vault's keys in a file, for installations without a secret store of their own.
+"""Vault keys in a file, for installations without their own secret store.
 
-The file lies beside the database, so a copy of both opens everything. Mode 0600. It is never written in place: a draft
-is made whole, and takes the name in one step.
+The file is beside the database, so a copy of both reveals everything. Its mode is 0600. It is never modified in place:
+a complete draft replaces it in one step.
 """
 
 import os
@@ -23,7 +23,7 @@ _IDS = range(1, 256)
 
 
 class _KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The file as JSON: keys by id and the pepper, all in hex."""
+    """The JSON file: keys by id and the pepper, all in hex."""
 
     current: int
     keys: dict[int, str]
@@ -34,10 +34,10 @@ class _KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_or_create(path: Path) -> SealedVault:
-    """The vault whose keys are in the file at `path`; a file with fresh keys is written when there is none.
+    """Load the vault whose keys are in the file at `path`; create the file with fresh keys if it does not exist.
 
-    Of two processes that start at once, one writes the file and both read it.
-    Raises VaultError when the file is unreadable, damaged, or open to other users.
+    If two processes start at once, one writes the file and both read it. Raises VaultError when the file is unreadable,
+    damaged, or accessible to other users.
     """
     try:
         if not path.exists():
@@ -54,13 +54,14 @@ def load_or_create(path: Path) -> SealedVault:
 
 
 def add_key(path: Path) -> int:
-    """Put a fresh key into the file, which seals from the next start on, and return its id. The older ones still open.
+    """Add a fresh key to the file and return its id. The vault encrypts with it from the next start on; older keys
+    still decrypt.
 
-    Processes that run do not know it: none may, or they could not open what others seal with it.
-    Raises VaultError, also when all ids are taken.
+    Running processes do not know the new key and could not decrypt values encrypted with it, so none may run. Raises
+    VaultError, also when all ids are taken.
     """
     content = _read(path)
-    # Never an id that was there once: what an old backup holds under it must not meet another key.
+    # Never reuse an id: an old backup may contain values of the former key.
     number = max(content.keys, default=0) + 1
     if number not in _IDS:
         raise VaultError(f"the key file {path} has no free key id left")
@@ -70,7 +71,7 @@ def add_key(path: Path) -> int:
 
 
 def drop_key(path: Path, number: int) -> None:
-    """Take a key out of the file. Raises VaultError when it is the one that seals, or is not there."""
+    """Remove a key from the file. Raises VaultError if it is the current key or does not exist."""
     content = _read(path)
     if number == content.current:
         raise VaultError(f"key {number} is the one that seals")
@@ -97,7 +98,7 @@ def _read(path: Path) -> _KeyFile:
     try:
         return msgspec.json.decode(written, type=_KeyFile)
     except (ValueError, RecursionError):
-        # The cause would quote the file.
+        # The original error would quote the file.
         raise VaultError(f"the key file {path} is damaged") from None
 
 
@@ -106,12 +107,13 @@ def _unreadable(path: Path, error: OSError) -> VaultError:
 
 
 def _create(path: Path) -> None:
-    """Write the whole file under another name, then link it: whoever links first wins, and nobody reads a half."""
+    """Write the complete file under another name, then link it. The first process to link wins, and no process reads a
+    partial file."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     content = _KeyFile(current=1, keys={1: secrets.token_hex(_KEY_SIZE)}, pepper=secrets.token_hex(_KEY_SIZE))
     draft = _draft(path, content)
     try:
-        with suppress(FileExistsError):  # another process was first: its keys count
+        with suppress(FileExistsError):  # another process was first, so its keys count
             path.hardlink_to(draft)
     finally:
         draft.unlink()

@@ -1,7 +1,7 @@
-"""A vault for a storage in memory, on the standard library alone, so that embedding needs no further package.
+"""A vault for a storage in memory. It uses only the standard library, so that embedding needs no further package.
 
-The key is random and never leaves the process. A value is encrypted all the same, so that no log, repr or dump of the
-storage's records shows it: XOR with a stream of SHAKE-256, then an HMAC over the associated data, nonce and ciphertext.
+The key is random and never leaves the process. Values are encrypted all the same, so that no log, repr or dump of the
+storage's records shows them: XOR with a SHAKE-256 stream, then an HMAC over the associated data, nonce and ciphertext.
 """
 
 import hashlib
@@ -17,12 +17,12 @@ _MAC_SIZE = 32
 
 
 def _bytes(text: str) -> bytes:
-    # Headers are fingerprinted before anything vouches for them: no text may fail here.
+    # Headers are fingerprinted before any validation, so no text may fail here.
     return text.encode("utf-8", "surrogatepass")
 
 
 class MemoryVault:
-    """Decrypts what it encrypted itself. Nothing can be decrypted after the end of the process."""
+    """Decrypt values that it encrypted itself. After the process ends, nothing can be decrypted."""
 
     __slots__ = ("_encrypting", "_pepper", "_proving", "_tagging")
 
@@ -37,28 +37,28 @@ class MemoryVault:
 
     @property
     def current(self) -> int:
-        """There is one key, in name."""
+        """Return the only key id."""
         return _KEY
 
     @property
     def keys(self) -> frozenset[int]:
-        """The same."""
+        """Return the only key id, as a set."""
         return frozenset((_KEY,))
 
     def key_of(self, sealed: bytes) -> int:
-        """Always the one. Raises VaultError for what is too short to be an encrypted value."""
+        """Return the key id of an encrypted value. Raises VaultError if the value is too short."""
         if len(sealed) < 1 + _MAC_SIZE:
             raise VaultError("a sealed value is too short")
         return sealed[0]
 
     def seal(self, plain: bytes, place: str) -> bytes:
-        """Key id, nonce, ciphertext and MAC, in one."""
+        """Return key id, nonce, ciphertext and MAC, concatenated."""
         nonce = os.urandom(_NONCE_SIZE)
         mixed = self._mixed(nonce, plain)
         return bytes((_KEY,)) + nonce + mixed + self._mac(nonce, mixed, place)
 
     def unseal(self, sealed: bytes, place: str) -> bytes:
-        """The plain bytes. Raises VaultError, without a word of the content."""
+        """Return the plain bytes. Raises VaultError, whose message does not contain the content."""
         number = self.key_of(sealed)
         if number != _KEY:
             raise VaultError(f"a value is sealed with key {number}, which this vault does not have")
@@ -68,7 +68,7 @@ class MemoryVault:
         return self._mixed(nonce, mixed)
 
     def _mixed(self, nonce: bytes, text: bytes) -> bytes:
-        """XOR with the nonce's stream, which encrypts and decrypts."""
+        """XOR with the nonce's stream, which both encrypts and decrypts."""
         stream = hashlib.shake_256(self._encrypting + nonce).digest(len(text))
         return (int.from_bytes(text) ^ int.from_bytes(stream)).to_bytes(len(text))
 
@@ -76,15 +76,15 @@ class MemoryVault:
         return hmac.digest(self._proving, placed(nonce + mixed, place), "sha256")
 
     def fingerprint(self, secret: str) -> bytes:
-        """HMAC-SHA256 under a pepper of this process."""
+        """Return the HMAC-SHA256 under a pepper of this process."""
         return hmac.digest(self._pepper, _bytes(secret), "sha256")
 
     def tag(self, said: bytes, place: str) -> bytes:
-        """HMAC-SHA256 under a key of this process."""
+        """Return the HMAC-SHA256 under a key of this process."""
         return bytes((_KEY,)) + hmac.digest(self._tagging, placed(said, place), "sha256")
 
     def fits(self, tag: bytes, said: bytes, place: str) -> bool:
-        """Compared in constant time. Raises VaultError, for a tag that is none, or of another key."""
+        """Compare a tag in constant time. Raises VaultError for a malformed tag or another key."""
         if tag_key(tag) != _KEY:
             raise VaultError(f"a tag is by key {tag[0]}, which this vault does not have")
         return hmac.compare_digest(tag[1:], hmac.digest(self._tagging, placed(said, place), "sha256"))

@@ -1,7 +1,8 @@
 """AES-256-GCM with keys from settings or from a key file (key_file.py).
 
-A sealed value is: one byte key id, 12 bytes nonce, ciphertext with its 16-byte tag. The place is the associated data.
-Random nonces of 96 bits are good for 2^32 values per key, far above what one installation seals between two rotations.
+An encrypted value consists of one byte key id, 12 bytes nonce, and the ciphertext with its 16-byte tag. `place` is the
+associated data. Random nonces of 96 bits are safe for 2^32 values per key, far more than one installation encrypts
+between two rotations.
 """
 
 import hmac
@@ -19,22 +20,22 @@ _KEY_SIZE = 32
 _NONCE_SIZE = 12
 _TAG_SIZE = 16
 _TAGGING = b"cambist tags"
-"""What the key of tags is derived for: a key of one use tells nothing of, and opens nothing by, that of another."""
+"""Purpose of the derived tag key. Separate keys per purpose reveal nothing about each other."""
 
 
 def _bytes(text: str) -> bytes:
-    # Headers are fingerprinted before anything vouches for them: no text may fail here.
+    # Headers are fingerprinted before any validation, so no text may fail here.
     return text.encode("utf-8", "surrogatepass")
 
 
 class SealedVault:
-    """Seals with the current key, unseals with any key it has. Old keys stay until everything is sealed anew."""
+    """Encrypt with the current key, decrypt with any known key. Old keys stay until every value is encrypted again."""
 
     __slots__ = ("_ciphers", "_current", "_fingerprints", "_keys", "_tagging")
 
     def __init__(self, keys: Mapping[int, bytes], current: int, pepper: bytes) -> None:
-        """Raises VaultError when a key is not 32 bytes or its id not 0 to 255, when `current` names none of them,
-        or when the pepper is shorter than 32 bytes."""
+        """Raises VaultError if a key is not 32 bytes, its id is not 0 to 255, `current` names none of them, or the
+        pepper is shorter than 32 bytes."""
         if any(not 0 <= number <= 255 for number in keys):
             raise VaultError("a vault key id is a number from 0 to 255")
         if any(len(key) != _KEY_SIZE for key in keys.values()):
@@ -47,19 +48,19 @@ class SealedVault:
         self._ciphers: dict[int, AESGCM] = {}
         self._tagging = {number: hmac.digest(key, _TAGGING, "sha256") for number, key in keys.items()}
         self._current = current
-        # To work the key in takes longer than the rest: it is done once, and copied.
+        # Setting up the key takes longer than the rest, so it is done once and copied.
         self._fingerprints = hmac.new(pepper, digestmod="sha256")
 
     def __repr__(self) -> str:
         return "<SealedVault>"
 
     def seal(self, plain: bytes, place: str) -> bytes:
-        """Key id, nonce, ciphertext and tag, in one."""
+        """Return key id, nonce, ciphertext and tag, concatenated."""
         nonce = os.urandom(_NONCE_SIZE)
         return bytes((self._current,)) + nonce + self._cipher(self._current).encrypt(nonce, plain, _bytes(place))
 
     def unseal(self, sealed: bytes, place: str) -> bytes:
-        """The plain bytes. Raises VaultError, without a word of the content."""
+        """Return the plain bytes. Raises VaultError, whose message does not contain the content."""
         number = self.key_of(sealed)
         if number not in self._keys:
             raise VaultError(f"a value is sealed with key {number}, which this vault does not have")
@@ -72,8 +73,8 @@ class SealedVault:
             raise VaultError("a sealed value was altered or belongs elsewhere") from None
 
     def _cipher(self, number: int) -> "AESGCM":
-        """The cipher of a key, made when something is first sealed or opened: the library is seven megabytes, and
-        neither a service at rest nor most commands need it."""
+        """Return the cipher of a key, created at its first use: the library takes seven megabytes, and neither an idle
+        service nor most commands need it."""
         cipher = self._ciphers.get(number)
         if cipher is None:
             from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -83,32 +84,33 @@ class SealedVault:
 
     @property
     def current(self) -> int:
-        """The id of the key that seals."""
+        """Return the id of the encrypting key."""
         return self._current
 
     @property
     def keys(self) -> frozenset[int]:
-        """The ids of all keys."""
+        """Return the ids of all keys."""
         return frozenset(self._keys)
 
     def key_of(self, sealed: bytes) -> int:
-        """The id that stands before a sealed value. Raises VaultError for what is too short to be one."""
+        """Return the key id of an encrypted value. Raises VaultError if the value is too short."""
         if len(sealed) < 1 + _NONCE_SIZE + _TAG_SIZE:
             raise VaultError("a sealed value is too short")
         return sealed[0]
 
     def fingerprint(self, secret: str) -> bytes:
-        """HMAC-SHA256 under the pepper: 32 bytes. No slow hash, because the secrets have 256 random bits."""
+        """Return the HMAC-SHA256 under the pepper, 32 bytes. A slow hash is not needed, because the secrets have 256
+        random bits."""
         fingerprint = self._fingerprints.copy()
         fingerprint.update(_bytes(secret))
         return fingerprint.digest()
 
     def tag(self, said: bytes, place: str) -> bytes:
-        """Key id and HMAC-SHA256 under a key derived from that one."""
+        """Return the current key's id and an HMAC-SHA256 under a key derived from the current key."""
         return bytes((self._current,)) + hmac.digest(self._tagging[self._current], placed(said, place), "sha256")
 
     def fits(self, tag: bytes, said: bytes, place: str) -> bool:
-        """Compared in constant time. Raises VaultError, for a tag that is none, or by a key that is not here."""
+        """Compare a tag in constant time. Raises VaultError for a malformed tag or an unknown key."""
         key = self._tagging.get(tag_key(tag))
         if key is None:
             raise VaultError(f"a tag is by key {tag[0]}, which this vault does not have")

@@ -1,1 +1,1 @@
-"""Sumsub as the verifier, by documents or by its own form (docs/providers/sumsub.md)."""
+"""Sumsub as the identity verifier, by documents or by its own form (docs/providers/sumsub.md)."""

@@ -1,5 +1,5 @@
-"""The calls of Sumsub that a check needs, each signed and ended as the port's faults have it
-(docs/providers/sumsub.md "How its answers are read")."""
+"""Sumsub API calls of a check, signed, with errors converted to the port's faults (docs/providers/sumsub.md "How its
+answers are read")."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -21,11 +21,12 @@ NOT_ASKED_FOR = "not_asked_for"
 _THERE_ALREADY, _NOT_IN_LEVEL = 1000, 1010
 """`errorCode`s: the image was uploaded before; the level has no step for its type."""
 _WINDOW = 5.0
-"""Seconds of a window of its limits (300 reads, 50 writes), which is how long to wait where a 429 does not say."""
+"""Window of Sumsub's limits in seconds (300 reads, 50 writes). It is the wait after a 429 without a Retry-After."""
 
 
 class SumsubApi:
-    """Sumsub's interface with one pair of token and secret. Its repr and faults show neither of them, nor a person."""
+    """Sumsub's API with one pair of token and secret. The repr and the faults contain neither of them, nor personal
+    data."""
 
     def __init__(self, http: ProviderHttp, token: str, secret: str, clock: Clock) -> None:
         self._http = http
@@ -38,18 +39,18 @@ class SumsubApi:
 
     @property
     def is_sandbox(self) -> bool:
-        """Whether the token is one of the sandbox."""
+        """Report whether the token belongs to the sandbox."""
         return self._token.startswith("sbx:")
 
     @property
     def clock_skew(self) -> float | None:
-        """As ProviderHttp has it."""
+        """Clock difference from ProviderHttp."""
         return self._http.clock_skew
 
     async def create(self, operation: str, level: str, person: Mapping[str, Any]) -> Applicant | None:
-        """A new applicant of this operation; None where there is one.
+        """Create the applicant of this operation; return None if it exists already.
 
-        Raises: NotConfigured where there is no such level; Refused, OutcomeUnknown, Unavailable.
+        Raises: NotConfigured if the level does not exist; Refused, OutcomeUnknown, Unavailable.
         """
         body = msgspec.json.encode({"externalUserId": operation, **person})
         answer = await self._write("POST", f"/resources/applicants?levelName={_quoted(level)}", body, _JSON)
@@ -60,32 +61,32 @@ class SumsubApi:
         return _done(answer).decoded(Applicant)
 
     async def find(self, operation: str) -> Applicant | None:
-        """The applicant of an operation, or None. A read."""
+        """Read the applicant of an operation, or None."""
         answer = await self._read(f"/resources/applicants/-;externalUserId={_quoted(operation)}/one")
         return None if answer.status == 404 else _read_as(answer, Applicant)
 
     async def applicant(self, reference: str) -> Applicant | None:
-        """The applicant of this id, or None. A read."""
+        """Read the applicant with this id, or None."""
         return await self._of_reference(reference, "one", Applicant)
 
     async def review(self, reference: str) -> Review | None:
-        """How the applicant's review stands; None: there is none of this id. A read, and of nothing personal."""
+        """Read the state of the applicant's review, or None for an unknown id. The answer contains no personal data."""
         return await self._of_reference(reference, "status", Review)
 
     async def steps(self, reference: str) -> Steps | None:
-        """What was handed in, and what is found of each; None as above. A read."""
+        """Read the submitted documents and their results, or None for an unknown id."""
         return await self._of_reference(reference, "requiredIdDocsStatus", Steps)
 
     async def _of_reference(self, reference: str, what: str, shape: type[T]) -> T | None:
         answer = await self._read(f"/resources/applicants/{_quoted(reference)}/{what}")
-        # An id that cannot be one is 400, another one 404.
+        # A malformed id answers 400, an unknown one 404.
         return None if answer.status in (400, 404) else _read_as(answer, shape)
 
     async def add_document(self, reference: str, body: bytes, content_type: str) -> None:
-        """Hand in one document, as `wire.multipart` makes it. The same image again changes nothing.
+        """Submit one document built by `wire.multipart`. Submitting the same image again changes nothing.
 
-        Raises: Refused where it is not taken, `NOT_ASKED_FOR` where the level has no place for it; OutcomeUnknown,
-        Unavailable, NotConfigured.
+        Raises: Refused if the document is rejected, with reason `NOT_ASKED_FOR` if the level has no step for it;
+        OutcomeUnknown, Unavailable, NotConfigured.
         """
         target = f"/resources/applicants/{_quoted(reference)}/info/idDoc"
         answer = await self._write("POST", target, body, content_type)
@@ -97,12 +98,14 @@ class SumsubApi:
         _done(answer).decoded(dict)
 
     async def begin(self, reference: str) -> None:
-        """Have the applicant reviewed. Raises: Refused where a step is missing; as above."""
+        """Start the applicant's review. Raises: Refused if a step is missing; OutcomeUnknown, Unavailable,
+        NotConfigured."""
         answer = await self._write("POST", f"/resources/applicants/{_quoted(reference)}/status/pending")
-        _done(answer).decoded(dict)  # a page of a proxy's is no word of Sumsub's
+        _done(answer).decoded(dict)  # an HTML page of a proxy is no answer of Sumsub
 
     async def link(self, operation: str, level: str, seconds: int) -> str:
-        """An address of the form for the applicant of this operation. Each call makes another, and changes nothing.
+        """Create an address of the form for the operation's applicant. Each call creates a new address and changes
+        nothing else.
 
         Raises: Refused, OutcomeUnknown, Unavailable, NotConfigured.
         """
@@ -114,7 +117,7 @@ class SumsubApi:
         return url
 
     async def levels(self) -> Levels:
-        """The levels that there are. A read."""
+        """Read the levels of the account."""
         return _read_as(await self._read("/resources/applicants/-/levels"), Levels)
 
     async def close(self) -> None:
@@ -126,7 +129,7 @@ class SumsubApi:
         return _settled(await self._call(method, target, body, content_type), OutcomeUnknown)
 
     async def _read(self, target: str) -> Answer:
-        """Raises: NoAnswer where it was reached, else Unavailable; NotConfigured."""
+        """Raises: NoAnswer if the request was sent, else Unavailable; NotConfigured."""
         try:
             answer = await self._call("GET", target)
         except OutcomeUnknown as lost:
@@ -134,7 +137,8 @@ class SumsubApi:
         return _settled(answer, NoAnswer)
 
     async def _call(self, method: str, target: str, body: bytes = b"", content_type: str | None = None) -> Answer:
-        """Of reads, too, what was sent and not answered is told from what was never sent: hence `writes`."""
+        """Send a signed request. Reads also pass `writes=True`, to distinguish unanswered requests from those never
+        sent."""
         headers = {**signed(self._token, self._secret, self._clock.now(), method, target, body), "Accept": _JSON}
         if content_type is not None:
             headers["Content-Type"] = content_type
@@ -142,7 +146,7 @@ class SumsubApi:
 
 
 def _settled(answer: Answer, unclear: type[Fault]) -> Answer:
-    """The answer, where it is a word about what was asked. Raises: `unclear`, Unavailable, NotConfigured."""
+    """Return the answer if it is about the request itself. Raises: `unclear`, Unavailable, NotConfigured."""
     if answer.status == 429:
         wait = answer.retry_after()
         raise Unavailable("sumsub: its limit is reached", retry_after=_WINDOW if wait is None else wait)

@@ -1,5 +1,4 @@
-"""What an operator decides of checks at Sumsub, and what is told there of a person
-(docs/providers/sumsub.md "Settings")."""
+"""Operator settings for checks at Sumsub, and the personal data sent there (docs/providers/sumsub.md "Settings")."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,27 +12,27 @@ _LEGAL_ENTITY = "legal_entity"
 
 
 class SumsubRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator decides of checks at Sumsub."""
+    """Operator settings for checks at Sumsub."""
 
     level: str
-    """By which people are checked."""
+    """Level for people."""
     company_level: str | None = None
-    """By which legal entities are; None: they are refused."""
+    """Level for legal entities; None: they are refused."""
     country: str = "RUS"
-    """Of the documents that merchants' pages upload, in three letters."""
+    """Country of uploaded documents, in three letters."""
     document: str = "PASSPORT"
-    """`idDocType` of what proves who the person is."""
+    """`idDocType` of the identity document."""
     address: str = "UTILITY_BILL"
-    """Of what proves the address."""
+    """`idDocType` of the proof of address."""
 
     def kind(self, document: Document) -> str:
-        """`idDocType` of a document."""
+        """Return the `idDocType` of a document."""
         return {Purpose.SELFIE: "SELFIE", Purpose.DOCUMENT: self.document, Purpose.ADDRESS: self.address}[
             document.purpose
         ]
 
     def level_of(self, request: CheckRequest) -> str:
-        """The level that the request is checked by. Raises: Refused where Sumsub would need more."""
+        """Return the level of the request. Raises: Refused if Sumsub would need more data."""
         purposes = {document.purpose for document in request.documents}
         if request.redirect:
             is_whole = request.email is not None and request.user_type is not None
@@ -49,7 +48,7 @@ class SumsubRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def person_of(request: CheckRequest) -> Mapping[str, Any]:
-    """What is told of the person, beyond the documents."""
+    """Return the personal data sent in addition to the documents."""
     told: dict[str, Any] = {"phone": request.phone}
     if request.email is not None:
         told["email"] = request.email

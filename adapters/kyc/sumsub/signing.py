@@ -1,5 +1,4 @@
-"""Signatures of Sumsub: of our requests, over the very bytes that go out, and of its notices, over the bytes that came
-(docs/providers/sumsub.md "Notices")."""
+"""Sumsub's signatures of requests and notifications, over their exact bytes (docs/providers/sumsub.md "Notices")."""
 
 import hashlib
 import hmac
@@ -9,11 +8,12 @@ from datetime import datetime
 from ....ports.notices import InboundNotice
 
 _DIGESTS = {"HMAC_SHA256_HEX": hashlib.sha256, "HMAC_SHA512_HEX": hashlib.sha512}
-"""What a notice may be signed by. The header only chooses among these: SHA-1, which it may name as well, is not."""
+"""Accepted digests of notifications. The header only chooses among them; SHA-1, which it may also name, is not
+accepted."""
 
 
 def signed(token: str, secret: str, now: datetime, method: str, target: str, body: bytes) -> Mapping[str, str]:
-    """The headers that authenticate one request. `target`: path and query as they go out; `body`: all of it."""
+    """Return the authentication headers of one request. `target`: path and query as sent; `body`: the whole body."""
     seconds = str(int(now.timestamp()))
     said = f"{seconds}{method}{target}".encode() + body
     return {
@@ -24,7 +24,7 @@ def signed(token: str, secret: str, now: datetime, method: str, target: str, bod
 
 
 def is_genuine(secret: str, notice: InboundNotice) -> bool:
-    """Whether the notice bears the digest of its bytes by this secret."""
+    """Report whether the notification has the right digest for this secret."""
     digest = _DIGESTS.get(notice.headers.get("x-payload-digest-alg", ""))
     if digest is None:
         return False

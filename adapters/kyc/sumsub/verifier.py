@@ -1,4 +1,4 @@
-"""The port KycVerifier over Sumsub: one operation is one applicant, found again by `externalUserId`
+"""The port KycVerifier with Sumsub: each operation is one applicant, found by `externalUserId`
 (docs/providers/sumsub.md)."""
 
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ from .wire import DOCUMENTS, FORM, Applicant, NoticeBody, Review, Steps, multipa
 
 NAME = "sumsub"
 URL = "https://api.sumsub.com"
-"""Of both environments: which one it is, the token says."""
+"""Address of both environments. The token selects the environment."""
 LIMIT = 15.0
 """Seconds of one exchange."""
 
 FORM_TIME = timedelta(days=1)
-"""How long an address of the form opens it; a new one is made once half of that is over."""
+"""Lifetime of a form address. A new address is created after half of it."""
 
 _TELLING = frozenset(
     {
@@ -45,23 +45,23 @@ _TELLING = frozenset(
         "applicantPersonalDataDeleted",
     }
 )
-"""The types of notices after which a check may stand otherwise."""
+"""Types of notifications that may change a check's status."""
 
 
 class SumsubPage(msgspec.Struct, frozen=True, kw_only=True):
-    """What is remembered of an applicant, under its id: nothing of the person."""
+    """Note of an applicant, stored under its id. It contains no personal data."""
 
     operation: str
     flow: str
     level: str
     approved: bool = False
-    """Its check was GREEN once."""
+    """The check was GREEN once."""
     form_url: str | None = None
     form_until: datetime | None = None
 
 
 class SumsubVerifier:
-    """Fills the ports KycVerifier, Notices and Checkable. The reference of a check is the applicant's id."""
+    """Implement the ports KycVerifier, Notices and Checkable. The reference of a check is the applicant's id."""
 
     name = NAME
     notice_networks: Sequence[str] = ()
@@ -87,7 +87,7 @@ class SumsubVerifier:
 
     @property
     def is_sandbox(self) -> bool:
-        """Whether the pair is one of the sandbox, where whoever has it decides who is verified."""
+        """Report whether the token belongs to the sandbox. There, anybody who has the token decides who is verified."""
         return self._api.is_sandbox
 
     @property
@@ -96,10 +96,10 @@ class SumsubVerifier:
         return self._api.clock_skew
 
     async def register(self, request: CheckRequest) -> Check:
-        """Make the applicant of the operation and have it checked, or go on where an earlier call stopped.
+        """Create the operation's applicant and start its check, or continue where an earlier call stopped.
 
-        Raises: Refused (`incomplete`) where documents or fields are missing, or Sumsub does not take them;
-        OutcomeUnknown, Unavailable, NotConfigured.
+        Raises: Refused (`incomplete`) if documents or fields are missing, or Sumsub rejects them; OutcomeUnknown,
+        Unavailable, NotConfigured.
         """
         level = self._rules.level_of(request)
         made = await self._api.create(request.operation, level, person_of(request))
@@ -122,8 +122,8 @@ class SumsubVerifier:
         return await self._check(applicant.id, page, review)
 
     async def _hand_in(self, reference: str, request: CheckRequest, *, is_new: bool) -> Review:
-        """Hand in what is not there yet, and have it reviewed. Who does the same at once may be first: then what is
-        refused here says nothing. Raises: Refused."""
+        """Submit the missing documents and start the review. If a concurrent call did so first, a refusal here means
+        nothing. Raises: Refused."""
         there = None if is_new else await self._api.steps(reference)
         try:
             for document in request.documents:
@@ -139,7 +139,7 @@ class SumsubVerifier:
         return Review(review_status="pending")
 
     async def _add(self, reference: str, document: Document) -> None:
-        """A proof of address is left out where the level asks for none. Raises: Refused."""
+        """Submit a document. Skip a proof of address if the level does not require it. Raises: Refused."""
         kind, content = self._rules.kind(document), await self._content(document)
         try:
             await self._api.add_document(reference, *multipart(document, kind, self._rules.country, content))
@@ -159,8 +159,8 @@ class SumsubVerifier:
         return bytes(content)
 
     async def find_check(self, operation: str) -> Check | None:
-        """The check of this operation. None as well where its documents are not handed in yet: then nothing has begun,
-        and `register` goes on. Raises: NoAnswer, Unavailable, NotConfigured."""
+        """Return the check of this operation. Return None also while documents are missing: the check has not begun,
+        and `register` continues it. Raises: NoAnswer, Unavailable, NotConfigured."""
         applicant = await self._api.find(operation)
         if applicant is None:
             return None
@@ -172,7 +172,8 @@ class SumsubVerifier:
         return await self._read(applicant.id, page or self._guessed(applicant), applicant.review)
 
     async def check_state(self, reference: str) -> Check:
-        """Where the check stands. Raises: Refused for an unknown reference; NoAnswer, Unavailable, NotConfigured."""
+        """Return the state of the check. Raises: Refused for an unknown reference; NoAnswer, Unavailable,
+        NotConfigured."""
         page = await self._pages.read(reference)
         review = await self._api.review(reference)
         if review is None:
@@ -183,19 +184,19 @@ class SumsubVerifier:
             applicant = await self._api.applicant(reference)
             if applicant is None:
                 raise Refused("sumsub: no applicant of this reference", reason="not_found")
-            # A restored database has forgotten what it knew of the applicant.
+            # A restored database has lost its note of the applicant.
             page, _ = await self._pages.start(reference, self._guessed(applicant))
         return await self._read(reference, page, review)
 
     async def _read(self, reference: str, page: SumsubPage, review: Review) -> Check:
-        """Of what has to be posted on the way nothing is left undone where the answer is lost."""
+        """Build the check for a read. The POST calls involved may be repeated, so a lost answer counts as NoAnswer."""
         try:
             return await self._check(reference, page, review)
         except (OutcomeUnknown, Refused) as fault:
             raise NoAnswer(str(fault)) from None
 
     async def _check(self, reference: str, page: SumsubPage, review: Review) -> Check:
-        """What a review says, with the form's address or the findings that belong to it."""
+        """Build the check from its review, with the form's address or the documents' results."""
         status = status_of(review, page.flow, page.approved)
         if status is CheckStatus.FORM:
             return Check(reference=reference, status=status, form_url=await self._form_url(reference, page))
@@ -221,7 +222,7 @@ class SumsubVerifier:
         return url
 
     async def hear(self, notice: InboundNotice) -> Heard:
-        """Raises: Forged for what does not bear Sumsub's digest."""
+        """Verify a notification and return its operation. Raises: Forged if Sumsub's digest is missing or wrong."""
         if not is_genuine(self._notice_secret, notice):
             raise Forged("sumsub: the notice has no digest by the notice secret, in SHA-256 or SHA-512")
         try:
@@ -233,7 +234,8 @@ class SumsubVerifier:
         return Heard(notices=(CheckNotice(operation=told.external_user_id),))
 
     async def check(self) -> None:
-        """Whether Sumsub takes the pair and has the levels that are set. Raises: NotConfigured, Unavailable."""
+        """Check that Sumsub accepts the credentials and has the configured levels. Raises: NotConfigured,
+        Unavailable."""
         there = {level.name for level in (await self._api.levels()).list.items}
         wanted = (self._rules.level, self._rules.company_level)
         lacking = [level for level in wanted if level is not None and level not in there]
@@ -255,11 +257,12 @@ class SumsubVerifier:
 def sumsub(
     tools: Tools, *, token: str, secret: str, notice_secret: str, url: str | None, **rules: Any
 ) -> SumsubVerifier:
-    """The verifier with these credentials; `rules`: of SumsubRules. Raises: NotConfigured."""
+    """Build the verifier from credentials; `rules`: fields of SumsubRules. Raises: NotConfigured."""
     api = SumsubApi(ProviderHttp(NAME, url or URL, limit=LIMIT, clock=tools.clock), token, secret, tools.clock)
     return SumsubVerifier(api, SumsubRules(**rules), notice_secret, tools.storage, tools.clock, tools.files)
 
 
 def _gone(reference: str) -> Check:
-    """A check whose applicant was taken away at Sumsub before it was decided: another one has to begin."""
+    """Return the failed check of an applicant that was deleted at Sumsub before a decision. The person must begin a new
+    check."""
     return Check(reference=reference, status=CheckStatus.FAILED)

@@ -1,5 +1,5 @@
-"""What Sumsub says and is told, as far as it concerns a check: of all that it knows of a person nothing else is read
-(docs/providers/sumsub.md "What its words become")."""
+"""Sumsub's messages, reduced to the fields of a check. No other personal data is read (docs/providers/sumsub.md "What
+its words become")."""
 
 import hashlib
 import re
@@ -16,14 +16,14 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")
 
 
 class Result(msgspec.Struct, frozen=True, rename="camel"):
-    """`reviewResult`, of a review or of one step."""
+    """`reviewResult` of a review or of one step."""
 
     review_answer: str | None = None
     review_reject_type: str | None = None
 
 
 class Review(msgspec.Struct, frozen=True, rename="camel"):
-    """How the review of an applicant stands."""
+    """State of an applicant's review."""
 
     review_status: str
     review_result: Result | None = None
@@ -31,7 +31,7 @@ class Review(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def has_begun(self) -> bool:
-        """Whether it ever went beyond collecting documents."""
+        """Report whether the review ever went beyond collecting documents."""
         return self.review_status != "init"
 
 
@@ -46,7 +46,7 @@ class Applicant(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Step(msgspec.Struct, frozen=True, rename="camel"):
-    """What was handed in for one step, and what is found of it."""
+    """Documents of one step, and their result."""
 
     review_result: Result | None = None
     image_ids: list[int | str] = []
@@ -58,14 +58,14 @@ class Step(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Steps(msgspec.Struct, frozen=True, rename="upper"):
-    """The steps of a level that are known to us; null where nothing was handed in."""
+    """The known steps of a level; null for a step without documents."""
 
     identity: Step | None = None
     selfie: Step | None = None
     proof_of_residence: Step | None = None
 
     def of(self, purpose: Purpose) -> Step | None:
-        """The step that a document of this purpose belongs to."""
+        """Return the step of a document with this purpose."""
         return {
             Purpose.DOCUMENT: self.identity,
             Purpose.SELFIE: self.selfie,
@@ -74,7 +74,7 @@ class Steps(msgspec.Struct, frozen=True, rename="upper"):
 
 
 class Link(msgspec.Struct, frozen=True):
-    """Where the form is."""
+    """Address of the form."""
 
     url: str
 
@@ -88,37 +88,37 @@ class _Levels(msgspec.Struct, frozen=True):
 
 
 class Levels(msgspec.Struct, frozen=True):
-    """The levels of the account."""
+    """Levels of the account."""
 
     list: _Levels
 
 
 class Complaint(msgspec.Struct, frozen=True, rename="camel"):
-    """The body of an error. Its description may quote what we sent, so it is not read."""
+    """Body of an error. Its description is not read, because it may quote our request."""
 
     error_code: int | None = None
     error_name: str | None = None
     correlation_id: str | None = None
 
     def __str__(self) -> str:
-        """What operators and Sumsub's support are told, without a word that may be a person's."""
+        """Return the code for operators and Sumsub's support, without text that may be personal data."""
         said = [str(self.error_code)] if self.error_code is not None else []
         said += [name for name in (self.error_name, self.correlation_id) if name is not None and _NAME.match(name)]
         return " ".join(said) or "no code"
 
 
 class NoticeBody(msgspec.Struct, frozen=True, rename="camel"):
-    """What is read of a notice."""
+    """Fields of a notification."""
 
     type: str
     external_user_id: str | None = None
 
 
 def status_of(review: Review, flow: str, was_approved: bool) -> CheckStatus:
-    """Where a check stands, in the words of the port.
+    """Derive the port's status of a check.
 
-    A refusal that may be mended leads back to the form, where the person has one. Of a check that was approved before,
-    every refusal is one: the verifier does not vouch for that person any more.
+    After a refusal that can be corrected, the status is FORM again if the person has a form. For a check that was
+    approved before, every refusal is final, because the verifier no longer vouches for the person.
     """
     if review.review_status in _NEEDS_THE_PERSON:
         return CheckStatus.FORM
@@ -137,7 +137,8 @@ _PARTS: Mapping[str, str] = {"image/jpeg": "jpg", "image/png": "png", "applicati
 
 
 def multipart(document: Document, kind: str, country: str, content: bytes) -> tuple[bytes, str]:
-    """One document as a form, and the form's type. Put together here, because the signature is over these bytes."""
+    """Encode one document as a form, and return the body and its content type. It is built here because the signature
+    covers these exact bytes."""
     metadata = msgspec.json.encode({"idDocType": kind, "country": country})
     boundary = f"cambist{hashlib.sha256(content).hexdigest()[:40]}"
     name = f"{document.purpose}.{_PARTS.get(document.content_type, 'bin')}"
