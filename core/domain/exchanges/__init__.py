@@ -1,1 +1,1 @@
-"""RUB against USDT: orders, states, money on its way in and out, and what it makes of the books."""
+"""Exchanges between RUB and USDT: orders, states, incoming and outgoing money, and journal entries."""

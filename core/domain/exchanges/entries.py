@@ -1,5 +1,4 @@
-"""What the ledger says of exchanges: pure constructors of journal entries, one for each step, in both directions
-(ARCHITECTURE.md "Money").
+"""Journal entries of exchanges: pure constructors, one for each step, in both directions (ARCHITECTURE.md "Money").
 
            USDT to RUB                              RUB to USDT
 received   chain -> exchanging, suspense, rounding  bank -> exchanging, suspense
@@ -8,10 +7,10 @@ delivered  remitting -> bank, for each part         (with completed)
 completed  exchanging -> stock, available, rounding exchanging -> stock -> available, sending -> chain
 lost                                                losses -> bank, when a payer's bank takes it back after that
 failed     remitting -> stock, exchanging ->        sending -> stock, exchanging -> suspense
-           suspense; as completed for what the
-           client has got already
+           suspense; as completed for the
+           amount already delivered
 
-What the merchant gets is credited at the end only: nothing has to be taken back from a balance that may be spent.
+The merchant is credited only at the end, so nothing has to be taken back from a balance that may already be spent.
 """
 
 from collections.abc import Mapping
@@ -34,7 +33,7 @@ _SUSPENSE = {Currency.USDT: _P.SUSPENSE_USDT, Currency.RUB: _P.SUSPENSE}
 
 
 def money_received(exchange: Exchange, transfer: ExchangeTransfer, at: datetime) -> JournalEntry:
-    """A new transfer of the client: to be booked in the unit that adds it."""
+    """Return the entry for a new transfer of the client: book it in the unit that adds the transfer."""
     postings = {
         _OUTSIDE[transfer.currency]: -transfer.amount,
         _HELD[transfer.currency]: transfer.counted,
@@ -46,7 +45,7 @@ def money_received(exchange: Exchange, transfer: ExchangeTransfer, at: datetime)
 
 
 def money_suspended(exchange: Exchange, released: int, at: datetime) -> JournalEntry | None:
-    """The exchange expired and holds this no more (`FundsDecision.released`); None for nothing."""
+    """Return the entry for the amount that an expired exchange releases (`FundsDecision.released`); None for zero."""
     currency = Currency.USDT if exchange.takes_usdt else Currency.RUB
     if not released:
         return None
@@ -55,7 +54,7 @@ def money_suspended(exchange: Exchange, released: int, at: datetime) -> JournalE
 
 
 def money_taken_back(exchange: Exchange, gone: TakenBack, at: datetime) -> JournalEntry:
-    """The payer's bank took transfers back: to be booked in the unit that saves what changed."""
+    """Return the entry for transfers that the payer's bank took back: book it in the unit that saves the changes."""
     postings = {
         _P.BANK: sum(transfer.amount for transfer in gone.lost),
         _P.EXCHANGING_RUB: -gone.counted,
@@ -66,9 +65,9 @@ def money_taken_back(exchange: Exchange, gone: TakenBack, at: datetime) -> Journ
 
 
 def money_returned(exchange: Exchange, transfer: ExchangeTransfer, at: datetime) -> JournalEntry:
-    """What is suspended of a transfer went back to the client; rounded away is less than the network can move. What
-    the payer's bank had taken back before is lost. To be booked in the unit that resolves it. Raises: ValueError for
-    one that nobody sends back."""
+    """Return the entry for a transfer whose suspended money was returned to the client. Less than the network can move
+    is rounded away; an amount that the payer's bank had already taken back is a loss. Book it in the unit that resolves
+    the transfer. Raises: ValueError for a transfer without a return."""
     sent, number = _return_of(transfer).amount, _return_of(transfer).number
     waited = sent if transfer.taken_back else transfer.suspended
     postings = {_waited_in(transfer): -waited, _OUTSIDE[transfer.currency]: sent}
@@ -78,8 +77,8 @@ def money_returned(exchange: Exchange, transfer: ExchangeTransfer, at: datetime)
 
 
 def return_reversed(exchange: Exchange, transfer: ExchangeTransfer, at: datetime) -> JournalEntry:
-    """What had gone back was given back to us: it is in suspense again, or makes good for what was taken back besides.
-    Raises: ValueError as above."""
+    """Return the entry for a returned amount that came back to us: it is in suspense again, or it covers the loss if
+    the payer's bank had also taken the money back. Raises: ValueError as above."""
     sent, number = _return_of(transfer).amount, _return_of(transfer).number
     postings = {_OUTSIDE[transfer.currency]: -sent, _waited_in(transfer): sent}
     return _entry(_K.EXCHANGE_SUSPENDED, exchange, at, postings, object_id=transfer.id, revision=number)
@@ -96,7 +95,8 @@ def _return_of(transfer: ExchangeTransfer) -> MoneyReturn:
 
 
 def money_given(exchange: Exchange, at: datetime) -> JournalEntry:
-    """What the client is to get leaves the stock: to be booked with the move to `rub_sending` or `usdt_sending`."""
+    """Return the entry that takes the client's payout from the stock: book it with the move to `rub_sending` or
+    `usdt_sending`."""
     if exchange.takes_usdt:
         postings = {_P.STOCK_RUB: -exchange.amount_rub.kopecks, _P.REMITTING: exchange.amount_rub.kopecks}
     else:
@@ -105,9 +105,9 @@ def money_given(exchange: Exchange, at: datetime) -> JournalEntry:
 
 
 def part_delivered(exchange: Exchange, part: PayoutPart, at: datetime) -> JournalEntry:
-    """The client has this part of the RUB: to be booked in the unit that marks it done.
+    """Return the entry for a delivered part of the RUB: book it in the unit that marks the part done.
 
-    Raises ValueError for one that is not done: money that may not have gone is not booked as gone.
+    Raises ValueError for a part that is not done: money that may not have moved must not be booked as moved.
     """
     if part.status is not PartStatus.DONE:
         raise ValueError(f"{part.operation} is not done")
@@ -116,7 +116,7 @@ def part_delivered(exchange: Exchange, part: PayoutPart, at: datetime) -> Journa
 
 
 def exchange_completed(exchange: Exchange, at: datetime) -> JournalEntry:
-    """To be booked with the move to `completed`. USDT to RUB every part must be booked as delivered."""
+    """Return the entry for the move to `completed`. For USDT to RUB, every part must already be booked as delivered."""
     split = shares(exchange)
     if exchange.takes_usdt:
         postings = {_P.EXCHANGING_USDT: -split.total.units, **_earned(split)}
@@ -133,17 +133,17 @@ def exchange_completed(exchange: Exchange, at: datetime) -> JournalEntry:
 
 
 def failed_release(exchange: Exchange) -> int:
-    """How much of the client's money goes to suspense when this exchange fails as it stands now, in the smallest part
-    of its currency: all that it holds, less what the client has got the other side of."""
+    """Return how much of the client's money goes to suspense if this exchange fails now, in the smallest unit of its
+    currency: everything it holds, less the amount whose counter-value the client already has."""
     if exchange.status is _S.RUB_SENDING:
         return shares(exchange, _paid(exchange)).client.units
     return held_units(exchange)
 
 
 def exchange_failed(exchange: Exchange, at: datetime) -> JournalEntry | None:
-    """To be booked with the move to `failed`; `exchange` is as it stands before it. None when it holds no money.
+    """Return the entry for the move to `failed`; `exchange` is the record before the move. None if it holds no money.
 
-    Raises ValueError while a part of the payout may still go.
+    Raises ValueError while a part of the payout may still be sent.
     """
     held = held_units(exchange)
     if not held:

@@ -1,7 +1,7 @@
-"""Exchanges of end clients between USDT and RUB: the record, its states, and how it moves
+"""Exchanges of end clients between USDT and RUB: the record, its states, and its moves
 (docs/exchanges.md "How it ends", "Rules").
 
-USDT to RUB: the client sends USDT to an address of this exchange alone, and gets RUB by phone. RUB to USDT: the client
+USDT to RUB: the client sends USDT to an address of this exchange only, and gets RUB by phone. RUB to USDT: the client
 pays an SBP invoice, and gets USDT on chain after a hold.
 """
 
@@ -18,20 +18,20 @@ from ..money import Rub, Usdt
 from .payouts import PayoutPart, read_part
 
 LIFETIME = timedelta(minutes=15)
-"""How long a client has to send the money (docs/limits.md "Times")."""
+"""Time for the client to send the money (docs/limits.md "Times")."""
 HOLD = timedelta(minutes=5)
 """From `rub_received` until USDT are sent: chargeback protection (docs/exchanges.md "RUB to USDT")."""
 NETWORK = "tron"
-"""The only one there is (docs/exchanges.md "Rules")."""
+"""The only supported network (docs/exchanges.md "Rules")."""
 NETWORK_STEP = Usdt(100)
-"""The smallest part of USDT that it moves: 6 decimals."""
+"""The smallest amount of USDT that it moves: 6 decimals."""
 
 ACTIVE_RULE = "exchanges_active"
-"""The storage's unique rule over `active_slot`: a Conflict of it is `409 EXCHANGE_IN_PROGRESS`."""
+"""The storage's unique rule over `active_slot`: its Conflict becomes `409 EXCHANGE_IN_PROGRESS`."""
 
 
 class Direction(StrEnum):
-    """What the client gives and gets."""
+    """Direction from the client's point of view."""
 
     USDT_TO_RUB = "usdt_to_rub"
     RUB_TO_USDT = "rub_to_usdt"
@@ -55,7 +55,7 @@ class ExchangeStatus(StrEnum):
 
 
 class ExchangeTrigger(StrEnum):
-    """What moves an exchange."""
+    """Cause of an exchange's move."""
 
     ADDRESS_GIVEN = "deposit address obtained"
     INVOICE_MADE = "SBP invoice created"
@@ -75,7 +75,7 @@ _S = ExchangeStatus
 _T = ExchangeTrigger
 
 FINAL = frozenset((_S.COMPLETED, _S.FAILED, _S.EXPIRED, _S.CANCELLED))
-"""What merchants are told by an event; all others are internal (docs/webhooks.md "Events")."""
+"""Statuses that merchants learn by an event; all others are internal (docs/webhooks.md "Events")."""
 
 
 def _to_failed(*states: ExchangeStatus) -> tuple[Move[ExchangeStatus, ExchangeTrigger], ...]:
@@ -115,19 +115,19 @@ EXCHANGE_MOVES: Mapping[Direction, Moves[ExchangeStatus, ExchangeTrigger]] = {
         )
     ),
 }
-"""The moves by direction (docs/states.md "Exchange, USDT to RUB", "Exchange, RUB to USDT"). An exchange is called off
-before funds came, in whatever state that is; an invoice expires as an address does; several transfers add up, so
-`partial` is no dead end."""
+"""The moves by direction (docs/states.md "Exchange, USDT to RUB", "Exchange, RUB to USDT"). An exchange can be
+cancelled only before funds came; an invoice expires just as an address does; several transfers add up, so `partial` can
+still be completed."""
 
 CANCELLABLE = frozenset((_S.PENDING, _S.AWAITING_USDT, _S.AWAITING_RUB))
-"""A merchant cancels `pending` and `awaiting_usdt`, an operator `pending` and `awaiting_rub`."""
+"""A merchant can cancel in `pending` and `awaiting_usdt`, an operator in `pending` and `awaiting_rub`."""
 
 AWAITING = frozenset((_S.AWAITING_USDT, _S.AWAITING_RUB, _S.PARTIAL))
 """The client's money still counts, until `expires_at`."""
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
-    """One exchange. What merchants see of it is made by the frontends and by payloads; the rest stays inside."""
+    """One exchange. The frontends and payloads decide which fields merchants see; the others are internal."""
 
     id: str
     account_id: str
@@ -135,59 +135,60 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     status: ExchangeStatus
     direction: Direction
     amount_usdt: Usdt
-    """What the client sends, or gets."""
+    """Amount that the client sends or gets."""
     amount_rub: Rub
-    """What the client gets, or sends."""
+    """Amount that the client gets or sends."""
     rate: str
-    """RUB per 1 USDT for the client, as shown. Amounts follow from the two beneath, not from it."""
+    """RUB per 1 USDT for the client, as shown. The amounts follow from `base_rate` and `markup_percent`, not from
+    it."""
     base_rate: str
-    """RUB per 1 USDT of the market when the quote was made, all its digits."""
+    """Market rate of the quote, RUB per 1 USDT, with all its digits."""
     markup_percent: str
     client_phone: bytes
-    """Sealed."""
+    """Encrypted."""
     phone_digest: bytes
-    """Keyed, over account, mode and phone."""
+    """Keyed digest of account, mode and phone."""
     active_slot: bytes | None
-    """`phone_digest` until the exchange is final, then null: no two exchanges hold the same (ACTIVE_RULE)."""
+    """`phone_digest` until the exchange is final, then null: no two exchanges have the same (ACTIVE_RULE)."""
     created_at: datetime
     expires_at: datetime
     network: str = NETWORK
     client_id: str | None = None
-    """The client's record; null for the phones that are verified in test mode without one."""
+    """The client's record; null for phones that test mode treats as verified without one."""
     client_bank_id: str | None = None
-    """Where RUB go to: `bank<digits>`, plain, for it says nothing without the phone."""
+    """Destination of the RUB: `bank<digits>`, not encrypted, because it reveals nothing without the phone."""
     client_wallet: str | None = None
-    """Where USDT go to, RUB to USDT only."""
+    """Destination of the USDT; RUB to USDT only."""
     external_id: str | None = None
     key_id: str | None = None
-    """The record of the Idempotency-Key that made it; null for an operator's."""
+    """Record of the Idempotency-Key that created it; null for an exchange created by an operator."""
     watcher: str | None = None
-    """The name of the watcher that gave `crypto_deposit_address`."""
+    """Name of the watcher that returned `crypto_deposit_address`."""
     crypto_deposit_address: str | None = None
     bank: str | None = None
-    """The name of the bank that pays RUB out, or takes them in."""
+    """Name of the bank that pays or receives the RUB."""
     invoice_reference: str | None = None
     invoice_payload: str | None = None
-    """What the QR says."""
+    """Content of the QR code."""
     amount_usdt_received: Usdt = Usdt(0)
-    """All that came in time, also beyond `amount_usdt`; merchants see it from a final status on (`shown_received`)."""
+    """Total that came in time, even above `amount_usdt`; merchants see it from a final status on (`shown_received`)."""
     amount_rub_received: Rub = Rub(0)
     hold_until: datetime | None = None
-    """RUB to USDT: nothing is sent before."""
+    """RUB to USDT: nothing is sent before this time."""
     parts: tuple[PayoutPart, ...] = ()
-    """USDT to RUB: the remittances, all of them from `rub_sending` on."""
+    """USDT to RUB: the remittances; all of them exist from `rub_sending` on."""
     sender: str | None = None
-    """RUB to USDT: the name of the wallet that sends."""
+    """RUB to USDT: name of the sending wallet."""
     tx_hash: str | None = None
     blob: bytes | None = None
-    """The signed transfer, while it may have to be broadcast again. Whoever has it can send it."""
+    """The signed transfer, while it may have to be broadcast again. Anybody who has it can send it."""
     signed_until: datetime | None = None
     completed_at: datetime | None = None
-    """When it came to its end, whichever it was."""
+    """When it reached a final status."""
     failure: str | None = None
     """Why it failed, for operators."""
     tag: bytes | None = None
-    """The vault's, over what the client gives and gets, and where that goes to."""
+    """The vault's tag of both amounts and of their destinations."""
     sequence: int = 0
     """Rises by one with every event about it; the webhook header X-Webhook-Sequence."""
     version: int = 0
@@ -201,13 +202,13 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def takes_usdt(self) -> bool:
-        """The client brings USDT; else RUB."""
+        """Whether the client sends USDT; otherwise RUB."""
         return self.direction is Direction.USDT_TO_RUB
 
 
 class DirectionSwitch(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a direction (the id) is on for all merchants; on where there is no such record. Off: new ones are
-    refused (`503 FEATURE_DISABLED`), those under way go on."""
+    """Whether a direction (the id) is on for all merchants; on if there is no such record. When off, new exchanges are
+    refused (`503 FEATURE_DISABLED`) and existing ones continue."""
 
     id: str
     is_on: bool
@@ -216,13 +217,13 @@ class DirectionSwitch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def asked_units(exchange: Exchange) -> int:
-    """What the client is asked for, in the smallest part of its currency."""
+    """Return the amount that the client must send, in the smallest unit of its currency."""
     return exchange.amount_usdt.units if exchange.takes_usdt else exchange.amount_rub.kopecks
 
 
 def held_units(exchange: Exchange) -> int:
-    """How much of the client's money the exchange holds, in the smallest part of its currency: what came up to what
-    was asked, until the end."""
+    """Return how much of the client's money the exchange holds, in the smallest unit of its currency: the received
+    amount up to the requested one, until the end."""
     if exchange.is_final:
         return 0
     received = exchange.amount_usdt_received.units if exchange.takes_usdt else exchange.amount_rub_received.kopecks
@@ -230,8 +231,8 @@ def held_units(exchange: Exchange) -> int:
 
 
 def shown_received(exchange: Exchange) -> Usdt | None:
-    """`amount_usdt_received`: null until a final status (docs/exchanges.md "How it ends"). RUB to USDT it is the client
-    who receives: all of it once completed, else nothing."""
+    """Return `amount_usdt_received` for merchants: null until a final status (docs/exchanges.md "How it ends"). For RUB
+    to USDT it is the amount that the client received: everything once completed, otherwise nothing."""
     if not exchange.is_final:
         return None
     if exchange.takes_usdt:
@@ -240,8 +241,8 @@ def shown_received(exchange: Exchange) -> Usdt | None:
 
 
 def moved_to(exchange: Exchange, trigger: ExchangeTrigger, now: datetime, failure: str | None = None) -> Exchange:
-    """The exchange one move further; nobody else writes its status. At a final one it gives its slot back and forgets
-    the signed transfer, and its event's sequence rises. RUB that are received are held from `now` on.
+    """Return the exchange after one move; nothing else writes its status. A final status frees the slot, deletes the
+    signed transfer, and raises the sequence for its event. RUB that were received are held from `now` on.
 
     Raises: IllegalMove.
     """
@@ -260,9 +261,9 @@ def moved_to(exchange: Exchange, trigger: ExchangeTrigger, now: datetime, failur
 
 
 def signed(exchange: Exchange, tx_hash: str, blob: bytes, until: datetime | None) -> Exchange:
-    """The exchange with its signed transfer of USDT, as it must be stored before the first broadcast.
+    """Return the exchange with its signed transfer of USDT, which must be stored before the first broadcast.
 
-    Raises: IllegalMove outside `usdt_sending`, and for one that has a signed transfer: a second would pay twice.
+    Raises: IllegalMove outside `usdt_sending`, and if it already has one: a second transfer would pay twice.
     """
     if exchange.status is not _S.USDT_SENDING or exchange.tx_hash is not None:
         raise IllegalMove(f"{exchange.id} is not to be signed")
@@ -270,12 +271,14 @@ def signed(exchange: Exchange, tx_hash: str, blob: bytes, until: datetime | None
 
 
 def signed_anew(exchange: Exchange, tx_hash: str, blob: bytes, until: datetime | None) -> Exchange:
-    """The exchange whose wallet put another transfer in the place of the signed one: of both one alone can move."""
+    """Return the exchange with the wallet's replacement of the signed transfer: only one of the two can ever take
+    effect."""
     return msgspec.structs.replace(exchange, tx_hash=tx_hash, blob=blob, signed_until=until)
 
 
 def unsigned(exchange: Exchange) -> Exchange:
-    """The exchange whose transfer is proven never to take effect: it may be signed again. Raises: IllegalMove."""
+    """Return the exchange without its transfer, which is proven never to take effect, so that it can be signed again.
+    Raises: IllegalMove."""
     if exchange.status is not _S.USDT_SENDING or exchange.tx_hash is None:
         raise IllegalMove(f"{exchange.id} has no transfer under way")
     return msgspec.structs.replace(exchange, tx_hash=None, blob=None, signed_until=None)
@@ -285,13 +288,13 @@ _INVOICE = "inv_"
 
 
 def invoice_operation(exchange_id: str) -> str:
-    """The operation id of an exchange's invoice (docs/adapters.md "Operation ids")."""
+    """Return the operation id of an exchange's invoice (docs/adapters.md "Operation ids")."""
     return f"{_INVOICE}{exchange_id.removeprefix(ids.EXCHANGE)}"
 
 
 def operation_exchange(operation: str) -> str | None:
-    """The exchange whose invoice or part of a payout this operation is, or whose own id it is: a wallet's operation,
-    and an invoice's in earlier versions. None for what is no such operation."""
+    """Return the exchange of an operation: of an invoice, of a part of a payout, or with the exchange's own id (a
+    wallet's operation, and an invoice's in earlier versions). None for any other operation."""
     part = read_part(operation)
     if part is not None:
         return part[0]

@@ -1,8 +1,8 @@
-"""What a client brings for an exchange, and what follows from it: decided purely, so that every case is one row of a
-test (docs/exchanges.md "Rules").
+"""The effect of a client's money on an exchange: pure functions, so that every case is one row of a test
+(docs/exchanges.md "Rules").
 
-Deposits on chain and transfers by SBP are judged alike, in the smallest part of their currency. What is judged is told
-again at every look, in any order: a transfer is known by its source for ever, and counted once.
+Deposits on chain and transfers by SBP follow the same rules, in the smallest unit of their currency. Every poll reports
+the same money again, in any order: a transfer is identified by its source, and counted once.
 """
 
 from collections.abc import Collection, Sequence
@@ -28,30 +28,30 @@ _S = ExchangeStatus
 _T = ExchangeTrigger
 
 FINALITY_WAIT = timedelta(minutes=5)
-"""So long after `expires_at` money that came in time may still become final: TRON takes a minute."""
+"""After `expires_at`, how long money that came in time may take to become final: TRON takes a minute."""
 
 SUSPENDED_FOR = ("excess", "late", "underpaid", "failed", "not_awaited", *sorted(f"after_{status}" for status in FINAL))
-"""Every `reason` that there is."""
+"""All possible values of `reason`."""
 
 
 class Incoming(msgspec.Struct, frozen=True, kw_only=True):
-    """Money that was seen to come for an exchange. `source` names it for ever: see `deposit_source`; of a bank's
-    transfer it is the bank's id."""
+    """Money that was seen for an exchange. `source` identifies it forever: see `deposit_source`; for a bank's transfer
+    it is the bank's id."""
 
     source: str
     amount: int
     """Units of 0.00000001 USDT, or kopecks."""
     at: datetime
-    """When the block was made, or the bank got it."""
+    """When the block was made, or the bank received it."""
     is_final: bool = True
-    """What is not may be taken back: it counts for nothing yet."""
+    """If not final, it may be reverted and does not count yet."""
     is_taken_back: bool = False
-    """It came and went away again: it counts for nothing any more."""
+    """It came and was taken back: it no longer counts."""
 
 
 class ExchangeTransfer(msgspec.Struct, frozen=True, kw_only=True):
-    """One transfer that a client made for an exchange, final and booked: `amount` is the sum of its four parts. Its id
-    is unique for the exchange and the source, so that the same money is booked once however often it is told of."""
+    """One transfer of a client for an exchange, final and booked: `amount` is the sum of its four parts. Its id is
+    unique for the exchange and the source, so that the same money is booked once however often it is reported."""
 
     id: str
     exchange_id: str
@@ -61,71 +61,71 @@ class ExchangeTransfer(msgspec.Struct, frozen=True, kw_only=True):
     amount: int
     received_at: datetime
     counted: int = 0
-    """For the exchange."""
+    """Counts for the exchange."""
     suspended: int = 0
     """Waits for an operator."""
     rounded: int = 0
-    """Beyond what was asked and less than the network can move, so that it could never be sent back."""
+    """Above the requested amount and too small for the network to move, so it could never be returned."""
     taken_back: int = 0
-    """Gone again: the payer's bank took it back (all of it, or nothing)."""
+    """Taken back by the payer's bank (all of it, or nothing)."""
     reason: str | None = None
-    """Why something is suspended."""
+    """Why a part is suspended."""
     resolved_at: datetime | None = None
-    """When what is suspended had gone back."""
+    """When the suspended part was returned."""
     sent_back: MoneyReturn | None = None
-    """The last attempt to send it back."""
+    """The last attempt to return it."""
     came_by: str | None = None
-    """The transaction that USDT came by."""
+    """Transaction of the USDT deposit."""
     went_by: str | None = None
-    """The last transaction that was signed to send it back, whatever became of it."""
+    """The last transaction signed to return it, whatever its outcome."""
     return_tag: bytes | None = None
-    """The vault's, over where the last attempt sends how much."""
+    """The vault's tag of destination and amount of the last return attempt."""
     version: int = 0
 
 
 class FundsDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """What to do. A trigger without new transfers is time's doing."""
+    """Result of a poll. A trigger without new transfers is caused by time."""
 
     trigger: ExchangeTrigger | None = None
-    """What moves the exchange; None: it stays."""
+    """Trigger that moves the exchange; None: no move."""
     transfers: tuple[ExchangeTransfer, ...] = ()
-    """New ones, to be added and booked each (`money_received`)."""
+    """New transfers, each to be added and booked (`money_received`)."""
     received: int
-    """All that came in time, those new ones included: what the exchange now says it received."""
+    """Total that came in time, including the new transfers: the exchange's new received amount."""
     released: int = 0
-    """What it held until now and holds no more: so much of its earlier transfers goes to suspense
+    """Amount that the exchange held until now and releases: this much of its earlier transfers goes to suspense
     (`released_transfers`; booked by `money_suspended`)."""
 
 
 def deposit_source(tx_hash: str, index: int) -> str:
-    """What names a deposit: its transaction and its place there."""
+    """Return the source of a deposit: its transaction and its position there."""
     return f"{tx_hash}:{index}"
 
 
 def transfer_id(exchange_id: str, source: str) -> str:
-    """The id of an ExchangeTransfer. All of an exchange are one range of ids (`transfer_ids`)."""
+    """Return the id of an ExchangeTransfer. All transfers of an exchange form one range of ids (`transfer_ids`)."""
     return f"{exchange_id}:{source}"
 
 
 def transfer_source(transfer: ExchangeTransfer) -> str:
-    """What names the money: of RUB the bank's id of the transfer."""
+    """Return the source of the money: for RUB the bank's id of the transfer."""
     return transfer.id.removeprefix(f"{transfer.exchange_id}:")
 
 
 def transfer_ids(exchange_id: str) -> tuple[str, str]:
-    """The range of ids of an exchange's transfers."""
+    """Return the range of ids of an exchange's transfers."""
     return f"{exchange_id}:", f"{exchange_id};"
 
 
 def judge_deposits(
     exchange: Exchange, deposits: Sequence[Incoming], now: datetime, booked: Collection[str] = ()
 ) -> FundsDecision:
-    """What follows from all deposits seen at the address of an exchange; `booked` are the ids of its transfers so far.
+    """Decide about all deposits seen at the address of an exchange; `booked` are the ids of its transfers so far.
 
-    Only what was seen may expire an exchange: a look that failed decides nothing. A deposit counts when its block was
-    made before `expires_at` and it is final at a look. From `expires_at` on the exchange ends where something is
-    missing, and all that came is suspense; but for FINALITY_WAIT it waits where what is in blocks of before then would
-    be enough. Raises ValueError for the other direction.
+    Only a successful poll may expire an exchange; a failed one decides nothing. A deposit counts if its block was made
+    before `expires_at` and it is final when polled. From `expires_at` on, an exchange with too little money ends, and
+    all its money goes to suspense; but if deposits in earlier blocks would be enough once final, it waits for up to
+    FINALITY_WAIT. Raises ValueError for the other direction.
     """
     if not exchange.takes_usdt:
         raise ValueError(f"{exchange.id} takes no USDT")
@@ -135,23 +135,23 @@ def judge_deposits(
 def judge_payments(
     exchange: Exchange, payments: Sequence[Incoming], now: datetime, booked: Collection[str] = ()
 ) -> FundsDecision:
-    """The same of the transfers for the invoice of an exchange, RUB to USDT. Raises ValueError for the other
-    direction."""
+    """Decide in the same way about the transfers for the invoice of an exchange, RUB to USDT. Raises ValueError for the
+    other direction."""
     if exchange.takes_usdt:
         raise ValueError(f"{exchange.id} takes no RUB")
     return _judge(exchange, payments, now, booked)
 
 
 def with_received(exchange: Exchange, decision: FundsDecision) -> Exchange:
-    """The exchange that knows what came; to be done before it is moved."""
+    """Return the exchange with the new received amount; call it before the move."""
     if exchange.takes_usdt:
         return msgspec.structs.replace(exchange, amount_usdt_received=Usdt(decision.received))
     return msgspec.structs.replace(exchange, amount_rub_received=Rub(decision.received))
 
 
 def released_transfers(transfers: Sequence[ExchangeTransfer], amount: int, reason: str) -> tuple[ExchangeTransfer, ...]:
-    """Those transfers of an exchange that change when `amount` of what was counted is suspended, the latest first: it
-    ended without that money. Raises ValueError when less was counted."""
+    """Return the changed transfers when `amount` of the counted money is suspended because the exchange ended without
+    it, the latest first. Raises ValueError if less was counted."""
     changed: list[ExchangeTransfer] = []
     for transfer in sorted(transfers, key=lambda each: (each.received_at, each.id), reverse=True):
         part = min(transfer.counted, amount)
@@ -168,8 +168,8 @@ def _judge(exchange: Exchange, seen: Sequence[Incoming], now: datetime, booked: 
     fresh = _fresh(exchange, seen, booked)
     before = exchange.amount_usdt_received.units if exchange.takes_usdt else exchange.amount_rub_received.kopecks
     if exchange.status not in AWAITING:
-        # What comes on top while the exchange is under way is shown with it; what comes after it is not: its event
-        # has been sent.
+        # Money on top of a running exchange is included in its received amount; money after its end is not, because its
+        # event has been sent.
         is_on_top = exchange.status is not _S.PENDING and not exchange.is_final
         more = sum(each.amount for each in fresh) if is_on_top else 0
         reason = "excess" if is_on_top else f"after_{exchange.status}" if exchange.is_final else "not_awaited"
@@ -191,7 +191,7 @@ def _judge(exchange: Exchange, seen: Sequence[Incoming], now: datetime, booked: 
 
 
 def _is_coming(exchange: Exchange, seen: Sequence[Incoming], missing: int, now: datetime) -> bool:
-    """What was sent in time is enough, and only not final yet: the client did its part."""
+    """Return whether the deposits sent in time are enough and only not final yet: the client has done its part."""
     by_source = {each.source: each for each in seen if not each.is_final and not each.is_taken_back}
     on_the_way = sum(each.amount for each in by_source.values() if each.at < exchange.expires_at)
     return on_the_way >= missing and now < exchange.expires_at + FINALITY_WAIT
@@ -204,14 +204,15 @@ def _next(exchange: Exchange, held: int, asked: int) -> ExchangeTrigger | None:
 
 
 def _fresh(exchange: Exchange, seen: Sequence[Incoming], booked: Collection[str]) -> list[Incoming]:
-    """What is final and not booked, each once, the oldest first: the same whatever order it was told in."""
+    """Return the final, unbooked money, each source once, the oldest first: independent of the order of the reports."""
     by_source = {each.source: each for each in seen if each.is_final and not each.is_taken_back and each.amount > 0}
     fresh = [each for each in by_source.values() if transfer_id(exchange.id, each.source) not in booked]
     return sorted(fresh, key=lambda each: (each.at, each.source))
 
 
 def _transfer(exchange: Exchange, incoming: Incoming, *, counted: int = 0, reason: str) -> ExchangeTransfer:
-    """The record of it. Of a counted one only what is beyond is suspended, unless nobody could send so little."""
+    """Return the record of the transfer. Of counted money only the excess is suspended, unless it is too small to
+    send."""
     beyond = incoming.amount - counted
     is_dust = exchange.takes_usdt and reason == "excess" and 0 < beyond < NETWORK_STEP.units
     suspended = 0 if is_dust else beyond
@@ -232,8 +233,8 @@ def _transfer(exchange: Exchange, incoming: Incoming, *, counted: int = 0, reaso
 
 
 def returnable(transfer: ExchangeTransfer) -> int:
-    """How much of it can be sent back now: what is suspended and nobody is sending, down to what the network can
-    move."""
+    """Return how much of it can be returned now: the suspended amount that is not being returned, rounded down to what
+    the network can move."""
     back = transfer.sent_back
     is_going = back is not None and back.status in UNDER_WAY
     is_given_up = back is not None and back.number >= MOST_TRIES
@@ -244,14 +245,14 @@ def returnable(transfer: ExchangeTransfer) -> int:
 
 
 def is_under_way(transfer: ExchangeTransfer) -> bool:
-    """Whether it is being sent back."""
+    """Return whether it is being returned."""
     return transfer.sent_back is not None and transfer.sent_back.status in UNDER_WAY
 
 
 def with_return(
     transfer: ExchangeTransfer, now: datetime, *, address: str | None = None, sender: str | None = None
 ) -> ExchangeTransfer:
-    """The transfer with the decision to send it back. Raises: ValueError for one that is not returnable."""
+    """Return the transfer with a planned return. Raises: ValueError for a transfer that is not returnable."""
     amount = returnable(transfer)
     if not amount:
         raise ValueError(f"nothing of {transfer.id} can be sent back")
@@ -270,15 +271,16 @@ def with_return(
 
 
 def is_return_of(transfer: ExchangeTransfer, operation: str) -> bool:
-    """Whether an operation is the present attempt to send it back, as this version or an earlier one called it."""
+    """Return whether an operation is the present return attempt, by its id in this version or an earlier one."""
     back = transfer.sent_back
     return back is not None and operation in (back.operation, former_return(transfer.id, back.operation))
 
 
 def returned(transfer: ExchangeTransfer, now: datetime) -> ExchangeTransfer:
-    """The transfer whose suspended money has gone back; what the network could not move of it is rounded away.
+    """Return the transfer after its suspended money was returned; the part that the network could not move is rounded
+    away.
 
-    Raises: ValueError for one that was not returned.
+    Raises: ValueError for a transfer that was not returned.
     """
     back = transfer.sent_back
     if back is None or back.status is not ReturnStatus.RETURNED:

@@ -1,10 +1,11 @@
-"""What an exchange is worth to the client, the merchant and the service, to the last unit (docs/exchanges.md "Rules").
-Whole numbers throughout: a rate is a fraction here, so that no digit is lost.
+"""The value of an exchange for the client, the merchant and the service, to the last unit (docs/exchanges.md "Rules").
+Integers only: a rate is a fraction here, so that no digit is lost.
 
-Of the value at the base rate the client gets 1 - markup_percent/100, in both directions; the rest is the merchant's, in
-USDT. `rate` is RUB per 1 USDT for the client. USDT to RUB it is base * (1 - markup/100), so the client gets fewer RUB
-for a USDT. RUB to USDT it is base / (1 - markup/100), as the merchant rate is (docs/settlement.md "How much"), so the
-client pays more RUB for a USDT. By the first formula the client would gain there, and nothing would be left to credit.
+The client gets 1 - markup_percent/100 of the value at the base rate, in both directions; the rest belongs to the
+merchant, in USDT. `rate` is RUB per 1 USDT for the client. For USDT to RUB it is base * (1 - markup/100), so the client
+gets fewer RUB for a USDT. For RUB to USDT it is base / (1 - markup/100), like the merchant rate
+(docs/settlement.md "How much"), so the client pays more RUB for a USDT. With the first formula the client would gain
+there, and nothing would be left for the merchant.
 """
 
 from decimal import Decimal, InvalidOperation
@@ -18,51 +19,51 @@ from .exchanges import NETWORK_STEP, Direction, Exchange
 
 LOWEST = Rub(1000_00)
 HIGHEST = Rub(1_000_000_00)
-"""Bounds of an exchange, both inclusive (docs/limits.md "Sizes")."""
+"""Limits of an exchange, both inclusive (docs/limits.md "Sizes")."""
 
 _KOPECK = 1_000_000
-"""Units of 0.00000001 USDT for a kopeck at a rate of one."""
+"""Units of 0.00000001 USDT for one kopeck at a rate of one."""
 _EXACT = 64
 """More digits than a base rate and a markup have together."""
 _SHOWN = 28
 
 
 class ExchangeTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """A base rate and a markup as whole numbers."""
+    """A base rate and a markup as integers."""
 
     rate: tuple[int, int]
     """Numerator and denominator of RUB per 1 USDT."""
     share: tuple[int, int]
-    """Of 1 - markup_percent/100, the client's share."""
+    """The client's share, 1 - markup_percent/100, as numerator and denominator."""
 
     @classmethod
     def of(cls, base_rate: str, markup_percent: str) -> Self:
-        """The terms of decimal texts. Raises ValueError for a rate that is not above zero, or a markup that is not
-        from 0 to below 100."""
+        """Return the terms from decimal texts. Raises ValueError for a rate that is not above zero, or a markup that is
+        not from 0 to below 100."""
         rate, percent = _checked(base_rate, markup_percent)
         part, whole = percent.as_integer_ratio()
         return cls(rate=rate.as_integer_ratio(), share=(100 * whole - part, 100 * whole))
 
     def roubles(self, amount: Usdt) -> Rub:
-        """What a client gets for `amount`, rounded down to kopecks."""
+        """Return the client's RUB for `amount`, rounded down to kopecks."""
         (rate, whole), (share, of) = self.rate, self.share
         return Rub(amount.units * rate * share // (whole * of * _KOPECK))
 
     def usdt(self, amount: Rub) -> Usdt:
-        """What a client gets for `amount`, rounded down to what the network can move."""
+        """Return the client's USDT for `amount`, rounded down to what the network can move."""
         (rate, whole), (share, of) = self.rate, self.share
         steps = amount.kopecks * _KOPECK * whole * share // (rate * of * NETWORK_STEP.units)
         return Usdt(steps * NETWORK_STEP.units)
 
     def value(self, amount: Rub) -> tuple[Usdt, Usdt]:
-        """What `amount` is worth at the base rate, rounded down and rounded up."""
+        """Return the value of `amount` at the base rate, rounded down and rounded up."""
         rate, whole = self.rate
         units = amount.kopecks * _KOPECK * whole
         return Usdt(units // rate), Usdt(-(-units // rate))
 
 
 class ExchangeQuote(msgspec.Struct, frozen=True, kw_only=True):
-    """What is offered to a client; it holds until the exchange expires."""
+    """An offer to a client; it is valid until the exchange expires."""
 
     direction: Direction
     amount_usdt: Usdt
@@ -73,16 +74,16 @@ class ExchangeQuote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shares(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the USDT side of an exchange goes. The parts sum to it (`total`), none is below zero."""
+    """Distribution of the USDT side of an exchange. The parts add up to it (`total`), and none is below zero."""
 
     stock: Usdt
-    """USDT to RUB: what the service's stock takes for the RUB that it gave, at the base rate."""
+    """USDT to RUB: the stock's part in return for its RUB, at the base rate."""
     client: Usdt
-    """RUB to USDT: what is sent. USDT to RUB: what goes back, for it was not paid out."""
+    """RUB to USDT: the amount sent. USDT to RUB: the amount returned, because it was not paid out."""
     merchant: Usdt
-    """The remainder: credited."""
+    """The rest, credited to the merchant."""
     rounding: Usdt
-    """Dust: one unit at most."""
+    """Rounding difference: at most one unit."""
 
     @property
     def total(self) -> Usdt:
@@ -90,7 +91,7 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def quote_usdt(amount: Usdt, base_rate: str, markup_percent: str) -> ExchangeQuote:
-    """USDT to RUB. Raises ValueError as `ExchangeTerms.of`."""
+    """Quote USDT to RUB. Raises ValueError as `ExchangeTerms.of`."""
     return ExchangeQuote(
         direction=Direction.USDT_TO_RUB,
         amount_usdt=amount,
@@ -102,7 +103,7 @@ def quote_usdt(amount: Usdt, base_rate: str, markup_percent: str) -> ExchangeQuo
 
 
 def quote_rub(amount: Rub, base_rate: str, markup_percent: str) -> ExchangeQuote:
-    """RUB to USDT. Raises ValueError as `ExchangeTerms.of`."""
+    """Quote RUB to USDT. Raises ValueError as `ExchangeTerms.of`."""
     return ExchangeQuote(
         direction=Direction.RUB_TO_USDT,
         amount_usdt=ExchangeTerms.of(base_rate, markup_percent).usdt(amount),
@@ -114,8 +115,8 @@ def quote_rub(amount: Rub, base_rate: str, markup_percent: str) -> ExchangeQuote
 
 
 def client_rate(direction: Direction, base_rate: str, markup_percent: str) -> str:
-    """`rate` as it is shown: all its digits USDT to RUB, 28 of them RUB to USDT, where it may have no end; at least
-    two decimals. Raises ValueError as `ExchangeTerms.of`."""
+    """Return `rate` as shown: with all its digits for USDT to RUB; with 28 digits for RUB to USDT, where it may be
+    infinite; always with at least two decimals. Raises ValueError as `ExchangeTerms.of`."""
     rate, percent = _checked(base_rate, markup_percent)
     exact = arithmetic(_EXACT)
     share = exact.subtract(Decimal(1), exact.scaleb(percent, Decimal(-2)))
@@ -136,11 +137,11 @@ def check_bounds(amount: Rub) -> None:
 
 
 def shares(exchange: Exchange, paid: Rub | None = None) -> Shares:
-    """Where the USDT of an exchange go: USDT to RUB those that the client sent, RUB to USDT those that the RUB are
-    worth at the base rate.
+    """Return the distribution of an exchange's USDT: for USDT to RUB, of the USDT that the client sent; for RUB to
+    USDT, of the RUB's value at the base rate.
 
-    `paid`, USDT to RUB: what of `amount_rub` the client has got when the rest was refused for good; None: all. The
-    USDT are divided as the RUB were, in the client's favour. Raises ValueError for more than `amount_rub`.
+    `paid`, for USDT to RUB: the part of `amount_rub` that the client has when the rest was finally refused; None: all.
+    The USDT are divided in the same proportion, in the client's favour. Raises ValueError for more than `amount_rub`.
     """
     terms = ExchangeTerms.of(exchange.base_rate, exchange.markup_percent)
     if not exchange.takes_usdt:
@@ -154,14 +155,14 @@ def shares(exchange: Exchange, paid: Rub | None = None) -> Shares:
     used = exchange.amount_usdt
     if given < exchange.amount_rub:
         used = Usdt(used.units * given.kopecks // exchange.amount_rub.kopecks)
-    # `used` is not below `down`, for the client's rate is not above the base rate; it may be below `up` by that unit.
+    # `used` is not below `down`, because the client's rate is not above the base rate; it may be one unit below `up`.
     down, up = terms.value(given)
     merchant = max(Usdt(0), used - up)
     return Shares(stock=down, client=exchange.amount_usdt - used, merchant=merchant, rounding=used - merchant - down)
 
 
 def depositable(amount: Usdt) -> Usdt:
-    """The least that a client can send on the network and that covers `amount`: up to its smallest part."""
+    """Return the smallest amount that the network can move and that covers `amount`."""
     return Usdt(-(-amount.units // NETWORK_STEP.units) * NETWORK_STEP.units)
 
 

@@ -1,5 +1,5 @@
-"""What is asked for with POST /exchanges, and by an operator for RUB to USDT, and the order in which it is refused:
-RULES, RUB_RULES (docs/exchanges.md "Making one", "RUB to USDT"; docs/concepts.md "What is refused first")."""
+"""The body of POST /exchanges, an operator's request for RUB to USDT, and the order of their refusals: RULES, RUB_RULES
+(docs/exchanges.md "Making one", "RUB to USDT"; docs/concepts.md "What is refused first")."""
 
 import re
 from collections.abc import Callable
@@ -22,12 +22,12 @@ from .money import ExchangeQuote, check_bounds
 EXTERNAL_ID_LONGEST = 40
 
 _PHONE = re.compile(r"\+[0-9]{10,15}\Z")
-"""The only spelling there is of a phone, so no client has two exchanges by writing it in two ways."""
+"""The only accepted spelling of a phone, so that a client cannot have two exchanges by two spellings."""
 _BANK = re.compile(r"bank[0-9]{1,20}\Z")
 
 
 class ExchangeOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /exchanges, word for word. A null counts as absent."""
+    """The body of POST /exchanges, field by field. Null counts as absent."""
 
     _shown = ("amount_usdt",)
 
@@ -40,7 +40,7 @@ class ExchangeOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class RubExchangeOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an operator asks for on a merchant's request: RUB to USDT."""
+    """An operator's request on behalf of a merchant: RUB to USDT."""
 
     _shown = ("amount_rub",)
 
@@ -52,21 +52,22 @@ class RubExchangeOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ExchangeCase(msgspec.Struct, frozen=True, kw_only=True):
-    """An order with all that its rules look at. What a later step looks at is left out in an earlier one."""
+    """An order together with everything that its rules check. Data for a later step is absent in an earlier one."""
 
     order: ExchangeOrder | RubExchangeOrder
     account: Account
     mode: Mode
     is_on: bool = True
-    """Its direction, for all merchants."""
+    """Whether its direction is on for all merchants."""
     members: frozenset[str] | None = None
-    """The banks that clients can be paid at; None while that is not known."""
+    """The banks at which clients can be paid; None while unknown."""
     client: Client | None = None
-    """Of the phone, as a look at the verifier left it; None when there is none."""
+    """The client with this phone, updated from the verifier; None if there is none."""
     quote: ExchangeQuote | None = None
     """None when there is no rate."""
     has_active: bool = False
-    """The client has an exchange that is not final. Of several requests at once the storage's unique rule says so."""
+    """Whether the client has an exchange that is not final. For simultaneous requests the storage's unique rule
+    decides."""
 
     @property
     def direction(self) -> Direction:
@@ -74,24 +75,24 @@ class ExchangeCase(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def amount_usdt(self) -> Usdt:
-        """Of POST /exchanges; only after the rule of shape. Raises: ValueError."""
+        """Amount of POST /exchanges; valid only after the shape rule. Raises: ValueError."""
         return Usdt.parse(self.order.amount_usdt) if isinstance(self.order, ExchangeOrder) else Usdt(0)
 
     @property
     def amount_rub(self) -> Rub:
-        """Of an operator's order; only after the rule of shape. Raises: ValueError."""
+        """Amount of an operator's order; valid only after the shape rule. Raises: ValueError."""
         return Rub.parse(self.order.amount_rub) if isinstance(self.order, RubExchangeOrder) else Rub(0)
 
 
 class Step(IntEnum):
-    """What must be known for a rule. Steps are taken in turn, each once the one before has refused nothing."""
+    """Data that a rule needs. The steps run in order, each only if the previous one refused nothing."""
 
     ORDER = 1
-    """What the request and the account say."""
+    """Data from the request and the account."""
     CLIENT = 2
-    """The client, for whom a verifier may be asked."""
+    """The client, which may need a call to the verifier."""
     QUOTE = 3
-    """The rate, for which sources are asked, and what follows from it."""
+    """The rate, which needs calls to rate sources, and everything that depends on it."""
 
 
 def _shape(case: ExchangeCase) -> None:
@@ -161,7 +162,7 @@ def _one_active(case: ExchangeCase) -> None:
 
 
 def in_progress() -> Refusal:
-    """For the rule of one active exchange, and for a Conflict of the storage's ACTIVE_RULE."""
+    """Return the refusal for the rule of one active exchange, and for a Conflict of the storage's ACTIVE_RULE."""
     return Refusal("EXCHANGE_IN_PROGRESS", "The client already has an active exchange")
 
 
@@ -185,19 +186,19 @@ RULES = (
     ExchangeRule("bounds", Step.QUOTE, _bounds),
     ExchangeRule("one active", Step.QUOTE, _one_active),
 )
-"""The order in which POST /exchanges is refused, as all are (docs/concepts.md "What is refused first"): shape (400),
-values (422), what holds for account and service, the amount. Then what asks others: the client before the rate, so that
-nobody who may not exchange makes us ask for one; then what follows from the rate. One active exchange comes last,
-because it alone may change while the others are asked: the unit that writes the exchange has the last word on it
-anyway."""
+"""Order of the refusals of POST /exchanges, as everywhere (docs/concepts.md "What is refused first"): shape (400),
+values (422), account and service, the amount. Then the rules that call providers: the client before the rate, so
+that a client who may not exchange never causes a call to a rate source; then the rules that depend on the rate. One
+active exchange comes last, because only this can change during the calls: the unit that writes the exchange decides
+it anyway."""
 
 RUB_RULES = tuple(rule for rule in RULES if rule.name != "connected")
-"""The same for an operator's RUB to USDT: the account's switch is of the other direction
+"""The same for an operator's RUB to USDT: the account's switch is for the other direction
 (docs/errors.md "All codes")."""
 
 
 def judge_exchange(case: ExchangeCase, step: Step) -> None:
-    """Raises: the Refusal of the first rule of this step that the order breaks."""
+    """Check the rules of this step in order. Raises: the Refusal of the first rule that the order breaks."""
     rules = RULES if case.direction is Direction.USDT_TO_RUB else RUB_RULES
     for rule in rules:
         if rule.step is step:
@@ -207,7 +208,8 @@ def judge_exchange(case: ExchangeCase, step: Step) -> None:
 def new_exchange(
     case: ExchangeCase, *, exchange_id: str, phone: bytes, phone_digest: bytes, key_id: str | None, now: datetime
 ) -> Exchange:
-    """The exchange of an order that was judged; `phone` is sealed for it. Raises: ValueError without a quote."""
+    """Return the exchange of an order that passed all rules; `phone` is encrypted for it. Raises: ValueError without a
+    quote."""
     order, quote = case.order, case.quote
     if quote is None or quote.direction is not case.direction:
         raise ValueError("the order was not judged")
@@ -236,4 +238,4 @@ def new_exchange(
 
 
 ReadExchange = Callable[[], ExchangeOrder]
-"""Reads the body when it is needed: a repeat of a known key never looks at it."""
+"""Reads the body on demand: a repeat of a known key never parses it."""

@@ -1,8 +1,8 @@
-"""How an exchange's RUB go to the client: in parts, where a provider's cap is below the amount
+"""The payout of an exchange's RUB to the client: in parts, if a provider's limit is below the amount
 (docs/exchanges.md "Rules").
 
-All parts are written down before the first is sent, with their operation ids. They are sent one after another, so a
-refusal leaves as little as can be half done.
+All parts are stored before the first is sent, with their operation ids. They are sent one after another, so that a
+refusal leaves as little as possible half done.
 """
 
 from datetime import datetime
@@ -16,18 +16,19 @@ from ..money import Rub
 
 
 class PartStatus(StrEnum):
-    """How one part stands."""
+    """State of one part."""
 
     PLANNED = "planned"
     """Never sent."""
     SENT = "sent"
-    """Stored before the bank is asked: it may have it. Only the same operation may be repeated or asked for."""
+    """Stored before the request to the bank: the bank may have it. Only the same operation may be repeated or
+    queried."""
     DONE = "done"
     FAILED = "failed"
 
 
 class PartTrigger(StrEnum):
-    """What moves one part."""
+    """Cause of a part's move."""
 
     ASKED = "about to ask the bank"
     DELIVERED = "the client has it"
@@ -63,26 +64,27 @@ _PART = "rem_"
 
 
 def part_operation(exchange_id: str, number: int) -> str:
-    """The operation id of a part, from 1 (docs/adapters.md "Operation ids")."""
+    """Return the operation id of a part, from 1 (docs/adapters.md "Operation ids")."""
     return ids.operation(_PART, exchange_id, number)
 
 
 def read_part(operation: str) -> tuple[str, int] | None:
-    """The exchange and the number of a part by its operation, also in the form of earlier versions (`exch_…/1`); None
-    for what is no such operation."""
+    """Return the exchange and the number of a part from its operation, also in the form of earlier versions
+    (`exch_…/1`); None for any other operation."""
     exchange_id, slash, which = (former_part(operation) or operation).partition("/")
     number = ids.read_number(which) if slash and len(which) <= 9 else None
     return None if number is None or not ids.is_prefixed(ids.EXCHANGE, exchange_id) else (exchange_id, number)
 
 
 def former_part(operation: str) -> str | None:
-    """How earlier versions called the part of this operation; None where it has that name."""
+    """Return the operation id that earlier versions used for this part; None if it is already in that form."""
     found = ids.read_operation(_PART, operation)
     return None if found is None else f"{ids.EXCHANGE}{found[0]}/{found[1]}"
 
 
 def payout_parts(exchange_id: str, amount: Rub, cap: Rub | None) -> Parts:
-    """The remittances that bring `amount` to the client, none above `cap`: as few as can be, and the last the smallest.
+    """Return the remittances that bring `amount` to the client, none above `cap`: as few as possible, the last one the
+    smallest.
 
     Raises ValueError for an amount or a cap that is not above zero.
     """
@@ -97,9 +99,9 @@ def payout_parts(exchange_id: str, amount: Rub, cap: Rub | None) -> Parts:
 
 
 def part_moved(parts: Parts, operation: str, trigger: PartTrigger, failure: str | None = None) -> Parts:
-    """The parts with this one a move further; as they are where the trigger has led there already.
+    """Return the parts with this one moved; unchanged if the trigger was already applied.
 
-    Raises: IllegalMove; KeyError when none has this operation.
+    Raises: IllegalMove; KeyError if none has this operation.
     """
     if all(part.operation != operation for part in parts):
         raise KeyError(operation)
@@ -107,7 +109,7 @@ def part_moved(parts: Parts, operation: str, trigger: PartTrigger, failure: str 
 
 
 def part_asked(parts: Parts, operation: str, now: datetime) -> Parts:
-    """The parts, of which the bank may have this one from now on. Raises as `part_moved`."""
+    """Return the parts with the note that the bank may have this one from now on. Raises as `part_moved`."""
     moved = part_moved(parts, operation, PartTrigger.ASKED)
     return tuple(
         msgspec.structs.replace(part, sent_at=part.sent_at or now) if part.operation == operation else part
@@ -116,8 +118,8 @@ def part_asked(parts: Parts, operation: str, now: datetime) -> Parts:
 
 
 def next_part(parts: Parts) -> PayoutPart | None:
-    """The part to be sent or asked for now; None when there is nothing left to do: all are done, or one was refused
-    and nothing is sent after it."""
+    """Return the part to send or query now; None if nothing is left to do: all are done, or one was refused and nothing
+    is sent after it."""
     sent = [part for part in parts if part.status is _S.SENT]
     if sent:
         return sent[0]
@@ -127,15 +129,15 @@ def next_part(parts: Parts) -> PayoutPart | None:
 
 
 def all_delivered(parts: Parts) -> bool | None:
-    """True when the client has everything, False when a part was refused and none is open, None while it is not
-    known."""
+    """Return True if the client has everything, False if a part was refused and none is open, None while that is
+    unknown."""
     if not parts or next_part(parts) is not None:
         return None
     return all(part.status is _S.DONE for part in parts)
 
 
 def paid_out(parts: Parts) -> Rub:
-    """What the client has got for certain."""
+    """Return the amount that the client certainly has."""
     return Rub(sum(part.amount.kopecks for part in parts if part.status is _S.DONE))
 
 

@@ -1,9 +1,9 @@
-"""Sending back what came for an exchange and could move nothing: late, too much, or left over by an exchange that ended
-without it (docs/exchanges.md "Rules").
+"""Returns of a client's money that an exchange could not use: late, too much, or left over when the exchange ended
+(docs/exchanges.md "Rules").
 
-It is a provider's operation like any other: written down before anybody is asked, with an end that is done, refused for
-certain, or not known yet. RUB go back through the bank that took them, to who paid. Of USDT the sender's address says
-nothing about who owns them (an exchange's wallet sends for many), so an operator names the address.
+A return is a provider's operation like any other: stored before the request, with an outcome that is done, certainly
+refused, or unknown. RUB go back to their payer through the bank that received them. For USDT the sender's address does
+not identify the owner (the wallet of a trading platform sends for many people), so an operator enters the address.
 """
 
 from datetime import datetime
@@ -16,21 +16,21 @@ from ..machine import IllegalMove, Move, Moves
 
 
 class ReturnStatus(StrEnum):
-    """How a return stands."""
+    """State of a return."""
 
     PLANNED = "planned"
-    """Decided; nobody was asked, and no signed transfer is stored."""
+    """Decided; no request was made, and no signed transfer is stored."""
     SENDING = "sending"
-    """Bank or network may have it."""
+    """The bank or the network may have it."""
     RETURNED = "returned"
     FAILED = "failed"
-    """The money is in suspense still; an operator may decide anew."""
+    """The money is still in suspense; an operator may decide again."""
     REVERSED = "reversed"
-    """The payer's bank gave it back: it is in suspense again."""
+    """The payer's bank sent it back: it is in suspense again."""
 
 
 class ReturnTrigger(StrEnum):
-    """What moves a return."""
+    """Cause of a return's move."""
 
     SENT = "about to ask the bank, or signed"
     UNSIGNED = "the wallet refuses to sign for good"
@@ -57,31 +57,31 @@ RETURN_MOVES: Moves[ReturnStatus, ReturnTrigger] = Moves(
 )
 
 MOST_TRIES = 10
-"""Attempts for one transfer; what goes back no way by then is for people to settle."""
+"""Attempts for one transfer; if all fail, people must settle it."""
 
 UNDER_WAY = (_S.PLANNED, _S.SENDING)
 
 
 class MoneyReturn(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt to send the suspended money of a transfer back."""
+    """One attempt to return the suspended money of a transfer."""
 
     operation: str
-    """Of the bank or wallet; another one at each attempt, because a bank answers a known one as it did before."""
+    """Operation id at the bank or wallet; different for each attempt, because a bank answers a known one as before."""
     number: int
-    """Of the attempt, from 1."""
+    """Number of the attempt, from 1."""
     amount: int
-    """What goes: all that is suspended, down to what the network can move."""
+    """Amount to return: everything suspended, rounded down to what the network can move."""
     created_at: datetime
     status: ReturnStatus = ReturnStatus.PLANNED
     sent_at: datetime | None = None
-    """Of RUB: since when the bank may have it."""
+    """For RUB: since when the bank may have it."""
     address: str | None = None
-    """Where USDT go to."""
+    """Destination of the USDT."""
     sender: str | None = None
-    """The name of the wallet that sends them."""
+    """Name of the sending wallet."""
     tx_hash: str | None = None
     blob: bytes | None = None
-    """The signed transfer, while it may have to be broadcast again. Whoever has it can send it."""
+    """The signed transfer, while it may have to be broadcast again. Anybody who has it can send it."""
     signed_until: datetime | None = None
     failure: str | None = None
 
@@ -93,33 +93,34 @@ _RETURN = "ret_"
 
 
 def rub_return_operation(transfer_id: str, number: int) -> str:
-    """The operation id of a return by a bank (docs/adapters.md "Operation ids"). It names the exchange, and tells its
-    transfers apart."""
+    """Return the operation id of a return by a bank (docs/adapters.md "Operation ids"). It contains the exchange, and
+    distinguishes its transfers."""
     return ids.operation(_RETURN, transfer_id.partition(":")[0], ids.tail(transfer_id, number))
 
 
 def usdt_return_operation(transfer_id: str, number: int) -> str:
-    """The operation id of a return by a wallet; of a bank's, too, in earlier versions."""
+    """Return the operation id of a return by a wallet; in earlier versions also of one by a bank."""
     return f"{transfer_id}#{number}"
 
 
 def returning_exchange(operation: str) -> str | None:
-    """The exchange whose money a bank sends back by an operation; None for what `rub_return_operation` never makes."""
+    """Return the exchange whose money an operation of a bank returns; None for ids that are not from
+    `rub_return_operation`."""
     found = ids.read_operation(_RETURN, operation)
     return None if found is None else f"{ids.EXCHANGE}{found[0]}"
 
 
 def former_return(transfer_id: str, operation: str) -> str | None:
-    """How earlier versions called the return of this transfer; None where the operation is none of it, or has that
-    name."""
+    """Return the operation id that earlier versions used for the return of this transfer; None if the operation is for
+    another transfer, or already in that form."""
     found = ids.read_operation(_RETURN, operation)
     number = None if found is None else ids.tail_number(transfer_id, found[1])
     return None if number is None else usdt_return_operation(transfer_id, number)
 
 
 def returned_transfer(operation: str) -> str | None:
-    """The id of the transfer that an operation sends back by a wallet, or in earlier versions by a bank; None for what
-    is no such operation."""
+    """Return the id of the transfer that an operation returns by a wallet, or in earlier versions by a bank; None for
+    any other operation."""
     transfer_id, _, number = operation.rpartition("#")
     is_ours = (
         ids.is_prefixed(ids.EXCHANGE, transfer_id.partition(":")[0])
@@ -130,7 +131,7 @@ def returned_transfer(operation: str) -> str | None:
 
 
 def return_moved(of: MoneyReturn, trigger: ReturnTrigger, failure: str | None = None) -> MoneyReturn:
-    """The return one move further; a signed transfer is forgotten where it can have no effect any more. Nobody else
+    """Return the return after one move; a signed transfer that can no longer have an effect is deleted. Nothing else
     writes a return's status.
 
     Raises: IllegalMove.
@@ -142,13 +143,13 @@ def return_moved(of: MoneyReturn, trigger: ReturnTrigger, failure: str | None = 
 
 
 def return_signed(of: MoneyReturn, tx_hash: str, blob: bytes, until: datetime | None) -> MoneyReturn:
-    """The return with its signed transfer, as it must be stored before the first broadcast. Raises: IllegalMove for one
-    that has a signed transfer: a second would pay twice."""
+    """Return it with its signed transfer, which must be stored before the first broadcast. Raises: IllegalMove if it
+    already has one: a second transfer would pay twice."""
     if of.tx_hash is not None:
         raise IllegalMove(f"{of.operation} is signed already")
     return msgspec.structs.replace(return_moved(of, _T.SENT), tx_hash=tx_hash, blob=blob, signed_until=until)
 
 
 def return_signed_anew(of: MoneyReturn, tx_hash: str, blob: bytes, until: datetime | None) -> MoneyReturn:
-    """The return whose wallet put another transfer in the place of the signed one: of both one alone can move."""
+    """Return it with the wallet's replacement of the signed transfer: only one of the two can ever take effect."""
     return msgspec.structs.replace(of, tx_hash=tx_hash, blob=blob, signed_until=until)

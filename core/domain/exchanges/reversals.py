@@ -1,7 +1,7 @@
-"""RUB that the payer's bank takes back: while an exchange holds them, which is what the hold is there for
-(docs/exchanges.md "RUB to USDT"), and once it is over, which is a loss.
+"""RUB that the payer's bank takes back: while an exchange holds them, which is the purpose of the hold
+(docs/exchanges.md "RUB to USDT"), and after its end, which is a loss.
 
-USDT know no such thing: what is final on chain stays.
+USDT cannot be taken back: a final transfer on chain stays.
 """
 
 from collections.abc import Sequence
@@ -15,42 +15,42 @@ from .returns import UNDER_WAY
 _S = ExchangeStatus
 
 HELD = (_S.RUB_RECEIVED, _S.PARTIAL)
-"""Until something was given for the money. While it is being given nothing is decided: it may yet fail. What is taken
-back later is the service's loss, and no merchant's."""
+"""Statuses before anything was given for the money. While the payout is in progress nothing is decided, since it may
+still fail. Money taken back later is the service's loss, never a merchant's."""
 
 LOST = "lost"
 """The `reason` of a transfer that was taken back at the service's loss."""
 
 
 class TakenBack(msgspec.Struct, frozen=True, kw_only=True):
-    """What follows. What came beside it fills the gap it left."""
+    """Effect of transfers that were taken back. Other transfers of the exchange fill the gap."""
 
     lost: tuple[ExchangeTransfer, ...]
-    """Those that are gone, as they were."""
+    """The transfers that were taken back, before the change."""
     changed: tuple[ExchangeTransfer, ...]
-    """All that are to be saved, those included."""
+    """All transfers to save, including those."""
     received: int
-    """All that came in time and is still there."""
+    """Total that came in time and is still there."""
     held: int
-    """Of it for the exchange."""
+    """The part of it that the exchange holds."""
     counted: int
-    """By how much less is held than before."""
+    """Decrease of the held amount."""
     suspended: int
-    """By how much less is suspended; below zero it is more."""
+    """Decrease of the suspended amount; below zero: an increase."""
     loss: int = 0
-    """What is nobody's but the service's to bear."""
+    """Loss of the service."""
 
 
 def judge_taken_back(
     exchange: Exchange, seen: Sequence[Incoming], transfers: Sequence[ExchangeTransfer]
 ) -> TakenBack | None:
-    """What the transfers of an exchange are worth once those are gone that were seen to be; None when none is."""
+    """Return the effect on an exchange's transfers when some of them are seen as taken back; None if none is."""
     if exchange.takes_usdt:
         return None
     gone = {transfer_id(exchange.id, each.source) for each in seen if each.is_taken_back}
     lost = tuple(each for each in transfers if each.id in gone and not each.taken_back)
     if exchange.is_final:
-        # What is being sent back ends first.
+        # A return in progress must end first.
         over = tuple(each for each in lost if each.sent_back is None or each.sent_back.status not in UNDER_WAY)
         return _lost_at_the_end(exchange, over) if over else None
     if not lost or exchange.status not in HELD:
@@ -80,13 +80,14 @@ def judge_taken_back(
 
 
 def returned_in_vain(transfer: ExchangeTransfer) -> ExchangeTransfer:
-    """A transfer that went back by our bank once the payer's had taken it: nothing of it waited any more."""
+    """Return a transfer that our bank returned after the payer's bank had taken it back: nothing was left to return."""
     return msgspec.structs.replace(transfer, reason=LOST)
 
 
 def _lost_at_the_end(exchange: Exchange, lost: Sequence[ExchangeTransfer]) -> TakenBack:
-    """The exchange is over. What waits in suspense is there no more; what went into the exchange, or back to the payer
-    already, is lost. Other money in suspense fills no gap: it is its payer's."""
+    """Return the effect after the end of the exchange. Money that waits in suspense is gone; money that was used by
+    the exchange, or already returned to the payer, is lost. Other money in suspense fills no gap: it belongs to its
+    payer."""
     waiting = sum(each.suspended for each in lost if each.resolved_at is None)
     loss = sum(each.amount for each in lost) - waiting
     return TakenBack(

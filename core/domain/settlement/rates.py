@@ -1,6 +1,6 @@
-"""Which quote of the market is believed, how long it serves, and the merchant's rate (docs/settlement.md "The rate").
+"""Which market quote is trusted and for how long, and the merchant's rate (docs/settlement.md "The rate").
 
-Rates are RUB for 1 USDT. Nothing here depends on the decimal context of whoever embeds us.
+Rates are RUB for 1 USDT. Nothing here depends on the decimal context of a program that embeds us.
 """
 
 from collections.abc import Sequence
@@ -13,33 +13,33 @@ import msgspec
 from ..money import arithmetic
 
 HELD = timedelta(seconds=30)
-"""No source is asked while the last answer is younger."""
+"""No source is called while the last answer is younger than this."""
 AGE_MAX = timedelta(minutes=5)
-"""An older rate is neither believed nor shown."""
+"""An older rate is neither trusted nor shown."""
 SKEW = timedelta(seconds=30)
-"""How far a source's clock, or that of another process, may be ahead of ours."""
+"""How far the clock of a source or of another process may be ahead of ours."""
 GUARDED = timedelta(hours=1)
-"""How long a believed rate says what the next one may be."""
+"""How long a trusted rate limits the next one."""
 RIPE = timedelta(minutes=10)
-"""How long a level must have been seen until one source alone is believed to have jumped there."""
+"""How long a level must have been seen before a single source is trusted about a jump to it."""
 
 _JUMP = Fraction(10, 100)
 _SAME = Fraction(1, 100)
-"""How far two sources may differ and still say the same."""
+"""Largest difference between two sources that still agree."""
 _LEVEL = Fraction(3, 100)
-"""How far a market moves between two looks at a level, and it is still that level."""
+"""Largest movement of the market between two observations of the same level."""
 
 _LEAST, _MOST = Decimal("0.01"), Decimal(1_000_000)
-"""Bounds of a price: what is shown with two decimals is not zero, and no arithmetic overflows."""
+"""Limits of a price: shown with two decimals it is not zero, and no arithmetic overflows."""
 _DIGITS = 40
-"""More of them is no price, and would make all later arithmetic slow."""
+"""Largest number of digits. A longer number is not a price, and would make all later arithmetic slow."""
 
 _PRECISION = 28
 _CENT = Decimal("0.01")
 
 
 class Quote(msgspec.Struct, frozen=True, kw_only=True):
-    """What a source says: a rate, and when the source made it."""
+    """A quote of a source, and when the source made it."""
 
     rate: Decimal
     at: datetime
@@ -47,16 +47,16 @@ class Quote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A level that nobody believes yet."""
+    """A price level that is not trusted yet."""
 
     rate: str
-    """As last seen: it may wander on with the market."""
+    """As last seen: it may drift with the market."""
     since: datetime
 
 
 class KnownRate(msgspec.Struct, frozen=True, kw_only=True):
-    """The last believed rate of a mode (the id), or of a test account with a time of its own: one for all processes,
-    and over a restart."""
+    """The last trusted rate of a mode (the id), or of a test account with its own clock: shared by all processes, and
+    kept over a restart."""
 
     id: str
     rate: str
@@ -75,24 +75,25 @@ class KnownRate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """What follows from the quotes heard: the one to believe, or none, and the candidate as it then stands."""
+    """Result of `judge`: the quote to trust, if any, and the new candidate."""
 
     quote: Quote | None = None
     candidate: Candidate | None = None
 
 
 def is_held(known: KnownRate | None, now: datetime) -> bool:
-    """It was fetched just now: no source is asked."""
+    """Return whether the rate was fetched so recently that no source is called."""
     return known is not None and _is_within(known.fetched_at, now, HELD)
 
 
 def may_serve(known: KnownRate, now: datetime) -> bool:
-    """No source could be believed, and the last rate is young enough to be shown; never to settle by."""
+    """Return whether the last rate is young enough to be shown while no source can be trusted; never use it for
+    settlement."""
     return _is_within(known.at, now, AGE_MAX)
 
 
 def is_sound(quote: Quote, now: datetime) -> bool:
-    """It is a price at all, and of now."""
+    """Return whether the quote is a valid, current price."""
     return (
         quote.rate.is_finite()
         and _LEAST <= quote.rate < _MOST
@@ -102,18 +103,19 @@ def is_sound(quote: Quote, now: datetime) -> bool:
 
 
 def judge(known: KnownRate | None, heard: Sequence[Quote], now: datetime, *, more: bool) -> Judgement:
-    """What to believe of the quotes heard so far, in the order of their sources; `more`: further ones can be asked.
+    """Decide which of the quotes so far to trust, in the order of their sources; `more`: further sources are available.
 
-    The first sound quote near the last believed rate wins. What is beyond (a jump) is believed when a second source
-    says the same; or, when nobody is left to ask, once its level has been seen for long enough. So a spike passes by
-    and a true move heals by itself. Without a last rate, or with an old one, there is nothing to jump from: then all
-    sources are asked until two lie within the guard of each other, and one alone is believed where there is no other.
+    The first valid quote near the last trusted rate wins. A quote farther away (a jump) is trusted if a second source
+    agrees, or, when no source is left, if its level has been seen for long enough. So a spike is ignored and a real
+    movement is accepted after a while. Without a last rate, or with an old one, there is no reference for a jump: then
+    all sources are called until two agree within the jump limit; a single source is trusted only if there is no other.
     """
     sound = [quote for quote in heard if is_sound(quote, now)]
     guarded = known is not None and _is_within(known.at, now, GUARDED)
     if known is not None and guarded:
         near = [quote for quote in sound if _within(quote.rate, known.value, _JUMP)]
-        # Something near clears the candidate: a source that is off for long is not the market while another is not.
+        # A quote near the last rate clears the candidate: one source that stays off is not the market while another is
+        # near.
         if near:
             return Judgement(quote=near[0])
     elif not more and len({quote.source for quote in sound}) == 1:
@@ -133,13 +135,13 @@ def judge(known: KnownRate | None, heard: Sequence[Quote], now: datetime, *, mor
 
 
 def believed(place: str, quote: Quote, now: datetime) -> KnownRate:
-    """The record of a quote that is believed, heard at `now`. A source whose clock is ahead is taken to mean now."""
+    """Return the record of a trusted quote, fetched at `now`. If the source's clock is ahead, `now` is its time."""
     return KnownRate(id=place, rate=str(quote.rate), at=min(quote.at, now), fetched_at=now, source=quote.source)
 
 
 def merchant_rate(market: Decimal, markup: str) -> Decimal:
-    """Market rate / (1 - markup), with 28 significant digits (docs/settlement.md "How much"). `markup` is a shop's
-    fraction, as text.
+    """Return market rate / (1 - markup), with 28 significant digits (docs/settlement.md "How much"). `markup` is a
+    shop's fraction, as text.
 
     Raises ValueError for a rate that is not above zero, or a markup that is not from 0 to below 1.
     """
@@ -154,12 +156,13 @@ def merchant_rate(market: Decimal, markup: str) -> Decimal:
 
 
 def shown(rate: Decimal) -> str:
-    """As the interface shows a rate: exactly two decimals, half a kopeck up."""
+    """Format a rate for the API: exactly two decimals, half a kopeck rounded up."""
     return format(rate.quantize(_CENT, rounding=ROUND_HALF_UP, context=arithmetic(_PRECISION)), "f")
 
 
 def _is_within(moment: datetime, now: datetime, limit: timedelta) -> bool:
-    """Younger than `limit`. What lies in the future was written by a wrong clock, and would stay young for ever."""
+    """Return whether the moment is younger than `limit`. A moment in the future comes from a wrong clock, and would
+    stay young forever."""
     return -SKEW <= now - moment < limit
 
 
@@ -169,7 +172,7 @@ def _within(rate: Decimal, base: Decimal, part: Fraction) -> bool:
 
 
 def _agreed(sound: Sequence[Quote], part: Fraction) -> Quote | None:
-    """The first quote that another source says too, within `part`."""
+    """Return the first quote with which another source agrees within `part`."""
     for place, quote in enumerate(sound):
         for other in sound[place + 1 :]:
             if other.source != quote.source and _within(other.rate, quote.rate, part):

@@ -1,5 +1,5 @@
-"""The daily settlement: which payments it takes, and what they are worth in USDT (docs/settlement.md "When"). Pure, and
-whole numbers throughout: a rate is a fraction here, so that no digit is lost."""
+"""The daily settlement: its payments and their value in USDT (docs/settlement.md "When"). Pure functions with integers
+only: a rate is a fraction here, so that no digit is lost."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, time, timedelta
@@ -17,27 +17,27 @@ AT = time(9, 0)
 _DAY = "day-"
 
 _KOPECKS_TO_UNITS = 1_000_000
-"""Units of 0.00000001 USDT for a kopeck at a rate of one."""
+"""Units of 0.00000001 USDT for one kopeck at a rate of one."""
 
 
 def last_run(now: datetime) -> datetime:
-    """The latest moment, not after `now`, at which a settlement starts."""
+    """Return the latest start of a settlement that is not after `now`."""
     at = datetime.combine(now.astimezone(UTC).date(), AT, UTC)
     return at if at <= now else at - timedelta(days=1)
 
 
 def next_run(now: datetime) -> datetime:
-    """The first such moment after `now`."""
+    """Return the first start of a settlement after `now`."""
     return last_run(now) + timedelta(days=1)
 
 
 def cutoff_of(run: datetime) -> datetime:
-    """Payments paid before this moment belong to the run: 00:00 UTC of its day."""
+    """Return the cutoff: 00:00 UTC of the run's day. Payments paid before it belong to the run."""
     return datetime.combine(run.astimezone(UTC).date(), time(), UTC)
 
 
 def own_daily_id(mode: Mode, account_id: str, run: datetime) -> str:
-    """The batch of one account's own day."""
+    """Return the batch id of one account's own daily settlement."""
     return f"{mode}:{account_id}:{_DAY}{run.date().isoformat()}"
 
 
@@ -45,10 +45,10 @@ class SettlementBatch(msgspec.Struct, frozen=True, kw_only=True):
     """One run over the payments of a mode: one market rate for all of them, read before the first."""
 
     id: str
-    """Says what it is: `live:2026-11-21` for a daily one, so that a day has one."""
+    """Identifies the run: `live:2026-11-21` for a daily one, so that each day has only one."""
     mode: Mode
     account_id: str | None
-    """Of the one account that it settles; null: of all."""
+    """The only account that it settles; null: all accounts."""
     cutoff: datetime
     rate_market: str
     """RUB per 1 USDT at full precision, as text so that no digit is lost."""
@@ -62,12 +62,13 @@ class SettlementBatch(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def was_asked_for(self) -> bool:
-        """Somebody waits for its statement, even where nothing is due. A daily one makes none then."""
+        """Whether it was requested, so that a statement is expected even if nothing is due. A daily run then makes
+        none."""
         return self.account_id is not None and not self.id.rpartition(":")[2].startswith(_DAY)
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a batch brought one merchant: the statement. Its sums are those of its items."""
+    """Result of a batch for one merchant: the statement. Its sums are those of its items."""
 
     id: str
     batch_id: str
@@ -87,14 +88,14 @@ class Settlement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ItemKind(StrEnum):
-    """What a line of the statement is (docs/settlement.md "Reconciling")."""
+    """Kind of a statement line (docs/settlement.md "Reconciling")."""
 
     PAYMENT = "payment"
-    """All that was paid."""
+    """The whole paid amount."""
     REFUND = "refund"
-    """Less what a refund took back before the settlement."""
+    """Deduction of a refund that was taken before the settlement."""
     CORRECTION = "correction"
-    """What a refund took back before the settlement of its payment, and that came back after it."""
+    """Amount that a refund took before the settlement of its payment, and that was returned after it."""
 
 
 class SettlementItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,21 +108,21 @@ class SettlementItem(msgspec.Struct, frozen=True, kw_only=True):
     kind: ItemKind
     amount: Rub
     markup: str
-    """The shop's fraction as it stood: with the statement's market rate it gives the merchant's rate."""
+    """The shop's fraction at that time: together with the statement's market rate it gives the merchant's rate."""
     fee: Usdt
     credit: Usdt
     version: int = 0
 
     @property
     def refund_id(self) -> str | None:
-        """The refund that the line is about: of refunds and corrections, as its id has it."""
+        """Id of the line's refund, for refunds and corrections, from the line's id."""
         place = self.id.removeprefix(f"{self.settlement_id}:{self.payment_id}:")
         return None if self.kind is ItemKind.PAYMENT else place.removeprefix("1:")
 
 
 class Correction(msgspec.Struct, frozen=True, kw_only=True):
-    """RUB of a payment that is settled already, given back by a refund that failed or was reversed; it waits for the
-    next settlement, as a payment does. Its id is the refund's."""
+    """RUB of a payment that is already settled, returned by a refund that failed or was reversed. It waits for the next
+    settlement, like a payment. Its id is the refund's."""
 
     id: str
     account_id: str
@@ -135,7 +136,7 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Worth(msgspec.Struct, frozen=True, kw_only=True):
-    """RUB in USDT. `market` is what the service gives for them in all: fee, credit, and what rounding left over."""
+    """Value of RUB in USDT. `market` is the total that the service gives: fee, credit, and the rounding difference."""
 
     market: Usdt
     fee: Usdt
@@ -143,19 +144,19 @@ class Worth(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rounding(self) -> Usdt:
-        """Goes to the service's rounding account: one unit at most for each payment."""
+        """Amount for the service's rounding account: at most one unit for each payment."""
         return self.market - self.fee - self.credit
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """A market rate and a shop's markup, as whole numbers: made once for each shop of a run."""
+    """A market rate and a shop's markup, as integers: computed once for each shop of a run."""
 
     rate: tuple[int, int]
     """Numerator and denominator of the market rate, RUB per 1 USDT."""
     markup: tuple[int, int]
 
     def worth(self, amount: Rub) -> Worth:
-        """What `amount` is worth at market rate / (1 - markup), each part rounded down at 8 decimals."""
+        """Return the value of `amount` at market rate / (1 - markup), each part rounded down at 8 decimals."""
         (rate, whole), (part, of) = self.rate, self.markup
         units = amount.kopecks * _KOPECKS_TO_UNITS * whole
         return Worth(
@@ -166,7 +167,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def terms_of(rate_market: str, markup: str) -> Terms:
-    """The terms of decimal texts. Raises ValueError for a rate that is not above zero, or a markup of one or more."""
+    """Return the terms from decimal texts. Raises ValueError for a rate that is not above zero, or a markup that is not
+    from 0 to below 1."""
     rate, part = Decimal(rate_market), Decimal(markup)
     if not (rate.is_finite() and rate > 0 and part.is_finite() and 0 <= part < 1):
         raise ValueError("a rate is above zero, a markup from 0 to below 1")
@@ -174,13 +176,13 @@ def terms_of(rate_market: str, markup: str) -> Terms:
 
 
 def at_market(amount: Rub, rate_market: str) -> Usdt:
-    """What a refund takes after the settlement of its payment: the market value, so that the fee is not given back,
-    rounded down as every amount in USDT (docs/refunds.md "The money")."""
+    """Return the amount that a refund takes after the settlement of its payment: the market value, so that the fee is
+    not returned, rounded down like every amount in USDT (docs/refunds.md "The money")."""
     return terms_of(rate_market, "0").worth(amount).market
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the statement in the making."""
+    """One line of a statement in preparation."""
 
     kind: ItemKind
     object_id: str
@@ -190,10 +192,10 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lines_of(payment_id: str, paid: Rub, taken: Sequence[tuple[str, Rub]], terms: Terms) -> list[Line]:
-    """The lines of a payment of which refunds (`taken`: id and amount) took a part before its settlement.
+    """Return the lines of a payment from which refunds (`taken`: id and amount) took a part before its settlement.
 
-    Each refund's line is the difference that it makes to what is left, so that the lines sum to the worth of that, to
-    the last decimal. Raises ValueError when more was taken than was paid.
+    Each refund's line is the difference that it makes to the value of the rest, so that the lines add up exactly to
+    that value. Raises ValueError if more was taken than was paid.
     """
     left, before = paid, terms.worth(paid)
     lines = [
@@ -218,15 +220,15 @@ def lines_of(payment_id: str, paid: Rub, taken: Sequence[tuple[str, Rub]], terms
 
 
 def item_ids(settlement_id: str) -> tuple[str, str]:
-    """The range of ids of a statement's items."""
+    """Return the range of ids of a statement's items."""
     return f"{settlement_id}:", f"{settlement_id};"
 
 
 def item_id(settlement_id: str, line: Line, payment_id: str) -> str:
-    """Puts the lines of a payment together, the payment's own first."""
+    """Return the id of a line. It groups the lines of a payment, the payment's own first."""
     return line_id(settlement_id, payment_id, None if line.kind is ItemKind.PAYMENT else line.object_id)
 
 
 def line_id(settlement_id: str, payment_id: str, refund_id: str | None = None) -> str:
-    """The id of a payment's own line of a statement, or of the line of a refund of it."""
+    """Return the id of a payment's own line of a statement, or of the line of one of its refunds."""
     return f"{settlement_id}:{payment_id}:{'0' if refund_id is None else f'1:{refund_id}'}"

@@ -1,4 +1,4 @@
-"""Payouts to merchants on chain: the record, its states, and what a look at the network makes of it
+"""Payouts to merchants on chain: the record, its states, and the effect of the network's state on it
 (docs/settlement.md "Payouts"; docs/payloads.md "Payout")."""
 
 from datetime import datetime
@@ -18,19 +18,19 @@ class WithdrawalStatus(StrEnum):
     PENDING = "pending"
     """The amount is reserved; nothing is signed."""
     PROCESSING = "processing"
-    """Signed and stored. It may have been broadcast, and its hash names it."""
+    """Signed and stored. It may have been broadcast, under the stored hash."""
     SENT = "sent"
-    """The network took it."""
+    """The network accepted it."""
     COMPLETED = "completed"
     """Final on chain: paid out."""
     FAILED = "failed"
-    """Proven that it never took effect and never will: the amount is available again."""
+    """It is proven that it never took effect and never will: the amount is available again."""
     CANCELLED = "cancelled"
-    """Called off by an operator before anything was signed: the amount is available again."""
+    """Cancelled by an operator before anything was signed: the amount is available again."""
 
 
 class WithdrawalTrigger(StrEnum):
-    """What moves a withdrawal."""
+    """Cause of a withdrawal's move."""
 
     SIGNED = "signed, and its hash stored"
     CALLED_OFF = "called off by the operator, or not signed"
@@ -52,15 +52,16 @@ WITHDRAWAL_MOVES: Moves[WithdrawalStatus, WithdrawalTrigger] = Moves(
         Move(_S.SENT, _S.FAILED, _T.DISPROVED),
     )
 )
-"""The moves (docs/states.md "Payout"). From `processing` on nobody can call it off, because whoever has the signed
+"""The moves (docs/states.md "Payout"). From `processing` on it cannot be cancelled, because anybody with the signed
 transfer can send it."""
 
 GIVEN_BACK = frozenset((_S.FAILED, _S.CANCELLED))
-"""The ends after which the reserved amount is available again; COMPLETED is the end after which it is gone."""
+"""Final statuses after which the reserved amount is available again; after COMPLETED it is gone."""
 
 
 class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
-    """One payout: an amount of USDT from a merchant's balance to the wallet that was set when it was made."""
+    """One payout: an amount of USDT from a merchant's balance to the wallet that was set when the payout was
+    created."""
 
     id: str
     account_id: str
@@ -68,26 +69,27 @@ class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
     status: WithdrawalStatus
     amount: Usdt
     wallet: str
-    """An address of `network`. A wallet that the merchant sets later does not change it."""
+    """An address of `network`. A later change of the merchant's wallet has no effect."""
     sender: str
-    """The name of the service's wallet that it goes by."""
+    """Name of the service's wallet that sends it."""
     network: str
     created_at: datetime
     settlement_id: str | None = None
-    """The settlement that it followed."""
+    """The settlement before it."""
     tx_hash: str | None = None
-    """Of the signed transfer; merchants see it from `sent` on (`shown_hash`)."""
+    """Hash of the signed transfer; merchants see it from `sent` on (`shown_hash`)."""
     blob: bytes | None = None
-    """The signed transfer itself, while it may have to be broadcast again. Whoever has it can send it."""
+    """The signed transfer, while it may have to be broadcast again. Anybody who has it can send it."""
     signed_until: datetime | None = None
-    """No block made from then on takes the signed transfer; None: it never expires, or nothing is signed."""
+    """No block made at or after this time includes the signed transfer; None: it never expires, or nothing is
+    signed."""
     sent_at: datetime | None = None
     completed_at: datetime | None = None
-    """When it came to its end, whichever it was."""
+    """When it reached a final status."""
     failure: str | None = None
-    """Why it failed or was called off, for operators."""
+    """Why it failed or was cancelled, for operators."""
     tag: bytes | None = None
-    """The vault's over whom is paid what, and by what; without it nothing is signed."""
+    """The vault's tag of recipient, amount and wallet; without it nothing is signed."""
     sequence: int = 0
     """Rises by one with every event about it; the webhook header X-Webhook-Sequence."""
     version: int = 0
@@ -97,40 +99,41 @@ class Withdrawal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shown_hash(withdrawal: Withdrawal) -> str | None:
-    """The hash as merchants see it: from `sent` on (docs/settlement.md "Payouts"), also after a failure that
-    followed."""
+    """Return the hash shown to merchants: from `sent` on (docs/settlement.md "Payouts"), and also after a later
+    failure."""
     return None if withdrawal.sent_at is None else withdrawal.tx_hash
 
 
 def payable(available: Usdt, step: int) -> Usdt:
-    """How much of `available` a network can move whose smallest part is `step` units (100 on TRON): rounded down, and
-    zero for a debt. The rest stays available."""
+    """Return how much of `available` can be paid on a network whose smallest amount is `step` units (100 on TRON):
+    rounded down, and zero for a debt. The rest stays available."""
     return Usdt(max(0, available.units) // step * step)
 
 
 def moved_to(withdrawal: Withdrawal, trigger: WithdrawalTrigger, **changes: Any) -> Withdrawal:
-    """The withdrawal after the trigger, with what else the move changes. Nobody else writes its status; every move has
-    an event, so its sequence rises. Raises: IllegalMove."""
+    """Return the withdrawal after the trigger, with the other changes of the move. Nothing else writes its status;
+    every move has an event, so the sequence rises. Raises: IllegalMove."""
     status = WITHDRAWAL_MOVES.move(withdrawal.status, trigger)
     return msgspec.structs.replace(withdrawal, status=status, sequence=withdrawal.sequence + 1, **changes)
 
 
 def signed(withdrawal: Withdrawal, tx_hash: str, blob: bytes, until: datetime | None) -> Withdrawal:
-    """The withdrawal with its signed transfer, as it must be stored before the first broadcast.
+    """Return the withdrawal with its signed transfer, which must be stored before the first broadcast.
 
-    Raises: IllegalMove: for one that has a signed transfer, a second would be a second payout.
+    Raises: IllegalMove if it already has one: a second signed transfer would be a second payout.
     """
     return moved_to(withdrawal, _T.SIGNED, tx_hash=tx_hash, blob=blob, signed_until=until)
 
 
 def signed_anew(withdrawal: Withdrawal, tx_hash: str, blob: bytes, until: datetime | None) -> Withdrawal:
-    """The withdrawal whose wallet put another transfer in the place of the signed one: of both one alone can move."""
+    """Return the withdrawal with the wallet's replacement of the signed transfer: only one of the two can ever take
+    effect."""
     return msgspec.structs.replace(withdrawal, tx_hash=tx_hash, blob=blob, signed_until=until)
 
 
 def way(before: WithdrawalStatus, trigger: WithdrawalTrigger) -> tuple[WithdrawalTrigger, ...]:
-    """The triggers that lead on, none where this one has led there already. A transfer may be final when it is first
-    seen: then `sent` comes on the way, with its event, because merchants wait for it.
+    """Return the triggers to apply, none if this one was already applied. A transfer may be final when it is first
+    seen: then `sent` is applied on the way, with its event, because merchants wait for it.
 
     Raises: IllegalMove.
     """
@@ -143,7 +146,7 @@ def way(before: WithdrawalStatus, trigger: WithdrawalTrigger) -> tuple[Withdrawa
 
 
 def moved(withdrawal: Withdrawal, trigger: WithdrawalTrigger, now: datetime, failure: str | None = None) -> Withdrawal:
-    """The withdrawal one move further. At an end the signed transfer is forgotten: nobody needs to send it again.
+    """Return the withdrawal after one move. In a final status the signed transfer is deleted: it is never sent again.
 
     Raises: IllegalMove, also for SIGNED, which needs the signed transfer.
     """

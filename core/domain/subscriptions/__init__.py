@@ -1,1 +1,1 @@
-"""Subscriptions, their periods and charges, and what reports of banks make of them."""
+"""Subscriptions, their periods and charges, and the effects of the banks' reports."""

@@ -1,9 +1,9 @@
-"""What a bank reports of a binding and its mandate, and what follows for the binding payment and the subscription:
-decided purely, so that every case is one row of a test (docs/states.md "Subscription";
+"""The effect of a bank's report about a binding and its mandate on the binding payment and the subscription: pure
+functions, so that every case is one row of a test (docs/states.md "Subscription";
 docs/subscriptions.md "How the payer binds").
 
-Money and mandate come in any order, late, twice, or never. A binding with a first charge is done when both are there;
-one without, when the mandate is.
+Money and mandate arrive in any order, late, twice, or never. A binding with a first charge is complete when both are
+there; one without, when the mandate is.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ from .subscriptions import Subscription, SubscriptionStatus
 
 
 class MandateStanding(StrEnum):
-    """How the bank sees a binding, and then the mandate that it gave."""
+    """State of a binding, and then of its mandate, at the bank."""
 
     OPEN = "open"
     ACTIVE = "active"
@@ -53,16 +53,16 @@ class BindingReport(msgspec.Struct, frozen=True, kw_only=True):
 _P = PaymentStatus
 _M = MandateStanding
 _REPORTED: Mapping[MandateStanding, PaymentStatus] = {_M.REFUSED: _P.FAILED, _M.CLOSED: _P.EXPIRED}
-"""What a binding without money says of its payment; all others say nothing new."""
+"""Payment statuses that a binding without money implies; other reports say nothing new."""
 _GIVEN = (_M.ACTIVE, _M.LOST)
-"""The payer gave the mandate; with LOST, the bank has stopped to accept it since."""
+"""The payer gave the mandate; with LOST, the bank no longer accepts it."""
 _WAITING = (_P.PENDING, _P.PROCESSING)
 TOOK_MONEY = (_P.PAID, _P.SETTLED, _P.REFUNDED)
 
 
 def decide_binding(payment: Payment, subscription: Subscription, report: BindingReport, now: datetime) -> Decision:
-    """What follows for the binding payment. Money that may not be its subscription's first charge is stray: a payer who
-    paid two QRs, or one of a subscription that is over, is not charged for it
+    """Decide the effect on the binding payment. Money that cannot be its subscription's first charge is an unapplied
+    transfer: a payer who paid two QR codes, or for a subscription that is over, is not charged for it
     (docs/payments.md "Money that cannot count"; docs/subscriptions.md "How the payer binds")."""
     if payment.binding is BindingCharge.NONE:
         return _decide_symbolic(payment, subscription, report, now)
@@ -76,7 +76,7 @@ def decide_binding(payment: Payment, subscription: Subscription, report: Binding
 
 
 def _barrier(payment: Payment, subscription: Subscription) -> str | None:
-    """Why this payment may not take money for the subscription; None when it may, or has."""
+    """Return why this payment may not take money for the subscription; None if it may, or already has."""
     if payment.transfer_id is not None or payment.status not in (*_WAITING, _P.EXPIRED):
         return None
     if subscription.is_final:
@@ -87,8 +87,8 @@ def _barrier(payment: Payment, subscription: Subscription) -> str | None:
 
 
 def _decide_symbolic(payment: Payment, subscription: Subscription, report: BindingReport, now: datetime) -> Decision:
-    """Nothing is debited. A refused one is `expired`, not `failed`, because the payer may still confirm
-    (docs/payments.md "How it ends")."""
+    """Decide for a binding without a debit. A refusal makes it `expired`, not `failed`, because the payer may still
+    confirm (docs/payments.md "How it ends")."""
     strays = tuple(Stray(arrival, "not_to_be_debited") for arrival in report.arrivals)
     trigger: PaymentTrigger | None = None
     if report.standing in _GIVEN and not subscription.is_final:
@@ -100,7 +100,7 @@ def _decide_symbolic(payment: Payment, subscription: Subscription, report: Bindi
 
 
 def symbolically_paid(payment: Payment) -> Payment:
-    """Confirmed, and nothing debited: `actual_amount_rub` is 0.00."""
+    """Return the payment confirmed without a debit: `actual_amount_rub` is 0.00."""
     return msgspec.structs.replace(payment, actual_amount=Rub(0))
 
 
@@ -112,9 +112,9 @@ def follow_binding(
     first: Payment | None,
     now: datetime,
 ) -> Subscription:
-    """What follows for the subscription. `payment` is the binding payment after what `decide_binding` said; `mandate`
-    what the binding gave, None for nothing so far; `first` the payment that took the first charge, this one included.
-    """
+    """Return the subscription after the report. `payment` is the binding payment after `decide_binding`; `mandate` is
+    the mandate of the binding, None if there is none so far; `first` is the payment that took the first charge,
+    possibly this one."""
     binding = subscription.binding
     is_current = binding is not None and binding.payment_id == payment.id
     after = subscription
@@ -127,7 +127,7 @@ def follow_binding(
     if report.standing in _GIVEN and mandate is not None:
         return _bound(after, payment, report, mandate, first, now)
     if report.standing is _M.CLOSED and is_current and now < payment.expires_at:
-        # Closed before its time: by the payment system. At its end it merely lapses, and another may be opened.
+        # The payment system closed it early. At its normal end it merely expires, and another one may be opened.
         return binding_closed(after, now)
     return after
 
@@ -150,21 +150,22 @@ def _bound(
     if subscription.status is not SubscriptionStatus.PENDING_BINDING:
         after = bound(subscription, mandate, shown=shown, at=now, charge=None, now=now)
     elif payment.binding is BindingCharge.FIRST and first is None:
-        # Bound before paid: it begins when the money is there.
+        # Bound before paid: the subscription begins when the money arrives.
         return subscription
     else:
         at = now if first is None or first.paid_at is None else first.paid_at
         charge = None if first is None else first.id
         after = bound(subscription, mandate, shown=shown, at=at, charge=charge, now=now)
         if report.standing is _M.LOST:
-            # Confirmed, and lost since: two moves, each with an event of its own. The second one comes next.
+            # Confirmed and lost since then: two moves, each with its own event. The next report makes the second one.
             return after
     return follow_mandate(after, report, now)
 
 
 def may_bind(subscription: Subscription, payment: Payment) -> bool:
-    """The subscription takes a mandate of this binding: while it waits for its first one, of any; after a mandate was
-    lost, of those opened since; while it is active, of the last one, for then the payer has just said so."""
+    """Return whether the subscription accepts a mandate from this binding. While it waits for its first mandate: from
+    any binding. After a mandate was lost: from bindings opened since. While it is active: from the last binding,
+    because the payer has just confirmed it."""
     if subscription.status is SubscriptionStatus.PAUSED and subscription.paused_at is not None:
         return subscription.rebind_required and payment.created_at >= subscription.paused_at
     if subscription.status is SubscriptionStatus.ACTIVE:
@@ -174,20 +175,20 @@ def may_bind(subscription: Subscription, payment: Payment) -> bool:
 
 def is_outdated(subscription: Subscription, payment: Payment) -> bool:
     """Return whether this unpaid binding shows the payer an amount that is no longer the subscription's. It is ended at
-    the bank; a payer who confirms all the same is bound by what it showed."""
+    the bank; a payer who still confirms is bound by the amount shown."""
     is_unpaid = payment.status in (*_WAITING, _P.EXPIRED)
     return is_unpaid and payment.shown_amount not in (None, subscription.amount)
 
 
 def holds_mandate(subscription: Subscription, payment: Payment) -> bool:
-    """The subscription's mandate is the one that this binding gave."""
+    """Return whether the subscription's mandate comes from this binding."""
     if subscription.mandate_reference is None:
         return False
     return (subscription.mandate_bank, subscription.mandate_reference) == (payment.bank, payment.bank_reference)
 
 
 def follow_mandate(subscription: Subscription, report: BindingReport, now: datetime) -> Subscription:
-    """What the present mandate's news mean."""
+    """Apply a report about the present mandate."""
     if report.standing is _M.LOST:
         return mandate_lost(subscription, now)
     if report.standing is _M.ENDED:
@@ -198,7 +199,8 @@ def follow_mandate(subscription: Subscription, report: BindingReport, now: datet
 
 
 def is_stray_mandate(subscription: Subscription, payment: Payment, report: BindingReport) -> bool:
-    """The bank holds a mandate, or keeps a binding open, that the subscription (as it will stand) has no use for."""
+    """Return whether the bank has a mandate, or an open binding, that the subscription (in its new state) does not
+    need."""
     if report.standing not in (_M.OPEN, *_GIVEN):
         return False
     if subscription.is_final:

@@ -1,5 +1,5 @@
-"""Whether a subscription may be charged now: one pure function, `decide_charge`, that guards charges and is shown to
-merchants by `charge_window` (docs/subscriptions.md "Periods and attempts", "Charging")."""
+"""Whether a subscription may be charged now: the pure function `decide_charge` guards charges, and `charge_window`
+shows its result to merchants (docs/subscriptions.md "Periods and attempts", "Charging")."""
 
 from datetime import datetime
 
@@ -10,33 +10,33 @@ from .periods import Period, Terms, calendar_period, window_number, window_perio
 
 
 class Attempts(msgspec.Struct, frozen=True, kw_only=True):
-    """The attempts at the period that was tried last. Neither pending nor paid: the last one failed."""
+    """Attempts at the period that was charged last. If neither pending nor paid, the last one failed."""
 
     period: Period
     used: int
     first_at: datetime
     payment_id: str
-    """Of the last attempt."""
+    """Id of the last attempt's payment."""
     external_id: str | None = None
-    """Of the last attempt; null for the binding's charge."""
+    """External id of the last attempt; null for the binding's charge."""
     pending: bool = False
     """The last attempt has no outcome yet."""
     paid: bool = False
     """An attempt succeeded."""
     announced: bool = False
-    """That the budget is exhausted was told, once for the period."""
+    """Whether the event about the exhausted budget was sent, once for the period."""
 
 
 class ChargeState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a decision looks at beside the terms."""
+    """Input of a decision besides the terms."""
 
     anchor: datetime | None
-    """When the last successful payment was made; null before the binding. Only successes move it."""
+    """Time of the last successful payment; null before the binding. Only successful payments change it."""
     attempts: Attempts | None
 
 
 class Exhaustion(msgspec.Struct, frozen=True, kw_only=True):
-    """The budget of a period is used up: what `subscription.charge_exhausted` says."""
+    """The budget of a period is used up: content of `subscription.charge_exhausted`."""
 
     period_ref: str
     retries_used: int
@@ -47,11 +47,11 @@ class Exhaustion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChargeDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the five below. `announce` is due with any of them, in the unit that looked: the exhaustion of a period
-    that was not told yet, even one that is over."""
+    """Base of the five decisions below. With each of them, the unit that made the decision must also send `announce`:
+    the exhaustion of a period that was not reported yet, even of a past one."""
 
     period: Period
-    """The period it speaks of."""
+    """The period of the decision."""
     announce: Exhaustion | None = None
 
 
@@ -74,27 +74,26 @@ class Exhausted(ChargeDecision, frozen=True, kw_only=True):
 
 
 class Blocked(ChargeDecision, frozen=True, kw_only=True):
-    """Window scheme: the last attempt is pending, and answers for every new one. Its period may be over by now."""
+    """Window scheme: the last attempt is pending and is the answer to every new one. Its period may be over by now."""
 
     payment_id: str
 
 
 class Occupied(ChargeDecision, frozen=True, kw_only=True):
-    """Calendar scheme: the period has its charge, pending or paid, which answers for every new one."""
+    """Calendar scheme: the period already has its charge, pending or paid, which is the answer to every new one."""
 
     payment_id: str
     external_id: str | None
 
 
 def decide_charge(terms: Terms, state: ChargeState, now: datetime) -> ChargeDecision:
-    """What becomes of a charge that is asked for now.
+    """Decide about a charge that is requested now.
 
-    A period that passes unpaid leaves the anchor where it is: the next one is counted from it as well.
-
-    Raises: ValueError in the window scheme before the binding.
+    A period that passes unpaid does not change the anchor: the next one is counted from it, too. Raises: ValueError in
+    the window scheme before the binding.
     """
     if state.attempts is not None:
-        # No attempt is forgotten because another process's clock is behind at a period's edge.
+        # Another process's clock may be behind at a period's edge; without this an attempt would be overlooked.
         now = max(now, state.attempts.first_at)
     announce = exhaustion(terms, state, now)
     if terms.scheme is Scheme.CALENDAR:
@@ -138,7 +137,7 @@ def _used(attempts: Attempts | None) -> int:
 
 
 def _exhausted_since(terms: Terms, attempts: Attempts) -> datetime | None:
-    """When the budget ends that these attempts draw on. None: never, for the period ends first, or has no budget."""
+    """Return when the budget of these attempts ends. None: never, because the period ends first or has no budget."""
     budget = terms.budget
     if budget is None:
         return None
@@ -149,8 +148,8 @@ def _exhausted_since(terms: Terms, attempts: Attempts) -> datetime | None:
 
 
 def exhaustion_due_at(terms: Terms, state: ChargeState) -> datetime | None:
-    """When to look for an exhaustion that no request brings to light; maybe past. None: there is none to come as
-    things stand; a pending attempt that fails brings it back."""
+    """Return when to check for an exhaustion that no request would reveal; possibly in the past. None: none will occur
+    in the present state; if a pending attempt fails, ask again."""
     attempts = state.attempts
     if attempts is None or attempts.pending or attempts.paid or attempts.announced:
         return None
@@ -158,9 +157,9 @@ def exhaustion_due_at(terms: Terms, state: ChargeState) -> datetime | None:
 
 
 def exhaustion(terms: Terms, state: ChargeState, now: datetime) -> Exhaustion | None:
-    """The exhaustion that is to be announced now; None when there is none, or it was announced.
+    """Return the exhaustion to announce now; None if there is none, or it was announced.
 
-    A late look finds it, too, after the period's end: it is sent once for each period whose budget was used up.
+    A late check finds it after the period's end, too: the event is sent once for each period whose budget was used up.
     """
     attempts, budget, due_at = state.attempts, terms.budget, exhaustion_due_at(terms, state)
     if attempts is None or budget is None or due_at is None or now < due_at:
@@ -175,8 +174,8 @@ def exhaustion(terms: Terms, state: ChargeState, now: datetime) -> Exhaustion | 
 
 
 class ChargeWindow(msgspec.Struct, frozen=True, kw_only=True):
-    """What `GET /subscriptions/{id}/charge-window` shows: the period that a charge would be for, and whether one may
-    be made now."""
+    """Content of `GET /subscriptions/{id}/charge-window`: the period that a charge would be for, and whether one may be
+    made now."""
 
     period_ref: str | None = None
     opens_at: datetime | None = None
@@ -185,19 +184,19 @@ class ChargeWindow(msgspec.Struct, frozen=True, kw_only=True):
     attempts_max: int | None = None
     """Null in the calendar scheme, which has no budget."""
     window_ends_at: datetime | None = None
-    """When the budget's hours end, or the period where it ends first; null before the first attempt."""
+    """End of the budget's hours, or of the period if that is earlier; null before the first attempt."""
     can_charge: bool = False
     reason: str | None = None
-    """Why not: the code that a charge would be refused with, or CHARGE_PENDING."""
+    """Why not: the error code that a charge would get, or CHARGE_PENDING."""
     next_allowed_at: datetime | None = None
-    """From when on a charge may be made; null when one may be made now, and when time alone will not help."""
+    """From when on a charge may be made; null if one may be made now, or if waiting will not help."""
 
 
 CHARGE_PENDING = "CHARGE_PENDING"
 
 
 def charge_window(terms: Terms, state: ChargeState, now: datetime) -> ChargeWindow:
-    """The answer of `decide_charge` as a merchant reads it. Raises: ValueError as there."""
+    """Return the result of `decide_charge` in the form for merchants. Raises: ValueError as there."""
     decision = decide_charge(terms, state, now)
     reason, next_allowed_at = _shown(decision)
     attempts, budget = _attempts_at(state, decision.period), terms.budget

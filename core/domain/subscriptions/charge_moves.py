@@ -1,8 +1,7 @@
-"""How charges change their subscription: pure functions, as in moves.py
-(docs/subscriptions.md "Periods and attempts").
+"""How charges change their subscription: pure functions, as in moves.py (docs/subscriptions.md "Periods and attempts").
 
-They speak of any status: a charge may end after its subscription was paused or cancelled, and what it did stays true.
-An outcome may be told twice; the second time changes nothing.
+They work in any status: a charge may end after its subscription was paused or cancelled, and its effect remains. An
+outcome may be reported twice; the second report changes nothing.
 """
 
 from datetime import datetime, timedelta
@@ -20,8 +19,8 @@ from .subscriptions import Subscription, SubscriptionStatus
 def charge_started(
     subscription: Subscription, decision: MayCharge, *, payment_id: str, external_id: str | None, now: datetime
 ) -> Subscription:
-    """The attempt that `decision` allowed is recorded, before the bank is asked. What the decision announces is
-    announced first: this may forget the period before."""
+    """Record the attempt that `decision` allowed, before the request to the bank. Announce the decision's exhaustion
+    first: this call may discard the previous period."""
     earlier = subscription.attempts
     if earlier is None or earlier.period.ref != decision.period.ref:
         attempts = Attempts(
@@ -35,7 +34,7 @@ def charge_started(
 
 
 def charge_undone(subscription: Subscription, payment_id: str, now: datetime) -> Subscription:
-    """The attempt was certainly not made, and its payment is taken back: the period is as free as before it."""
+    """Remove an attempt that was certainly not made, together with its payment: the period is as free as before it."""
     attempts = _pending(subscription, payment_id)
     if attempts is None:
         return subscription
@@ -44,8 +43,8 @@ def charge_undone(subscription: Subscription, payment_id: str, now: datetime) ->
 
 
 def charge_failed(subscription: Subscription, payment_id: str, now: datetime) -> Subscription:
-    """The attempt failed for certain: the period is free for another one, if its budget is not used up. Ask
-    `exhaustion` next, and see to it that somebody asks at `exhaustion_due_at`."""
+    """Record that the attempt certainly failed: the period is free for another one, if its budget allows. Then check
+    `exhaustion`, and schedule a check at `exhaustion_due_at`."""
     attempts = _pending(subscription, payment_id)
     if attempts is None:
         return subscription
@@ -55,10 +54,11 @@ def charge_failed(subscription: Subscription, payment_id: str, now: datetime) ->
 def charge_succeeded(
     subscription: Subscription, payment_id: str, period_ref: str, *, at: datetime, now: datetime
 ) -> Subscription:
-    """A charge for `period_ref` was paid at `at`, by the bank: the anchor moves there, and nothing is overdue.
+    """Record that a charge for `period_ref` was paid at `at`, by the bank's clock: the anchor moves there, and nothing
+    is overdue.
 
-    The anchor never lies before the period that was paid, else a bank's clock that is behind would open that period a
-    second time. In the window scheme it may lie after it: who pays late is counted from then on.
+    The anchor is never before the paid period; otherwise a bank's clock that is behind would open that period a second
+    time. In the window scheme it may be after it: after a late payment, periods count from then on.
     """
     attempts = subscription.attempts
     changes: dict[str, Any] = {}
@@ -79,7 +79,8 @@ def charge_succeeded(
 
 
 def exhaustion_announced(subscription: Subscription, exhaustion: Exhaustion, now: datetime) -> Subscription:
-    """The event about it goes out with this. Raises: ValueError for a period that is not the one tried last."""
+    """Record that the event about the exhaustion is sent. Raises: ValueError for a period that is not the one charged
+    last."""
     attempts = subscription.attempts
     if attempts is None or attempts.announced or attempts.period.ref != exhaustion.period_ref:
         raise ValueError(f"there is no exhaustion of {exhaustion.period_ref} to announce")

@@ -1,6 +1,5 @@
-"""What a merchant asks for with POST /subscriptions/{id}/charges, and the order in which it is refused: CHARGE_RULES
-(docs/subscriptions.md "When a charge is refused"); and what is shown of when a charge may be made
-(docs/subscriptions.md "Charging")."""
+"""The body of POST /subscriptions/{id}/charges, and the order of its refusals: CHARGE_RULES
+(docs/subscriptions.md "When a charge is refused"); and when a charge may be made (docs/subscriptions.md "Charging")."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -29,7 +28,7 @@ from .subscriptions import Subscription
 
 
 class ChargeOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """The body of POST /subscriptions/{id}/charges. Other keys are ignored in silence
+    """The body of POST /subscriptions/{id}/charges. Other keys are ignored silently
     (docs/subscriptions.md "Charging")."""
 
     amount_rub: str
@@ -37,34 +36,34 @@ class ChargeOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChargeCase(msgspec.Struct, frozen=True, kw_only=True):
-    """An order with all that its rules look at, read beforehand."""
+    """An order together with everything that its rules check, read beforehand."""
 
     order: ChargeOrder
     recurring: bool
     """The account's setting."""
     subscription: Subscription | None
-    """None when the caller has no such subscription in this mode."""
+    """None if the caller has no such subscription in this mode."""
     provider: bool
-    """The bank that holds the mandate is wired, and can charge by it."""
+    """Whether the bank with the mandate is wired and can charge it."""
     receipt_lacks: tuple[str, ...] = ()
-    """The account's settings that are missing for the receipt which that bank requires."""
+    """Missing settings of the account for the receipt that the bank requires."""
     now: datetime
 
     @property
     def found(self) -> Subscription:
-        """The subscription, after the rule that it is found."""
+        """The subscription; valid only after the rule that finds it."""
         if self.subscription is None:
             raise ValueError("the subscription was not found")
         return self.subscription
 
     @property
     def amount(self) -> Rub:
-        """Only after the rule of shape. Raises: ValueError."""
+        """The amount; valid only after the shape rule. Raises: ValueError."""
         return Rub.parse(self.order.amount_rub)
 
     @property
     def decision(self) -> ChargeDecision:
-        """Only after the rule of the mandate. Raises: ValueError."""
+        """The decision; valid only after the rule about the mandate. Raises: ValueError."""
         return decide_charge(self.found.terms, self.found.charge_state, self.now)
 
 
@@ -99,7 +98,7 @@ def _within_cap(case: ChargeCase) -> None:
 
 
 def _within_window_cap(case: ChargeCase) -> None:
-    # A period holds one charge that did not fail, in both schemes, so this one is all that it will have taken.
+    # In both schemes a period has at most one charge that did not fail, so this charge is the period's whole sum.
     if case.found.cap_window is not None and case.amount > case.found.cap_window:
         raise Refusal("CAP_EXCEEDED", f"A period takes at most {case.found.cap_window} RUB")
 
@@ -161,17 +160,17 @@ CHARGE_RULES = (
     ChargeRule("window is open", _window_is_open),
     ChargeRule("budget is left", _budget_is_left),
 )
-"""The order in which a charge is refused (docs/concepts.md "What is refused first"): the account before the object, its
-state, then the amount. The provider comes before the period, because without one any charge on an active subscription
-is refused so (docs/subscriptions.md "When a charge is refused"), and what is wrong with the request itself before both.
-The period is last: it alone heals by waiting, and its answer may be an earlier charge."""
+"""Order of the refusals of a charge (docs/concepts.md "What is refused first"): the account before the object, its
+state, then the amount. The provider comes before the period, because without one every charge on an active subscription
+gets that refusal (docs/subscriptions.md "When a charge is refused"); faults of the request itself come before both. The
+period is last: it is the only one that time resolves, and its answer may be an earlier charge."""
 
 
 def judge_charge(case: ChargeCase) -> MayCharge | Blocked | Occupied:
-    """What becomes of the order: a new attempt, or an earlier charge that answers for it (200, no bank is called).
+    """Decide about the order: a new attempt, or an earlier charge that is the answer (200, without a call to the bank).
 
-    Whatever becomes of it, also when it is refused for its period, `decide_charge(…).announce` is due in the unit that
-    looked. Raises: the Refusal of the first rule that the order breaks.
+    In every case, even after a refusal because of the period, the same unit must send `decide_charge(…).announce`.
+    Raises: the Refusal of the first rule that the order breaks.
     """
     for rule in CHARGE_RULES:
         rule.check(case)
@@ -182,8 +181,8 @@ def judge_charge(case: ChargeCase) -> MayCharge | Blocked | Occupied:
 
 
 def subscription_window(subscription: Subscription, now: datetime) -> ChargeWindow:
-    """What `GET /subscriptions/{id}/charge-window` shows, by the function that guards charges. Without a valid mandate
-    it still shows the period, where there is one."""
+    """Return the content of `GET /subscriptions/{id}/charge-window`, from the function that guards charges. Without a
+    valid mandate it still shows the period, if there is one."""
     if subscription.scheme is Scheme.WINDOW and subscription.anchor is None:
         return ChargeWindow(reason="CHARGE_MANDATE_INACTIVE")
     window = charge_window(subscription.terms, subscription.charge_state, now)

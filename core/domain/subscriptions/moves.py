@@ -1,9 +1,9 @@
-"""How a subscription changes: pure functions from what happened to the record after it (docs/states.md "Subscription";
+"""How a subscription changes: pure functions that return the record after an event (docs/states.md "Subscription";
 docs/subscriptions.md "Making one").
 
-What a bank reports may come late, twice or out of order: where it changes nothing, the same record comes back. What a
-merchant asks for in the wrong state is refused. `sequence` rises with each change that an event tells (`announces`), so
-who saves a change compares it, and `previous_status` is the status before.
+A bank's report may come late, twice or out of order: if it changes nothing, the same record is returned. A merchant's
+request in the wrong state is refused. `sequence` rises with each change that has an event (`announces`): the code that
+saves a change compares the two records, and `previous_status` comes from the earlier one.
 """
 
 from datetime import datetime
@@ -32,7 +32,7 @@ _T = SubscriptionTrigger
 
 
 class Mandate(msgspec.Struct, frozen=True, kw_only=True):
-    """What a confirmed binding gave. `reference` is the bank's of the binding, `token` is sealed."""
+    """The mandate of a confirmed binding. `reference` is the bank's reference of the binding, `token` is encrypted."""
 
     bank: str
     reference: str
@@ -40,7 +40,7 @@ class Mandate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def link_issued(subscription: Subscription, url: str, now: datetime) -> Subscription:
-    """The binding link is ready. Once the subscription waits for no binding it is of no use."""
+    """Record that the binding link is ready. A subscription that waits for no binding ignores it."""
     waits = subscription.status is _S.PENDING_BINDING or subscription.rebind_required
     if not waits or not subscription.binding_url_pending:
         return subscription
@@ -51,28 +51,29 @@ def link_issued(subscription: Subscription, url: str, now: datetime) -> Subscrip
 
 
 def binding_begun(subscription: Subscription, binding: Binding, now: datetime) -> Subscription:
-    """Record the binding for which the bank is about to be asked, or what the bank answered about it."""
+    """Record the binding before the request to the bank, or the bank's answer about it."""
     return changed(subscription, now, binding=binding)
 
 
 def binding_withdrawn(subscription: Subscription, now: datetime) -> Subscription:
-    """Take back the present binding, because its page shows an amount that is no longer the subscription's. While the
-    first binding is awaited in the calendar scheme, a new link is to come from the payment system."""
+    """Withdraw the present binding, because its page shows an amount that is no longer the subscription's. In the
+    calendar scheme, a first binding then waits for a new link from the payment system."""
     if subscription.status is SubscriptionStatus.PENDING_BINDING and subscription.scheme is Scheme.CALENDAR:
         return changed(subscription, now, binding=None, binding_url=None, binding_url_pending=True)
     return changed(subscription, now, binding=None)
 
 
 def first_paid(subscription: Subscription, payment_id: str, now: datetime) -> Subscription:
-    """The binding's first charge was paid; the mandate may come before, after, or never. Only the first one counts."""
+    """Record that the binding's first charge was paid; the mandate may come before, after, or never. Only the first
+    counts."""
     if subscription.status is not _S.PENDING_BINDING or subscription.first_payment_id is not None:
         return subscription
     return changed(subscription, now, first_payment_id=payment_id)
 
 
 def binding_closed(subscription: Subscription, now: datetime) -> Subscription:
-    """The payment system gives no link, or ends the binding: a new subscription is cancelled; one that was to be
-    bound anew stays paused, without a link."""
+    """Record that the payment system issues no link, or ends the binding: a new subscription is cancelled; one that
+    waited for a new binding stays paused, without a link."""
     if subscription.status is _S.PENDING_BINDING:
         return moved_to(subscription, _T.NO_LINK, now, binding_url_pending=False)
     if subscription.status is _S.PAUSED and subscription.binding_url_pending:
@@ -81,8 +82,8 @@ def binding_closed(subscription: Subscription, now: datetime) -> Subscription:
 
 
 def binding_timed_out(subscription: Subscription, now: datetime) -> Subscription:
-    """What the first binding's deadline leads to, once it is past: cancelled without a link, expired with one. A
-    binding may be open at the bank still: it is to be ended there."""
+    """Apply the first binding's deadline once it has passed: cancelled without a link, expired with one. A binding may
+    still be open at the bank, and must be ended there."""
     ends_at = binding_ends_at(subscription)
     if ends_at is None or now < ends_at:
         return subscription
@@ -92,11 +93,11 @@ def binding_timed_out(subscription: Subscription, now: datetime) -> Subscription
 
 
 def rebound(subscription: Subscription, url: str | None, binding: Binding | None, now: datetime) -> Subscription:
-    """A new binding is asked for (docs/subscriptions.md "When the mandate is lost"); without `url` the link is still to
-    come.
+    """Record the request for a new binding (docs/subscriptions.md "When the mandate is lost"); without `url` the link
+    is still to come.
 
-    It takes no money, whatever `binding_charge` says: that is about the first binding, and a period that is paid would
-    be paid twice. Raises: Refusal INVALID_STATE unless the mandate was lost.
+    It takes no money, whatever `binding_charge` says: that setting is for the first binding, and a paid period would be
+    paid twice. Raises: Refusal INVALID_STATE unless the mandate was lost.
     """
     if subscription.status is not _S.PAUSED or not subscription.rebind_required:
         raise Refusal("INVALID_STATE", f"The subscription is {subscription.status}; it needs no new binding")
@@ -108,13 +109,13 @@ def bound(
 ) -> Subscription:
     """Return the subscription after the payer confirmed a binding at `at`, by the bank's time.
 
-    `shown` is the amount of each charge that this binding's page showed. It becomes the consent, and lowers amount and
-    cap that are above it by now. `charge` is the id of the binding payment where it took money.
+    `shown` is the amount of each charge that this binding's page showed. It becomes the consent, and lowers an amount
+    or cap that is above it by now. `charge` is the id of the binding payment if it took money.
 
-    The first binding counts as the first payment and sets the anchor, also without a charge
-    (docs/subscriptions.md "Periods and attempts"). A further binding moves the anchor only where it took money. A
-    repeated report of the present mandate changes nothing: a lost mandate comes back by `mandate_restored`. A
-    subscription that is over keeps the mandate so that it is revoked.
+    The first binding counts as the first payment and sets the anchor, even without a charge
+    (docs/subscriptions.md "Periods and attempts"). A further binding moves the anchor only if it took money. A repeated
+    report of the present mandate changes nothing: a lost mandate is restored by `mandate_restored`. A subscription that
+    is over records the mandate, so that it is revoked.
     """
     if (subscription.mandate_bank, subscription.mandate_reference) == (mandate.bank, mandate.reference):
         return subscription
@@ -133,21 +134,21 @@ def bound(
     changes |= {"binding_url_pending": False, "past_due": False, "consent": shown}
     changes |= {"amount": min(subscription.amount, shown), "cap_amount": min(subscription.cap_amount, shown)}
     if subscription.status is _S.ACTIVE:
-        # The old mandate became valid again while the payer confirmed a new one: the payer's last word counts.
+        # The old mandate became valid again while the payer confirmed a new one: the latest confirmation counts.
         return changed(subscription, now, **changes)
     return moved_to(subscription, _T.CONFIRMED, now, **changes, rebind_required=False, paused_at=None)
 
 
 def mandate_lost(subscription: Subscription, now: datetime) -> Subscription:
-    """The bank accepts the token no more: switched off, bank changed, consent revoked."""
+    """Record that the bank no longer accepts the token: switched off, bank changed, consent revoked."""
     if subscription.status is not _S.ACTIVE:
         return subscription
-    # `past_due` is a flag of active subscriptions; if the token comes back overdue, the bank says so again.
+    # Only active subscriptions have `past_due`; if the restored mandate is overdue, the bank reports it again.
     return moved_to(subscription, _T.MANDATE_LOST, now, rebind_required=True, past_due=False, paused_at=now)
 
 
 def mandate_restored(subscription: Subscription, now: datetime) -> Subscription:
-    """The bank reports the token valid again. A link that was given for a new binding is of no use any more."""
+    """Record that the bank accepts the token again. A link for a new binding is no longer needed."""
     if subscription.status is not _S.PAUSED or subscription.mandate_token is None:
         return subscription
     return moved_to(
@@ -156,21 +157,22 @@ def mandate_restored(subscription: Subscription, now: datetime) -> Subscription:
 
 
 def past_due(subscription: Subscription, *, overdue: bool, now: datetime) -> Subscription:
-    """The bank says that the mandate is overdue, or is not any more. The status stays."""
+    """Record that the bank reports the mandate as overdue, or no longer so. The status stays."""
     if subscription.status is not _S.ACTIVE or subscription.past_due is overdue:
         return subscription
     return changed(subscription, now, past_due=overdue)
 
 
 def consent_ended(subscription: Subscription, now: datetime) -> Subscription:
-    """The bank says that the payer's consent came to its end. A paused one may still be bound anew, and waits."""
+    """Record that the payer's consent ended. A paused subscription may still get a new binding, and waits."""
     if subscription.status is not _S.ACTIVE:
         return subscription
     return moved_to(subscription, _T.CONSENT_ENDED, now, past_due=False)
 
 
 def pause_timed_out(subscription: Subscription, now: datetime) -> Subscription:
-    """Paused for 90 days: expired. The mandate at the bank, which may become valid again, is to be ended."""
+    """Expire a subscription that was paused for 90 days. The mandate at the bank, which may become valid again, must be
+    ended."""
     ends_at = pause_ends_at(subscription)
     if ends_at is None or now < ends_at:
         return subscription
@@ -185,7 +187,7 @@ def pause_timed_out(subscription: Subscription, now: datetime) -> Subscription:
 
 
 def cancelled(subscription: Subscription, now: datetime) -> Subscription:
-    """The merchant cancels; the bank's side follows, however long that takes. Raises: Refusal INVALID_STATE."""
+    """Cancel for the merchant; the bank's side follows, however long that takes. Raises: Refusal INVALID_STATE."""
     if subscription.is_final:
         raise Refusal("INVALID_STATE", f"The subscription is {subscription.status}")
     return moved_to(
@@ -200,7 +202,7 @@ def cancelled(subscription: Subscription, now: datetime) -> Subscription:
 
 
 def revoked(subscription: Subscription, now: datetime) -> Subscription:
-    """The bank's side is ended."""
+    """Record that the bank's side is ended."""
     return changed(subscription, now, revoke_pending=False) if subscription.revoke_pending else subscription
 
 
@@ -212,31 +214,31 @@ def repriced(
 
 
 def anchored(subscription: Subscription, at: datetime) -> dict[str, Any]:
-    """The changes that a successful payment at `at` makes to the anchor; late news never move it back."""
+    """Return the changes that a successful payment at `at` makes to the anchor; a late report never moves it back."""
     anchor = at if subscription.anchor is None else max(subscription.anchor, at)
     period = current_period(subscription.terms, anchor)
     return {"anchor": anchor, "current_period_start": period.opens_at, "current_period_end": period.closes_at}
 
 
 def changed(subscription: Subscription, now: datetime, **changes: Any) -> Subscription:
-    """The record with the changes, counted where an event tells of them."""
+    """Return the record with the changes; its sequence rises if they have an event."""
     after = msgspec.structs.replace(subscription, updated_at=now, **changes)
     return announced(after) if announces(subscription, after) else after
 
 
 def moved_to(subscription: Subscription, trigger: SubscriptionTrigger, now: datetime, **changes: Any) -> Subscription:
-    """The subscription after its trigger, with what else the move changes. Nobody else writes its status. Raises:
-    IllegalMove."""
+    """Return the subscription after the trigger, with the other changes of the move. Nothing else writes its status.
+    Raises: IllegalMove."""
     return changed(subscription, now, status=SUBSCRIPTION_MOVES.move(subscription.status, trigger), **changes)
 
 
 def announced(subscription: Subscription) -> Subscription:
-    """The subscription with one more event about it."""
+    """Return the subscription with the sequence of one more event."""
     return msgspec.structs.replace(subscription, sequence=subscription.sequence + 1)
 
 
 def untold(before: Subscription, after: Subscription) -> Subscription:
-    """The change without a number of its own, because an answer says it and no event does."""
+    """Return the change without a new sequence, because the response reports it and no event does."""
     return msgspec.structs.replace(after, sequence=before.sequence)
 
 

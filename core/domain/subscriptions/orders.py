@@ -1,5 +1,5 @@
-"""What a merchant asks for with POST /subscriptions, and the order in which it is refused: RULES
-(docs/subscriptions.md "Making one"; docs/concepts.md "What is refused first")."""
+"""The body of POST /subscriptions, and the order of its refusals: RULES (docs/subscriptions.md "Making one";
+docs/concepts.md "What is refused first")."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -19,13 +19,13 @@ from .periods import COUNT_HIGHEST, Interval
 from .subscriptions import Subscription, SubscriptionStatus, masked_phone
 
 TEXT_LONGEST = 256
-"""Of `external_id` and `client_ref`."""
+"""Limit for `external_id` and `client_ref`."""
 DESCRIPTION_LONGEST = 32
 PHONE_LONGEST = 32
 
 
 class SubscriptionOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /subscriptions, word for word. A null counts as absent."""
+    """The body of POST /subscriptions, field by field. Null counts as absent."""
 
     _shown = ("amount_rub", "interval")
 
@@ -43,24 +43,24 @@ class SubscriptionOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class SubscriptionCase(msgspec.Struct, frozen=True, kw_only=True):
-    """An order with all that its rules look at, read beforehand."""
+    """An order together with everything that its rules check, read beforehand."""
 
     order: SubscriptionOrder
     caller: Caller
     shop: Shop | None
-    """Of `shop_id`, the default one without; None when there is none."""
+    """The shop of `shop_id`, or the default one; None if it does not exist."""
     terminal: Terminal | None
-    """The terminal of `method_id`; without one, the account's oldest enabled ordinary terminal. None when there is no
-    such terminal, and while the account's terminals are off."""
+    """The terminal of `method_id`; without `method_id`, the account's oldest enabled ordinary terminal. None if there
+    is none, or while the account's terminals are off."""
 
     @property
     def amount(self) -> Rub:
-        """Only after the rule of shape. Raises: ValueError."""
+        """The amount; valid only after the shape rule. Raises: ValueError."""
         return Rub.parse(self.order.amount_rub)
 
 
 def check_amount(name: str, text: str | None) -> None:
-    """That it is a decimal string of roubles. Raises: Refusal VALIDATION_ERROR."""
+    """Check that it is a decimal string of roubles. Raises: Refusal VALIDATION_ERROR."""
     try:
         _ = None if text is None else Rub.parse(text)
     except ValueError as error:
@@ -132,7 +132,7 @@ def _above_zero(case: SubscriptionCase) -> None:
 
 def _required_fields(case: SubscriptionCase) -> None:
     required = () if case.terminal is None else case.terminal.required_fields
-    # The body has no `payer` and no `client_email`, so a terminal that requires them takes no subscriptions.
+    # The body has no `payer` and no `client_email`, so a terminal that requires them allows no subscriptions.
     missing = [name for name in required if not (getattr(case.order, name, None) or "").strip()]
     if missing:
         raise Refusal(
@@ -158,12 +158,12 @@ RULES = (
     SubscriptionRule("above zero", _above_zero),
     SubscriptionRule("required fields", _required_fields),
 )
-"""The order in which POST /subscriptions is refused: the order of POST /payments, without what holds for one-off
-payments only (their least and largest amount)."""
+"""Order of the refusals of POST /subscriptions: that of POST /payments, without the rules for one-off payments only
+(their minimum and maximum amount)."""
 
 
 def judge_subscription(case: SubscriptionCase) -> None:
-    """Raises: the Refusal of the first rule that the order breaks."""
+    """Check all rules in order. Raises: the Refusal of the first rule that the order breaks."""
     for rule in RULES:
         rule.check(case)
 
@@ -171,9 +171,9 @@ def judge_subscription(case: SubscriptionCase) -> None:
 def new_subscription(
     case: SubscriptionCase, *, subscription_id: str, binding_url: str | None, key_id: str, now: datetime
 ) -> Subscription:
-    """The subscription of an order that was judged. `binding_url` is ready in the window scheme; without one the link
-    is still to come (docs/subscriptions.md "How the payer binds"). Raises: ValueError for an order that was not
-    judged."""
+    """Return the subscription of an order that passed `judge_subscription`. `binding_url` is ready in the window
+    scheme; None: the link is still to come (docs/subscriptions.md "How the payer binds"). Raises: ValueError for an
+    order that was not judged."""
     order, caller = case.order, case.caller
     if case.shop is None:
         raise ValueError("the shop was not found")

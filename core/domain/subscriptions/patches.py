@@ -1,4 +1,4 @@
-"""What a merchant changes with PATCH /subscriptions/{id}, and the order in which it is refused: PATCH_RULES
+"""The body of PATCH /subscriptions/{id}, and the order of its refusals: PATCH_RULES
 (docs/subscriptions.md "Changing and ending")."""
 
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from .subscriptions import Subscription, SubscriptionStatus
 
 
 class SubscriptionPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of PATCH /subscriptions/{id}, word for word. A null counts as absent, but for `cap_window_rub`, which it
-    removes."""
+    """The body of PATCH /subscriptions/{id}, field by field. Null counts as absent, except for `cap_window_rub`, which
+    it removes."""
 
     amount_rub: str | None = None
     cap_amount_rub: str | None = None
@@ -22,14 +22,14 @@ class SubscriptionPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class PatchCase(msgspec.Struct, frozen=True, kw_only=True):
-    """A patch and what it is for; None when the caller has no such subscription in this mode."""
+    """A patch and its subscription; None if the caller has no such subscription in this mode."""
 
     patch: SubscriptionPatch
     subscription: Subscription | None
 
     @property
     def found(self) -> Subscription:
-        """The subscription, after the rule that it is found."""
+        """The subscription; valid only after the rule that finds it."""
         if self.subscription is None:
             raise ValueError("the subscription was not found")
         return self.subscription
@@ -51,7 +51,7 @@ def _prices(case: PatchCase) -> Prices:
     if patch.cap_amount_rub is not None:
         cap = Rub.parse(patch.cap_amount_rub)
     elif patch.amount_rub is not None and Rub(0) < amount < cap:
-        cap = amount  # it follows the amount down, and never up
+        cap = amount  # the cap follows a lower amount, and never rises
     return Prices(
         amount=amount,
         cap_amount=cap,
@@ -135,11 +135,11 @@ PATCH_RULES = (
     PatchRule("within cap", _patch_within_cap),
     PatchRule("within consent", _patch_within_consent),
 )
-"""The order in which PATCH is refused: the object and its state before the amounts."""
+"""Order of the refusals of PATCH: the object and its state before the amounts."""
 
 
 def judge_patch(case: PatchCase) -> Prices:
-    """The amounts after the patch. Raises: the Refusal of the first rule that it breaks."""
+    """Return the amounts after the patch. Raises: the Refusal of the first rule that it breaks."""
     for rule in PATCH_RULES:
         rule.check(case)
     return _prices(case)

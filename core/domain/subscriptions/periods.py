@@ -1,6 +1,5 @@
-"""The periods that a subscription is charged for, in both schemes: where they begin and end, how they are named, how
-often one may be tried (docs/subscriptions.md "Periods and attempts"). Whether a charge may be made:
-charge_decisions.py."""
+"""The periods for which a subscription is charged, in both schemes: their limits and names, and how often one may be
+attempted (docs/subscriptions.md "Periods and attempts"). charge_decisions.py decides whether a charge may be made."""
 
 from calendar import monthrange
 from collections.abc import Mapping
@@ -22,11 +21,11 @@ class Interval(StrEnum):
 
 
 COUNT_HIGHEST: Mapping[Interval, int] = {Interval.DAY: 365, Interval.WEEK: 52, Interval.MONTH: 12}
-"""The bounds of `interval_count`, from 1 (docs/subscriptions.md "Making one")."""
+"""Highest `interval_count`; the lowest is 1 (docs/subscriptions.md "Making one")."""
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """How often one period may be tried, and for how many hours from its first attempt."""
+    """How often one period may be attempted, and for how many hours from its first attempt."""
 
     attempts: int
     hours: int
@@ -43,11 +42,11 @@ BUDGETS: Mapping[tuple[Interval, int], Budget] = {
     (Interval.WEEK, 2): Budget(4, 24),
 }
 OTHER_BUDGET = Budget(4, 20)
-"""All periods that no row of the table names, days x2, x4, x5 and x6 among them (docs/decisions.md "Periods")."""
+"""Budget of all periods without a row in the table, such as 2, 4, 5 and 6 days (docs/decisions.md "Periods")."""
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What the periods of a subscription follow from; it never changes."""
+    """The constant properties of a subscription that determine its periods."""
 
     scheme: Scheme
     interval: Interval
@@ -55,7 +54,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def budget(self) -> Budget | None:
-        """None: the calendar scheme has none."""
+        """The budget of a period; None in the calendar scheme."""
         if self.scheme is Scheme.CALENDAR:
             return None
         return BUDGETS.get((self.interval, self.interval_count), OTHER_BUDGET)
@@ -65,19 +64,19 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
     """One period: from `opens_at` to just before `closes_at`, where the next one opens. Both in UTC."""
 
     ref: str
-    """The `period_ref`: no two periods of a subscription have the same one."""
+    """The `period_ref`, unique within a subscription."""
     opens_at: datetime
     closes_at: datetime
 
 
 def current_period(terms: Terms, anchor: datetime) -> Period:
-    """The period that a payment at `anchor` opens, and that is thereby paid."""
+    """Return the period that a payment at `anchor` opens and pays."""
     return calendar_period(terms.interval, anchor) if terms.scheme is Scheme.CALENDAR else window_period(terms, anchor)
 
 
 def calendar_period(interval: Interval, now: datetime) -> Period:
-    """The calendar period around `now`, by UTC: `2026-11-21`, `2026-W47` or `2026-11`; `interval_count` takes no
-    part."""
+    """Return the calendar period around `now`, by UTC: `2026-11-21`, `2026-W47` or `2026-11`; `interval_count` has no
+    effect."""
     day = now.astimezone(UTC).date()
     if interval is Interval.DAY:
         ref, first, following = day.isoformat(), day, day + timedelta(days=1)
@@ -92,13 +91,13 @@ def calendar_period(interval: Interval, now: datetime) -> Period:
 
 
 def window_period(terms: Terms, anchor: datetime, number: int = 0) -> Period:
-    """The period that opens `number` periods after the day of `anchor`, Moscow time.
+    """Return the period that opens `number` periods after the day of `anchor`, Moscow time.
 
-    Counted from the anchor in one step, never from the period before: a clamped month end (31 January, 28 February)
-    does not pull the periods after it down (31 March).
+    It is counted from the anchor in one step, never from the previous period: a shortened month (31 January, 28
+    February) does not affect later periods (31 March).
 
-    The ref carries the day on which the period opens: period 0, paid with the anchor, has the anchor's own day, and
-    each period that passes unpaid has another ref than the one before, although the anchor stays.
+    The ref contains the day on which the period opens: period 0, paid with the anchor, has the anchor's own day, and
+    each period that passes unpaid gets another ref than the one before, although the anchor stays.
     """
     opens, closes = _opening(terms, anchor, number), _opening(terms, anchor, number + 1)
     return Period(
@@ -109,7 +108,7 @@ def window_period(terms: Terms, anchor: datetime, number: int = 0) -> Period:
 
 
 def window_number(terms: Terms, anchor: datetime, now: datetime) -> int:
-    """How many periods after the anchor's the one around `now` is; 0 in the paid one, and before the anchor."""
+    """Return how many periods the one around `now` is after the anchor's; 0 in the paid one, and before the anchor."""
     origin, day = _moscow_day(anchor), _moscow_day(now)
     if terms.interval is Interval.MONTH:
         months = (day.year - origin.year) * 12 + day.month - origin.month
@@ -122,7 +121,7 @@ def window_number(terms: Terms, anchor: datetime, now: datetime) -> int:
 
 
 def _opening(terms: Terms, anchor: datetime, number: int) -> date:
-    """The day on which period `number` after the anchor's opens."""
+    """Return the day on which period `number` after the anchor's opens."""
     origin = _moscow_day(anchor)
     if terms.interval is Interval.MONTH:
         return _months_later(origin, number * terms.interval_count)
@@ -130,12 +129,12 @@ def _opening(terms: Terms, anchor: datetime, number: int) -> date:
 
 
 def _length(terms: Terms) -> timedelta:
-    """Of days and weeks; Moscow has no summer time, so each of its days has 24 hours."""
+    """Return the length of a period of days or weeks; Moscow has no summer time, so each of its days has 24 hours."""
     return timedelta(days=terms.interval_count * (7 if terms.interval is Interval.WEEK else 1))
 
 
 def _months_later(day: date, months: int) -> date:
-    """The same day of a later month, or that month's last where it has no such day."""
+    """Return the same day of a later month, or that month's last day if it is shorter."""
     years, month = divmod(day.month - 1 + months, 12)
     year = day.year + years
     return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))

@@ -1,7 +1,5 @@
 """Subscriptions: the record and its states (docs/subscriptions.md "Making one"; docs/states.md "Subscription").
-
-How one moves is in moves.py and charge_moves.py, what merchants ask for in orders.py,
-patches.py and charges.py."""
+moves.py and charge_moves.py contain its moves; orders.py, patches.py and charges.py the merchants' requests."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -20,7 +18,7 @@ LINK_WAIT = timedelta(hours=1)
 CONFIRMATION_WAIT = timedelta(hours=24)
 """How long the payer may take to confirm, from the link's issue (docs/subscriptions.md "How the payer binds")."""
 PAUSE_LONGEST = timedelta(days=90)
-"""A subscription that is paused for longer expires (docs/subscriptions.md "When the mandate is lost")."""
+"""Longest pause, after which a subscription expires (docs/subscriptions.md "When the mandate is lost")."""
 
 
 class SubscriptionStatus(StrEnum):
@@ -34,11 +32,11 @@ class SubscriptionStatus(StrEnum):
 
 
 BINDING_SYMBOL = Rub(1_00)
-"""What the QR of a binding without a charge says."""
+"""Amount in the QR code of a binding without a charge."""
 
 
 class SubscriptionTrigger(StrEnum):
-    """What moves a subscription."""
+    """Cause of a subscription's move."""
 
     CONFIRMED = "the payer confirmed"
     NO_LINK = "no link came"
@@ -72,14 +70,14 @@ SUBSCRIPTION_MOVES: Moves[SubscriptionStatus, SubscriptionTrigger] = Moves(
 
 
 class Binding(msgspec.Struct, frozen=True, kw_only=True):
-    """The present attempt to get a mandate, at the bank's side."""
+    """The present attempt to get a mandate, with its state at the bank."""
 
     operation: str
-    """The id under which the bank is asked; chosen before it is."""
+    """Operation id at the bank; chosen before the request."""
     requested_at: datetime
-    """When the link was asked for: the hour's wait runs from it."""
+    """When the link was requested: its one-hour limit starts here."""
     link_issued_at: datetime | None = None
-    """When the payer could first confirm; the 24 hours run from it."""
+    """When the payer could first confirm: the limit of 24 hours starts here."""
     payment_id: str | None = None
     """The binding payment; null while the payer has not opened the link."""
     bank: str | None = None
@@ -89,18 +87,18 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subscription(msgspec.Struct, frozen=True, kw_only=True):
-    """One subscription. What merchants see of it is made by the frontends and by events; the rest stays inside."""
+    """One subscription. The frontends and events decide which fields merchants see; the others are internal."""
 
     id: str
     account_id: str
     mode: Mode
     shop_id: str
     scheme: Scheme
-    """The account's when it was created; a later change of the setting does not touch it."""
+    """The account's scheme at creation; a later change of the setting has no effect."""
     status: SubscriptionStatus
     amount: Rub
     cap_amount: Rub
-    """The most that one charge may be of."""
+    """Largest amount of one charge."""
     interval: Interval
     interval_count: int
     description: str
@@ -108,14 +106,14 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     updated_at: datetime
     cap_window: Rub | None = None
-    """The most that one period may take."""
+    """Largest sum of one period."""
     consent: Rub | None = None
-    """The amount of each charge that the page of the confirmed binding showed: neither `amount` nor `cap_amount` may be
-    above it. Null until the payer confirms for the first time."""
+    """Amount of each charge that the page of the confirmed binding showed: neither `amount` nor `cap_amount` may exceed
+    it. Null until the payer confirms for the first time."""
     external_id: str | None = None
     client_ref: str | None = None
     phone_mask: str | None = None
-    """`***` and the last 4 digits of `client_phone`, which is kept nowhere."""
+    """`***` and the last 4 digits of `client_phone`, which is not stored."""
     method_id: str | None = None
     success_url: str | None = None
     past_due: bool = False
@@ -125,25 +123,26 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     binding: Binding | None = None
     """Null in the window scheme until the payer opens the link."""
     first_payment_id: str | None = None
-    """The binding payment that took the first charge, whether or not the mandate has come since; null for none."""
+    """The binding payment that took the first charge, with or without a mandate since then; null: none."""
     mandate_bank: str | None = None
-    """The bank that holds the mandate; null before the first binding."""
+    """The bank with the mandate; null before the first binding."""
     mandate_reference: str | None = None
-    """The bank's reference of the binding that made it: tells two bindings apart, also where they gave one token."""
+    """The bank's reference of the mandate's binding: it distinguishes two bindings even if they gave the same token."""
     mandate_token: bytes | None = None
-    """Sealed: by what the bank knows the mandate. Kept while paused, as the bank may find it valid again."""
+    """Encrypted: the bank's token for the mandate. Kept while paused, since the bank may accept it again."""
     revoke_pending: bool = False
-    """The bank's side of the mandate, or of a binding that is open, is still to be ended."""
+    """The mandate, or an open binding, must still be ended at the bank."""
     paused_at: datetime | None = None
     anchor: datetime | None = None
-    """When the last successful payment was made, the binding included; periods count from its day."""
+    """Time of the last successful payment, the binding included; periods count from its day."""
     attempts: Attempts | None = None
-    """The charges of the period that was tried last."""
+    """Charges of the period that was charged last."""
     current_period_start: datetime | None = None
     current_period_end: datetime | None = None
-    """The period that the last successful payment opened; null before activation."""
+    """The period of `current_period_start` and `current_period_end` was opened by the last successful payment; null
+    before activation."""
     key_id: str | None = None
-    """The record of the Idempotency-Key that made it."""
+    """Record of the Idempotency-Key that created it."""
     sequence: int = 0
     """Rises by one with every event about it; the webhook header X-Webhook-Sequence."""
     version: int = 0
@@ -162,13 +161,13 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def can_be_charged(self) -> bool:
-        """There is a mandate, and the bank accepts it as far as we know."""
+        """Whether there is a mandate that the bank accepts, as far as we know."""
         return self.status is SubscriptionStatus.ACTIVE and self.mandate_token is not None and self.anchor is not None
 
 
 def announces(before: Subscription, after: Subscription) -> bool:
-    """Whether the change is told by `subscription.status_changed`: a status, a flag, or a link that got ready
-    (docs/webhooks.md "Events")."""
+    """Return whether `subscription.status_changed` reports the change: of a status, of a flag, or a link that became
+    ready (docs/webhooks.md "Events")."""
     if any(getattr(before, name) != getattr(after, name) for name in ("status", "past_due", "rebind_required")):
         return True
     link_before = None if before.binding_url_pending else before.binding_url
@@ -177,7 +176,7 @@ def announces(before: Subscription, after: Subscription) -> bool:
 
 
 def awaits_binding(subscription: Subscription) -> bool:
-    """A payer may bind now: for the first time, or anew once the merchant asked for that."""
+    """Return whether a payer may bind now: for the first time, or again after the merchant requested it."""
     if subscription.status is SubscriptionStatus.PENDING_BINDING:
         return True
     if subscription.status is not SubscriptionStatus.PAUSED or not subscription.rebind_required:
@@ -188,7 +187,8 @@ def awaits_binding(subscription: Subscription) -> bool:
 
 
 def binding_ends_at(subscription: Subscription) -> datetime | None:
-    """Until when a first binding is waited for: an hour for its link, then 24 hours for the payer. None: for none."""
+    """Return the deadline of a first binding: an hour for its link, then 24 hours for the payer. None: it awaits
+    none."""
     if subscription.status is not SubscriptionStatus.PENDING_BINDING:
         return None
     binding = subscription.binding
@@ -200,13 +200,14 @@ def binding_ends_at(subscription: Subscription) -> datetime | None:
 
 
 def pause_ends_at(subscription: Subscription) -> datetime | None:
-    """When a paused subscription expires. None: it is not paused."""
+    """Return when a paused subscription expires. None: it is not paused."""
     if subscription.status is not SubscriptionStatus.PAUSED or subscription.paused_at is None:
         return None
     return subscription.paused_at + PAUSE_LONGEST
 
 
 def masked_phone(phone: str) -> str:
-    """`***` and the last 4 digits of at least 5; of fewer only the stars, for else the mask would tell the whole."""
+    """Return `***` and the last 4 digits of at least 5; for fewer digits only the stars, since the mask would reveal
+    all."""
     digits = [char for char in phone if char.isascii() and char.isdigit()]
     return f"***{''.join(digits[-4:])}" if len(digits) > 4 else "***"
