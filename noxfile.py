@@ -1,4 +1,4 @@
-"""The project's tasks. `nox -l` lists them; each installs what it needs into an environment of its own."""
+"""The project's tasks. `nox -l` lists them; each installs its requirements into its own environment."""
 
 import tomllib
 from pathlib import Path
@@ -11,88 +11,95 @@ nox.options.reuse_existing_virtualenvs = True
 
 @nox.session
 def demo(session: nox.Session) -> None:
-    """The narrated tour; `nox -s demo -- --keep` stays up."""
+    """Run the narrated tour; `nox -s demo -- --keep` keeps it running."""
     session.install("-e", ".[server]")
     session.run("cambist", "demo", *session.posargs)
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All tests, or those named after `--`."""
+    """Run all tests, or those named after `--`."""
     session.install("-e", ".[dev]")
     session.run("pytest", *(session.posargs or ["-n", "auto"]))
 
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """Small wrong changes where a moment decides, each of which a test must notice: some minutes (tests/mutants.py)."""
+    """Make small wrong changes in timing-critical code; a test must notice each: some minutes (tests/mutants.py)."""
     session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.mutants", *session.posargs)
 
 
 @nox.session
 def drills(session: nox.Session) -> None:
-    """What is killed in mid-work, at full length: some ten minutes (docs/operations.md)."""
+    """Kill processes in mid-work, at full length: some ten minutes (docs/operations.md)."""
     session.install("-e", ".[dev]")
     session.run("pytest", "-n", "0", "-s", "-m", "drill", *session.posargs, env={"CAMBIST_DRILLS": "full"})
 
 
 @nox.session
 def simulate(session: nox.Session) -> None:
-    """Whole worlds under faults, by seeds: `-- --hours 1000 --jobs 2`; `-- --seed 17` one (docs/reliability.md)."""
+    """Simulate whole installations under faults, by seeds: `-- --hours 1000 --jobs 2`; one: `-- --seed 17`
+    (docs/reliability.md)."""
     session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.simulation", *(session.posargs or ["--hours", "1000", "--jobs", "2"]))
 
 
 @nox.session
 def simulate_mutants(session: nox.Session) -> None:
-    """Slips of the code, each of which a simulated world must notice: an hour (tests/simulation/mutants/table.py)."""
+    """Plant faults in the code; the simulation must notice each: an hour (tests/simulation/mutants/table.py)."""
     session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.simulation.mutants", *session.posargs)
 
 
 @nox.session
 def storages(session: nox.Session) -> None:
-    """Memory, SQLite, Postgres and a storage from elsewhere, held against one another by drawn histories:
-    `-- --histories 10000 --jobs 2` (docs/reliability.md)."""
+    """Compare memory, SQLite, Postgres and a third-party storage by random histories: `-- --histories 10000 --jobs 2`
+    (docs/reliability.md)."""
     session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.histories", *(session.posargs or ["--histories", "10000", "--jobs", "2"]))
 
 
 @nox.session
 def mutation(session: nox.Session) -> None:
-    """Every line of the core, mutated: `-- core/domain/ledger.py core/domain/exchanges`
-    (tests/mutation). It goes on where it ended; `--seconds 600` ends it."""
+    """Mutate every line of the core: `-- core/domain/ledger.py core/domain/exchanges` (tests/mutation).
+
+    A run continues where the previous one ended; `--seconds 600` limits it.
+    """
     session.install("-e", ".[dev]", "coverage>=7.10")
     session.run("python", "-m", "tests.mutation", *(session.posargs or ["core/domain"]), success_codes=[0, 1])
 
 
 @nox.session
 def attacks(session: nox.Session) -> None:
-    """What strangers may try, at full length: some minutes. `-- -k two_ways` chooses."""
+    """Run the attack tests at full length: some minutes. `-- -k two_ways` selects some."""
     session.install("-e", ".[dev]")
     session.run("pytest", "-n", "0", "tests/attacks", *session.posargs, env={"CAMBIST_ATTACKS": "full"})
 
 
 @nox.session
 def monkey(session: nox.Session) -> None:
-    """100 000 random keys at the console, on SQLite and Postgres with 20 000 payments, over a storage that is late,
-    away or raises: some hours. Prints each run's seed; `-- --seed 7 --keys 2000 --storage sqlite` types it again."""
+    """Type 100 000 random keys at the console: some hours.
+
+    The console runs on SQLite and Postgres with 20 000 payments, over a storage that is slow, unavailable or raises
+    errors. Each run prints its seed; `-- --seed 7 --keys 2000 --storage sqlite` repeats it.
+    """
     session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.console.monkey", *session.posargs)
 
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """The hot paths beside their floors and peers, and one table of the ratios; only those of one run mean anything.
+    """Measure the hot paths beside their floors and peers, and print a table of the ratios.
 
-    `-- --keep` writes table and chart into docs/performance.md; all else goes to pytest. CAMBIST_BENCH_PEERS=FOLDER
-    measures peers, too (the first time they are installed there); further sizes: docs/performance.md.
+    Only ratios of one run are comparable. `-- --keep` writes table and chart into docs/performance.md; other arguments
+    go to pytest. CAMBIST_BENCH_PEERS=FOLDER also measures peers, which are installed there the first time. For larger
+    sizes see docs/performance.md.
     """
     session.install("-e", ".[dev]")
     keep = ["--keep", "docs/performance.md"] if "--keep" in session.posargs else []
     results = Path(session.create_tmp(), "results.json")
-    results.unlink(missing_ok=True)  # a run that ends without any shall not show those of the one before
+    results.unlink(missing_ok=True)  # do not show old results if this run ends without any
     session.run(
         "pytest",
         "benchmarks",
@@ -112,7 +119,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, and the contracts between the floors."""
+    """Check style and the import contracts between the layers."""
     session.install("-e", ".[dev]")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -121,7 +128,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Two checkers, because each sees what the other does not."""
+    """Run two type checkers, because each finds errors that the other misses."""
     session.install("-e", ".[dev]")
     session.run("mypy")
     session.run("pyright")
@@ -129,56 +136,58 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation as a site, in build/docs. A broken link fails it."""
+    """Build the documentation site in build/docs. A broken link fails it."""
     session.install("furo>=2025.7", "myst-parser>=4.0", "sphinx>=8.1")
     session.run("sphinx-build", "-n", "-W", "--keep-going", "-b", "html", "docs", "build/docs", *session.posargs)
 
 
 @nox.session
 def generate(session: nox.Session) -> None:
-    """The pages and examples that say what the code says. Needs Graphviz."""
+    """Generate the pages and examples that are derived from the code. Needs Graphviz."""
     session.install("-e", ".[dev]")
     session.run("python", "docs/generate.py")
 
 
 @nox.session
 def pictures(session: nox.Session) -> None:
-    """The picture of the payer window. Needs Chromium."""
+    """Take the picture of the payer window. Needs Chromium."""
     session.install("-e", ".[dev]")
     session.run("python", "docs/pictures.py")
 
 
 @nox.session
 def screenshots(session: nox.Session) -> None:
-    """The pictures of the operators' console. Needs Chromium."""
+    """Take the pictures of the operators' console. Needs Chromium."""
     session.install("-e", ".[dev]")
     session.run("python", "docs/screenshots.py")
 
 
 @nox.session
 def schemathesis(session: nox.Session) -> None:
-    """Made-up requests to a running service, good and bad: some five minutes. `-- --max-examples 50` asks more."""
+    """Send generated requests, valid and invalid, to a running service: some five minutes. `-- --max-examples 50` sends
+    more."""
     session.install("-e", ".[server,client]", "schemathesis>=4.20")
     session.run("python", "-m", "tests.fuzzing", *(session.posargs or ["--max-examples", "8"]))
 
 
 @nox.session
 def moto(session: nox.Session) -> None:
-    """Clients' documents in a bucket of moto: sixty packages, so not in the suite."""
+    """Test clients' documents in a bucket of moto, which needs sixty packages and so is not in the suite."""
     session.install("-e", ".[server]", "boto3", "moto[server]>=5.2", "pytest")
     session.run("python", "-m", "tests.moto_s3")
 
 
 @nox.session
 def generated_clients(session: nox.Session) -> None:
-    """Generators of clients read the OpenAPI document, and lose nothing of it."""
+    """Check that client generators read the OpenAPI document without losing anything."""
     session.install("-e", ".[http]", "datamodel-code-generator>=0.60", "openapi-python-client>=0.29")
     session.run("python", "-m", "tests.generated_clients")
 
 
 @nox.session
 def lock(session: nox.Session) -> None:
-    """What the image installs, each file by its hash. What still fits stays; `-- --upgrade` takes the newest."""
+    """Lock the image's packages, each file by its hash. Versions that still fit stay; `-- --upgrade` takes the
+    newest."""
     session.install("uv>=0.9")
     build = Path(session.create_tmp(), "build.in")
     build.write_text("\n".join(tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["build-system"]["requires"]))
@@ -199,18 +208,18 @@ def lock(session: nox.Session) -> None:
 
 
 _PYTHON = "3.11.13"
-"""Of the image (deploy/pin-images.sh)."""
+"""Python version of the image (deploy/pin-images.sh)."""
 _PLATFORMS = ("x86_64-manylinux_2_28", "aarch64-manylinux_2_28")
 
 
 @nox.session
 def sbom(session: nox.Session) -> None:
-    """What the image is made of, as CycloneDX' JSON, in build/sbom.cdx.json; no network is needed."""
+    """Write the image's contents as CycloneDX JSON to build/sbom.cdx.json, without network access."""
     session.run("python", "deploy/sbom.py", "build/sbom.cdx.json")
 
 
 @nox.session
 def audit(session: nox.Session) -> None:
-    """Asks the public list of vulnerabilities about every package of the lock: needs the network."""
+    """Check every package of the lock against the public list of vulnerabilities. Needs the network."""
     session.install("pip-audit>=2.9")
     session.run("pip-audit", "--require-hashes", "--disable-pip", "-r", "deploy/requirements.lock", *session.posargs)

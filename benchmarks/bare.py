@@ -1,4 +1,4 @@
-"""The floor of everything over HTTP: the framework and the server alone, with answers as long as a payment."""
+"""Floor of all HTTP benchmarks: only the framework and the server, with answers as long as a payment."""
 
 import socket
 import subprocess
@@ -34,7 +34,7 @@ uvloop.run(main())
 
 @contextmanager
 def bare_server() -> Iterator[tuple[str, int]]:
-    """The base URL of a running one, and its process id."""
+    """Run the server, and yield its base URL and process id."""
     process = subprocess.Popen([sys.executable, "-c", _BARE], stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
@@ -48,7 +48,7 @@ def bare_server() -> Iterator[tuple[str, int]]:
 
 
 def _wait_for(port: int) -> None:
-    """Return when somebody listens: the server tells its port a little before."""
+    """Wait until the server listens. It prints its port slightly earlier."""
     for _ in range(1000):
         with closing(socket.socket()) as asking:
             if asking.connect_ex(("127.0.0.1", port)) == 0:

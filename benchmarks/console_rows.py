@@ -1,4 +1,5 @@
-"""The database of `benchmarks.console_screens`: a month of payments of some merchants, with what comes with them."""
+"""Database of `benchmarks.console_screens`: a month of payments of several merchants, with their events, deliveries,
+entries and refunds."""
 
 import random
 from collections import Counter
@@ -37,11 +38,11 @@ MERCHANTS = 20
 _S = PaymentStatus
 _STATUSES, _WEIGHTS = (_S.PAID, _S.FAILED, _S.EXPIRED, _S.CANCELLED), (9_400, 300, 290, 10)
 _RARE = 20_000
-"""Of so many one is of a rare kind: an event, a delivery, a payment in review."""
+"""One in this many is of a rare kind: an event, a delivery, a payment in review."""
 
 
 class _Rows:
-    """Who the rows are of, and what numbers they go on from."""
+    """Generator of rows for several merchants."""
 
     def __init__(self, vault: Vault, accounts: list[Account], count: int, chained: int) -> None:
         self.vault = vault
@@ -52,7 +53,7 @@ class _Rows:
         self.counts: Counter[Tally] = Counter()
 
     def rows(self, number: int) -> Iterator[Any]:
-        """A payment, and what comes with it."""
+        """Yield a payment and its related records."""
         moment, rare = START + SPREAD * (number / self.count), number % _RARE == 7
         payment = self._payment(number, moment, rare=rare)
         self.counts.update(tallies_of(payment, 1))
@@ -121,7 +122,7 @@ class _Rows:
 
 
 async def fill(url: str, folder: Path, count: int) -> None:
-    """One of everything there is, and so many payments of some merchants with what comes with them."""
+    """Create one record of each kind, and `count` payments of several merchants with their related records."""
     await migrate(url)
     async with open_refund_house(made_up=True, database_url=url, data_dir=folder) as refunds:
         await everything_there_is(refunds)

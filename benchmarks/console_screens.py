@@ -1,14 +1,15 @@
-"""What the operators' console costs at a million payments: CPU of its process for each screen, each key, each filter.
+"""CPU cost of the operators' console at a million payments, for each screen, key and filter.
 
     python -m benchmarks.console_screens --payments 1000000 [--folder FOLDER] [--database URL] [--size 200x50] [--reads]
 
-makes a database in SQLite (about 2 GB; in FOLDER it is kept, and is not made again), or fills the one at URL where
-there are no merchants yet (4 GB in Postgres; analyse it, as it does by itself after a while), sits down at the console,
-and prints a row for each step: a screen that is opened, its next pages, filters, dialogs, a search. Each is done three
-times, on a terminal of `--size`, and has two figures: until what was asked for is first painted, and until all is
-there, as the object beside a list, how many there are, how much an act is about.
-Time is CPU of the whole process, the database's part, the painting and what a terminal is sent for it: a wall clock
-tells of whatever else runs. What is read alone (`--reads`) has it all the same: a database server has its part in that.
+The program creates a SQLite database of about 2 GB; in FOLDER it is kept and reused. With a URL it fills that database
+if it has no merchants (4 GB in Postgres; run ANALYZE, as Postgres does by itself after a while). Then it operates the
+console, and prints a row for each step: opening a screen, its next pages, filters, dialogs, a search. Each step runs
+three times, on a terminal of `--size`, and has two figures: the time until the result is first painted, and the time
+until everything is complete, such as the object beside a list, totals, and the amounts of an operator action.
+
+Time is CPU time of the whole process: database access, painting and terminal output. Wall-clock time would include
+other programs. Only the reads (`--reads`) use wall-clock time, because a database server does part of their work.
 """
 
 import argparse
@@ -54,22 +55,22 @@ _PAGES = 30
 
 
 class Cost(NamedTuple):
-    """Of one step, in ms of CPU."""
+    """Cost of one step, in ms of CPU."""
 
     paint: float
-    """Until it is painted first."""
+    """Until the first paint."""
     whole: float
 
 
 class Painted(Console):
-    """The console, without a terminal: what that would be sent is made all the same."""
+    """The console without a terminal. It still produces the terminal's output."""
 
     CSS_PATH = str(Path(app_module.__file__).with_name("console.tcss"))
 
     def __init__(self, shared: ConsoleContext) -> None:
         super().__init__(shared)
         self.paints: list[tuple[Screen[Any], float]] = []
-        """Which screen was painted, and when."""
+        """Painted screens and the times."""
 
     def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
         if isinstance(renderable, CompositorUpdate):
@@ -79,7 +80,7 @@ class Painted(Console):
 
 
 class Desk:
-    """An operator at the console, who waits for each answer and writes down what it cost."""
+    """A simulated operator. It waits for each answer and records the cost."""
 
     def __init__(self, app: Painted, pilot: Pilot[None]) -> None:
         self._app = app
@@ -87,17 +88,17 @@ class Desk:
         self.took: dict[str, list[Cost]] = {}
 
     async def press(self, *keys: str) -> None:
-        """Press, and wait for all answers."""
+        """Press keys, and wait for all answers."""
         await self._pilot.press(*keys)
         await self._settle()
 
     async def step(self, name: str, *keys: str) -> None:
-        """The same, and what it cost."""
+        """Press keys, and record the cost."""
         with self._counted(name):
             await self.press(*keys)
 
     async def ask(self, name: str, kind: Kind, wish: Wish) -> None:
-        """Open a list that is asked for something."""
+        """Open a list with filters, and record the cost."""
         screen = ListScreen(self._app.shared, kind, wish)
         with self._counted(name):
             self._app.push_screen(screen)
@@ -116,7 +117,7 @@ class Desk:
         self.took.setdefault(name, []).append(cost)
 
     async def _settle(self) -> None:
-        """Wait for what the screen in front asked for; the one below a dialog waits for us."""
+        """Wait for the requests of the front screen. The screen below a dialog waits for the dialog."""
         while waiting := [each for each in self._app.workers if each.node is self._app.screen and not each.is_finished]:
             try:
                 await self._app.workers.wait_for_complete(waiting)
@@ -126,7 +127,7 @@ class Desk:
 
 
 async def sit(desk: Desk, ports: Ports, count: int) -> None:
-    """Through every screen, as an operator would."""
+    """Go through every screen as an operator would."""
     for kind in KINDS:
         if kind.key:
             await desk.step(f"{kind.title}: opened", kind.key)
@@ -158,7 +159,7 @@ async def sit(desk: Desk, ports: Ports, count: int) -> None:
 
 
 def asked(account: str, count: int) -> Iterator[tuple[Kind, str, dict[str, str]]]:
-    """What lists are asked for: each filter by itself, and the pairs that come up."""
+    """Yield the filters of lists: each filter alone, and usual pairs."""
     typed = {
         "account": account, "from": "2025-12-15", "to": "2025-12-16", "order": f"order-{count // 2}",
         "amount": "123.45", "name": "erchant 1", "operator": "ivan", "act": "refund.approve", "object": account,
@@ -179,7 +180,7 @@ def asked(account: str, count: int) -> Iterator[tuple[Kind, str, dict[str, str]]
 
 
 async def read(ports: Ports, count: int) -> dict[str, list[Cost]]:
-    """What the same lists, objects and searches cost without a screen: the reads, and making records of rows."""
+    """Measure the same lists, objects and searches without a screen: reading rows and decoding records."""
     took: dict[str, list[Cost]] = {}
 
     async def timed(name: str, ask: Callable[[], Awaitable[Any]]) -> Any:
@@ -218,7 +219,7 @@ async def _open(ports: Ports, kind: Kind, object_id: str) -> None:
 
 @asynccontextmanager
 async def console(url: str, folder: Path, size: tuple[int, int]) -> AsyncIterator[tuple[Desk, Ports]]:
-    """The console on the database, as `cambist console` opens it."""
+    """Open the console on the database as `cambist console` does."""
     async with open_house(Settings(database_url=url, data_dir=folder)) as house:
         keep_for_good(FULL_AFTER)
         app = Painted(ConsoleContext(ports=house.ports, operator="olga"))
@@ -232,7 +233,7 @@ async def console(url: str, folder: Path, size: tuple[int, int]) -> AsyncIterato
 async def measured(
     url: str, folder: Path, count: int, size: tuple[int, int], *, reads_alone: bool
 ) -> dict[str, list[Cost]]:
-    """All steps some times; a database without merchants is filled."""
+    """Run all steps several times. A database without merchants is filled first."""
     await migrate(url)
     async with open_house(Settings(database_url=url, data_dir=folder)) as house:
         is_empty = not await list_accounts(house.ports)
@@ -255,7 +256,7 @@ def _size(told: str) -> tuple[int, int]:
 
 
 def main() -> None:
-    """`python -m benchmarks.console_screens`."""
+    """Run `python -m benchmarks.console_screens`."""
     given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     given.add_argument("--payments", type=int, default=1_000_000)
     given.add_argument("--folder", type=Path)

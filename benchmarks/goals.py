@@ -1,4 +1,4 @@
-"""What the hot paths shall cost beside their floors and peers, and how that is read off the results of one run."""
+"""Goals of the hot paths relative to their floors and peers, and their computation from one run's results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -7,12 +7,12 @@ import msgspec
 
 
 class Result(msgspec.Struct, frozen=True):
-    """One benchmark."""
+    """Result of one benchmark."""
 
     median: float
-    """Seconds of a round."""
+    """Seconds of a median round."""
     least: float
-    """Seconds of the quickest round: for what works in this process alone, where all else is only disturbance."""
+    """Seconds of the fastest round. It suits work inside this process, where all other time is disturbance."""
     extra: Mapping[str, Any]
 
 
@@ -23,19 +23,19 @@ class Results:
         self._found = found
 
     def median(self, name: str) -> float:
-        """Raises: KeyError for one that was not run."""
+        """Return the median round in seconds. Raises: KeyError if the benchmark was not run."""
         return self._found[name].median
 
     def least(self, name: str) -> float:
-        """Raises: KeyError for one that was not run."""
+        """Return the fastest round in seconds. Raises: KeyError if the benchmark was not run."""
         return self._found[name].least
 
     def extra(self, name: str, key: str) -> float:
-        """Raises: KeyError for one that was not run."""
+        """Return a value of `extra_info`. Raises: KeyError if the benchmark was not run."""
         return float(self._found[name].extra[key])
 
     def sizes(self, test: str) -> list[tuple[int, Result]]:
-        """The results of a test for each number in its brackets, ascending. Raises: KeyError when there are none."""
+        """Return a test's results by the number in its brackets, ascending. Raises: KeyError if there are none."""
         named = [(name, result) for name, result in self._found.items() if name.startswith(f"{test}")]
         if not named:
             raise KeyError(test)
@@ -56,9 +56,9 @@ class Goal(msgspec.Struct, frozen=True):
     goal: float
     ratio: Callable[[Results], float]
     at_least: bool = False
-    """The ratio shall be at least the goal; else at most."""
+    """If true, the ratio must be at least the goal, otherwise at most."""
     by_cpu: Callable[[Results], float] | None = None
-    """The same ratio by the CPU time of the server's process, which other work on the machine does not move."""
+    """The same ratio in CPU time of the server's process, which other work on the machine does not affect."""
 
     def reached(self, ratio: float) -> bool:
         return ratio >= self.goal if self.at_least else ratio <= self.goal
@@ -85,7 +85,7 @@ def _extra(test: str, key: str) -> Callable[[Results], float]:
 
 
 def _slower(test: str) -> Callable[[Results], float]:
-    """How many times as long as its floor it took."""
+    """Compute how many times as long as its floor the test took."""
     return lambda results: 1 / results.extra(test, "times_floor")
 
 

@@ -1,5 +1,5 @@
-"""A load of HTTP requests on open connections: raw sockets and httptools, so that the two cores of a small machine are
-left to what is measured. aiohttp or httpx would take more time for a request than the service does."""
+"""HTTP load generator on open connections. It uses raw sockets and httptools, to leave the two cores of a small machine
+to the measured service: aiohttp or httpx would need more time per request than the service."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -15,11 +15,11 @@ from cambist.core.usecases.accounts.accounts import KeyPair
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What one load came to."""
+    """Result of one load."""
 
     seconds: float
     latencies: list[float]
-    """Seconds from a request to its answer, ascending."""
+    """Seconds from each request to its answer, ascending."""
 
     @property
     def rate(self) -> float:
@@ -28,12 +28,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def p99(self) -> float:
-        """Seconds within which 99 of 100 answers came."""
+        """Seconds within which 99 of 100 answers arrive."""
         return self.latencies[int(len(self.latencies) * 0.99)]
 
 
 class _Connection(asyncio.Protocol):
-    """Sends a request when the answer to the one before is there, until there are none."""
+    """A connection that sends the next request after each answer, until no requests are left."""
 
     def __init__(
         self, requests: Iterator[bytes], status: int, took: list[float], ended: "asyncio.Future[None]"
@@ -45,7 +45,7 @@ class _Connection(asyncio.Protocol):
         self._sent_at = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transport is one without being its subclass.
+        # uvloop's transport behaves like asyncio.Transport without being its subclass.
         self._transport = cast("asyncio.Transport", transport)
         self._parser = httptools.HttpResponseParser(self)
         self._send()
@@ -88,7 +88,7 @@ async def _load(base: str, requests: Sequence[bytes], at_once: int, status: int)
     started = perf_counter()
     for end in ends:
         await loop.create_connection(
-            lambda end=end: _Connection(waiting, status, took, end),  # type: ignore[misc]  # a default binds it now
+            lambda end=end: _Connection(waiting, status, took, end),  # type: ignore[misc] # a default binds it now
             place.hostname or "127.0.0.1",
             place.port or 80,
         )
@@ -104,7 +104,7 @@ def load(base: str, requests: Sequence[bytes], *, status: int, at_once: int = 32
 
 
 def request(method: str, path: str, pair: KeyPair, source: str, body: bytes = b"", **headers: str) -> bytes:
-    """One request on the wire, from the address `source` as a trusted proxy tells it."""
+    """Encode one request whose trusted proxy reports the client address `source`."""
     lines = [
         f"{method} {path} HTTP/1.1",
         "Host: 127.0.0.1",

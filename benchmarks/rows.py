@@ -1,4 +1,4 @@
-"""Rows in bulk: millions of them lie in a database within seconds."""
+"""Bulk writing of rows: millions within seconds."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from cambist.adapters.storage.table.table_map import TableMap
 
 
 class SqliteRows:
-    """Writes rows of the catalogue's tables into a file."""
+    """Write rows of the catalogue's tables into a SQLite file."""
 
     def __init__(self, url: str) -> None:
         self._connection = sqlite3.connect(url.removeprefix("sqlite:///"))
@@ -25,7 +25,8 @@ class SqliteRows:
 
 
 class PostgresRows:
-    """Writes rows into a server, which has looked at them when they are all there, as it would have by and by."""
+    """Write rows into a Postgres server. At the end the tables are analysed, as the server would do by itself after a
+    while."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
@@ -39,5 +40,5 @@ class PostgresRows:
 
 
 async def rows_into(url: str) -> SqliteRows | PostgresRows:
-    """What writes into the database at `url`."""
+    """Return the writer for the database at `url`."""
     return SqliteRows(url) if url.startswith("sqlite") else PostgresRows(await asyncpg.connect(url))

@@ -1,6 +1,5 @@
-"""A settlement in processes of its own: `python -m benchmarks.settling fill URL COUNT`, then `settle URL`, which prints
-what it cost. So its memory is that of nothing else.
-"""
+"""A settlement in separate processes, so that the measured memory contains nothing else: `python -m benchmarks.settling
+fill URL COUNT`, then `settle URL`, which prints the cost."""
 
 import asyncio
 import sys
@@ -35,16 +34,16 @@ BATCH = 20_000
 
 
 class Settled(msgspec.Struct, frozen=True):
-    """What a settlement cost."""
+    """Cost of a settlement."""
 
     payments: int
     seconds: float
     peak_mib: float
-    """The most memory that its process held."""
+    """Peak memory of its process."""
 
 
 def paid(account: Account, count: int) -> Iterator[Payment]:
-    """Paid over one day, of one merchant."""
+    """Yield payments of one merchant, paid over one day."""
     for number in range(count):
         moment = START + timedelta(days=1) * (number / count)
         milliseconds = int(moment.timestamp() * 1000)
@@ -65,7 +64,7 @@ def paid(account: Account, count: int) -> Iterator[Payment]:
 
 
 async def fill(url: str, ports: Ports, count: int) -> None:
-    """Make a merchant with so many paid payments, their chained receipts, their tallies, and the balance."""
+    """Create a merchant with this many paid payments, their chained receipts, their tallies, and the balance."""
     made = await create_account(ports, "Merchant")
     account = await ports.storage.get(Account, made.account_id)
     assert account is not None

@@ -1,7 +1,7 @@
-"""The one table of a run: `python -m benchmarks.table RESULTS.json [--keep docs/performance.md]`.
+"""Table of a run's results: `python -m benchmarks.table RESULTS.json [--keep docs/performance.md]`.
 
-RESULTS.json is what pytest-benchmark wrote; several files are taken together. With `--keep` the table goes between the
-page's two marks, and a chart of it beside the page's images.
+RESULTS.json is the output of pytest-benchmark; several files are combined. `--keep` writes the table between the page's
+two markers, and a chart of it into the page's images.
 """
 
 import argparse
@@ -23,7 +23,7 @@ _NAMES, _BARS = 390, 330
 
 
 def read(paths: Sequence[Path]) -> tuple[Results, dict[str, Any], str]:
-    """The results, the machine, and the day."""
+    """Read the results, the machine and the day."""
     found: dict[str, Result] = {}
     machine: dict[str, Any] = {}
     day = ""
@@ -37,7 +37,7 @@ def read(paths: Sequence[Path]) -> tuple[Results, dict[str, Any], str]:
 
 
 def ratio_of(goal: Goal, results: Results, *, cpu: bool = False) -> float | None:
-    """The measured ratio; None where a part of it was not run, or the peer was not to be had."""
+    """Compute the measured ratio; None if a part was not run or the peer was unavailable."""
     ratio = goal.by_cpu if cpu else goal.ratio
     try:
         return None if ratio is None else ratio(results)
@@ -46,7 +46,7 @@ def ratio_of(goal: Goal, results: Results, *, cpu: bool = False) -> float | None
 
 
 def table(results: Results) -> str:
-    """All goals, as Markdown."""
+    """Format all goals as Markdown."""
     lines = ["| path | beside | goal | measured | by CPU time | |", "|---|---|---|---|---|---|"]
     for goal in GOALS:
         ratio, cpu = ratio_of(goal, results), ratio_of(goal, results, cpu=True)
@@ -62,7 +62,7 @@ def _number(ratio: float | None) -> str:
 
 
 def chart(results: Results) -> str:
-    """How much of its goal each path reaches, as SVG: a bar to the line or beyond it has reached it."""
+    """Draw as SVG how much of its goal each path reaches. A bar up to the line or beyond it reaches the goal."""
     rows = []
     for goal in GOALS:
         ratio = ratio_of(goal, results)
@@ -93,7 +93,7 @@ def chart(results: Results) -> str:
 
 
 def where(machine: dict[str, Any], day: str) -> str:
-    """The machine and the versions."""
+    """Format the machine and the versions."""
     cpu = machine.get("cpu", {})
     named = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     return (

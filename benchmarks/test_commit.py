@@ -1,7 +1,7 @@
-"""Writing what a creation writes (payment, idempotency key, event, job) on SQLite at full durability, 32 units at once,
-beside one sqlite3 transaction each on one connection, which a connection of its own for each request would come to.
+"""Commit of a creation's records (payment, idempotency key, event, job) on SQLite at full durability, 32 units at once.
 
-The floor writes the very rows that the units write, made beforehand. A round is 320 of them.
+The floor writes the same prepared rows with one sqlite3 transaction each on one connection, which is what a connection
+per request would achieve. A round is 320 units.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ Row = tuple[str, tuple[Any, ...]]
 
 
 def creation(number: int) -> Records:
-    """What one request writes."""
+    """Build the records of one request."""
     unique = UUID(int=0x0197 << 112 | 0x7 << 76 | 0b10 << 62 | number)
     payment = Payment(
         id=f"pay_{unique}",
@@ -78,13 +78,13 @@ def creation(number: int) -> Records:
 
 @pytest.fixture
 def rounds() -> Iterator[list[Records]]:
-    """The records of a round after the other; none comes twice."""
+    """Yield the records of each round. No record repeats."""
     numbers = count()
     return ([creation(next(numbers)) for _ in range(UNITS)] for _ in iter(int, 1))
 
 
 def statements(records: Records) -> list[Row]:
-    """The rows of a request, for a connection of sqlite3."""
+    """Build the SQL statements of a request for sqlite3."""
     rows = []
     for record in records:
         kept = KEEPING[type(record)]
@@ -94,7 +94,7 @@ def statements(records: Records) -> list[Row]:
 
 
 def one_by_one(connection: sqlite3.Connection, requests: list[list[Row]]) -> None:
-    """The floor: a transaction for each."""
+    """Floor: one transaction per request."""
     for request in requests:
         connection.execute("BEGIN IMMEDIATE")
         for statement, values in request:
@@ -122,7 +122,7 @@ def test_units(benchmark: BenchmarkFixture, tmp_path: Path, rounds: Iterator[lis
 
 
 async def commit_all(storage: Storage, requests: list[Records]) -> None:
-    """Each request in a unit of its own."""
+    """Commit each request in its own unit."""
     waiting = iter(requests)
 
     async def one_after_the_other() -> None:

@@ -1,9 +1,9 @@
-"""Delivering events: one worker on SQLite beside the bare HTTP client, which posts the same bodies to the same receiver
-with as many webhooks under way.
+"""Event delivery by one worker on SQLite. The floor is the bare HTTP client, which posts the same bodies to the same
+receiver with the same concurrency.
 
-The worker claims, reads, signs, posts, and enters every attempt durably. The receiver is a process of its own. The
-number of events is CAMBIST_BENCH_EVENTS (default 10000); they belong to four accounts, which a worker serves with eight
-webhooks at a time each. Run with `pytest benchmarks/test_deliveries.py --benchmark-only`.
+The worker claims, reads, signs, posts, and records every attempt durably. The receiver is a separate process.
+CAMBIST_BENCH_EVENTS sets the number of events (default 10000). They belong to four accounts, and the worker sends eight
+webhooks at a time for each. Run with `pytest benchmarks/test_deliveries.py --benchmark-only`.
 """
 
 import asyncio
@@ -76,17 +76,17 @@ HEADERS = {
     "webhook-timestamp": "1760000000",
     "webhook-signature": "v1," + "0" * 44,
 }
-"""What a webhook carries, so that the client writes as much in both."""
+"""Headers of a webhook, so that the client writes the same amount in both cases."""
 
 
 def body(number: int) -> bytes:
-    """600 bytes, the size of a payment event."""
+    """Build a body of 600 bytes, the size of a payment event."""
     return msgspec.json.encode({"event": "payment.status_changed", "number": number}).ljust(600)
 
 
 @pytest.fixture(scope="module")
 def receivers() -> Iterator[list[str]]:
-    """The addresses of receivers, one for each account, that answer 200 and do nothing else."""
+    """Run one receiver per account that only answers 200, and yield their addresses."""
     process = subprocess.Popen([sys.executable, "-c", RECEIVER, str(ACCOUNTS)], stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
@@ -99,7 +99,7 @@ def receivers() -> Iterator[list[str]]:
 
 @pytest.fixture
 def run() -> Iterator[Callable[[Awaitable[None]], None]]:
-    """Run on the loop that the service runs on; it stays open between rounds."""
+    """Run coroutines on the service's kind of event loop. It stays open between rounds."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
 
         async def wait_for(work: Awaitable[None]) -> None:
@@ -109,7 +109,7 @@ def run() -> Iterator[Callable[[Awaitable[None]], None]]:
 
 
 async def post_all(urls: list[str]) -> None:
-    """The floor: the client alone."""
+    """Floor: the client alone."""
     numbers = iter(range(EVENTS))
 
     async def poster(session: aiohttp.ClientSession) -> None:
@@ -124,7 +124,7 @@ async def post_all(urls: list[str]) -> None:
 
 
 async def fill(ports: Ports, accounts: list[Account], rounds: Iterator[int]) -> None:
-    """Events that wait to be delivered, as use cases write them."""
+    """Write events that wait for delivery, as use cases do."""
     now = ports.clock.now()
     turn = next(rounds)
     for start in range(0, EVENTS, 500):
@@ -156,21 +156,21 @@ async def fill(ports: Ports, accounts: list[Account], rounds: Iterator[int]) -> 
 
 
 async def deliver_all(ports: Ports, accounts: list[Account]) -> None:
-    """From the moment that a worker is asked, until every attempt is on disk."""
+    """Deliver everything, from the wake-up of a worker until every attempt is on disk."""
     worker = Worker(ports)
     working = asyncio.create_task(worker.work())
     async with ports.storage.unit() as unit:
         for account in accounts:
             ask_to_deliver(ports, unit, account.id, Mode.TEST)
         await unit.commit()
-    while not await all_done(ports, accounts):  # noqa: ASYNC110 - the outcome is in the storage; nothing tells of it
+    while not await all_done(ports, accounts):  # noqa: ASYNC110 - only the storage shows the outcome
         await asyncio.sleep(0.02)
     worker.stop()
     await working
 
 
 async def all_done(ports: Ports, accounts: list[Account]) -> bool:
-    """A receiver's job goes in the unit that enters the last of its attempts."""
+    """Report whether all jobs are gone. The unit that records a receiver's last attempt removes its job."""
     async with ports.storage.unit() as unit:
         jobs = [await unit[Job].get(f"{DELIVER}:{account.id}:test") for account in accounts]
     return not any(jobs)
@@ -196,7 +196,7 @@ def test_worker(
 
     async def open_it() -> None:
         places.append(await opened.__aenter__())
-        keep_for_good()  # as every worker's process does once it has started
+        keep_for_good()  # as every worker process does after its start
 
     run(open_it())
     [(ports, accounts)] = places

@@ -1,8 +1,8 @@
-"""Looking up an Idempotency-Key: the storage's own way beside a bare prepared statement on the same database, among few
-keys and among many.
+"""Lookup of an Idempotency-Key by the storage, among few and many keys. The floor is a bare prepared statement on the
+same database.
 
-The numbers of stored keys are CAMBIST_BENCH_KEYS (default `10000,100000`; `10000,1000000` for the figure in the docs).
-One round is a hundred lookups of random keys, one after the other.
+CAMBIST_BENCH_KEYS sets the numbers of stored keys (default `10000,100000`; `10000,1000000` for the figure in the docs).
+One round is a hundred consecutive lookups of random keys.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.benchmark(group="idempotency lookup: 100 keys", warmup=
 
 
 def key(number: int) -> IdempotencyKey:
-    """The keys lie all over the index, as UUIDs do."""
+    """Build a key. The keys are spread over the index, as UUIDs are."""
     text = str(UUID(int=number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128))
     return IdempotencyKey(
         id=key_id(ACCOUNT, Mode.LIVE, text), kind="payment", resource_id=f"pay_{number}", created_at=MOMENT
@@ -52,7 +52,7 @@ def key(number: int) -> IdempotencyKey:
 
 
 def wanted(stored: int) -> list[str]:
-    """Which are looked up."""
+    """Choose the keys to look up."""
     chance = random.Random(1)
     return [key(chance.randrange(stored)).id for _ in range(LOOKUPS)]
 
@@ -118,7 +118,8 @@ class TestSqlite:
 
 
 class TestPostgres:
-    """In turns: the quickest of many rounds is luck where two processes wake each other for every lookup."""
+    """Floor and storage alternate, because the fastest of many rounds is luck when two processes wake each other for
+    every lookup."""
 
     def test_storage(self, benchmark: BenchmarkFixture, runner: asyncio.Runner, server: str, stored: int) -> None:
         storage, keys = runner.run(PostgresStorage.open(server)), wanted(stored)

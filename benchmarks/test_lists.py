@@ -1,9 +1,9 @@
 """GET /payments: a page with its total, among few and among many payments, on SQLite and on Postgres.
 
-"Few" is 1000 payments, "many" is CAMBIST_BENCH_PAYMENTS (default 50 000; 1 000 000 for the figure in the docs: page 1
-among many costs at most 3 times page 1 among few, the farthest pages at most 20 times). Both are spread over 30 days.
-With 1 000 000, `middle` and `last` are page 250 000, of 2 and of 4 payments: the longest walk from either end, and the
-largest offset there is. `counted` is the first page as it would be with COUNT, `skipped` the middle one with OFFSET.
+"Few" is 1000 payments, "many" is CAMBIST_BENCH_PAYMENTS (default 50 000; 1 000 000 for the figure in the docs). Both
+are spread over 30 days. Among many, page 1 may cost at most 3 times page 1 among few, and the farthest pages at most 20
+times. With 1 000 000, `middle` and `last` are page 250 000, of 2 and of 4 payments: the longest walk from either end,
+and the largest possible offset. `counted` is the first page with a COUNT, `skipped` the middle page with an OFFSET.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ pytestmark = pytest.mark.benchmark(group="list page")
 
 
 class Bench(msgspec.Struct, frozen=True):
-    """An open house with a merchant and as many payments."""
+    """An open app with a merchant and `count` payments."""
 
     ports: Ports
     caller: Caller
@@ -60,7 +60,7 @@ class Bench(msgspec.Struct, frozen=True):
 
 
 def payments(account: Account, shops: Sequence[str], count: int) -> Iterator[Payment]:
-    """In the order of time, three shops, three statuses, one in twenty recurring."""
+    """Yield payments in order of time, with three shops and three statuses; one in twenty is recurring."""
     chance = random.Random(1)
     for number in range(count):
         moment = START + SPREAD * (number / count)
@@ -80,7 +80,7 @@ def payments(account: Account, shops: Sequence[str], count: int) -> Iterator[Pay
 
 
 async def fill(url: str, bench: Bench) -> None:
-    """Write the rows as the storage would, but in bulk; the tallies are those that its units would have left."""
+    """Write the rows in bulk, together with the tallies that the storage's units would have written."""
     table_maps = keep(CATALOGUE)
     counts: Counter[Tally] = Counter()
     made = payments(bench.caller.account, bench.shops, bench.count)
@@ -110,7 +110,7 @@ def server() -> Iterator[str]:
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def urls(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """Two empty databases of one kind: for few and for many."""
+    """Yield two empty databases of one kind: for few and for many."""
     if request.param == "sqlite":
         folder = tmp_path_factory.mktemp("lists")
         yield f"sqlite:///{folder / 'few.db'}", f"sqlite:///{folder / 'many.db'}"
@@ -157,7 +157,7 @@ async def page(bench: Bench, number: int, size: int, asked: PaymentFilter = Paym
 
 
 def far(bench: Bench, where: str) -> tuple[int, int]:
-    """Number and size of the page in the middle of the list, and of its last one."""
+    """Return number and size of the page in the middle of the list, or of its last page."""
     size = 2 if where == "middle" else 4
     return (bench.count // 2 if where == "middle" else bench.count) // size, size
 

@@ -1,9 +1,9 @@
-"""Resident memory: `cambist serve` at rest beside a bare application in the same server; then after many payments and
-their webhooks beside its own rest.
+"""Resident memory of `cambist serve`: idle beside a bare application in the same server; then after many payments and
+their webhooks beside its idle value.
 
-Each payment is of 404.02 rubles, which the simulated bank refuses after a second, so that every one has its event and
-its webhook. How many there are is CAMBIST_BENCH_MEMORY (default 5000; the goal speaks of 100000). Numbers are
-mebibytes, not seconds: they stand in `extra_info`.
+Each payment is of 404.02 rubles, which the simulated bank refuses after a second, so that each has an event and a
+webhook. CAMBIST_BENCH_MEMORY sets their number (default 5000; the goal is for 100000). The results are mebibytes, not
+seconds, and are in `extra_info`.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from tests.stories.processes import Installation, installation
 
 PAYMENTS = int(os.environ.get("CAMBIST_BENCH_MEMORY", "5000"))
 MERCHANTS = 1200
-"""Each may make 120 payments a minute."""
+"""Each may create 120 payments a minute."""
 PER_KEY = 50
 BODY = b'{"amount_rub":"404.02","description":"order 1234"}'
 PATIENCE = 1800.0
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.benchmark(group="resident memory")
 
 
 def noted(benchmark: BenchmarkFixture, measure: Callable[[], float]) -> None:
-    """Keep what `measure` finds."""
+    """Record the result of `measure`."""
     found: list[float] = []
     cast("Callable[..., object]", benchmark.pedantic)(lambda: found.append(measure()), rounds=1)
     benchmark.extra_info["mib"] = round(found[0], 1)
@@ -101,7 +101,7 @@ def test_service_after_payments(benchmark: BenchmarkFixture, running: tuple[Inst
 
 
 def wait_for_letters(path: Path, count: int) -> None:
-    """Return when so many webhooks were delivered."""
+    """Wait until this many webhooks were delivered."""
     done, deadline = 0, time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:

@@ -1,9 +1,9 @@
-"""GET /balance/movements: a page with its total, among few and among many movements, and what it takes to list them, on
+"""GET /balance/movements: a page with its total, among few and among many movements, and the cost of listing them, on
 SQLite and on Postgres.
 
 "Few" is 1000 movements, "many" is CAMBIST_BENCH_MOVEMENTS (default 50 000; 1 000 000 for the figure in the docs). Half
-of them are receipts, the other half settlements, and every thousandth is of a payout. `listed`: microseconds for each
-entry of a journal that nobody listed before.
+of them are receipts, the other half settlements, and every thousandth belongs to a payout. `listed`: microseconds per
+entry of a journal that was never listed before.
 """
 
 import asyncio
@@ -44,13 +44,13 @@ pytestmark = pytest.mark.benchmark(group="movements page")
 
 
 class Bench(msgspec.Struct, frozen=True):
-    """An open house with a merchant and as many movements."""
+    """An open app with a merchant and `count` movements."""
 
     ports: Ports
     caller: Caller
     count: int
     listed: float
-    """Microseconds for each entry."""
+    """Microseconds per entry."""
 
 
 def entry(account_id: str, number: int) -> JournalEntry:
@@ -71,7 +71,7 @@ def entry(account_id: str, number: int) -> JournalEntry:
 
 
 async def fill(url: str, account_id: str, count: int) -> None:
-    """Write the journal and its balances: where they do not agree, every page looks for what is missing."""
+    """Write the journal and matching balances. If they did not match, every page would search for missing entries."""
     journal, balances = keep(CATALOGUE)[JournalEntry], keep(CATALOGUE)[LedgerAccount]
     moved: dict[str, LedgerAccount] = {}
     rows = await rows_into(url)
@@ -95,7 +95,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def urls(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """Two empty databases of one kind: for few and for many."""
+    """Yield two empty databases of one kind: for few and for many."""
     if request.param == "sqlite":
         folder = tmp_path_factory.mktemp("movements")
         yield f"sqlite:///{folder / 'few.db'}", f"sqlite:///{folder / 'many.db'}"

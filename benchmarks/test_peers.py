@@ -1,5 +1,5 @@
-"""Other services and packages at the same work, in environments of their own (benchmarks/peers/). Run with
-CAMBIST_BENCH_PEERS=FOLDER, which says where those lie; else they are skipped, because making them takes minutes."""
+"""Other services and packages at the same work, in their own environments (benchmarks/peers/).
+CAMBIST_BENCH_PEERS=FOLDER enables these benchmarks and names the environments' folder; creating them takes minutes."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ from tests.servers import database, postgres_server
 
 ROUNDS = 5
 LOAD = 200
-"""Requests of one round: it answers some ten a second."""
+"""Requests of one round. LNbits answers about ten a second."""
 
 pytestmark = pytest.mark.skipif("CAMBIST_BENCH_PEERS" not in os.environ, reason="CAMBIST_BENCH_PEERS is not set")
 
@@ -42,7 +42,7 @@ def peer(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Running]:
 
 @pytest.fixture
 def service(peer: Running, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Bench]:
-    """`cambist serve` on a new database of the same kind, beside the peer."""
+    """Run `cambist serve` on a new database of the same kind, beside the peer."""
     assert peer.pid
     folder = tmp_path / "service"
     folder.mkdir()
@@ -55,7 +55,7 @@ def service(peer: Running, tmp_path: Path, request: pytest.FixtureRequest) -> It
 
 @pytest.mark.benchmark(group=f"POST /payments: {PAYMENTS}, LNbits: {LOAD}, 32 at once")
 def test_lnbits_invoice(benchmark: BenchmarkFixture, peer: Running, service: Bench) -> None:
-    """In turns with payments of ours, so that what else the machine does meets both."""
+    """Alternate with our payments, so that other load on the machine affects both."""
     ours = Rounds(service, Bench.creations, 201)
     outcomes: list[Outcome] = []
     cpu: list[float] = []

@@ -1,9 +1,8 @@
-"""The decision at the door against its floor: two bare counters in dicts, and seven headers by f-strings.
+"""Rate-limit decision of a request. The floor is two bare counters in dicts and seven headers built by f-strings.
 
-Both count the same requests: fresh key strings, as every request brings them, within the limits, in a new window each
-round. `whole door` is what a request really pays: the path normalised, the source found, and all of the decision.
-
-On Redis the floor is redis-py's EVALSHA of one script per decision; both ways 50 tasks decide at once.
+Both count the same requests: fresh key strings, as in real requests, within the limits, in a new window each round.
+`whole_door` is the full cost of a real request: path normalisation, client address and decision. On Redis the floor is
+redis-py's EVALSHA of one script per decision; in both cases 50 tasks decide at once.
 """
 
 import asyncio
@@ -40,7 +39,7 @@ REQUESTS = CLIENTS * 50
 """A thousand requests, fifty of each client."""
 
 AT_ONCE = 50
-"""Tasks that decide at the same time on Redis."""
+"""Concurrent tasks on Redis."""
 
 EACH = """
 local ip = redis.call('INCR', KEYS[1])
@@ -50,7 +49,7 @@ local key = redis.call('INCR', KEYS[2])
 if key == 1 then redis.call('EXPIRE', KEYS[2], ARGV[1]) end
 return {ip, key}
 """
-"""The decision of one request as a script of its own."""
+"""Decision of one request as a separate script."""
 
 pytestmark = pytest.mark.benchmark(min_rounds=20, warmup=True, warmup_iterations=5)
 in_memory = pytest.mark.benchmark(group="rate limit: 1000 requests")
@@ -58,7 +57,7 @@ on_redis = pytest.mark.benchmark(group=f"rate limit on Redis: 1000 requests, {AT
 
 
 class Floor:
-    """What no limiter can do without."""
+    """The minimum work of any limiter."""
 
     def __init__(self) -> None:
         self.window = 0
@@ -155,14 +154,14 @@ def shared_redis() -> Iterator[str]:
 
 @pytest.fixture
 def prefix(shared_redis: str) -> Iterator[str]:
-    """The beginning of this benchmark's keys."""
+    """Prefix of this benchmark's keys."""
     name = f"cambist-bench-{secrets.token_hex(6)}"
     yield name
     forget(shared_redis, f"{name}:*")
 
 
 async def fifty_at_once(decision: Callable[[str, str], Awaitable[list[Header]]]) -> None:
-    """Each of 50 tasks makes its share of the decisions, one after the other."""
+    """Run 50 tasks. Each makes its share of the decisions one after another."""
 
     async def one(number: int) -> None:
         for ip, key in REQUESTS[number::AT_ONCE]:

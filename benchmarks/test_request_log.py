@@ -1,8 +1,8 @@
-"""Writing the log of requests of 1000 merchants who ask once each, and of ten who ask a hundred times each, on SQLite,
-beside one sqlite3 connection that writes the very rows, made beforehand, in as many transactions.
+"""Writing the request log on SQLite: 1000 merchants with one request each, and ten merchants with a hundred each. The
+floor is one sqlite3 connection that writes the same prepared rows in as many transactions.
 
-`us_per_request` of the results: microseconds of CPU that a request costs after its answer; `beside_floor`: by CPU, the
-least of the rounds, because what waits for the disk says little of a write that nobody waits for.
+`us_per_request`: microseconds of CPU that a request costs after its answer. `beside_floor`: ratio of CPU times of the
+fastest rounds, because waiting for the disk matters little for a write in the background.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from cambist.ports.bundle import Ports
 
 REQUESTS = 1000
 TOGETHER = 250
-"""Rows of a transaction, as in the log."""
+"""Rows per transaction, as in the log."""
 HEAR = "/api/v1/payments/{payment_id}"
 
 pytestmark = pytest.mark.benchmark(group=f"log of {REQUESTS} requests")
@@ -58,7 +58,7 @@ def noted(ports: Ports, merchants: int, number: int) -> Noted:
 
 
 def rows(merchants: int) -> list[list[Any]]:
-    """What a log with no more than a row for each merchant would write."""
+    """Build the rows of a log that needs only one row per merchant."""
     codec = keep(CATALOGUE)[FirstBatch].codec
     entry = RequestEntry(
         at=LONG_AGO,

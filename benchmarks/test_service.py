@@ -1,9 +1,9 @@
-"""The whole service under load, beside a bare handler of the same framework in the same server: `POST /payments` with a
-new key each, the same key again, and `GET /payments/{id}`, on 32 connections.
+"""The whole service under load, beside a bare handler of the same framework in the same server: `POST /payments` with
+new keys, with repeated keys, and `GET /payments/{id}`, on 32 connections.
 
-Everything is switched on: rate limits, authorization, idempotency, job, full durability; the worker runs in the same
-process. Merchants are many, because each may send 120 of them a minute. A round is one load; beside its seconds
-stand the rate, the 99th percentile, and the CPU time of the server for one request, which swings far less.
+All features are on: rate limits, authorization, idempotency, jobs, full durability; the worker runs in the same
+process. There are many merchants, because each may send 120 requests a minute. A round is one load. Its results are the
+seconds, the rate, the 99th percentile, and the server's CPU time per request, which varies far less.
 """
 
 import asyncio
@@ -30,17 +30,17 @@ LOAD = 3000
 """Requests of one round."""
 
 PER_KEY = 40
-"""How many a merchant sends in one: within what it may read in a minute, and twice within what it may create."""
+"""Requests of a merchant in one round: within its read limit per minute, and at most half of its creation limit."""
 
 MERCHANTS = LOAD * (ROUNDS + 1) // PER_KEY
-"""So many that nobody's turn comes twice in a minute."""
+"""Enough merchants that no merchant is used twice in a minute."""
 
 BODY = b'{"amount_rub":"100.00","description":"order 1234"}'
 NOBODY = KeyPair(api_key="svc_test_" + "0" * 32, api_secret="0" * 64)
 
 
 class Bench:
-    """A server, whoever may ask it, and requests that no limit stops."""
+    """A server, its merchants, and requests that no limit refuses."""
 
     def __init__(self, base: str, pairs: Sequence[KeyPair], pid: int) -> None:
         self.base = base
@@ -48,30 +48,30 @@ class Bench:
         self._sources = (f"10.{a}.{b}.{c}" for a in range(256) for b in range(256) for c in range(256))
         self._pairs = cycle(pairs)
         self.payments: dict[str, str] = {}
-        """A payment of each merchant, by the API key."""
+        """A payment of each merchant, by API key."""
 
     def turns(self, count: int = LOAD, per_key: int = PER_KEY) -> Iterator[tuple[KeyPair, str]]:
-        """Who sends each request of a load, and from where."""
+        """Yield the merchant and the client address of each request."""
         for start in range(0, count, per_key):
             pair, source = next(self._pairs), next(self._sources)
             yield from ((pair, source) for _ in range(min(per_key, count - start)))
 
     def creations(self) -> list[bytes]:
-        """Payments with a new key each."""
+        """Build creations of payments with new keys."""
         return [
             request("POST", "/api/v1/payments", pair, source, BODY, Idempotency_Key=str(uuid4()))
             for pair, source in self.turns()
         ]
 
     def repetitions(self) -> list[bytes]:
-        """The creation of each merchant's payment again, with its key."""
+        """Build repeated creations of each merchant's payment, with its key."""
         return [
             request("POST", "/api/v1/payments", pair, source, BODY, Idempotency_Key=key_of(pair))
             for pair, source in self.turns()
         ]
 
     def readings(self) -> list[bytes]:
-        """Each merchant's payment."""
+        """Build reads of each merchant's payment."""
         return [
             request("GET", f"/api/v1/payments/{self.payments.get(pair.api_key, 'pay_1')}", pair, source)
             for pair, source in self.turns()
@@ -79,12 +79,12 @@ class Bench:
 
 
 def key_of(pair: KeyPair) -> str:
-    """The idempotency key of the merchant's payment."""
+    """Return the idempotency key of the merchant's payment."""
     return str(uuid5(NAMESPACE_OID, pair.api_key))
 
 
 class Rounds:
-    """What the rounds of one server came to."""
+    """Results of one server's rounds."""
 
     def __init__(self, bench: Bench, requests: Callable[[Bench], list[bytes]], status: int) -> None:
         self._place, self._requests, self._status = bench, requests, status
@@ -93,11 +93,11 @@ class Rounds:
         self.p99: list[float] = []
 
     def prepare(self) -> tuple[list[bytes]]:
-        """The requests of the next round."""
+        """Build the requests of the next round."""
         return (self._requests(self._place),)
 
     def load(self, requests: list[bytes]) -> None:
-        """One round."""
+        """Run one round."""
         before = cpu_seconds(self._place.pid)
         outcome = load(self._place.base, requests, status=self._status)
         self.cpu.append(cpu_seconds(self._place.pid) - before)
@@ -114,8 +114,8 @@ def measured(
     status: int = 200,
     floor_status: int = 200,
 ) -> None:
-    """Rounds of loads of `requests`, of the service and of the bare handler in turns. What is told beside the floor is
-    the median over the rounds."""
+    """Run alternating rounds of `requests` against the service and the bare handler. The ratios to the floor are
+    medians over the rounds."""
     ours, floor = Rounds(service, requests, status), Rounds(bare, requests, floor_status)
     in_turns(benchmark, ours.load, floor.load, rounds=ROUNDS, prepare=ours.prepare, prepare_floor=floor.prepare)
     info = benchmark.extra_info
@@ -128,20 +128,20 @@ def measured(
 
 
 def beside(over: Sequence[float], under: Sequence[float]) -> float:
-    """The median of the rounds' ratios, but for the first, which warms up."""
+    """Return the median of the rounds' ratios without the first round, which warms up."""
     return round(median(a / b for a, b in zip(over[1:], under[1:], strict=True)), 3)
 
 
 @pytest.fixture(scope="module")
 def bare() -> Iterator[Bench]:
-    """The floor, asked with the same headers."""
+    """Run the floor. It gets the same headers."""
     with bare_server() as (base, pid):
         yield Bench(base, [NOBODY], pid)
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """`cambist serve` on a new database of each kind."""
+    """Run `cambist serve` on a new database of each kind."""
     folder = tmp_path_factory.mktemp("service")
     if request.param == "sqlite":
         yield from serving(folder)
@@ -152,7 +152,7 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """`cambist serve` on SQLite, with a bank that must be asked for every invoice: two steps more."""
+    """Run `cambist serve` on SQLite with a bank that needs a call for every invoice: two more steps."""
     yield from serving(tmp_path_factory.mktemp("asking"), test_banks="simulator-asked")
 
 
@@ -168,7 +168,7 @@ def serving(folder: Path, **settings: str) -> Iterator[Bench]:
 
 
 async def pay_once(bench: Bench, pairs: Sequence[KeyPair]) -> None:
-    """Let each merchant have a payment."""
+    """Create a payment of each merchant."""
     async with aiohttp.ClientSession(bench.base) as session:
         for number, pair in enumerate(pairs):
             headers = {

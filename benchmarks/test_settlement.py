@@ -1,11 +1,9 @@
-"""The daily settlement: time for each payment, and memory, among few and among many.
+"""The daily settlement: time per payment, and memory, among few and among many.
 
-The counts are CAMBIST_BENCH_SETTLED (default `2000,10000`; `10000,100000,1000000` for the figure in the docs). What is
-to hold: the time for a payment is the same within 20 %, whatever their number, and so is the memory. Everything is
-switched on: the ledger's entry, the line of the statement, the event with its delivery, tallies, full durability.
-
-All sizes take turns, and the quickest round of each counts: a settlement is one long stretch of work, which other work
-on the machine only ever makes longer.
+CAMBIST_BENCH_SETTLED sets the counts (default `2000,10000`; `10000,100000,1000000` for the figure in the docs). The
+goal: time per payment and memory stay within 20 %, whatever the count. All features are on: ledger entries, statement
+lines, events with deliveries, tallies, full durability. The sizes alternate, and the fastest round of each counts,
+because other work on the machine can only make a settlement slower.
 """
 
 import os
@@ -32,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.benchmark(group="settlement")
 
 Bench = Callable[[], AbstractContextManager[str]]
-"""A new, empty database, by its URL."""
+"""Creates a new, empty database and yields its URL."""
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -53,13 +51,13 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
 
 
 def settling(*arguments: str) -> bytes:
-    """Raises: CalledProcessError."""
+    """Run benchmarks.settling. Raises: CalledProcessError."""
     command = [sys.executable, "-m", "benchmarks.settling", *arguments]
     return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
 
 
 def settled(bench: Bench, payments: int) -> Settled:
-    """Settle so many in a database of their own."""
+    """Settle this many payments in a new database."""
     with bench() as url:
         settling("fill", url, str(payments))
         found = msgspec.json.decode(settling("settle", url), type=Settled)

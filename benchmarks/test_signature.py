@@ -1,7 +1,7 @@
-"""What a webhook signature costs: ours beside the floor (OpenSSL's one-shot HMAC) and the Standard Webhooks library.
+"""Cost of a webhook signature, beside the floor (OpenSSL's one-shot HMAC) and the Standard Webhooks library.
 
-What is told beside floor and peer is measured in turns, a thousand calls each; of the rest compare the medians within
-one run. Run with `pytest benchmarks --benchmark-only`.
+Comparisons with floor and peer alternate, a thousand calls each. For the other results compare the medians within one
+run. Run with `pytest benchmarks --benchmark-only`.
 """
 
 import hmac
@@ -20,18 +20,18 @@ EVENT_ID = "evt_0197c1d0-5b7e-7000-8000-000000000001"
 KEY = SECRET.encode()
 NOW = 1_760_000_000
 BODY = b'{"event":"payment.status_changed","filler":"'.ljust(598, b"x") + b'"}'
-"""600 bytes: the size of a payment event."""
+"""600 bytes, the size of a payment event."""
 CALLS = 1000
 ROUNDS = 100
 
 
 def floor() -> str:
-    """OpenSSL's own HMAC, and the message."""
+    """Floor: OpenSSL's HMAC and formatting of the message."""
     return "sha256=" + hmac.digest(KEY, b"%d.%b" % (NOW, BODY), "sha256").hex()
 
 
 def many(sign: Callable[[], str]) -> Callable[[], None]:
-    """A round of it."""
+    """Build a round of calls."""
 
     def calls() -> None:
         for _ in range(CALLS):

@@ -1,5 +1,5 @@
-"""From the shell to the first answer of `cambist serve`, on an installation that is there, beside the bare import of
-the two libraries that it stands on; and to the first payment of a merchant's test, paid, beside the bare import of the
+"""Start time of `cambist serve` on an existing installation, from the shell to the first answer, beside a bare import
+of its two main libraries. Also the time of a merchant's test until its first paid payment, beside a bare import of the
 framework."""
 
 import asyncio
@@ -36,7 +36,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
 
 
 def runs(script: str, folder: Path) -> Callable[[], None]:
-    """A program, from its start to its end."""
+    """Build a function that runs a program from start to end."""
 
     def one() -> None:
         subprocess.run([sys.executable, "-c", script], check=True, cwd=folder)
@@ -58,7 +58,7 @@ def test_service(benchmark: BenchmarkFixture, place: Installation, tmp_path: Pat
 
 
 def answered(url: str) -> None:
-    """Return once there is an answer of 200."""
+    """Wait for an answer of 200."""
     for _ in range(1000):
         try:
             with urllib.request.urlopen(url, timeout=10) as answer:

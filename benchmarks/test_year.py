@@ -1,10 +1,10 @@
-"""A year of a test account at once: an advance of its clock over a thousand objects of all kinds on SQLite, at full
-durability, with a receiver in a process of its own.
+"""A year of a test account at once: its clock advances over a thousand objects of all kinds on SQLite, at full
+durability, with a receiver in a separate process.
 
-Beside the seconds of the advance stand the CPU time of the service, the jobs done, the events written, and the webhooks
-that were answered. Payments expire, fail, are paid, refunded and settled; exchanges of both directions expire or are
-paid out; mandates are looked at. All were made within some minutes, as far apart as the rate limits keep them, so that
-few jobs fall into one second.
+The results are the seconds of the advance, the CPU time of the service, the executed jobs, the written events, and the
+answered webhooks. Payments expire, fail, are paid, refunded and settled; exchanges of both directions expire or are
+paid out; mandates are polled. All objects are created within some minutes, spaced out by the rate limits, so that few
+jobs are due in the same second.
 """
 
 import asyncio
@@ -48,11 +48,11 @@ __all__ = ["receivers"]
 PAYMENTS, SUBSCRIPTIONS, REFUNDS, EXCHANGES = 900, 50, 40, 100
 ENDS = ("paid",) * 7 + (None,) * 2 + ("failed",)
 APART = 0.5
-"""Seconds from one object to the next."""
+"""Seconds between two objects."""
 MINUTE = 61.0
-"""After it the limits of a minute are new."""
+"""After this time the limits per minute start anew."""
 IN_ONE = 14
-"""Exchanges that a minute's limit lets through, with the calls that belong to each."""
+"""Exchanges within one minute's limit, including their further calls."""
 
 pytestmark = pytest.mark.benchmark(group="sandbox")
 
@@ -65,7 +65,7 @@ async def caller_of(ports: Ports, account_id: str) -> Caller:
 
 
 class Making:
-    """Makes the account, as its merchant would have."""
+    """Create the account's objects as its merchant would."""
 
     def __init__(self, house: TestHouse) -> None:
         self._house = house
@@ -94,7 +94,8 @@ class Making:
         await self._house.clock.advance(APART)
 
     async def _payment(self, number: int) -> str | None:
-        """One by the use case, because its creations are what the limits would hold up longest; its id when paid."""
+        """Create a payment by the use case, because the API's limits would delay payments most. Return its id if it is
+        paid."""
         outcome = ENDS[number % len(ENDS)]
         caller = await caller_of(self._ports, self._id)
         async with living_with(self._ports, self._id, Mode.TEST):
@@ -105,7 +106,7 @@ class Making:
         return made.resource.id if outcome == "paid" else None
 
     async def _exchange(self, number: int) -> None:
-        """A fourth each: of USDT and of RUB, with their money and without."""
+        """Create an exchange. The four cases alternate: USDT or RUB, with or without received money."""
         phone = f"+70000000{number:03}"
         await self._post("/sandbox/exchange-clients", phone=phone, kyc_status="verified")
         amount = {"amount_usdt": "100", "client_bank_id": "bank100000000004"} if number % 4 < 2 else {}
@@ -123,7 +124,7 @@ class Making:
 
 
 async def make(settings: Settings, address: str) -> NewAccount:
-    """The account, some minutes before now, with the standing of now."""
+    """Create the account with its objects, some minutes before now."""
     clock = VirtualClock(datetime.now(UTC) - timedelta(minutes=30))
     wanted = {
         "webhook_url": address,
@@ -144,7 +145,7 @@ async def make(settings: Settings, address: str) -> NewAccount:
 
 
 async def a_year(settings: Settings, account_id: str) -> tuple[ClockStanding, float, int]:
-    """Advance; how the clock stands, the CPU seconds that it took, and how many webhooks were answered."""
+    """Advance the clock, and return its standing, the CPU seconds used, and the number of answered webhooks."""
     async with open_house(settings) as house:
         before = len(await everything(house.ports, Attempt))
         caller, began = await caller_of(house.ports, account_id), time.process_time()

@@ -1,5 +1,5 @@
-"""A floor and what stands on it, in turns: on a machine that others use, two measurements some minutes apart differ by
-more than what is looked for."""
+"""Alternating rounds of a floor and the measured code. On a shared machine, two measurements some minutes apart differ
+by more than the effect of interest."""
 
 from collections.abc import Callable
 from statistics import median
@@ -18,8 +18,8 @@ def in_turns(
     prepare: Callable[[], tuple[Any, ...]] = tuple,
     prepare_floor: Callable[[], tuple[Any, ...]] = tuple,
 ) -> None:
-    """Rounds of `ours`, each right after one of the floor. `times_floor` of the results is the median of how many times
-    quicker ours was; what prepares the arguments of either is not measured."""
+    """Run rounds of `ours`, each right after one of the floor. `times_floor` in the results is the median of how many
+    times faster ours was. Preparing the arguments is not measured."""
     took = [0.0]
     ratios: list[float] = []
 

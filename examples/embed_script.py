@@ -1,7 +1,7 @@
-"""The service inside a plain script: no server, no network, nothing to install but cambist itself.
+"""The service inside a plain script: no server, no network, and only cambist to install.
 
 python examples/embed_script.py                       # in memory
-python examples/embed_script.py sqlite:///shop.db     # kept; needs cambist[sql]
+python examples/embed_script.py sqlite:///shop.db     # on disk; needs cambist[sql]
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import cambist
 
 
 async def take_a_payment(database: str) -> list[str]:
-    """Open, take a payment, hear of it, close. Returns what was heard."""
+    """Open the service, take a payment, receive its events, and close. Return a line for each event."""
     heard: list[str] = []
 
     async def on_event(event: cambist.Event) -> None:

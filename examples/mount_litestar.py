@@ -1,4 +1,4 @@
-"""The merchant API and the payer window inside somebody's Litestar application, with the worker beside.
+"""The merchant API and the payer window inside a Litestar application, with the worker in the same process.
 
 pip install 'cambist[http]' uvicorn
 uvicorn examples.mount_litestar:app
@@ -20,7 +20,7 @@ BASE_URL = f"http://127.0.0.1:8000{PLACE}"
 
 @asynccontextmanager
 async def lifespan(app: Litestar) -> AsyncIterator[None]:
-    """The service lives as long as the application."""
+    """Run the service as long as the application."""
     async with cambist.open("memory://", base_url=BASE_URL) as service, service.working():
         account = await service.create_account("My shop")
         app.state.merchant = await service.merchant(account.account_id)
@@ -31,7 +31,7 @@ async def lifespan(app: Litestar) -> AsyncIterator[None]:
 
 @post("/orders/{order:str}")
 async def order(order: FromPath[str], request: Request[Any, Any, Any]) -> dict[str, str]:
-    """One of the application's own routes: it calls the service directly, without HTTP."""
+    """Handle one of the application's own routes. It calls the service directly, without HTTP."""
     merchant: cambist.Merchant = request.app.state.merchant
     payment = await merchant.create_payment("490.00", external_id=order)
     return {"pay_at": merchant.payment_url(payment)}
@@ -39,7 +39,7 @@ async def order(order: FromPath[str], request: Request[Any, Any, Any]) -> dict[s
 
 @asgi(PLACE, is_mount=True, copy_scope=True)
 async def face(scope: Scope, receive: Receive, send: Send) -> None:
-    """Everything below PLACE is the service's."""
+    """Pass everything below PLACE to the service."""
     await scope["litestar_app"].state.face(scope, receive, send)
 
 

@@ -1,4 +1,5 @@
-"""The merchant API and the payer window inside somebody's Starlette (or FastAPI) application, with the worker beside.
+"""The merchant API and the payer window inside a Starlette (or FastAPI) application, with the worker in the same
+process.
 
 pip install 'cambist[http]' starlette uvicorn
 uvicorn examples.mount_starlette:app
@@ -21,7 +22,7 @@ BASE_URL = f"http://127.0.0.1:8000{PLACE}"
 
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[None]:
-    """The service lives as long as the application."""
+    """Run the service as long as the application."""
     async with cambist.open("memory://", base_url=BASE_URL) as service, service.working():
         account = await service.create_account("My shop")
         app.state.merchant = await service.merchant(account.account_id)
@@ -31,14 +32,14 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
 
 
 async def order(request: Request) -> Response:
-    """One of the application's own routes: it calls the service directly, without HTTP."""
+    """Handle one of the application's own routes. It calls the service directly, without HTTP."""
     merchant: cambist.Merchant = request.app.state.merchant
     payment = await merchant.create_payment("490.00", external_id=request.path_params["order"])
     return JSONResponse({"pay_at": merchant.payment_url(payment)})
 
 
 async def face(scope: Scope, receive: Receive, send: Send) -> None:
-    """The face is made when the application starts, its route before."""
+    """Pass requests to the service. Its ASGI app exists only after startup, but the route is defined before."""
     await scope["app"].state.face(scope, receive, send)
 
 

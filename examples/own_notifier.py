@@ -1,7 +1,7 @@
-"""A notifier of one's own: webhooks go to a queue of the company's instead of the merchants' addresses.
+"""A custom notifier: webhooks go to a queue of the company instead of the merchants' addresses.
 
 `pyproject.toml`: `[project.entry-points."cambist.notifiers"]`, `company-queue = "examples.own_notifier:make"`;
-`cambist.toml`: `notifier = "company-queue"`. To hear events in the program itself, `on_event` is simpler
+`cambist.toml`: `notifier = "company-queue"`. To receive events inside the program, `on_event` is simpler
 (embed_script.py).
 """
 
@@ -12,13 +12,14 @@ from cambist.ports import Answer, DeliveryResult, WebhookRequest
 
 
 class QueueNotifier:
-    """Fills cambist.ports.Notifier. The `asyncio.Queue` stands for a broker's client."""
+    """Implement cambist.ports.Notifier. The `asyncio.Queue` stands for a broker's client."""
 
     def __init__(self, queue: "asyncio.Queue[tuple[str, bytes]]") -> None:
         self.queue = queue
 
     async def send(self, webhook: WebhookRequest) -> DeliveryResult:
-        """Never raises for what the queue does: the receipt says it, and the webhook comes again."""
+        """Put the webhook into the queue. Errors of the queue are never raised: the result reports them, and the
+        webhook is retried."""
         try:
             self.queue.put_nowait((webhook.headers["X-Webhook-Id"], webhook.body))
         except asyncio.QueueFull:
@@ -26,16 +27,16 @@ class QueueNotifier:
         return DeliveryResult(answer=Answer.RESPONDED, status=200)
 
     async def close(self) -> None:
-        """The queue is not ours to close."""
+        """Do nothing: the queue belongs to the caller."""
 
 
-def make(tools: cambist.Tools) -> QueueNotifier:  # noqa: ARG001 - every factory is given them
-    """What the entry point names."""
+def make(tools: cambist.Tools) -> QueueNotifier:  # noqa: ARG001 - every factory gets them
+    """Build the notifier. The entry point names this function."""
     return QueueNotifier(asyncio.Queue(maxsize=10_000))
 
 
 async def main() -> list[bytes]:
-    """The same without an entry point: the object is handed over."""
+    """Do the same without an entry point, by passing the object."""
     notifier = QueueNotifier(asyncio.Queue())
     async with cambist.open(adapters=cambist.Adapters(notifier=notifier)) as service:
         receiver = {"webhook_url": "https://merchant.example/hooks", "webhook_secret": "at-least-16-characters"}

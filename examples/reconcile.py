@@ -1,8 +1,8 @@
-"""The night's reconciliation: every settled payment of the service's statements against one's own paid orders.
+"""Nightly reconciliation: compare every settled payment of the statements with your own paid orders.
 
     CAMBIST_API_KEY=… CAMBIST_API_SECRET=… python examples/reconcile.py https://pay.example orders.csv
 
-`orders.csv` has the columns `order`, `payment_id` and `amount_rub`. Exit status 1: something differs.
+`orders.csv` has the columns `order`, `payment_id` and `amount_rub`. Exit status 1 means that something differs.
 """
 
 import csv
@@ -17,7 +17,7 @@ from cambist.client import Client
 
 
 def settled(client: Client, newest: int = 31) -> dict[str, Decimal]:
-    """What the newest statements say of each payment: the sum of its lines, so that a refund lowers it."""
+    """Sum each payment's lines in the newest statements, so that a refund reduces the sum."""
     sums: dict[str, Decimal] = {}
     for statement in client.settlements.list(per_page=newest).data:
         if statement.completed_at is None:
@@ -29,7 +29,7 @@ def settled(client: Client, newest: int = 31) -> dict[str, Decimal]:
 
 
 def differences(orders: Iterable[Mapping[str, str]], sums: Mapping[str, Decimal]) -> list[str]:
-    """What does not agree, a line each; nothing is put right by itself."""
+    """Return one line per difference. Nothing is corrected automatically."""
     found = []
     left = dict(sums)
     for order in orders:

@@ -1,4 +1,4 @@
-"""A merchant's shop with a webhook receiver, as a Starlette application over the client.
+"""A merchant's shop with a webhook receiver: a Starlette application that uses the client.
 
 pip install 'cambist[client]' starlette uvicorn
 export CAMBIST_URL=… CAMBIST_API_KEY=… CAMBIST_API_SECRET=… WEBHOOK_SECRET=…
@@ -27,7 +27,8 @@ PRICES = {"tea": Decimal("490.00"), "coffee": Decimal("990.00")}
 
 
 class Shop:
-    """Orders and how they stand. A real shop keeps both in its database, with the ids of the webhooks it has seen."""
+    """Orders and their states. A real shop stores both in its database, with the ids of the webhooks it has
+    received."""
 
     def __init__(self, client: AsyncClient, webhook_secret: str) -> None:
         self.orders: dict[str, str] = {}
@@ -36,7 +37,8 @@ class Shop:
         self._seen: set[str] = set()
 
     async def buy(self, request: Request) -> Response:
-        """Make the order's payment and send the buyer there. The key is made of the order: a second click is safe."""
+        """Create the order's payment and redirect the buyer to it. The idempotency key is derived from the order, so a
+        second click is safe."""
         order, price = request.path_params["order"], PRICES[request.path_params["goods"]]
         key = uuid5(NAMESPACE_URL, f"https://shop.example/orders/{order}")
         try:
@@ -47,7 +49,7 @@ class Shop:
         return RedirectResponse(payment.payment_url, status_code=303)
 
     async def hook(self, request: Request) -> Response:
-        """Verify the raw body, tell duplicates, answer at once."""
+        """Verify the raw body, recognise duplicates, answer at once."""
         try:
             webhook = verify_webhook(dict(request.headers), await request.body(), [self._secret])
         except NotVerified:

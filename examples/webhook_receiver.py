@@ -1,9 +1,9 @@
-"""A merchant's webhook receiver with the standard library alone: verify, tell duplicates, answer at once.
+"""A merchant's webhook receiver with only the standard library: verify, recognise duplicates, answer at once.
 
     WEBHOOK_SECRET=… python examples/webhook_receiver.py 8090
 
-Then point the account at it: `cambist account set ACCOUNT_ID webhook_url=http://127.0.0.1:8090/ webhook_secret=-`, and
-give it the secret when it asks (plain http and loopback are for test mode only).
+Then set the account's address: `cambist account set ACCOUNT_ID webhook_url=http://127.0.0.1:8090/ webhook_secret=-`,
+and enter the secret when the command asks for it (plain http and loopback are for test mode only).
 """
 
 import json
@@ -18,12 +18,12 @@ LARGEST = 1_000_000
 
 
 class Receiver(BaseHTTPRequestHandler):
-    """Answers within the ten seconds that a receiver has. What takes longer belongs into a queue of your own."""
+    """Answer within the ten seconds that a receiver has. Put longer work into your own queue."""
 
-    seen: set[str] = set()  # noqa: RUF012 - a shop keeps these in its database, beside the order they belong to
+    seen: set[str] = set()  # noqa: RUF012 - a shop stores these in its database, beside their orders
 
     def do_POST(self) -> None:
-        """One event. The raw body is what is signed: parse it only after it was verified."""
+        """Handle one event. The signature covers the raw body, so parse it only after verification."""
         size = int(self.headers.get("Content-Length", "0"))
         body = self.rfile.read(min(size, LARGEST))
         try:
@@ -39,7 +39,7 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-        """Stay quiet."""
+        """Log nothing."""
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Environments of peers: each installs what it needs into a folder of its own, once, and never into ours.
+"""Virtual environments of peers. Each peer installs its packages once into its own folder, never into ours.
 
-They lie in the folder that CAMBIST_BENCH_PEERS names (default `.benchmarks/peers`).
+CAMBIST_BENCH_PEERS names the parent folder (default `.benchmarks/peers`).
 """
 
 import os
@@ -12,11 +12,11 @@ from pathlib import Path
 
 
 class NotToBeHad(Exception):
-    """A peer that cannot be installed or started here; says why."""
+    """A peer cannot be installed or started here. The message says why."""
 
 
 def environment(name: str, requirements: Sequence[str]) -> Path:
-    """The Python of a peer's environment, made where there is none yet. Raises: NotToBeHad."""
+    """Return the Python of a peer's environment, creating the environment if needed. Raises: NotToBeHad."""
     folder = Path(os.environ.get("CAMBIST_BENCH_PEERS", ".benchmarks/peers")).absolute() / name
     python, done = folder / "bin" / "python", folder / "requirements.txt"
     wanted = "\n".join(requirements)

@@ -1,6 +1,5 @@
-"""The `limits` package as a peer, in an environment of its own: this very file is run by that environment's Python, and
-prints how many nanoseconds one decision takes. A decision is two fixed windows hit, and both looked at for the headers.
-"""
+"""The `limits` package as a peer, in its own environment. That environment's Python runs this file, which prints the
+nanoseconds of one decision: two fixed windows are incremented, and both are read for the headers."""
 
 import subprocess
 from pathlib import Path
@@ -10,7 +9,7 @@ DECISIONS = 20_000
 
 
 def nanoseconds_per_decision() -> float:
-    """Measured in the peer's environment. Raises: NotToBeHad."""
+    """Measure in the peer's environment. Raises: NotToBeHad."""
     from benchmarks.peers.environments import NotToBeHad, environment
 
     python = environment("limits", REQUIREMENTS)

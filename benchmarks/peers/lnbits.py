@@ -1,8 +1,8 @@
-"""LNbits as a peer: a payment service in Python with a fake wallet behind it, so that creating an invoice is all its
-own work, as a payment at our simulated bank is all ours.
+"""LNbits as a peer: a payment service in Python with a fake wallet. Creating an invoice is entirely its own work, as a
+payment at the simulated bank is ours.
 
-Its own request limit is lifted, and its wallet counts in no currency: else every invoice would wait for an exchange
-rate from the network. About a fifth of its work is the encoding of the invoice, which we have nothing like.
+Its request limit is disabled, and its wallet has no currency; otherwise every invoice would wait for an exchange rate
+from the network. About a fifth of its work is encoding the invoice, which has no counterpart in our service.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ import msgspec
 from benchmarks.peers.environments import NotToBeHad, environment
 from cambist.frontends.http.server import listen
 
-# Later versions of bitstring do not go with it.
+# LNbits is incompatible with later versions of bitstring.
 REQUIREMENTS = ("lnbits==1.6.2", "bitstring<5")
 START_SECONDS = 180.0
 INVOICE = b'{"out":false,"amount":100,"memo":"order 1234"}'
 
 
 class Running:
-    """An LNbits that answers, and the key of its one wallet."""
+    """A running LNbits and the key of its only wallet."""
 
     def __init__(self, base: str, pid: int, key: str) -> None:
         self.base = base
@@ -40,7 +40,7 @@ class Running:
         self.key = key
 
     def invoice(self) -> bytes:
-        """The request that creates an invoice, on the wire."""
+        """Encode the request that creates an invoice."""
         return (
             f"POST /api/v1/payments HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Api-Key: {self.key}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(INVOICE)}\r\n\r\n"
@@ -49,7 +49,7 @@ class Running:
 
 @contextmanager
 def lnbits(folder: Path, database_url: str | None = None) -> Iterator[Running]:
-    """A running LNbits on SQLite in `folder`, or on Postgres. Raises: NotToBeHad."""
+    """Run LNbits on SQLite in `folder`, or on Postgres. Raises: NotToBeHad."""
     python = environment("lnbits", REQUIREMENTS)
     data = folder / "data"
     data.mkdir()
@@ -70,11 +70,11 @@ def lnbits(folder: Path, database_url: str | None = None) -> Iterator[Running]:
     with (folder / "output.txt").open("wb") as output:
         process = subprocess.Popen(
             [python.parent / "lnbits", "--host", "127.0.0.1", "--port", str(port)],
-            cwd=packages,  # it looks for its files below the present folder
+            cwd=packages,  # it searches its files below the current folder
             env={**os.environ, **settings},
             stdout=output,
             stderr=output,
-            start_new_session=True,  # it works in a child
+            start_new_session=True,  # it works in a child process
         )
     try:
         base = f"http://127.0.0.1:{port}"

@@ -1,4 +1,4 @@
-"""A small shop that takes payments: what a merchant writes around the client."""
+"""A small shop that takes payments: the code that a merchant writes around the client."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -15,7 +15,7 @@ from cambist.client import (
 
 
 class Shop:
-    """Orders and how they stand. A real shop keeps all of it in its database."""
+    """Orders and their states. A real shop stores all of this in its database."""
 
     def __init__(self, client: Client, webhook_secrets: Sequence[str]) -> None:
         self.orders: dict[str, str] = {}
@@ -24,7 +24,8 @@ class Shop:
         self._seen: set[str] = set()
 
     def checkout(self, order_id: str, amount_rub: Decimal) -> str:
-        """Where the buyer pays. A key made of the order makes no second payment, however often this is called."""
+        """Return the payment page of an order. The idempotency key is derived from the order, so repeated calls create
+        only one payment."""
         key = uuid5(NAMESPACE_URL, f"https://shop.example/orders/{order_id}")
         payment = self._client.payments.create(amount_rub=amount_rub, external_id=order_id, idempotency_key=key)
         self.orders.setdefault(order_id, "unpaid")
@@ -36,7 +37,7 @@ class Shop:
         self._client.refunds.create(payment_id=payment.id, external_id=order_id)
 
     def on_webhook(self, headers: Mapping[str, str], body: bytes) -> int:
-        """The receiver: the status to answer with."""
+        """Receive a webhook, and return the HTTP status to answer."""
         try:
             webhook = verify_webhook(headers, body, self._secrets)
         except NotVerified:

@@ -1,4 +1,4 @@
-"""The shop's own tests, by the pytest plugin that comes with cambist: nothing to start, nothing to wait for.
+"""The shop's own tests with cambist's pytest plugin. Nothing has to be started, and the tests do not wait.
 
 pip install 'cambist[testing]' pytest
 pytest examples/merchant_tests

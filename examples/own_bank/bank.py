@@ -1,16 +1,16 @@
-"""A bank adapter of one's own, small and whole: an imaginary provider with an HTTP/JSON API, over httpx.
+"""A small but complete bank adapter of your own, based on httpx, for an imaginary provider with an HTTP/JSON API.
 
-What makes it right is told at each step: the operation id goes along as the provider's idempotency key; every call ends
-in one of three ways; the provider's own id is noted beside our operation, so that it can be found after a crash. What
-the provider posts is believed by its signature, and then only as a reason to ask.
+These rules make it correct. The operation id is the provider's idempotency key. Every call ends in one of three
+outcomes. The provider's own id is noted beside our operation, so that it can be found after a crash. A notification is
+verified by its signature, and even then only triggers a poll.
 
-`pyproject.toml` of the package that brings it:
+`pyproject.toml` of the package:
 
     [project.entry-points."cambist.banks"]
     example = "examples.own_bank.bank:make"
 
-`cambist.toml` of the installation: `banks = ["example"]`. Credentials: EXAMPLE_BANK_URL, EXAMPLE_BANK_TOKEN. What to
-enter at the provider for its notices, `cambist notice list` tells.
+`cambist.toml` of the installation: `banks = ["example"]`. Credentials: EXAMPLE_BANK_URL, EXAMPLE_BANK_TOKEN. `cambist
+notice list` shows the notification address to enter at the provider.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ from cambist.ports import (
 A = TypeVar("A")
 
 NAME = "example"
-"""Stored with every payment that goes this way: never change it."""
+"""Stored with every payment through this bank, so it must never change."""
 
 _STATUSES = {
     "new": InvoiceStatus.OPEN,
@@ -62,14 +62,14 @@ _NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class _Told(msgspec.Struct):
-    """The provider's notice."""
+    """Notification of the provider."""
 
     key: str
-    """The idempotency key of what it is about: our operation."""
+    """Idempotency key of the object: our operation."""
 
 
 class _Made(msgspec.Struct):
-    """The provider's answers are decoded into what is needed of them: one without it cannot be read."""
+    """Answer about a new invoice. Answers are decoded into the required fields only; one without them is unreadable."""
 
     id: str
     qr: str
@@ -97,12 +97,12 @@ class _Account(msgspec.Struct):
 
 @cache
 def _authorities() -> ssl.SSLContext:
-    """For all clients: to read whom the machine trusts takes 30 ms."""
+    """Load the machine's trust store once for all clients, because it takes 30 ms."""
     return ssl.create_default_context()
 
 
 class ExampleBank:
-    """Fills cambist.ports.Bank, and Notices."""
+    """Implement cambist.ports.Bank and Notices."""
 
     def __init__(self, tools: cambist.Tools, url: str, token: str) -> None:
         self._notes = tools.notebook(NAME, Invoice)
@@ -119,16 +119,16 @@ class ExampleBank:
 
     @property
     def capabilities(self) -> BankCapabilities:
-        """What is not said here, the core does not ask for."""
+        """Declare the adapter's capabilities. The core uses no others."""
         return BankCapabilities(own_lifetime=True, refunds=True, sends_notices=True)
 
     @property
     def notice_networks(self) -> tuple[str, ...]:
-        """The imaginary provider publishes none: what counts is its signature."""
+        """The imaginary provider publishes no networks; its signature is the proof."""
         return ()
 
     async def hear(self, notice: InboundNotice) -> Heard:
-        """The signature is over the raw bytes, so it comes before they are read."""
+        """Verify the signature over the raw bytes before decoding them."""
         expected = hmac.new(self._token.encode(), notice.body, hashlib.sha256).hexdigest()
         told = notice.headers.get("x-signature", "").encode("utf-8", "surrogatepass")
         if not hmac.compare_digest(expected.encode(), told):
@@ -146,12 +146,12 @@ class ExampleBank:
             "expires_at": request.expires_at.isoformat(),
         }
         invoice = _invoice(await self._write("/invoices", request.operation, body, _Made))
-        with suppress(Unavailable):  # the provider can be asked by our operation, too
+        with suppress(Unavailable):  # the provider can also be asked by our operation
             await self._notes.remember(request.operation, invoice)
         return invoice
 
     async def find_invoice(self, operation: str) -> Invoice | None:
-        """From our note where there is one: it saves the provider a question for every look of the watch."""
+        """Return the noted invoice if there is one, which saves a request to the provider at every poll."""
         noted = await self._notes.read(operation)
         if noted is not None:
             return noted
@@ -176,38 +176,39 @@ class ExampleBank:
         return None if found is None else _refund(found)
 
     async def check(self) -> None:
-        """Asked at the start and by `cambist doctor`: does the provider take our token?"""
+        """Check that the provider accepts our token. The service calls this at the start, and so does `cambist
+        doctor`."""
         if await self._read("/me", _Account) is None:
             raise NotConfigured("the bank knows no account of ours")
 
     async def close(self) -> None:
-        """The house closes what it made."""
+        """Close the connections. The app calls this for each adapter it creates."""
         await self._http.aclose()
 
     async def _write(self, path: str, operation: str, body: dict[str, Any], kind: type[A]) -> A:
-        """One operation and its three ends."""
+        """Send one operation, with its three possible outcomes."""
         self._check_open()
         try:
             answer = await self._http.post(path, json=body, headers={"Idempotency-Key": operation})
         except _NOT_SENT as error:
-            raise Unavailable("the bank cannot be reached") from error  # nothing left us: another bank may be tried
+            raise Unavailable("the bank cannot be reached") from error  # nothing was sent, so another bank may be tried
         except httpx.HTTPError as error:
             raise OutcomeUnknown("the bank gave no answer") from error  # it may have been done
         _check_token(answer)
         if answer.status_code == 429:
-            raise Unavailable("the bank is busy", retry_after=_retry_after(answer))  # it says that it did not look
+            raise Unavailable("the bank is busy", retry_after=_retry_after(answer))  # the call was not executed
         if 400 <= answer.status_code < 500:
             raise Refused("the bank refused", reason=_reason(answer))
         if not answer.is_success:
-            raise OutcomeUnknown(f"the bank answered {answer.status_code}")  # a 5xx, or a redirect to anywhere
+            raise OutcomeUnknown(f"the bank answered {answer.status_code}")  # a 5xx, or an unexpected redirect
         try:
             return msgspec.json.decode(answer.content, type=kind)
         except (ValueError, RecursionError) as error:
             raise OutcomeUnknown("the bank's answer cannot be read") from error
 
     async def _read(self, path: str, kind: type[A], **params: str) -> A | None:
-        """A failed read is Unavailable, whatever failed: it says nothing about the operation. Only a token that is not
-        taken is told apart, because it is for an operator to mend."""
+        """Read an object. Any failed read is Unavailable, because it says nothing about the operation. Only a rejected
+        token is NotConfigured, because an operator must fix it."""
         self._check_open()
         try:
             answer = await self._http.get(path, params=params)
@@ -216,13 +217,13 @@ class ExampleBank:
                 return None
             if answer.status_code == 429:
                 raise Unavailable("the bank is busy", retry_after=_retry_after(answer))
-            answer.raise_for_status()  # a redirect raises, too
+            answer.raise_for_status()  # this raises for redirects too
             return msgspec.json.decode(answer.content, type=kind)
         except (httpx.HTTPError, ValueError, RecursionError) as error:
             raise Unavailable("the bank did not answer a question") from error
 
     def _check_open(self) -> None:
-        """What is asked while the house closes was certainly not sent."""
+        """Raise Unavailable for a call during shutdown, because it certainly was not sent."""
         if self._http.is_closed:
             raise Unavailable("the adapter is closed")
 
@@ -233,7 +234,7 @@ def _check_token(answer: httpx.Response) -> None:
 
 
 def _retry_after(answer: httpx.Response) -> float | None:
-    """In seconds; a provider may say a date, too, or nonsense, and then says nothing."""
+    """Return the seconds of Retry-After. A date or any other text is ignored."""
     said = answer.headers.get("Retry-After", "")
     return float(said) if said.isdecimal() else None
 
@@ -254,7 +255,8 @@ def _reason(answer: httpx.Response) -> str:
 
 
 def make(tools: cambist.Tools) -> ExampleBank:
-    """What the entry point names. Raises: NotConfigured, whose message operators see at the start."""
+    """Build the adapter. The entry point names this function. Raises: NotConfigured, whose message operators see at the
+    start."""
     url, token = os.environ.get("EXAMPLE_BANK_URL"), os.environ.get("EXAMPLE_BANK_TOKEN")
     if not url or not token:
         raise NotConfigured("EXAMPLE_BANK_URL and EXAMPLE_BANK_TOKEN must be set")

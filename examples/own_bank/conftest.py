@@ -1,6 +1,6 @@
-"""What the shipped contract asks of whoever runs it: the adapter, and a hand on its provider.
+"""Harness for the shipped contract tests: the adapter, and control of its provider.
 
-In a project of yours, beside pyproject.toml (own_package shows a whole one):
+In your project, beside pyproject.toml (own_package shows a complete one):
 
     pytest -o asyncio_mode=auto --pyargs cambist.conformance.bank
 """
@@ -24,7 +24,7 @@ class ExampleBench(BankBench):
 
     secrets = (TOKEN,)
     ahead = timedelta(0)
-    """Of the provider's clock."""
+    """Offset of the provider's clock."""
 
     def __init__(self, tools: cambist.Tools, books: Provider) -> None:
         self.tools = tools
@@ -36,7 +36,7 @@ class ExampleBench(BankBench):
         self.banks.append(ExampleBank(self.tools, self.books.url, TOKEN))
         return self.banks[-1]
 
-    async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:  # noqa: ARG002 - the bench's signature
+    async def pay(self, operation: str, invoice: Invoice, kopecks: int) -> None:  # noqa: ARG002 - the harness's signature
         self.books.pay(operation, kopecks, (self.clock.now() + self.ahead).isoformat())
 
     async def asked(self, operation: str) -> int:
@@ -68,7 +68,7 @@ class ExampleBench(BankBench):
         self.ahead = span
 
     async def pass_time(self, span: timedelta) -> None:
-        """This provider keeps its keys for ever."""
+        """Do nothing: this provider keeps its keys for ever."""
 
 
 @pytest.fixture

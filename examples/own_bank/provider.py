@@ -1,5 +1,5 @@
-"""The imaginary provider that bank.py speaks to, as a fake for tests: it keeps its books in memory and posts notices;
-what goes wrong on the wire is the FakeProvider's."""
+"""Fake of the imaginary provider in bank.py, for tests. It keeps its books in memory and posts notifications; the base
+class FakeProvider simulates network faults."""
 
 import hashlib
 import hmac
@@ -12,14 +12,14 @@ from cambist.testing import FakeProvider, ProviderAnswer, ProviderRequest
 
 
 class Provider(FakeProvider):
-    """Every key makes one thing, however often it is sent."""
+    """Each idempotency key creates one object, however often it is sent."""
 
     def __init__(self) -> None:
         super().__init__()
         self.invoices: dict[str, dict[str, Any]] = {}
         self.refunds: dict[str, dict[str, Any]] = {}
         self.next_refund = "sent"
-        """The status of the refunds to come."""
+        """Status of future refunds."""
         self.on("GET", "/me", lambda _: ProviderAnswer.of_json({"account": "example"}))
         self.on("POST", "/invoices", self.make_invoice)
         self.on("GET", "/invoices/{id}", lambda request: _found(self._by_id(request.parts["id"])))
@@ -29,19 +29,19 @@ class Provider(FakeProvider):
 
     @staticmethod
     def notice(key: str, token: str) -> tuple[bytes, dict[str, str]]:
-        """Body and headers of what it posts about the operation of this key."""
+        """Build body and headers of a notification about the operation with this key."""
         body = json.dumps({"event": "changed", "key": key}).encode()
         signature = hmac.new(token.encode(), body, hashlib.sha256).hexdigest()
         return body, {"Content-Type": "application/json", "X-Signature": signature}
 
     async def post_notice(self, address: str, key: str, token: str) -> httpx.Response:
-        """Post one to the address that was entered at the provider."""
+        """Post a notification to the address configured at the provider."""
         body, headers = self.notice(key, token)
         async with httpx.AsyncClient(timeout=10) as http:
             return await http.post(address, content=body, headers=headers)
 
     def pay(self, key: str, amount: int, at: str) -> None:
-        """A payer pays."""
+        """Simulate a payment by the payer."""
         invoice = self.invoices[key]
         invoice["status"] = "paid"
         invoice["transfers"].append({"id": f"tr-{len(invoice['transfers']) + 1}-{key}", "amount": amount, "at": at})
@@ -50,7 +50,7 @@ class Provider(FakeProvider):
         return next((each for each in self.invoices.values() if each["id"] == reference), None)
 
     def make_invoice(self, request: ProviderRequest) -> ProviderAnswer:
-        """Make one, or show the one of this key."""
+        """Create an invoice, or return the invoice of this key."""
         if json.loads(request.body)["amount"] <= 0:
             return _refused("amount")
         number = len(self.invoices) + 1

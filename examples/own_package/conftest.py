@@ -1,4 +1,4 @@
-"""What the shipped contract asks of whoever runs it: each adapter, and a hand on its provider, which is a fake here.
+"""Harnesses for the shipped contract tests: each adapter, and control of its fake provider.
 
 pytest --pyargs cambist.conformance.rates cambist.conformance.kyc \
     cambist.conformance.chain cambist.conformance.storage
@@ -82,7 +82,7 @@ class DeskKycBench(KycBench):
         self.fake.next(ProviderFault.LOST_AFTER, always=True)
 
     async def skew(self, span: timedelta) -> None:
-        """It tells no moment, and goes by none."""
+        """Do nothing: the provider reports no time and uses none."""
 
     def _begin(self, request: ProviderRequest) -> ProviderAnswer:
         number = len(self.checks) + 1
@@ -107,7 +107,7 @@ class DeskChainBench(ChainBench):
 
     async def show(
         self,
-        network: Network,  # noqa: ARG002 - the bench's signature
+        network: Network,  # noqa: ARG002 - the harness's signature
         tx_hash: str,
         state: TransactionState,
         moves: Sequence[TokenMove] = (),

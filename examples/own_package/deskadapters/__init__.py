@@ -1,4 +1,4 @@
-"""Adapters of one's own, as a package: its pyproject.toml declares them, its conftest.py plays their providers.
+"""Custom adapters as a package: its pyproject.toml declares them, and its conftest.py simulates their providers.
 
 pip install -e '.[dev]'
 pytest --pyargs cambist.conformance.rates cambist.conformance.kyc

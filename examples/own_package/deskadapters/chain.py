@@ -1,4 +1,4 @@
-"""A chain watcher over a node of one's own that speaks HTTP, for TRON alone."""
+"""A chain watcher over a custom node with an HTTP interface, only for TRON."""
 
 import os
 import re
@@ -24,12 +24,13 @@ from cambist.ports import (
 from .answers import check_taken, client
 
 USDT = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t"
-"""The contract of genuine USDT on TRON: any other token may be named so, too."""
+"""Contract of genuine USDT on TRON. Any other token may use the same name."""
 _HASH = re.compile(r"[0-9a-f]{64}\Z")
 
 
 class _Event(msgspec.Struct):
-    """The node's answers are decoded into what is needed of them: one without it cannot be read."""
+    """An event of the node's answer. Answers are decoded into the required fields only; one without them is
+    unreadable."""
 
     index: int
     sender: str = msgspec.field(name="from")
@@ -45,7 +46,7 @@ class _Transaction(msgspec.Struct):
 
 
 class DeskChain:
-    """Fills cambist.ports.ChainWatcher."""
+    """Implement cambist.ports.ChainWatcher."""
 
     def __init__(self, url: str, token: str) -> None:
         self._http = client(url, token, 10)
@@ -88,7 +89,7 @@ class DeskChain:
 
 
 def make(tools: cambist.Tools) -> ChainWatcher:  # noqa: ARG001 - every factory is given them
-    """What the entry point names."""
+    """Build the watcher. The entry point names this function."""
     url, token = os.environ.get("DESK_URL"), os.environ.get("DESK_TOKEN")
     if not url or not token:
         raise NotConfigured("set DESK_URL and DESK_TOKEN")

@@ -1,4 +1,5 @@
-"""A verifier over HTTP. Our operation is its idempotency key: one operation is one check, however often it is sent."""
+"""An identity verifier over HTTP. Our operation is its idempotency key, so each operation creates one check, however
+often it is sent."""
 
 import hashlib
 import hmac
@@ -33,11 +34,12 @@ _STATUSES = {"form": CheckStatus.FORM, "passed": CheckStatus.VERIFIED, "refused"
 
 class _Told(msgspec.Struct):
     key: str
-    """The idempotency key of the check that moved: our operation."""
+    """Idempotency key of the changed check: our operation."""
 
 
 class _Said(msgspec.Struct):
-    """The verifier's answers are decoded into what is needed of them: one without it cannot be read."""
+    """A check as the verifier shows it. Answers are decoded into the required fields only; one without them is
+    unreadable."""
 
     id: str
     status: str
@@ -45,12 +47,12 @@ class _Said(msgspec.Struct):
 
 
 class DeskVerifier:
-    """Fills cambist.ports.KycVerifier, and Notices."""
+    """Implement cambist.ports.KycVerifier and Notices."""
 
     name = "desk"
-    """Stored with every client it checks: never change it."""
+    """Stored with every checked client, so it must never change."""
     notice_networks = ("203.0.113.0/28",)
-    """As the verifier publishes them."""
+    """Networks that the verifier publishes."""
 
     def __init__(self, tools: cambist.Tools, url: str, token: str) -> None:
         self._files = tools.files
@@ -72,14 +74,14 @@ class DeskVerifier:
         try:
             answer = await self._http.post("/checks", json=body, headers={"Idempotency-Key": request.operation})
         except _NOT_SENT as error:
-            raise Unavailable("the verifier cannot be reached") from error  # it certainly did not begin
+            raise Unavailable("the verifier cannot be reached") from error  # the check certainly did not begin
         except httpx.HTTPError as error:
-            raise OutcomeUnknown("the verifier gave no answer") from error  # it may have begun
+            raise OutcomeUnknown("the verifier gave no answer") from error  # the check may have begun
         check_taken(answer)
         if 400 <= answer.status_code < 500:
             raise Refused(f"the verifier answered {answer.status_code}")
         if not answer.is_success:
-            raise OutcomeUnknown(f"the verifier answered {answer.status_code}")  # a 5xx, or a redirect to anywhere
+            raise OutcomeUnknown(f"the verifier answered {answer.status_code}")  # a 5xx, or an unexpected redirect
         try:
             return _check(answer.content)
         except (ValueError, RecursionError) as error:
@@ -109,7 +111,8 @@ class DeskVerifier:
         await self._http.aclose()
 
     async def _read(self, path: str) -> Check | None:
-        """Merchants are told a verifier that is silent (502) from one that cannot be reached (503)."""
+        """Read a check. The faults differ, because merchants get 502 if the verifier does not answer, and 503 if it is
+        unreachable."""
         if self._http.is_closed:
             raise Unavailable("the adapter is closed")
         try:
@@ -137,7 +140,7 @@ def _check(content: bytes) -> Check:
 
 
 def make(tools: cambist.Tools) -> KycVerifier:
-    """What the entry point names."""
+    """Build the verifier. The entry point names this function."""
     url, token = os.environ.get("DESK_URL"), os.environ.get("DESK_TOKEN")
     if not url or not token:
         raise NotConfigured("set DESK_URL and DESK_TOKEN")

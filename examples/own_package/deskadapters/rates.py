@@ -1,4 +1,4 @@
-"""The rate of the company's own desk, over HTTP: `{"rub_per_usdt": "92.50"}`."""
+"""Rate of the company's own desk, over HTTP: `{"rub_per_usdt": "92.50"}`."""
 
 import json
 import os
@@ -13,38 +13,40 @@ from .answers import check_taken, client
 
 
 class DeskRates:
-    """Fills cambist.ports.RateSource."""
+    """Implement cambist.ports.RateSource."""
 
     name = "desk"
-    """Stored with every rate that is believed: never change it."""
+    """Stored with every accepted rate, so it must never change."""
 
     def __init__(self, tools: cambist.Tools, url: str, token: str) -> None:
         self._clock = tools.clock
         self._http = client(url, token, 5)
 
     async def quote(self) -> RateQuote:
-        """Whatever goes wrong, there is no rate now: Unavailable. Only credentials are the operator's matter."""
+        """Read the rate. Any failure means that there is no rate now: Unavailable. Only rejected credentials are
+        NotConfigured, for an operator."""
         try:
             answer = await self._http.get("/rate")
             check_taken(answer)
             answer.raise_for_status()
-            # Numbers as Decimal: a float would lose digits.
+            # Parse numbers as Decimal, because a float would lose digits.
             said = json.loads(answer.text, parse_float=Decimal, parse_int=Decimal)["rub_per_usdt"]
             rate = said if isinstance(said, Decimal) else Decimal(str(said))
         except (httpx.HTTPError, ValueError, LookupError, TypeError, InvalidOperation, RuntimeError) as error:
-            # httpx raises a RuntimeError once it is closed.
+            # A closed httpx client raises a RuntimeError.
             raise Unavailable("the desk gave no rate") from error
         if not rate.is_finite() or rate <= 0:
             raise Unavailable("what the desk says is no rate")
         return RateQuote(rate=rate, at=self._clock.now(), source=self.name)
 
     async def close(self) -> None:
-        """The house closes what it made."""
+        """Close the connections. The app calls this for each adapter it creates."""
         await self._http.aclose()
 
 
 def make(tools: cambist.Tools) -> RateSource:
-    """What the entry point names. The protocol as its answer lets mypy and pyright compare."""
+    """Build the source. The entry point names this function. The return type is the protocol, so that mypy and pyright
+    check the class against it."""
     url, token = os.environ.get("DESK_URL"), os.environ.get("DESK_TOKEN")
     if not url or not token:
         raise NotConfigured("set DESK_URL and DESK_TOKEN")

@@ -1,5 +1,5 @@
-"""A storage of one's own. To show the way it is the one in memory that comes with cambist, with a count of commits put
-around it; yours speaks to a database. `database_url = "desk://anything"` opens it."""
+"""A custom storage. To show the interface, it extends the storage in memory with a counter of kicks; a real one would
+use a database. `database_url = "desk://anything"` opens it."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,10 @@ from cambist.ports import Clock, Job, Kick, Storage, StorageTools
 
 
 class DeskStorage(MemoryStorage):
-    """Fills cambist.ports.Storage."""
+    """Implement cambist.ports.Storage."""
 
     def __init__(self, clock: Clock, kick: Kick, catalogue: Sequence[Table] = CATALOGUE) -> None:
-        """`catalogue`: the records, their unique rules and indexes; tests bring two records more."""
+        """`catalogue`: the records with their unique rules and indexes. Tests add two records."""
         self.wakes = 0
 
         async def counted(jobs: Sequence[Job]) -> None:
@@ -22,5 +22,6 @@ class DeskStorage(MemoryStorage):
 
 
 async def open_desk(tools: StorageTools) -> Storage:
-    """What the entry point names: a coroutine function. Raise `Unavailable` when the database does not answer."""
+    """Open the storage. The entry point names this coroutine function. Raise `Unavailable` if the database does not
+    answer."""
     return DeskStorage(tools.clock, tools.kick)
