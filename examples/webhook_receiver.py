@@ -2,7 +2,7 @@
 
     WEBHOOK_SECRET=… python examples/webhook_receiver.py 8090
 
-Then set the account's address: `cambist account set ACCOUNT_ID webhook_url=http://127.0.0.1:8090/ webhook_secret=-`,
+Then set the account's webhook: `cambist account set ACCOUNT_ID webhook_url=http://127.0.0.1:8090/ webhook_secret=-`,
 and enter the secret when the command asks for it (plain http and loopback are for test mode only).
 """
 

@@ -45,8 +45,8 @@ REMITTANCE_MOST = 500_000_00
 
 
 class SimulatedBank(RefundCore, MandateCore, RemittanceCore, ReportingCore):
-    """Implement the ports ListingBank, CancellingBank and BankSimulator. The base classes implement those of mandates,
-    remittances and reconciliation."""
+    """Implement the ports ListingBank, CancellingBank and BankSimulator. The base classes implement the ports for
+    mandates, remittances and reconciliation."""
 
     def __init__(
         self,

@@ -141,7 +141,7 @@ class DramatiqQueue:
         self._lock = threading.Lock()
 
     async def kick(self, jobs: Sequence[Job]) -> None:
-        """Wake this process's own workers if they are idle, else those of some process. Never wait for Redis."""
+        """Wake this process's own workers if they are idle, else a worker of any process. Never wait for Redis."""
         soon = self._clock.now() + _SOON
         if not any(job.due <= soon for job in jobs):
             return

@@ -34,7 +34,7 @@ class Refunds:
         self._clock = clock
         self._turns: dict[str, list[asyncio.Lock]] = {}
         self._sent: dict[str, float] = {}
-        """Monotonic time at which this process sent refunds, to age those without an answer."""
+        """Monotonic time at which this process sent each refund. It gives the age of an unanswered refund."""
 
     async def refund(self, request: RefundRequest) -> RefundState:
         """Implement ports/bank.py: Bank.refund. Only the call that wrote the entry into the book sends Cancel."""
