@@ -1,1 +1,1 @@
-"""What things are and which rules hold for them. Pure: no port, no clock, no await."""
+"""Objects of the service and their rules. Pure: no port, no clock, no await."""

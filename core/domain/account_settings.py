@@ -1,6 +1,6 @@
-"""The settings of an account as an operator writes them: `NAME=TEXT`, one row per name, each with its reader.
+"""The settings of an account in the form that operators write: `NAME=TEXT`, one row for each name, with its reader.
 
-`webhook_secret` is among the names but not among the fields of `Settings`: it is kept sealed, in the account itself.
+`webhook_secret` is among the names but not among the fields of `Settings`: the account itself stores it encrypted.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,14 +34,14 @@ WEBHOOK_SECRET = "webhook_secret"  # noqa: S105  (the name of a setting, not a s
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """One name. `read` raises ValueError saying what is wrong, never quoting the text: it may be a secret."""
+    """One setting. `read` raises ValueError with the cause, and never quotes the text: it may be a secret."""
 
     read: Callable[[str], Any]
     form: str
-    """What may be written, in short."""
+    """Short description of the accepted texts."""
     meaning: str
     clearable: bool = False
-    """An empty text sets it to null."""
+    """Whether an empty text sets it to null."""
 
 
 ACCOUNT_SETTINGS: Mapping[str, Setting] = {
@@ -211,7 +211,7 @@ ACCOUNT_SETTINGS: Mapping[str, Setting] = {
 
 
 def plain_http_warning(settings: Settings) -> str | None:
-    """Return a warning for operators when live webhooks cannot leave because the address is not https."""
+    """Return a warning for operators if live webhooks cannot be sent because the address is not https."""
     if not (settings.webhook_url or "").lower().startswith("http:"):
         return None
     return (
@@ -221,7 +221,7 @@ def plain_http_warning(settings: Settings) -> str | None:
 
 
 def read_settings(texts: Mapping[str, str], known: Mapping[str, Setting] = ACCOUNT_SETTINGS) -> dict[str, Any]:
-    """The values, by name. Raises: Refusal VALIDATION_ERROR that names every fault at once."""
+    """Return the values by name. Raises: Refusal VALIDATION_ERROR that lists all faults at once."""
     faults: list[FieldFault] = []
     values: dict[str, Any] = {}
     for name, text in texts.items():
@@ -246,7 +246,7 @@ def read_settings(texts: Mapping[str, str], known: Mapping[str, Setting] = ACCOU
 
 
 def shown_settings(account: Account) -> dict[str, Any]:
-    """Every setting as an operator may see it: plain values, and of the secret only whether there is one."""
+    """Return every setting in a form safe for operators: plain values; for the secret only whether it is set."""
     shown: dict[str, Any] = {}
     for name in Settings.__struct_fields__:
         value = getattr(account.settings, name)

@@ -1,4 +1,5 @@
-"""Alarms: each trouble is told once, and once when it is over, in digests (docs/alarms.md "When a message comes")."""
+"""Alarms: each problem is reported once when it begins and once when it ends, in digests
+(docs/alarms.md "When a message comes")."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -6,39 +7,39 @@ from datetime import datetime, timedelta
 import msgspec
 
 SETTLED = timedelta(minutes=2)
-"""For which a trouble must be gone to be over: what comes and goes every minute is one trouble."""
+"""How long a problem must be gone to count as over, so that a problem which flaps every minute is reported once."""
 MOST_KNOWN = 2000
-"""Troubles that one recipient is told of at a time; further ones when some of them are over."""
+"""Largest number of problems known to one recipient; further ones are reported when some of them are over."""
 SAME_MESSAGE = timedelta(hours=1)
-"""For which a message whose arrival nobody knows is sent again; then what is so by then is told anew."""
+"""How long a message with an unknown outcome is sent again; after that a new message describes the present state."""
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that operators are told of. Its text has no amount and nothing personal."""
+    """A problem that operators must know. Its text contains no amounts and no personal data."""
 
     id: str
-    """The same for as long as it lasts."""
+    """Constant while the problem lasts."""
     source: str
-    """Which look found it: where that cannot look, it is not over."""
+    """The check that found it: while that check cannot run, the problem does not count as over."""
     kind: str
     text: str
     urgent: bool = False
-    """It may not wait for the morning."""
+    """It cannot wait until morning."""
     since: datetime | None = None
     account_id: str | None = None
-    """Whose it is, where it is a merchant's receiver's."""
+    """The merchant's account, if it is about a merchant's receiver."""
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True):
-    """One look at everything."""
+    """Result of one round of all checks."""
 
     troubles: tuple[Trouble, ...]
     blind: tuple[str, ...] = ()
-    """Sources that could not be looked at."""
+    """Sources whose check could not run."""
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """A trouble that a recipient was told of, and not of its end."""
+    """A problem whose beginning, but not end, was reported to a recipient."""
 
     trouble: Trouble
     told_at: datetime
@@ -46,47 +47,49 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be told, kept until it has arrived."""
+    """A message to send, stored until it has arrived."""
 
     id: str
     at: datetime
     begun: tuple[Trouble, ...] = ()
     over: tuple[Trouble, ...] = ()
     silent: bool = False
-    """Within quiet hours, with nothing that is urgent in it."""
+    """Created within quiet hours, without anything urgent."""
 
 
 class AlarmRecipient(msgspec.Struct, frozen=True, kw_only=True):
-    """One who is told: all operators by a channel, or one merchant by it. Written by the one job that tells him."""
+    """A recipient: all operators on a channel, or one merchant on it. Only the one job that notifies it writes this
+    record."""
 
     id: str
-    """`recipient_id`."""
+    """Result of `recipient_id`."""
     known: tuple[Known, ...] = ()
     sending: Message | None = None
-    """On its way since `sending.at`; null: nothing is."""
+    """Being sent since `sending.at`; null: nothing is."""
     told_at: datetime | None = None
     """When a message last arrived."""
     failures: int = 0
-    """Messages in a row that did not arrive."""
+    """Consecutive messages that did not arrive."""
     failing_since: datetime | None = None
     fault: str | None = None
-    """What the channel said last, for operators; null while it works."""
+    """Last fault of the channel, for operators; null while it works."""
     version: int = 0
 
 
 def recipient_id(channel: str, account_id: str | None = None) -> str:
-    """What names a recipient, and the job that tells him."""
+    """Return the id of a recipient and of the job that notifies it."""
     return channel if account_id is None else f"{channel}/{account_id}"
 
 
 def recipient_of(text: str) -> tuple[str, str | None]:
-    """The channel and the merchant's account, if it is one, behind a `recipient_id`."""
+    """Split a `recipient_id` into the channel and, for a merchant, the account."""
     channel, _, account_id = text.partition("/")
     return channel, account_id or None
 
 
 def as_it_stands(known: Sequence[Known], looked: Looked, now: datetime) -> tuple[Known, ...]:
-    """What was told, with since when each is gone. What cannot be looked at is as it was."""
+    """Return the known problems, each with the time since which it is gone. Problems of a check that could not run stay
+    unchanged."""
     present = {trouble.id for trouble in looked.troubles}
 
     def gone_since(each: Known) -> datetime | None:
@@ -108,10 +111,10 @@ def news(
     is_quiet: bool,
     gathering: timedelta,
 ) -> Message | None:
-    """What is to be told now, without an id; None: nothing yet. `known` is `as_it_stands`.
+    """Return the message to send now, without an id; None: nothing yet. `known` comes from `as_it_stands`.
 
-    What is urgent is told at once, as is its end; in quiet hours nothing else is, but goes along. All else waits until
-    `gathering` has passed since the message before.
+    Urgent problems and their ends are reported immediately; in quiet hours nothing else is, except together with them.
+    Everything else waits until `gathering` has passed since the previous message.
     """
     urgent = {each.trouble.id: each.trouble.urgent for each in known}
     begun = [each for each in looked.troubles if each.urgent > urgent.get(each.id, -1)]
@@ -129,7 +132,7 @@ def news(
 
 
 def after(known: Sequence[Known], message: Message, now: datetime) -> tuple[Known, ...]:
-    """What is known once the message has arrived."""
+    """Return the known problems once the message has arrived."""
     gone = {trouble.id for trouble in (*message.begun, *message.over)}
     kept = [each for each in known if each.trouble.id not in gone]
     return (*kept, *(Known(trouble=trouble, told_at=now) for trouble in message.begun))

@@ -1,8 +1,8 @@
-"""What no unit may write, whatever the code before it thought: held against its writes at the moment of its commit, in
-production too (docs/reliability.md "Assertions").
+"""Invariants that no unit may violate, whatever the code before it did: checked against its writes at the moment of its
+commit, in production too (docs/reliability.md "Assertions").
 
-Each rule looks at nothing but what one unit read and wrote, and so costs microseconds: what it cannot know it lets
-pass, and the checks over everything find it (`cambist ledger verify`, `doctor`).
+Each rule uses only what one unit read and wrote, and so costs microseconds. If a rule lacks data it passes; the checks
+over the whole database find such cases (`cambist ledger verify`, `doctor`).
 """
 
 from collections.abc import Callable, Mapping
@@ -20,12 +20,12 @@ from .settlement.withdrawals import WITHDRAWAL_MOVES, Withdrawal
 from .webhooks.events import Event
 
 Moving = Payment | Refund | Withdrawal
-"""What has a status, and a sequence that rises with every event about it."""
+"""Records with a status, and a sequence that rises with every event."""
 
 
 class Breach(Exception):
-    """A unit would have written what cannot be true. Nothing of it is committed. A slip of the program, or a row that
-    somebody altered."""
+    """A unit would have violated an invariant. Nothing of it is committed. The cause is a bug, or a row that somebody
+    altered."""
 
     def __init__(self, rule: str, where: str) -> None:
         super().__init__(f"{rule}: {where}")
@@ -33,45 +33,45 @@ class Breach(Exception):
 
 
 class Change(msgspec.Struct):
-    """What a unit makes of one object."""
+    """A unit's change of one object."""
 
     before: Any
-    """As the unit read it; None: it is new, or was not read."""
+    """The record as the unit read it; None: it is new, or was not read."""
     after: Any
-    """None: it goes."""
+    """None: it is deleted."""
     is_new: bool = False
     version: int = 0
-    """The one that it goes by."""
+    """Version against which it is written."""
 
 
 class Written(msgspec.Struct, eq=False):
-    """What one unit writes, as far as a rule looks at it."""
+    """Writes of one unit, as far as the rules use them."""
 
     body_of: Callable[[Event], bytes]
     """Decrypts the payload of a new event."""
     entries: list[JournalEntry] = []
-    """New ones."""
+    """New entries."""
     rewritten: list[str] = []
-    """Ids of entries that would say something else, or go."""
+    """Ids of entries that would be changed or deleted."""
     balances: dict[str, int] = {}
-    """What is added to running balances, by id."""
+    """Increments of running balances, by id."""
     standing: dict[str, int] = {}
     """Committed balances of the ledger accounts that the unit lowers and that must not go below zero, by the prefix of
     their rows' ids."""
     changes: dict[str, Change] = {}
-    """Of payments, refunds and withdrawals, by id."""
+    """Changes of payments, refunds and withdrawals, by id."""
     events: list[Event] = []
     tallies: list[Tally] = []
-    """What is added to them."""
+    """Increments of the tallies."""
     lines: list[SettlementItem] = []
     credited: int = 0
-    """Units of USDT that are added to a statement's sum."""
+    """Increment of a statement's sum, in units of USDT."""
 
-    __repr__ = object.__repr__  # a struct's own would show what is written
+    __repr__ = object.__repr__  # the default repr of a struct would show its content
 
 
 def breach_of(written: Written) -> Breach | None:
-    """The first rule that does not hold; None where all do."""
+    """Return the first violated rule; None if all hold."""
     if len(written.changes) == 1 and not written.events and not written.entries and _moves_nothing(written):
         return None
     if written.entries or written.balances or written.rewritten:
@@ -88,8 +88,8 @@ def breach_of(written: Written) -> Breach | None:
 
 
 def _moves_nothing(written: Written) -> bool:
-    """Whether it is a new payment, counted once of its day and once ever, or one that is changed in nothing that a rule
-    looks at: what most units do, told in a fraction of the time that the rules take."""
+    """Return whether the unit is trivial: a new payment, counted once for its day and once for all days, or a change of
+    a payment in fields that no rule uses. Most units are, and this is much faster than the rules."""
     if written.balances or written.rewritten or written.lines:
         return False
     [change] = written.changes.values()
@@ -115,7 +115,7 @@ def _first(rules: "Mapping[str, Rule]", written: Written) -> Breach | None:
 
 
 def _entry(written: Written) -> str | None:
-    """Each entry of the journal sums to zero in each currency, and says for ever what it said."""
+    """Check that each journal entry sums to zero in each currency, and that none is rewritten."""
     if written.rewritten:
         return f"{written.rewritten[0]} is written anew"
     for entry in written.entries:
@@ -126,7 +126,7 @@ def _entry(written: Written) -> str | None:
 
 
 def _balance(written: Written) -> str | None:
-    """Running balances move by what the unit's entries post, and by nothing else."""
+    """Check that running balances change exactly by the postings of the unit's entries."""
     off = dict(written.balances)
     for entry in written.entries:
         for row in balances_moved(entry):
@@ -137,7 +137,7 @@ def _balance(written: Written) -> str | None:
 def lowered(written: Written) -> dict[str, int]:
     """Return by how much the unit lowers ledger accounts that must not go below zero, by the prefix of their rows' ids.
 
-    Forgetting test data takes back receipts and refunds in any order, and is left out.
+    Deleting test data reverses receipts and refunds in any order, and is exempt.
     """
     if not written.balances or any(entry.kind is EntryKind.SANDBOX_CLEARED for entry in written.entries):
         return {}
@@ -150,7 +150,7 @@ def lowered(written: Written) -> dict[str, int]:
 
 
 def _below_zero(written: Written) -> str | None:
-    """What merchants' payments brought, and what payouts reserved, is all that settlements and payouts take."""
+    """Check that settlements take no more than merchants' payments brought, and payouts no more than was reserved."""
     for account, amount in lowered(written).items() if written.standing else ():
         if written.standing.get(account, 0) + amount < 0:
             return f"{account} at {written.standing.get(account, 0)} by {amount}"
@@ -158,7 +158,7 @@ def _below_zero(written: Written) -> str | None:
 
 
 def _payout(written: Written) -> str | None:
-    """What a payout takes out of its merchant's reserve, or gives back, is what was reserved for it."""
+    """Check that a payout takes from its merchant's reserve, or returns, exactly the amount reserved for it."""
     for entry in written.entries:
         if entry.kind not in _PAYOUTS or entry.revision != 1:
             continue
@@ -170,8 +170,8 @@ def _payout(written: Written) -> str | None:
 
 
 def _move(written: Written) -> str | None:
-    """A status follows from the one before as the state tables have it. Of several moves in one unit each had an event
-    of its own, and only their ends are known."""
+    """Check that a status follows from the previous one by the state tables. If one unit makes several moves, each has
+    its own event, and only the first and last status are known."""
     for each in written.changes.values():
         before, after = each.before, each.after
         if before is None or after is None or before.status is after.status:
@@ -182,7 +182,8 @@ def _move(written: Written) -> str | None:
 
 
 def _event(written: Written) -> str | None:
-    """The sequence of an object rises by one with each event about it, which the same unit writes."""
+    """Check that an object's sequence rises by one with each event about it, and that the same unit writes the
+    event."""
     for object_id, each in written.changes.items():
         if each.after is None or not (each.is_new or each.before is not None):
             continue
@@ -196,7 +197,7 @@ def _event(written: Written) -> str | None:
 
 
 def _previous(written: Written) -> str | None:
-    """An event of a payment's only move says where it came from."""
+    """Check that the event of a payment's only move contains the previous status."""
     for event in written.events:
         change = written.changes.get(event.object_id)
         if change is None or change.before is None or change.after is None or type(change.after) is not Payment:
@@ -210,7 +211,8 @@ def _previous(written: Written) -> str | None:
 
 
 def _refund(written: Written) -> str | None:
-    """What refunds take out of a payment is between nothing and what came, and moves as they do."""
+    """Check that the amount taken by refunds is between zero and the received amount, and changes together with the
+    refunds."""
     taken, moved = 0, 0
     is_known = True
     for each in written.changes.values():
@@ -234,7 +236,7 @@ def _held(refund: Refund | None) -> int:
 
 
 def _tally(written: Written) -> str | None:
-    """Counts of payments move as payments do: none goes below zero, and none counts what is not there."""
+    """Check that the counts of payments change exactly with the payments."""
     of_days: dict[str, int] = {}
     ever: dict[str, int] = {}
     for tally in written.tallies:
@@ -247,7 +249,7 @@ def _tally(written: Written) -> str | None:
             return None
         for payment, by in ((each.before, 1), (each.after, -1)):
             if payment is not None:
-                status = str(payment.status)  # an enumeration's own hash takes several times as long
+                status = str(payment.status)  # the hash of an enumeration member takes several times as long
                 ever[status] = ever.get(status, 0) + by
                 of_days[status] = of_days.get(status, 0) + by
     off = (*ever.items(), *of_days.items())
@@ -255,7 +257,8 @@ def _tally(written: Written) -> str | None:
 
 
 def _statement(written: Written) -> str | None:
-    """A payment is in one statement, at which it is settled in the same unit, and a statement's sum is its lines'."""
+    """Check that a payment is in only one statement and is settled in the same unit, and that a statement's sum is the
+    sum of its lines."""
     if not written.lines:
         return None
     if sum(line.credit.units for line in written.lines) != written.credited:
@@ -280,11 +283,11 @@ _ALLOWED: Mapping[Any, frozenset[tuple[Any, Any]]] = {
     Withdrawal: _pairs(WITHDRAWAL_MOVES),
 }
 NEVER_BELOW = tuple(f":{purse}" for purse in (Purse.PENDING, Purse.RESERVED))
-"""Ledger accounts that never owe, as their ids end. The rows of each are found by it and a colon."""
+"""Ledger accounts that never go below zero, as suffixes of ids. The rows of each begin with its id and a colon."""
 _PAYOUTS = {EntryKind.PAYOUT_RESERVED: 1, EntryKind.PAYOUT_SENT: -1, EntryKind.PAYOUT_RELEASED: -1}
 
 Rule = Callable[[Written], str | None]
-"""Where it is broken, in ids and amounts; None: it holds."""
+"""Return where the rule is violated, in ids and amounts; None: it holds."""
 
 _OF_LEDGER: Mapping[str, Rule] = {
     "journal_entry": _entry,
@@ -300,4 +303,4 @@ _OF_OBJECTS: Mapping[str, Rule] = {
 }
 _OF_SUMS: Mapping[str, Rule] = {"tally": _tally, "statement": _statement}
 RULES: Mapping[str, Rule] = {**_OF_LEDGER, **_OF_OBJECTS, **_OF_SUMS}
-"""By the name that operators are told."""
+"""All rules, under the names shown to operators."""

@@ -1,9 +1,10 @@
-"""Hash chains over rows that are written once: the ledger's and the audit log's.
+"""Hash chains over rows that are written once, used by the ledger and the audit log.
 
-A row gets a number and a link, the SHA-256 over the link before and all that the row says. So the last link stands for
-the whole history. Links need no key: who may write the database could make them all anew. Therefore the vault tags each
-link and the chain's head with a key that does not lie in the database (ports/vault.py). The tag of the head proves the
-history up to it, by whichever keys older rows were tagged, if at all; those of the rows tell at which it was rewritten.
+A row gets a number and a link, the SHA-256 of the previous link and the row's content. So the last link stands for the
+whole history. Links need no key: anybody with write access to the database could compute all of them again. Therefore
+the vault tags each link and the chain's head with a key that is not in the database (ports/vault.py). The tag of the
+head proves the history up to it, whichever keys tagged older rows, if any did; the tags of the rows show at which row
+it was rewritten.
 """
 
 import re
@@ -19,11 +20,11 @@ from .days import iso
 
 LINK_BYTES = 32
 FIRST_LINK = bytes(LINK_BYTES)
-"""What the first row's link is made over."""
+"""Predecessor of the first row's link."""
 
 
 class Chained(Protocol):
-    """A row that a chain takes up. `number` and `seal` are null until then."""
+    """A row that a chain can include. `number` and `seal` are null until then."""
 
     @property
     def id(self) -> str: ...
@@ -31,7 +32,7 @@ class Chained(Protocol):
     def number(self) -> int | None: ...
     @property
     def seal(self) -> bytes | None:
-        """The link, and behind it the vault's tag over it; rows of before there were tags have none."""
+        """The link, followed by the vault's tag of it; rows from before tags existed have only the link."""
         ...
 
 
@@ -42,47 +43,47 @@ class Chain(msgspec.Struct, frozen=True, kw_only=True):
     head_id: str
     rows: type[Any]
     says: Callable[[Any, int], bytes]
-    """All that a row says, with its number."""
+    """Serializes the content of a row with its number."""
 
     def link(self, row: Any, number: int, before: bytes) -> bytes:
-        """The link of a row at this place."""
+        """Return the link of a row with this number."""
         return sha256(before + self.says(row, number)).digest()
 
     def row_place(self, number: int) -> str:
-        """The place of a row's tag."""
+        """Return the associated data of a row's tag."""
         return f"{self.name}.link:{number}"
 
     def head_place(self, number: int) -> str:
-        """The place of the head's tag."""
+        """Return the associated data of the head's tag."""
         return f"{self.name}.head:{number}"
 
 
 class ChainHead(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a chain ends."""
+    """The end of a chain."""
 
     id: str
     number: int
     seal: bytes
     """The link of the last row."""
     tag: bytes | None = None
-    """The vault's over number and link; null where the chain was never taken over from before there were tags."""
+    """The vault's tag of number and link; null if the chain was not migrated since before tags existed."""
     sealed_at: datetime | None = None
     """When the last rows were chained."""
     version: int = 0
 
 
 def link_in(seal: bytes | None) -> bytes:
-    """The link of a row."""
+    """Return the link of a row."""
     return (seal or b"")[:LINK_BYTES]
 
 
 def tag_in(seal: bytes | None) -> bytes:
-    """The tag behind it; empty for a row of before there were tags."""
+    """Return the tag after the link; empty for a row from before tags existed."""
     return (seal or b"")[LINK_BYTES:]
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """A head as it is told outside of the database: what stood at which place of which chain."""
+    """A head published outside of the database: the link at one position of one chain."""
 
     chain: str
     number: int
@@ -90,7 +91,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def told(self) -> str:
-        """`ledger=12:…`. No hexadecimal digits, which logs mask for what they might be."""
+        """Text such as `ledger=12:…`. Not hexadecimal, because logs mask hex digits as possible secrets."""
         return f"{self.chain}={self.number}:{urlsafe_b64encode(self.link).decode().rstrip('=')}"
 
 
@@ -98,12 +99,12 @@ _HEAD = re.compile(r"(?<![\w-])(ledger|audit)=([0-9]{1,18}):([A-Za-z0-9_-]{43})(
 
 
 def told(heads: Iterable[Head], at: datetime | None) -> str:
-    """Heads as one line, with the moment at which the rows up to them were chained."""
+    """Format heads as one line, with the moment at which the rows up to them were chained."""
     return " ".join((*(head.told for head in heads), *(() if at is None else (f"at={iso(at)}",))))
 
 
 def heads_in(text: str) -> list[Head]:
-    """Every head that a text tells, whatever else is in it: a line, a log, a backup's `backup.json`."""
+    """Find every head in a text with any other content: a line, a log, a backup's `backup.json`."""
     return [
         Head(chain=name, number=int(number), link=urlsafe_b64decode(f"{link}="))
         for name, number, link in _HEAD.findall(text)

@@ -1,4 +1,4 @@
-"""Moments and days as the interface writes them (docs/concepts.md "Amounts and times": ISO 8601, UTC)."""
+"""Moments and days in the form of the API (docs/concepts.md "Amounts and times": ISO 8601, UTC)."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
@@ -15,29 +15,30 @@ _MOMENT = re.compile(
 )
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
-"""Before everything: by it an index finds all that has a moment."""
+"""Earlier than everything: as a bound it lets an index find all rows with a moment."""
 
 
 def iso(moment: datetime) -> str:
-    """`2026-11-21T09:00:00.123Z`: UTC to the millisecond."""
-    # Ours are in UTC already, and every answer has some: msgspec writes them in a fifth of the time.
+    """Return `2026-11-21T09:00:00.123Z`: UTC to the millisecond."""
+    # Ours are already in UTC, and every answer contains some: msgspec formats them in a fifth of the time.
     text: str = msgspec.to_builtins(moment if moment.tzinfo is UTC else moment.astimezone(UTC))
     return f"{text[:23]}Z" if moment.microsecond else f"{text[:19]}.000Z"
 
 
 def iso_moscow(moment: datetime) -> str:
-    """`2026-02-28T00:00:00.000+03:00`: `next_allowed_at` is in Moscow time (docs/concepts.md "Amounts and times")."""
+    """Return `2026-02-28T00:00:00.000+03:00`: `next_allowed_at` is in Moscow time
+    (docs/concepts.md "Amounts and times")."""
     return moment.astimezone(MOSCOW).isoformat(timespec="milliseconds")
 
 
 def iso_or_none(moment: datetime | None) -> str | None:
-    """`iso`, where null is null."""
+    """Return `iso` of the moment, or None."""
     return None if moment is None else iso(moment)
 
 
 def parse_moment(text: str) -> datetime | None:
-    """Parse a date and time with a zone, in the form of RFC 3339 (seconds and fraction may be left out), as UTC. None
-    when it is no such moment."""
+    """Parse a date and time with a zone, in the form of RFC 3339 (seconds and fraction are optional), as UTC. None if
+    it is not valid."""
     if not _MOMENT.match(text):
         return None
     try:

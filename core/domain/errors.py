@@ -1,6 +1,6 @@
-"""The one catalogue of refusals: each code with its HTTP status and what a merchant's program should do about it.
+"""The catalogue of all refusals: each code with its HTTP status and the recommended reaction of a merchant's program.
 
-The table of docs/errors.md "All codes" is made from it, and tests hold the two and what is raised against one another.
+The table of docs/errors.md "All codes" is generated from it. Tests compare both with the codes that are raised.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,14 +13,14 @@ E = TypeVar("E", bound=StrEnum)
 
 
 class Retry(StrEnum):
-    """What to do with the same request after this answer."""
+    """How to handle the same request after this answer."""
 
     NEVER = "never"
     """The request itself is wrong: change it. The Idempotency-Key is not locked unless the entry says so."""
     SAME_KEY = "same_key"
-    """Send the same request again, with the same Idempotency-Key, after a while."""
+    """Send the same request again later, with the same Idempotency-Key."""
     NEW_KEY = "new_key"
-    """The key keeps this answer: try again with a new one."""
+    """The key keeps this answer: try again with a new key."""
 
 
 _AWAY = 503
@@ -36,7 +36,8 @@ class Entry(msgspec.Struct, frozen=True):
     variants: tuple[int, ...] = ()
 
     def retry_at(self, status: int) -> Retry:
-        """What to do after this code with this status: PAYMENT_ROUTE_UNAVAILABLE is for good with 400, not with 503."""
+        """Return the reaction to this code with this status: PAYMENT_ROUTE_UNAVAILABLE is final with 400, but not with
+        503."""
         return Retry.SAME_KEY if self.retry is Retry.NEVER and status == _AWAY else self.retry
 
 
@@ -160,21 +161,21 @@ CATALOGUE: Mapping[str, Entry] = {entry.code: entry for entry in _ENTRIES}
 
 
 def doc_url(base_url: str, code: str) -> str:
-    """Where the service that is reached at `base_url` explains a code: its row of docs/errors.md "All codes"."""
+    """Return the URL of a code's documentation on the service at `base_url`: its row of docs/errors.md "All codes"."""
     return f"{base_url.rstrip('/')}/docs/errors#{code}"
 
 
 class FieldFault(msgspec.Struct, frozen=True):
-    """One element of `error.details` of a shape error: where, and what is wrong there."""
+    """One element of `error.details` of a shape error: the field and its fault."""
 
     path: str
     message: str
 
 
 class Refusal(Exception):
-    """A documented no. The frontends turn it into their envelope; nothing else does.
+    """A documented refusal. Only the frontends convert it to their error format.
 
-    `details` goes out as it is; `status` only where the code has several (422 VALIDATION_ERROR).
+    `details` is sent unchanged; `status` is only for codes with several (422 VALIDATION_ERROR).
     """
 
     def __init__(
@@ -195,16 +196,16 @@ class Refusal(Exception):
         self.status = status or entry.status
         self.details = details
         self.retry_after = retry_after
-        """Seconds, for the header Retry-After; None: no header."""
+        """Value of the header Retry-After, in seconds; None: no header."""
 
 
 def shape_error(path: str, message: str) -> Refusal:
-    """`400 VALIDATION_ERROR` for one field."""
+    """Return `400 VALIDATION_ERROR` for one field."""
     return Refusal("VALIDATION_ERROR", f"{path}: {message}", details=[FieldFault(path, message)])
 
 
 def read_choice(path: str, text: str, kind: type[E]) -> E:
-    """The member that a text names, in any case. Raises: Refusal VALIDATION_ERROR that lists them."""
+    """Return the member named by the text, in any case. Raises: Refusal VALIDATION_ERROR that lists all members."""
     try:
         return kind(text.lower())
     except ValueError:
@@ -212,5 +213,5 @@ def read_choice(path: str, text: str, kind: type[E]) -> E:
 
 
 def value_error(path: str, message: str) -> Refusal:
-    """`422 VALIDATION_ERROR`: the shape is right, the value breaks its rule. Does not lock the key."""
+    """Return `422 VALIDATION_ERROR`: the shape is right, the value breaks its rule. Does not lock the key."""
     return Refusal("VALIDATION_ERROR", f"{path}: {message}", status=422, details=[FieldFault(path, message)])

@@ -1,4 +1,4 @@
-"""Identifiers: a prefix that says what a thing is, and a UUID."""
+"""Identifiers: a prefix for the kind of object, and a UUID."""
 
 import re
 from base64 import b32decode, b32encode
@@ -19,44 +19,45 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 
 def canonical_uuid(text: str) -> str | None:
-    """The UUID in lower case when `text` is one in the 8-4-4-4-12 form, any version; else None.
+    """Return the UUID in lower case if `text` is one in the 8-4-4-4-12 form, of any version; otherwise None.
 
-    Only this form, because `uuid.UUID` also reads braces, URNs and bare hex, and two spellings of one
-    Idempotency-Key must not be two keys, nor two texts one key by accident.
+    Only this form, because `uuid.UUID` also accepts braces, URNs and bare hex: two spellings of one Idempotency-Key
+    must not be two keys, and two texts must not accidentally be one key.
     """
     lowered = text.lower()
     return lowered if _UUID.match(lowered) else None
 
 
 def prefixed(prefix: str, uuid: str) -> str:
-    """`pay_` and a UUID: an object's public id."""
+    """Return an object's public id: a prefix such as `pay_`, and a UUID."""
     return f"{prefix}{uuid}"
 
 
 def derived(prefix: str, *causes: str) -> str:
-    """The id of what follows from these causes, in their order: the same causes always give the same id.
+    """Return the id derived from these causes, in their order: the same causes always give the same id.
 
-    So whoever does it again, having forgotten the first time, speaks of the same operation. The UUID is of version 8, a
-    digest: it says nothing of time, and whoever knows the causes can tell it. So it opens nothing by itself.
+    So a program that repeats the work without any memory of the first time uses the same operation. The UUID is of
+    version 8, a digest: it contains no time, and anybody who knows the causes can compute it. So it must not grant
+    access by itself.
     """
     return prefixed(prefix, _uuid(sha256("\0".join((prefix, *causes)).encode()).digest(), version=8))
 
 
 def derived_after(prefix: str, earlier: str, digest: bytes) -> str:
-    """The same for what belongs to an earlier object, from a digest of its causes; if that is a keyed one, nobody else
-    can tell the id. The UUID is of version 7 with the time of that object's, so it comes before whatever is made from
-    now on. Raises: ValueError for an id without a UUID."""
+    """Return an id derived from a digest of its causes, for an object that belongs to an earlier one. With a keyed
+    digest nobody else can compute it. The UUID is of version 7 with the earlier object's time, so it sorts before all
+    later objects. Raises: ValueError for an id without a UUID."""
     return prefixed(prefix, _uuid(UUID(earlier.rpartition("_")[2]).bytes[:6] + digest, version=7))
 
 
 def _uuid(digest: bytes, *, version: int) -> str:
-    """Its first 16 bytes, but for what says that it is a UUID."""
+    """Return a UUID with the digest's first 16 bytes, except for the version and variant bits."""
     number = int.from_bytes(digest[:16], "big") & ~(0xF << 76) & ~(0b11 << 62)
     return str(UUID(int=number | version << 76 | 0b10 << 62))
 
 
 def is_prefixed(prefix: str, text: str) -> bool:
-    """Whether `text` could be an id of this prefix at all; what could not be is never looked up."""
+    """Return whether `text` can be an id with this prefix; other texts need no look-up."""
     return text.startswith(prefix) and _UUID.match(text, len(prefix)) is not None
 
 
@@ -64,9 +65,9 @@ _PACKED = re.compile(r"([a-z2-7]{26})_([a-z0-9]{1,9})\Z", re.ASCII)
 
 
 def operation(prefix: str, object_id: str, which: int | str) -> str:
-    """The id of one of an object's operations at a provider, of 40 characters at most (docs/adapters.md "Operation
-    ids"): a prefix of 4, the object's UUID in 26, and `which` of them, in 9 of `[a-z0-9]` at most. It leads back
-    (`read_operation`). Raises: ValueError for what does not fit."""
+    """Return the id of one of an object's operations at a provider, of 40 characters at most
+    (docs/adapters.md "Operation ids"): a prefix of at most 4, the object's UUID in 26, and `which` operation, in at
+    most 9 of `[a-z0-9]`. It can be decoded (`read_operation`). Raises: ValueError for values that do not fit."""
     packed = f"{_base32(UUID(object_id.rpartition('_')[2]).bytes)}_{which}"
     if len(prefix) > 4 or not _PACKED.match(packed):
         raise ValueError(f"no operation id can be made of {object_id} and {which!r}")
@@ -74,7 +75,8 @@ def operation(prefix: str, object_id: str, which: int | str) -> str:
 
 
 def read_operation(prefix: str, text: str) -> tuple[str, str] | None:
-    """The UUID of the object whose operation this is, and which one; None for what `operation` does not make."""
+    """Return the UUID of the operation's object, and `which` operation it is; None for ids that are not from
+    `operation`."""
     found = _PACKED.match(text, len(prefix)) if text.startswith(prefix) else None
     if found is None:
         return None
@@ -83,13 +85,13 @@ def read_operation(prefix: str, text: str) -> tuple[str, str] | None:
 
 
 def read_number(text: str) -> int | None:
-    """A number as `operation` writes it; None for any other text."""
+    """Parse a number as `operation` writes it; None for any other text."""
     return int(text) if text.isascii() and text.isdecimal() and (text == "0" or text[0] != "0") else None
 
 
 def tail(text: str, number: int) -> str:
-    """`which`, for what has no UUID of its own: 8 characters of a digest, and a number from 1 to 31 in one. Two of one
-    object share it with a chance below 10^-12.
+    """Return a `which` for objects without a UUID of their own: 8 characters of a digest, and a number from 1 to 31 in
+    one character. Two of one object collide with a probability below 10^-12.
 
     Raises: ValueError for another number.
     """
@@ -99,7 +101,7 @@ def tail(text: str, number: int) -> str:
 
 
 def tail_number(text: str, which: str) -> int | None:
-    """The number in a `tail` of this text; None for what is none of it."""
+    """Return the number in a `tail` of this text; None for another text's."""
     number = _DIGITS.find(which[-1:] or "0")
     return number if number > 0 and tail(text, number) == which else None
 

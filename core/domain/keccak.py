@@ -1,5 +1,5 @@
-"""Keccak-256 as Ethereum and TRON have it: SHA-3 before its padding was changed, so that hashlib's is another. It
-hashes what everybody may know (public keys, addresses, transactions), a few times a second."""
+"""Keccak-256 of Ethereum and TRON: SHA-3 before its padding was changed, so hashlib's function differs. It hashes only
+public data (public keys, addresses, transactions), a few times a second."""
 
 _MASK = (1 << 64) - 1
 _RATE = 136
@@ -10,16 +10,17 @@ _ROTATIONS = (
     41, 45, 15, 21, 8,
     18, 2, 61, 56, 14,
 )  # fmt: skip
-"""By place: five lanes of a row after those of the row before."""
+"""By position: row after row, five lanes each."""
 
 
 def keccak256(data: bytes) -> bytes:
-    """The 32 bytes."""
+    """Return the digest of 32 bytes."""
     return sponge(data, 0x01)
 
 
 def sponge(data: bytes, suffix: int) -> bytes:
-    """The same with another first byte of padding: 6 makes it SHA3-256, by which it can be compared with hashlib's."""
+    """Return the digest with another first byte of padding: 6 makes it SHA3-256, which tests can compare with
+    hashlib's."""
     padded = bytearray(data + b"\0" * (_RATE - len(data) % _RATE))
     padded[len(data)] ^= suffix
     padded[-1] ^= 0x80
@@ -51,7 +52,7 @@ def _turned(lane: int, bits: int) -> int:
 
 
 def _constants() -> list[int]:
-    """Of the 24 rounds: seven bits each, of a shift register."""
+    """Return the constants of the 24 rounds: seven bits each, from a shift register."""
     made, register = [], 1
     for _ in range(24):
         constant = 0

@@ -1,9 +1,9 @@
-"""The double-entry ledger: every move of money is one journal entry whose postings sum to zero per currency, written
-once and never changed (ARCHITECTURE.md "Money").
+"""The double-entry ledger: every movement of money is one journal entry whose postings sum to zero per currency,
+written once and never changed (ARCHITECTURE.md "Money").
 
-An entry concerns one merchant in one mode, so a posting names only its purse: that says whose it is, and in which
-currency. What a purse received is above zero, what it gave is below. The purses of the outside (a bank, a chain) are
-therefore below zero by what they brought in.
+An entry concerns one merchant in one mode, so a posting names only its purse, which determines the owner and the
+currency. A received amount is above zero, a given one below. The ledger accounts of the outside (a bank, a chain) are
+therefore negative by the amount that they brought in.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,63 +18,63 @@ from .chains import Chain
 
 
 class Currency(StrEnum):
-    """What a purse holds. Amounts are integers: kopecks, and units of 0.00000001 USDT."""
+    """Currency of a ledger account. Amounts are integers: kopecks, and units of 0.00000001 USDT."""
 
     RUB = "RUB"
     USDT = "USDT"
 
 
 class Purse(StrEnum):
-    """What money is for. The chart of accounts has one ledger account for each owner, mode and purse."""
+    """Purpose of a ledger account. The chart of accounts has one for each owner, mode and purse."""
 
     PENDING = "pending"
     """Accepted RUB that waits for settlement: `pending_rub` of GET /balance."""
     REVIEW = "review"
-    """RUB of payments under review: it came, and is nobody's yet."""
+    """RUB of payments under review: received, but not assigned to anybody yet."""
     SUSPENSE = "suspense"
-    """RUB that may move no payment and waits for an operator."""
+    """RUB that cannot be applied to a payment and waits for an operator."""
     AVAILABLE = "available"
     """`available_usdt`."""
     RESERVED = "reserved"
-    """`reserved_usdt`: taken for a payout under way."""
+    """`reserved_usdt`: reserved for a payout in progress."""
     PAID_OUT = "paid_out"
-    """USDT that has left for the merchant's wallet."""
+    """USDT paid to the merchant's wallet."""
     REFUNDED_USDT = "refunded_usdt"
-    """USDT that refunds after settlement took from the merchant, less what came back."""
+    """USDT that refunds after settlement took from the merchant, less the returned amounts."""
     BANK = "bank"
-    """The outside: below zero by the RUB that the banks hold for us."""
+    """The outside: negative by the RUB that the banks hold for us."""
     REFUNDING = "refunding"
-    """RUB that a bank was told to send back to a payer."""
+    """RUB that a bank was asked to return to a payer."""
     CONVERTED_RUB = "converted_rub"
-    """RUB that the service took over in settlements."""
+    """RUB that the service acquired in settlements."""
     CONVERTED_USDT = "converted_usdt"
-    """Below zero by the USDT that it gave for them."""
+    """Negative by the USDT that it gave for them."""
     FEES = "fees"
     """The service's earnings in USDT."""
     ROUNDING = "rounding"
-    """What rounding down leaves over, in USDT."""
+    """Rounding differences, in USDT."""
     CHAIN = "chain"
-    """The outside: below zero by the USDT that clients brought on chain, less what went back to them."""
+    """The outside: negative by the USDT that clients brought on chain, less the returned amounts."""
     EXCHANGING_RUB = "exchanging_rub"
-    """RUB that clients brought for exchanges under way."""
+    """RUB that clients brought for exchanges in progress."""
     EXCHANGING_USDT = "exchanging_usdt"
-    """USDT that clients brought for exchanges under way."""
+    """USDT that clients brought for exchanges in progress."""
     SUSPENSE_USDT = "suspense_usdt"
-    """USDT that may move no exchange and waits for an operator."""
+    """USDT that cannot be applied to an exchange and waits for an operator."""
     REMITTING = "remitting"
-    """RUB that a bank was told to pay out to clients."""
+    """RUB that a bank was asked to pay out to clients."""
     SENDING = "sending"
-    """USDT that is being sent to clients on chain."""
+    """USDT being sent to clients on chain."""
     STOCK_RUB = "stock_rub"
-    """The service's stock that exchanges are made from: what it took, less what it gave. May be below zero."""
+    """The service's stock for exchanges: amounts received, less amounts given. May be below zero."""
     STOCK_USDT = "stock_usdt"
     """The same in USDT."""
     LOSSES_RUB = "losses_rub"
-    """Below zero by the RUB that payers' banks took back once the service had given something for them."""
+    """Negative by the RUB that payers' banks took back after the service had given something for them."""
 
 
 SERVICE = "service"
-"""The owner of what is no merchant's."""
+"""The owner of accounts that belong to no merchant."""
 
 MERCHANT_PURSES = frozenset(
     (Purse.PENDING, Purse.REVIEW, Purse.SUSPENSE, Purse.AVAILABLE, Purse.RESERVED, Purse.PAID_OUT, Purse.REFUNDED_USDT)
@@ -85,31 +85,31 @@ _RUB_PURSES = frozenset(
 ) | frozenset((Purse.EXCHANGING_RUB, Purse.REMITTING, Purse.STOCK_RUB, Purse.LOSSES_RUB))
 
 BALANCE_PURSES = frozenset((Purse.AVAILABLE, Purse.RESERVED, Purse.PENDING))
-"""What merchants see of their purses, as their balance."""
+"""Ledger accounts that merchants see as their balance."""
 
 _STRIPES: Mapping[Purse, int] = {Purse.PENDING: 4, Purse.BANK: 16}
-"""Over how many rows a running balance is spread where every payment moves it: a database locks a row until its commit
-is on disk, and one row would let only one payment at a time be paid. All others have one."""
+"""Number of rows over which a running balance is spread if every payment changes it: a database locks a row until its
+commit is on disk, so one row would admit only one payment at a time. All others have one row."""
 
 
 def currency_of(purse: Purse) -> Currency:
-    """What the purse holds."""
+    """Return the currency of the ledger account."""
     return Currency.RUB if purse in _RUB_PURSES else Currency.USDT
 
 
 class EntryKind(StrEnum):
-    """What happened. Together with the object and the revision it makes an entry unique."""
+    """Kind of an entry. Together with the object and the revision it makes an entry unique."""
 
     RECEIPT = "receipt"
     """A payer paid: bank -> pending."""
     REVIEW = "review"
-    """Money came whose amount is not what was asked: bank -> review."""
+    """Money came with another amount than requested: bank -> review."""
     REVIEW_ACCEPTED = "review_accepted"
     """review -> pending."""
     SUSPENSE = "suspense"
-    """Money that may move nothing: bank or review -> suspense."""
+    """Money that cannot be applied: bank or review -> suspense."""
     SUSPENSE_RETURNED = "suspense_returned"
-    """It was sent back: suspense -> bank."""
+    """It was returned: suspense -> bank."""
     SETTLEMENT = "settlement"
     """RUB became USDT: pending -> converted; converted -> available, fees, rounding."""
     REFUND_TAKEN = "refund_taken"
@@ -118,9 +118,9 @@ class EntryKind(StrEnum):
     REFUND_PAID = "refund_paid"
     """The payer has it: refunding -> bank."""
     REFUND_RETURNED = "refund_returned"
-    """It failed: what was taken goes back."""
+    """It failed: the taken amount is returned."""
     REFUND_REVERSED = "refund_reversed"
-    """It was paid and came back: bank instead of refunding gives it."""
+    """It was paid and came back: as for a failed one, with bank in place of refunding."""
     PAYOUT_RESERVED = "payout_reserved"
     """available -> reserved."""
     PAYOUT_SENT = "payout_sent"
@@ -128,63 +128,62 @@ class EntryKind(StrEnum):
     PAYOUT_RELEASED = "payout_released"
     """Failed or cancelled: reserved -> available."""
     EXCHANGE_RECEIVED = "exchange_received"
-    """A client's money came: chain or bank -> exchanging, and what may not move the exchange -> suspense."""
+    """A client's money came: chain or bank -> exchanging, and the part that the exchange cannot use -> suspense."""
     EXCHANGE_SUSPENDED = "exchange_suspended"
-    """The exchange ended without it: exchanging -> suspense. Of a transfer: what had gone back came again."""
+    """The exchange ended without it: exchanging -> suspense. For a transfer: the returned money came back again."""
     EXCHANGE_TAKEN_BACK = "exchange_taken_back"
-    """The payer's bank took a transfer back: exchanging, suspense -> bank; what something was given for already is the
-    service's loss: losses -> bank."""
+    """The payer's bank took a transfer back: exchanging, suspense -> bank; if something was already given for it, the
+    service bears the loss: losses -> bank."""
     EXCHANGE_RETURNED = "exchange_returned"
-    """An operator sent money in suspense back: suspense -> chain or bank."""
+    """An operator returned money in suspense: suspense -> chain or bank."""
     EXCHANGE_GIVEN = "exchange_given"
-    """What the client is to get is on its way: stock -> remitting or sending."""
+    """The client's payout is on its way: stock -> remitting or sending."""
     EXCHANGE_DELIVERED = "exchange_delivered"
-    """The client has it, or a part of it: remitting -> bank, sending -> chain."""
+    """The client has all or a part of it: remitting -> bank, sending -> chain."""
     EXCHANGE_COMPLETED = "exchange_completed"
-    """What the client brought is the service's: exchanging -> stock, and what is left for the merchant -> available."""
+    """The client's money belongs to the service: exchanging -> stock, and the merchant's share -> available."""
     EXCHANGE_FAILED = "exchange_failed"
-    """What did not go is back in stock, and what the client brought for it in suspense."""
+    """The unsent amount returns to the stock, and the client's money for it to suspense."""
     SANDBOX_CLEARED = "sandbox_cleared"
-    """A test object is forgotten: all that its entries moved goes back the way it came
-    (docs/sandbox.md "Forgetting")."""
+    """A test object is deleted: everything that its entries moved is moved back (docs/sandbox.md "Forgetting")."""
 
 
 class Posting(msgspec.Struct, frozen=True, array_like=True):
-    """What one purse received (above zero) or gave (below), in the smallest part of its currency."""
+    """Amount that one ledger account received (above zero) or gave (below), in the smallest unit of its currency."""
 
     purse: Purse
     amount: int
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One move of money. Written in the unit that makes it true; only `number`, `seal` and `place` are set after that,
+    """One movement of money. Written in the unit that makes it true; only `number`, `seal` and `place` are set later,
     once."""
 
     id: str
-    """`entry_id(...)`: kind, object and revision, so that the same move cannot be booked twice."""
+    """`entry_id(...)`: kind, object and revision, so that the same movement cannot be booked twice."""
     kind: EntryKind
     object_id: str
-    """What moved the money: a payment, a refund, a withdrawal, a suspense record."""
+    """Object that moved the money: a payment, a refund, a withdrawal, a suspense record."""
     revision: int
     account_id: str
     mode: Mode
     at: datetime
     postings: tuple[Posting, ...]
     number: int | None = None
-    """Its place in the hash chain; null until it is chained."""
+    """Position in the hash chain; null until it is chained."""
     seal: bytes | None = None
-    """Its link in the chain, and the vault's tag (chains.py)."""
+    """Link of the chain, and the vault's tag (chains.py)."""
     place: int | None = None
-    """Its number among the movements of its account and mode (movements.py); null until it is listed, zero where it
-    moves no balance."""
+    """Number among the movements of its account and mode (movements.py); null until it is listed, zero if it changes no
+    balance."""
     version: int = 0
 
 
 class LedgerAccount(msgspec.Struct, frozen=True, kw_only=True):
     """A running balance: the sum of all postings to one purse of one owner and mode; one stripe of it.
 
-    `balance` is a sum that units add to without reading. Who takes money that must be there saves the row as well, so
-    that of two who take at once one goes stale (usecases/ledger/ledger.py).
+    Units add to `balance` without reading it. A unit that takes money which must be there also saves the row, so that
+    one of two simultaneous takers goes stale (usecases/ledger/ledger.py).
     """
 
     id: str
@@ -196,11 +195,11 @@ class LedgerAccount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Unbalanced(ValueError):
-    """Postings that do not sum to zero. A slip of the program: nothing of it may be committed."""
+    """The postings do not sum to zero. This is a bug: nothing of the unit may be committed."""
 
 
 def entry_id(kind: EntryKind, object_id: str, revision: int = 1) -> str:
-    """The id that makes an entry unique."""
+    """Return the id that makes an entry unique."""
     return f"{kind}:{object_id}:{revision}"
 
 
@@ -214,7 +213,7 @@ def journal_entry(
     postings: Mapping[Purse, int],
     revision: int = 1,
 ) -> JournalEntry:
-    """A new entry. Postings of nothing are left out. Raises: Unbalanced."""
+    """Return a new entry, without postings of zero. Raises: Unbalanced."""
     kept = tuple(Posting(purse, amount) for purse, amount in postings.items() if amount)
     fault = imbalance(kept)
     if fault is not None:
@@ -233,7 +232,7 @@ def journal_entry(
 
 
 def imbalance(postings: Iterable[Posting]) -> str | None:
-    """What is wrong with the sums of postings; None when each currency sums to zero and something is posted."""
+    """Return what is wrong with the sums of postings; None if each currency sums to zero and something is posted."""
     sums: dict[Currency, int] = {}
     for posting in postings:
         currency = currency_of(posting.purse)
@@ -245,22 +244,22 @@ def imbalance(postings: Iterable[Posting]) -> str | None:
 
 
 def moves_balance(postings: Iterable[Posting]) -> bool:
-    """Whether postings change what the merchant sees as balance."""
+    """Return whether postings change a balance that the merchant sees."""
     return any(posting.purse in BALANCE_PURSES for posting in postings)
 
 
 def owner_of(purse: Purse, account_id: str) -> str:
-    """Whose the purse is, in an entry that concerns this merchant."""
+    """Return the owner of a ledger account in an entry about this merchant."""
     return account_id if purse in MERCHANT_PURSES else SERVICE
 
 
 def ledger_account_id(owner: str, mode: Mode, purse: Purse, stripe: int = 0) -> str:
-    """The row of a running balance."""
+    """Return the id of the row of a running balance."""
     return f"{owner}:{mode}:{purse}:{stripe}"
 
 
 def balances_moved(entry: JournalEntry) -> tuple[LedgerAccount, ...]:
-    """What the entry adds to the running balances."""
+    """Return the entry's increments of the running balances."""
     return tuple(_row(entry, posting) for posting in entry.postings)
 
 
@@ -277,7 +276,8 @@ def _row(entry: JournalEntry, posting: Posting) -> LedgerAccount:
 
 
 def balance_ids(owner: str, mode: Mode) -> tuple[str, str]:
-    """The range of ids of all running balances of an owner and mode: one statement reads them, as of one moment."""
+    """Return the range of ids of all running balances of an owner and mode: one statement reads them, as of one
+    moment."""
     return f"{owner}:{mode}:", f"{owner}:{mode};"
 
 
@@ -297,4 +297,4 @@ def _says(entry: JournalEntry, number: int) -> bytes:
 
 
 LEDGER = Chain(name="ledger", head_id="head", rows=JournalEntry, says=_says)
-"""The chain over the journal. An entry's id follows from what it says, so it is not said again."""
+"""The hash chain of the journal. An entry's id follows from its content, so it is not included again."""

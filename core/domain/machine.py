@@ -1,4 +1,4 @@
-"""State tables: each says where a trigger leads from a status. The documentation draws its diagrams from them."""
+"""State tables: each maps a status and a trigger to the next status. The documentation draws its diagrams from them."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -11,7 +11,7 @@ T = TypeVar("T", bound=StrEnum)
 
 
 class Move(msgspec.Struct, Generic[S, T], frozen=True):
-    """One allowed move: `trigger` names what happened, in words for people."""
+    """One allowed move: `trigger` names the cause, in words for people."""
 
     before: S
     after: S
@@ -23,7 +23,7 @@ class IllegalMove(Exception):
 
 
 class Moves(Generic[S, T]):
-    """A state table, keyed by status and trigger: a cause that does not belong to a status is an error."""
+    """A state table, keyed by status and trigger: a trigger that does not belong to a status is an error."""
 
     def __init__(self, moves: Iterable[Move[S, T]]) -> None:
         self.rows = tuple(moves)
@@ -32,20 +32,20 @@ class Moves(Generic[S, T]):
             raise ValueError("a state table says once where a trigger leads from a status")
 
     def allows(self, before: S, trigger: T) -> bool:
-        """Whether the trigger moves this status."""
+        """Return whether the trigger moves this status."""
         return (before, trigger) in self._after
 
     def move(self, before: S, trigger: T) -> S:
-        """The status after the trigger. Raises: IllegalMove."""
+        """Return the status after the trigger. Raises: IllegalMove."""
         after = self._after.get((before, trigger))
         if after is None:
             raise IllegalMove(f"{before} is not moved by: {trigger}")
         return after
 
     def has_led(self, trigger: T, state: S) -> bool:
-        """Whether the trigger leads to this status: heard of again, it is no news."""
+        """Return whether the trigger leads to this status: a repeated report then changes nothing."""
         return any(row.trigger is trigger and row.after is state for row in self.rows)
 
     def is_final(self, state: S) -> bool:
-        """No move leads out of it."""
+        """Return whether no move leads out of the status."""
         return all(row.before is not state for row in self.rows)

@@ -1,4 +1,4 @@
-"""Records that must not be seen whole in logs and tracebacks."""
+"""Records that must not appear whole in logs and tracebacks."""
 
 from typing import Any, ClassVar
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Masked(msgspec.Struct, frozen=True):
-    """A record whose repr, also that of rich, shows nothing but the fields in `_shown`."""
+    """A record whose repr, also in rich, shows only the fields in `_shown`."""
 
     _shown: ClassVar[tuple[str, ...]] = ()
 

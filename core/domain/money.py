@@ -1,4 +1,4 @@
-"""Money as whole numbers of its smallest part. Decimal only at the border, float never
+"""Money as integers of its smallest unit. Decimal only for input and output, never float
 (docs/concepts.md "Amounts and times")."""
 
 import re
@@ -8,13 +8,13 @@ from typing import Self
 
 import msgspec
 
-# ASCII digits only and `\Z`, because `$` lets a closing newline through and `\d` lets Arabic digits through.
+# ASCII digits only and `\Z`, because `$` accepts a final newline and `\d` accepts Arabic digits.
 _RUB = re.compile(r"-?[0-9]{1,10}(?:\.[0-9]{1,2})?\Z")
 _LONG = re.compile(r"-?[0-9]{11,}(?:\.[0-9]*)?\Z")
 _USDT = re.compile(r"-?[0-9]{1,10}(?:\.[0-9]{1,8})?\Z")
 
 
-@lru_cache(maxsize=1024)  # rules read an order's amount several times; what is refused is never kept
+@lru_cache(maxsize=1024)  # rules parse an order's amount several times; errors are never cached
 def _parse(text: str, pattern: re.Pattern[str], decimals: int) -> int:
     if not pattern.match(text):
         raise ValueError(f"must be a decimal string with up to {decimals} decimals{_too_long(text, decimals)}")
@@ -24,7 +24,8 @@ def _parse(text: str, pattern: re.Pattern[str], decimals: int) -> int:
 
 
 def _too_long(text: str, decimals: int) -> str:
-    """What to add about one that has too many digits before the point, and may be well-formed otherwise."""
+    """Return an addition to the message for a number with too many digits before the point that may be valid
+    otherwise."""
     if not _LONG.match(text):
         return ""
     return f" and up to 10 digits before the point: the largest is {'9' * 10}.{'9' * decimals}"
@@ -36,14 +37,15 @@ def _print(units: int, decimals: int) -> str:
 
 
 class Rub(msgspec.Struct, frozen=True, order=True):
-    """Roubles, counted in kopecks. It mixes with no other currency: `Rub + Usdt` is a TypeError."""
+    """Roubles, counted in kopecks. Mixing currencies fails: `Rub + Usdt` is a TypeError."""
 
     kopecks: int
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a wire amount. Raises ValueError for anything but up to 10 digits and up to 2 decimals; a well-formed
-        negative is read, so that the caller can tell it from a malformed one (docs/concepts.md "Amounts and times")."""
+        """Parse an amount of the API. Raises ValueError for anything but up to 10 digits and up to 2 decimals; a valid
+        negative amount is accepted, so that the caller can distinguish it from an invalid text
+        (docs/concepts.md "Amounts and times")."""
         return cls(_parse(text, _RUB, 2))
 
     def __str__(self) -> str:
@@ -67,7 +69,7 @@ class Usdt(msgspec.Struct, frozen=True, order=True):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a wire amount of up to 8 decimals. Raises ValueError for anything else."""
+        """Parse an amount of the API with up to 8 decimals. Raises ValueError for anything else."""
         return cls(_parse(text, _USDT, 8))
 
     def __str__(self) -> str:
@@ -85,7 +87,7 @@ class Usdt(msgspec.Struct, frozen=True, order=True):
 
 
 def arithmetic(digits: int) -> Context:
-    """Our own rules of arithmetic; all of them, because those left out would be the embedder's."""
+    """Return our decimal context, with every option set, because omitted ones would come from the embedding program."""
     return Context(
         prec=digits,
         rounding=ROUND_HALF_EVEN,

@@ -1,10 +1,10 @@
-"""Movements: what the journal did to a merchant's balance, one after the other, each with the balance after it
+"""Movements: the changes of a merchant's balance by the journal, in sequence, each with the balance after it
 (docs/settlement.md "Movements").
 
-Entries are written by units that know nothing of one another, so none can know what the balance was before it. They are
-listed behind those who write them: in the order of their moments, each gets the next number of its account and mode. A
-movement is never changed after, and says what the balance is after it and how many of each sort there were up to it. So
-a page, a total and the number at a moment are found by looking at some of them, however many there are.
+Units write entries independently, so none can know the balance before its entry. A later step lists the entries: in the
+order of their moments, each gets the next number of its account and mode. A movement never changes afterwards. It
+contains the balance after it, and the number of movements of each sort up to it. So a page, a total and the number at a
+moment need only a few reads, however many movements there are.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,12 +19,13 @@ from .ledger import EntryKind, JournalEntry, Purse, entry_id
 from .money import Rub, Usdt
 
 BELIEVED = timedelta(hours=1)
-"""By how much an entry's moment may lie before that of the movement before it, and is taken for the same: units do not
-commit in the order of their moments. More than this is a clock that was set right."""
+"""Largest difference that is ignored when an entry's moment is earlier than the previous movement's: units do not
+commit in the order of their moments, so the movement takes the previous one's moment. A larger difference means that a
+clock was corrected."""
 
 
 class Balance(StrEnum):
-    """The parts of a balance, as GET /balance names them."""
+    """The parts of a balance, by the names of GET /balance."""
 
     AVAILABLE = "available"
     RESERVED = "reserved"
@@ -32,7 +33,7 @@ class Balance(StrEnum):
 
 
 class ObjectType(StrEnum):
-    """What can move a balance."""
+    """Kinds of objects that can change a balance."""
 
     PAYMENT = "payment"
     REFUND = "refund"
@@ -48,21 +49,21 @@ OBJECT_IDS: Mapping[str, ObjectType] = {
     ids.WITHDRAWAL: _O.WITHDRAWAL,
     ids.EXCHANGE: _O.EXCHANGE,
 }
-"""By the prefixes of ids."""
+"""Keyed by the prefixes of ids."""
 
 KINDS: Mapping[ObjectType, tuple[EntryKind, ...]] = {
     _O.PAYMENT: (_K.RECEIPT, _K.REVIEW_ACCEPTED, _K.SETTLEMENT, _K.SANDBOX_CLEARED),
-    # A correction is settled by the id of its refund.
+    # A correction is settled under the id of its refund.
     _O.REFUND: (_K.REFUND_TAKEN, _K.REFUND_RETURNED, _K.REFUND_REVERSED, _K.SETTLEMENT, _K.SANDBOX_CLEARED),
     _O.WITHDRAWAL: (_K.PAYOUT_RESERVED, _K.PAYOUT_SENT, _K.PAYOUT_RELEASED, _K.SANDBOX_CLEARED),
     _O.EXCHANGE: (_K.EXCHANGE_COMPLETED, _K.EXCHANGE_FAILED, _K.SANDBOX_CLEARED),
 }
-"""The kinds of entries by which each moves a balance."""
+"""The kinds of entries by which each object changes a balance."""
 
 REVISIONS: Mapping[EntryKind, int] = {_K.PAYOUT_RESERVED: 2}
-"""How often such an entry can be booked of one object, where that is more than once."""
+"""How often such an entry can be booked for one object, if more than once."""
 
-# One that was written is never given to another kind: rows hold them.
+# Never reuse a letter for another kind: stored rows contain them.
 _LETTERS: Mapping[EntryKind, str] = {
     _K.RECEIPT: "r",
     _K.REVIEW_ACCEPTED: "v",
@@ -78,7 +79,7 @@ _LETTERS: Mapping[EntryKind, str] = {
     _K.SANDBOX_CLEARED: "z",
 }
 MOVEMENT_KINDS = tuple(_LETTERS)
-"""The kinds of entries that can move a balance."""
+"""The kinds of entries that can change a balance."""
 _TYPE_LETTERS: Mapping[ObjectType, str] = {kind: kind[0] for kind in ObjectType}
 _AVAILABLE, _RESERVED, _PENDING = 1, 2, 4
 _BITS: Mapping[Balance, int] = {_B.AVAILABLE: _AVAILABLE, _B.RESERVED: _RESERVED, _B.PENDING: _PENDING}
@@ -86,41 +87,41 @@ _RANK: Mapping[EntryKind, int] = {kind: number for number, kind in enumerate(Ent
 
 
 class Movement(msgspec.Struct, frozen=True, kw_only=True):
-    """What one entry of the journal did to a merchant's balance. Written once."""
+    """Change of a merchant's balance by one journal entry. Written once."""
 
     id: str
     """Account, mode and number (`movement_id`): a range of ids is the list."""
     number: int
-    """Its place in the list of its account and mode, from 1."""
+    """Position in the list of its account and mode, from 1."""
     kind: EntryKind
     object_id: str
     revision: int
     at: datetime
-    """The moment of the entry, or that of the movement before it, where that is later (BELIEVED)."""
+    """The moment of the entry, or that of the previous movement if it is later (BELIEVED)."""
     available: Usdt
     reserved: Usdt
     pending: Rub
-    """By how much each changed."""
+    """Change of each part."""
     available_after: Usdt
     reserved_after: Usdt
     pending_after: Rub
     counts: dict[str, int]
-    """How many there were of each sort up to this one, which is among them (`sort_of`)."""
+    """Number of movements of each sort up to and including this one (`sort_of`)."""
     version: int = 0
 
     @property
     def object_type(self) -> ObjectType:
-        """What the object is."""
+        """Kind of the object."""
         return object_type(self.object_id)
 
     @property
     def entry_id(self) -> str:
-        """The entry of the journal."""
+        """Id of the journal entry."""
         return entry_id(self.kind, self.object_id, self.revision)
 
 
 class Sorts(msgspec.Struct, frozen=True, kw_only=True):
-    """Which movements are asked for; None: of any."""
+    """A filter of movements; None: any."""
 
     kind: EntryKind | None = None
     object_type: ObjectType | None = None
@@ -128,11 +129,11 @@ class Sorts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def all(self) -> bool:
-        """Every movement is."""
+        """Whether it selects every movement."""
         return self == _EVERY
 
     def takes(self, sort: str) -> bool:
-        """Whether movements of this sort are asked for."""
+        """Return whether it selects movements of this sort."""
         letter, of, bits = tuple(sort)
         return (
             (self.kind is None or _LETTERS.get(self.kind) == letter)
@@ -141,7 +142,7 @@ class Sorts(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def count(self, movement: Movement | None) -> int:
-        """How many of those that are asked for there were up to a movement; before the first: none."""
+        """Return the number of selected movements up to this one; None: zero."""
         if movement is None:
             return 0
         if self.all:
@@ -153,7 +154,7 @@ _EVERY = Sorts()
 
 
 def object_type(object_id: str) -> ObjectType:
-    """What an object is, by the prefix of its id. Raises: ValueError for what moves no balance."""
+    """Return the kind of an object from the prefix of its id. Raises: ValueError for objects that change no balance."""
     for prefix, kind in OBJECT_IDS.items():
         if object_id.startswith(prefix):
             return kind
@@ -161,8 +162,8 @@ def object_type(object_id: str) -> ObjectType:
 
 
 def sort_of(movement: Movement) -> str:
-    """By what movements are counted: what happened, to what kind of object, and which parts of the balance it moved, a
-    character each."""
+    """Return the sort by which movements are counted: the event, the kind of object, and the changed parts of the
+    balance, one character each."""
     bits = (
         _AVAILABLE * bool(movement.available.units)
         | _RESERVED * bool(movement.reserved.units)
@@ -172,18 +173,19 @@ def sort_of(movement: Movement) -> str:
 
 
 def movement_id(account_id: str, mode: Mode, number: int) -> str:
-    """The id of a movement. Numbers have twelve digits, so that ids are in their order."""
+    """Return the id of a movement. Numbers have twelve digits, so that ids sort by number."""
     return f"{account_id}:{mode}:{number:012}"
 
 
 def movement_ids(account_id: str, mode: Mode, low: int = 1, high: int | None = None) -> tuple[str, str]:
-    """The range of ids of the movements from number `low` on and before `high`; None: of all from there on."""
+    """Return the range of ids of the movements from number `low` up to, but excluding, `high`; None: up to the last."""
     end = f"{account_id}:{mode};" if high is None else movement_id(account_id, mode, high)
     return movement_id(account_id, mode, low), end
 
 
 def entry_ids(object_id: str) -> list[str]:
-    """The ids of all entries by which an object can have moved the balance. Raises: ValueError as `object_type`."""
+    """Return the ids of all entries by which an object can have changed the balance. Raises: ValueError as
+    `object_type`."""
     return [
         entry_id(kind, object_id, revision)
         for kind in KINDS[object_type(object_id)]
@@ -192,14 +194,16 @@ def entry_ids(object_id: str) -> list[str]:
 
 
 def in_order(entries: Iterable[JournalEntry]) -> list[JournalEntry]:
-    """Entries as they are listed: by their moments, and at one moment first what brings money, then what takes it."""
+    """Sort entries for the list: by moment, and at the same moment incoming money before outgoing."""
     return sorted(entries, key=lambda entry: (entry.at, _RANK[entry.kind], entry.id))
 
 
 def movement_of(entry: JournalEntry, before: Movement | None) -> Movement | None:
-    """The movement of an entry, after the one before it (None: it is the first); None where the entry moves no balance.
+    """Return the movement of an entry after the previous one (None: it is the first); None if the entry changes no
+    balance.
 
-    Many thousands are made at once, and so plainly. Raises: ValueError for a kind, or an object, that moves none.
+    The code is plain for speed: many thousands are made at once. Raises: ValueError for a kind, or an object, that
+    changes no balance.
     """
     available = reserved = pending = 0
     for posting in entry.postings:

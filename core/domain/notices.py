@@ -1,4 +1,4 @@
-"""Notices of providers: the secret of the address that each posts to, and what of a notice is believed
+"""Notifications of providers: the secret in the URL that each posts to, and the accepted part of a notification
 (docs/adapters.md "Notices")."""
 
 import re
@@ -9,52 +9,53 @@ import msgspec
 
 SECRET_BYTES = 32
 OVERLAP = timedelta(hours=24)
-"""How long the former secret counts after a rotation: until the new address is entered at the provider."""
+"""How long the previous secret stays valid after a rotation: until the new URL is entered at the provider."""
 MOST = 100
-"""Operations of one notice; further ones are ignored."""
+"""Accepted operations of one notification; further ones are ignored."""
 NOTED_EVERY = timedelta(minutes=1)
-"""How often at most it is written down when a provider was last heard."""
+"""Shortest interval between two updates of `heard_at`."""
 PATH = "/api/v1/notices/"
-"""Followed by adapter and secret."""
+"""Followed by the adapter's name and the secret."""
 
 _OPERATION = re.compile(r"[!-~]{1,512}\Z")
-"""What all our operation ids are made of: those of money in suspense hold a transfer's id of the bank."""
+"""Characters of all our operation ids. Ids of money in suspense contain a bank's transfer id."""
 
 
 def is_notice(method: str, path: str) -> bool:
-    """Whether a request is taken for a provider's notice, and counted as one: a POST to two parts below `PATH`."""
+    """Return whether a request counts as a provider's notification: a POST to a path with two parts below `PATH`."""
     return method == "POST" and path.startswith(PATH) and path.count("/") == PATH.count("/") + 1
 
 
 class NoticeAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """By what secret a provider reaches us. The id is the adapter's name; both secrets are sealed."""
+    """The secret of a provider's URL. The id is the adapter's name; both secrets are encrypted."""
 
     id: str
     secret: bytes
     former: bytes | None = None
-    """The one before, which counts until `former_until`."""
+    """The previous secret, valid until `former_until`."""
     former_until: datetime | None = None
     heard_at: datetime | None = None
-    """When the provider was last heard, to within `NOTED_EVERY`."""
+    """When the provider's last notification arrived, to within `NOTED_EVERY`."""
     created_at: datetime
     version: int = 0
 
     def former_at(self, now: datetime) -> bytes | None:
-        """The former secret as long as it counts."""
+        """Return the previous secret while it is valid."""
         return None if self.former_until is None or self.former_until <= now else self.former
 
     def is_to_be_noted(self, now: datetime) -> bool:
-        """Whether a notice that is heard now is to be written down."""
+        """Return whether a notification that arrives now should update `heard_at`."""
         return self.heard_at is None or self.heard_at + NOTED_EVERY <= now
 
 
 def rotated(address: NoticeAddress, secret: bytes, now: datetime) -> NoticeAddress:
-    """The address with a new secret. Of two rotations in a day the first secret counts no more."""
+    """Return the address with a new secret. After two rotations in a day the first secret is invalid."""
     return msgspec.structs.replace(address, secret=secret, former=address.secret, former_until=now + OVERLAP)
 
 
 def believed(operations: Iterable[str]) -> tuple[list[str], int]:
-    """The operations of a notice that may be ours, each once, `MOST` at most; and how many others it named."""
+    """Return the operations of a notification that may be ours, without repetition, at most `MOST`; and the number of
+    the others."""
     named = list(dict.fromkeys(operations))
     ours = [each for each in named if _OPERATION.match(each)][:MOST]
     return ours, len(named) - len(ours)

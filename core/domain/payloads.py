@@ -1,9 +1,8 @@
-"""What events carry, field by field (docs/payloads.md is made from it). From here come the sender, the checks in tests
-and the `webhooks` of /openapi.json. Omitted is omitted (UNSET), null is null (None), and nothing is sent beyond these
-fields.
+"""Payloads of events, field by field (docs/payloads.md is generated from it). The sender, the checks in tests and the
+`webhooks` of /openapi.json use these types. UNSET fields are omitted, None is null, and nothing else is sent.
 
-What the interface calls text stays text: only where it lists the values there is an enum here, so that a status which
-is added one day breaks nobody's strict reader.
+Fields that the API describes as text are text here: only a documented list of values is an enum, so that a new status
+does not break a strict reader.
 """
 
 from collections.abc import Mapping
@@ -18,11 +17,11 @@ from .payments.proofs import RejectionReason
 from .webhooks.events import EventType
 
 TwoDecimals = Annotated[str, msgspec.Meta(pattern=r"^[0-9]+\.[0-9]{2}$")]
-"""An amount in RUB as events of refunds have it: always two decimals."""
+"""An amount in RUB in events of refunds: always two decimals."""
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of an event. `event` has no default anywhere: it is required, so a receiver may rely on it."""
+    """The body of an event. `event` never has a default: it is required, so a receiver may rely on it."""
 
 
 class PaymentPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,7 +59,7 @@ class ProofReminderPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fi
     status: Literal["waiting", "rejected"]
     timestamp: str
     reason: RejectionReason | UnsetType = UNSET
-    """With `rejected` only."""
+    """Set with `rejected` only."""
     shop_id: str | None | UnsetType = UNSET
     shop_name: str | None | UnsetType = UNSET
 
@@ -156,7 +155,7 @@ class KycPayload(Payload, frozen=True, kw_only=True, forbid_unknown_fields=True)
     status: Literal["verified", "failed"]
     previous_status: Literal["pending", "failed"]
     verified_at: str
-    """Never null: with `failed` it is when that was decided."""
+    """Never null: with `failed` it is the time of that decision."""
     timestamp: str
 
 
@@ -186,11 +185,12 @@ EVENT_PAYLOADS: Mapping[EventType, type[Payload]] = {
     EventType.KYC_STATUS_CHANGED: KycPayload,
     EventType.GATEWAY_STATUS_CHANGED: GatewayPayload,
 }
-"""All twelve events and what each carries."""
+"""All twelve events and their payloads."""
 
 
 def read_payload(event_type: EventType, body: bytes) -> Payload:
-    """The body of an event, read strictly, and its `event` held against its type (one struct serves four refunds).
+    """Parse the body of an event strictly, and compare its `event` with its type (one struct serves four refund
+    events).
 
     Raises: msgspec.ValidationError, msgspec.DecodeError.
     """

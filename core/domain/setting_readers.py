@@ -1,5 +1,5 @@
-"""Readers of an account's settings as texts (account_settings.py). Each raises ValueError saying what is wrong, never
-quoting the text: it may be a secret that stands in the wrong place."""
+"""Readers of an account's settings from text (account_settings.py). Each raises ValueError with the cause, and never
+quotes the text: it may be a misplaced secret."""
 
 import re
 from collections.abc import Callable

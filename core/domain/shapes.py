@@ -1,4 +1,4 @@
-"""Shapes of single fields that several kinds of orders have."""
+"""Checks of single fields that several kinds of orders share."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,17 +10,18 @@ from .errors import shape_error
 from .ids import canonical_uuid
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that no short text may have:
+"""Characters that short texts may not contain:
 
-- Unicode's category Cc, because terminals and logs obey it;
+- Unicode's category Cc, because terminals and logs interpret it;
 - embeddings, overrides and isolates of the text's direction (U+202A to U+202E, U+2066 to U+2069), because they reorder
-  what stands beside them on a page. Letters and marks of scripts written from right to left are allowed;
+  their surroundings on a page. Letters and marks of right-to-left scripts are allowed;
 - lone surrogates, because they cannot be encoded in UTF-8. HTTP bodies never have them; an operator's shell or an
-  embedding program may."""
+  embedding program may.
+"""
 
 
 METADATA_KEYS = 50
-"""Keys that a merchant's metadata has at most."""
+"""Limit of keys in a merchant's metadata."""
 
 _MAILED = re.compile(
     r"[\w.!#$%&'*+/=?^`{|}~-]{1,64}@(?=.{1,189}\Z)[a-z0-9-]+(?:\.[a-z0-9-]+)*\Z", re.ASCII | re.IGNORECASE
@@ -28,18 +29,18 @@ _MAILED = re.compile(
 
 
 def is_mail_address(text: str) -> bool:
-    """Whether mail can be sent there as it is written: ASCII, and nothing that breaks a header."""
+    """Return whether mail can be sent to this address unchanged: ASCII, and nothing that breaks a header."""
     return _MAILED.match(text) is not None
 
 
 def has_control(text: str) -> bool:
-    """Return whether a text has a character that is obeyed instead of shown."""
+    """Return whether a text contains a character that is interpreted instead of shown."""
     return _CONTROL.search(text) is not None
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was most likely meant; None where none is near."""
-    from difflib import get_close_matches  # only who errs needs it
+    """Return the known name that was most likely meant; None if none is similar."""
+    from difflib import get_close_matches  # only needed after an error
 
     return next(iter(get_close_matches(name, sorted(known), n=1)), None)
 
@@ -55,7 +56,7 @@ def check_metadata(metadata: Mapping[str, Any] | None, most_kb: int) -> None:
 
 
 def check_text(name: str, text: str | None, longest: int) -> None:
-    """That a short text, where there is one, is within its length and has no control characters.
+    """Check the length of an optional short text, and that it has no control characters.
 
     Raises: Refusal VALIDATION_ERROR.
     """
@@ -68,6 +69,6 @@ def check_text(name: str, text: str | None, longest: int) -> None:
 
 
 def check_uuid(name: str, value: str | None) -> None:
-    """Raises: Refusal VALIDATION_ERROR for what is no UUID."""
+    """Raises: Refusal VALIDATION_ERROR for a text that is not a UUID."""
     if value is not None and canonical_uuid(value) is None:
         raise shape_error(name, "must be a UUID")

@@ -1,7 +1,7 @@
-"""TRON addresses in the spelling that people use: base58check of a version byte and 20 bytes.
+"""TRON addresses in their usual spelling: base58check of a version byte and 20 bytes.
 
-A wrong letter in an address would send USDT where nobody can fetch it back, and the checksum is there to find it. So
-an address is checked where it is written down, and again before something is sent to it.
+A wrong letter in an address would send USDT where nobody can recover it; the checksum detects that. So an address is
+checked when it is entered, and again before something is sent to it.
 """
 
 from hashlib import sha256
@@ -12,16 +12,16 @@ _VERSION = b"\x41"
 _PAYLOAD = 20
 _CHECKSUM = 4
 _LETTERS = 34
-"""Of every address: with this version byte the number has neither more nor fewer digits, and begins with `T`."""
+"""Length of every address: with this version byte the number always has this many digits, and begins with `T`."""
 
 
 def is_tron_address(text: str) -> bool:
-    """Whether `text` is an address of TRON, as written: no space around it, no hex form."""
+    """Return whether `text` is a TRON address exactly: no surrounding spaces, no hex form."""
     return tron_payload(text) is not None
 
 
 def tron_payload(text: str) -> bytes | None:
-    """The 20 bytes of an address of TRON; None for anything else."""
+    """Return the 20 bytes of a TRON address; None for anything else."""
     if len(text) != _LETTERS:
         return None
     number = 0
@@ -30,7 +30,7 @@ def tron_payload(text: str) -> bytes | None:
         if value is None:
             return None
         number = number * len(_ALPHABET) + value
-    raw = number.to_bytes(len(_VERSION) + _PAYLOAD + _CHECKSUM)  # so many letters make no larger number
+    raw = number.to_bytes(len(_VERSION) + _PAYLOAD + _CHECKSUM)  # 34 letters cannot make a larger number
     body, checksum = raw[:-_CHECKSUM], raw[-_CHECKSUM:]
     if not body.startswith(_VERSION) or _checksum(body) != checksum:
         return None
@@ -38,7 +38,7 @@ def tron_payload(text: str) -> bytes | None:
 
 
 def tron_address(payload: bytes) -> str:
-    """The address of 20 bytes (of a public key's hash, or a contract). Raises ValueError for another length."""
+    """Return the address of 20 bytes (of a public key's hash, or a contract). Raises ValueError for another length."""
     if len(payload) != _PAYLOAD:
         raise ValueError(f"an address is made of {_PAYLOAD} bytes")
     body = _VERSION + payload

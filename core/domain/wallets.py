@@ -1,5 +1,5 @@
-"""Addresses that USDT are sent to, by the network: a wrong letter would send them where nobody can fetch them back, so
-an address is checked where it is written down, and again before something is sent to it."""
+"""Addresses for USDT, by network. A wrong letter would send USDT where nobody can recover it, so an address is checked
+when it is entered, and again before something is sent to it."""
 
 import re
 
@@ -10,7 +10,7 @@ _EVM = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 TRON = "tron"
 NOBODYS = "must not be USDT's own contract, or an address to which nobody has the key"
 _RESERVED = 1 << 16
-"""Below this number there are contracts of the networks themselves, and zero."""
+"""Lower numbers are contracts of the networks themselves, and zero."""
 _KEYLESS = frozenset(
     bytes.fromhex(each)
     for each in (
@@ -23,15 +23,15 @@ _KEYLESS = frozenset(
         "dead000000000000000042069420694206942069",
         "deaddeaddeaddeaddeaddeaddeaddeaddeaddead",
         "ffffffffffffffffffffffffffffffffffffffff",
-        "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee",  # what programs write for the network's own coin
+        "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee",  # placeholder of some programs for the network's own coin
     )
 )
-"""On all networks alike: an address means the same key on each."""
+"""For all networks: an address belongs to the same key on each."""
 
 
 def is_evm_address(text: str) -> bool:
-    """Whether `text` is an address of Ethereum or BNB Smart Chain with its checksum (EIP-55), which is in the case of
-    its letters. One in lower case alone has none, and is refused."""
+    """Return whether `text` is an address of Ethereum or BNB Smart Chain with its checksum (EIP-55), which is the case
+    of its letters. An address in lower case only has no checksum, and is refused."""
     if not _EVM.match(text):
         return False
     marks = keccak256(text[2:].lower().encode()).hex()
@@ -42,17 +42,17 @@ def is_evm_address(text: str) -> bool:
 
 
 def is_wallet_on(network: str, text: str) -> bool:
-    """Whether `text` is an address of the network (`ports/chain.py: Network`)."""
+    """Return whether `text` is an address of the network (`ports/chain.py: Network`)."""
     return is_tron_address(text) if network == TRON else is_evm_address(text)
 
 
 def is_wallet(text: str) -> bool:
-    """Whether `text` is an address of some network that pays out."""
+    """Return whether `text` is an address of any network that supports payouts."""
     return is_tron_address(text) or is_evm_address(text)
 
 
 def is_nobodys(text: str) -> bool:
-    """Whether USDT sent to this address are lost: the token's contract, zero, and known burn addresses. False for what
-    is no address."""
+    """Return whether USDT sent to this address are lost: the token's contract, zero, and known burn addresses. False
+    for an invalid address."""
     payload = bytes.fromhex(text[2:]) if _EVM.match(text) else tron_payload(text)
     return payload is not None and (payload in _KEYLESS or int.from_bytes(payload) < _RESERVED)

@@ -1,4 +1,4 @@
-"""Addresses of the web that strangers give us: where we call, and where a payer is sent."""
+"""Web addresses from strangers: targets of our calls, and of redirects for payers."""
 
 import re
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
@@ -6,26 +6,26 @@ from unicodedata import normalize
 from urllib.parse import urlsplit
 
 LONGEST = 2048
-"""Characters of an address."""
+"""Longest address, in characters."""
 
 WEB_ADDRESS = f"must be an http or https URL of at most {LONGEST} ASCII characters, without user and password"
-"""What is told to whoever gives another one."""
+"""Message about an invalid address."""
 
 _HOST_LONGEST = 253
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}\Z")
 _HOST = re.compile(r"(https?://)([^/?#:@\[\]]+)(.*)\Z", re.IGNORECASE)
 _AMBIGUOUS = re.compile("[\u00df\u1e9e\u03c2\u200c\u200d]")
-"""Characters that old and new rules of Punycode read differently: the result may be somebody else's name."""
+"""Characters that old and new rules of Punycode encode differently: the result may be somebody else's name."""
 _PLAIN = re.compile(r"[!-\[\]-~]*\Z")
-"""Visible ASCII without the backslash, which is a slash to browsers and not to us."""
+"""Visible ASCII without the backslash, which is a slash to browsers but not to us."""
 
 
 def is_web_address(text: str) -> bool:
-    """Whether it is an absolute http or https URL that browsers, our parser and a receiver read alike.
+    """Return whether it is an absolute http or https URL that browsers, our parser and a receiver interpret alike.
 
-    Names and paths in other scripts are written as they travel: in Punycode and percent-encoded. There is no user and
-    password in it, because addresses are shown to operators and written to logs; and an IPv4 address is in its plain
-    form. Where we call, the notifier judges the host once more, by what it resolves to.
+    Names and paths in other scripts must be encoded: in Punycode and percent-encoded. User and password are not
+    allowed, because addresses are shown to operators and logged; and an IPv4 address must be in its plain form. Before
+    a call, the notifier also checks the addresses to which the host resolves.
     """
     if len(text) > LONGEST or not _PLAIN.match(text):
         return False
@@ -40,7 +40,8 @@ def is_web_address(text: str) -> bool:
 
 
 def web_address(text: str) -> str:
-    """Return the address that an operator entered, with its host in Punycode. Raises: ValueError for what is none."""
+    """Return the address that an operator entered, with its host in Punycode. Raises: ValueError for an invalid
+    address."""
     address = in_punycode(text) or text
     if not is_web_address(address):
         raise ValueError(WEB_ADDRESS)
@@ -48,18 +49,18 @@ def web_address(text: str) -> str:
 
 
 def web_address_fault(text: str) -> str:
-    """Say what is wrong with an address, and how to write one whose host is in another script."""
+    """Describe the fault of an address, with the correct spelling if its host is in another script."""
     address = in_punycode(text)
     return WEB_ADDRESS if address is None else f"{WEB_ADDRESS}; write {address}"
 
 
 def in_punycode(text: str) -> str | None:
-    """Return the web address with a host of another script in Punycode. None: it has no such host, or is no web address
-    even then."""
+    """Return the web address with a host of another script in Punycode. None: its host needs none, or it is not a valid
+    address even then."""
     parts = _HOST.match(text)
     if parts is None or parts[2].isascii() or _AMBIGUOUS.search(parts[2]):
         return None
-    # Letters that stand for others, such as circled or wide ones, are not what somebody's name is written in.
+    # Compatibility characters, such as circled or wide letters, do not belong in a real name.
     name = parts[2].lower()
     if normalize("NFKC", name) != name or not all(char.isalnum() or char in "-." for char in name):
         return None
@@ -72,7 +73,7 @@ def in_punycode(text: str) -> str | None:
 
 
 def _is_bracketed(host: str, netloc: str) -> bool:
-    """Whether `[…]` or `[…]:port` holds an IPv6 address, and nothing stands around it."""
+    """Return whether `[…]` or `[…]:port` contains an IPv6 address, and nothing else."""
     if not re.match(r"\[[0-9A-Fa-f:.]+\](?::[0-9]*)?\Z", netloc):
         return False
     try:
@@ -87,7 +88,7 @@ def _is_name(host: str) -> bool:
     if len(host) > _HOST_LONGEST or not all(map(_LABEL.match, labels)):
         return False
     if labels[-1].isdigit() or labels[-1].startswith("0x"):
-        # A name never ends in a number: it is an IPv4 address, which browsers read in forms that others do not.
+        # A name never ends in a number: this is an IPv4 address, and browsers accept forms of it that others do not.
         try:
             IPv4Address(host)
         except AddressValueError:

@@ -293,8 +293,8 @@ def invoice_operation(exchange_id: str) -> str:
 
 
 def operation_exchange(operation: str) -> str | None:
-    """Return the exchange of an operation: of an invoice, of a part of a payout, or with the exchange's own id (a
-    wallet's operation, and an invoice's in earlier versions). None for any other operation."""
+    """Return the exchange of an operation. The operation may be an invoice, a part of a payout, or the exchange's own
+    id (a wallet's operation, and an invoice's in earlier versions). None for any other operation."""
     part = read_part(operation)
     if part is not None:
         return part[0]

@@ -211,7 +211,7 @@ def _fresh(exchange: Exchange, seen: Sequence[Incoming], booked: Collection[str]
 
 
 def _transfer(exchange: Exchange, incoming: Incoming, *, counted: int = 0, reason: str) -> ExchangeTransfer:
-    """Return the record of the transfer. Of counted money only the excess is suspended, unless it is too small to
+    """Return the record of the transfer. If a part is counted, the excess is suspended, unless it is too small to
     send."""
     beyond = incoming.amount - counted
     is_dust = exchange.takes_usdt and reason == "excess" and 0 < beyond < NETWORK_STEP.units
@@ -233,8 +233,8 @@ def _transfer(exchange: Exchange, incoming: Incoming, *, counted: int = 0, reaso
 
 
 def returnable(transfer: ExchangeTransfer) -> int:
-    """Return how much of it can be returned now: the suspended amount that is not being returned, rounded down to what
-    the network can move."""
+    """Return how much of it can be returned now: the suspended amount, rounded down to a multiple that the network can
+    move; zero while a return is in progress."""
     back = transfer.sent_back
     is_going = back is not None and back.status in UNDER_WAY
     is_given_up = back is not None and back.number >= MOST_TRIES

@@ -50,7 +50,7 @@ class ExchangeTerms(msgspec.Struct, frozen=True, kw_only=True):
         return Rub(amount.units * rate * share // (whole * of * _KOPECK))
 
     def usdt(self, amount: Rub) -> Usdt:
-        """Return the client's USDT for `amount`, rounded down to what the network can move."""
+        """Return the client's USDT for `amount`, rounded down to a multiple that the network can move."""
         (rate, whole), (share, of) = self.rate, self.share
         steps = amount.kopecks * _KOPECK * whole * share // (rate * of * NETWORK_STEP.units)
         return Usdt(steps * NETWORK_STEP.units)

@@ -70,7 +70,7 @@ class MoneyReturn(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     """Number of the attempt, from 1."""
     amount: int
-    """Amount to return: everything suspended, rounded down to what the network can move."""
+    """Amount to return: the suspended amount, rounded down to a multiple that the network can move."""
     created_at: datetime
     status: ReturnStatus = ReturnStatus.PLANNED
     sent_at: datetime | None = None

@@ -1,1 +1,1 @@
-"""Banks as merchants see them."""
+"""Banks in the form that merchants see."""

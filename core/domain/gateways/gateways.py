@@ -1,4 +1,4 @@
-"""Gateways: the service's ways to a payer's bank, and how each is (docs/webhooks.md "Gateways").
+"""Gateways: the service's routes to banks, and their state (docs/webhooks.md "Gateways").
 
 A gateway is a bank route; its id is the bank's name, which never changes.
 """
@@ -9,7 +9,7 @@ from enum import StrEnum
 import msgspec
 
 HELD_FOR = timedelta(seconds=60)
-"""How long a change must hold before it is announced: what comes back sooner is announced to nobody."""
+"""How long a change must last before it is announced: a shorter outage is not announced."""
 
 
 class GatewayStatus(StrEnum):
@@ -26,33 +26,34 @@ class GatewayReason(StrEnum):
 
 
 BY_HAND = (GatewayReason.MAINTENANCE, GatewayReason.OPERATOR)
-"""The reasons that an operator gives. A gateway that is down for one of them gets no new payments."""
+"""Reasons that an operator sets. A gateway that is down for one of them gets no new payments."""
 
 
 class Gateway(msgspec.Struct, frozen=True, kw_only=True):
-    """How a gateway is, once it was ever set. Its id is the bank's name; of what one account simulates in test mode,
-    see `own_id`, which nobody else ever meets."""
+    """State of a gateway, once it was ever set. Its id is the bank's name; for a state that one account simulates in
+    test mode see `own_id`: other accounts never see that."""
 
     id: str
     status: GatewayStatus = GatewayStatus.OPERATIONAL
     reason: GatewayReason | None = None
     since: datetime | None = None
-    """When it last changed; null while it never did."""
+    """When it last changed; null if it never did."""
     announced: GatewayStatus = GatewayStatus.OPERATIONAL
-    """What receivers were last told."""
+    """Last status sent to receivers."""
     sequence: int = 0
     """Rises by one with every announcement."""
     version: int = 0
 
     @property
     def takes_payments(self) -> bool:
-        """Down by hand it does not. Down by what was observed it still does: how else would it be seen to be back."""
+        """A gateway that an operator marked down gets no payments. One marked down because of observed failures still
+        does. Otherwise its recovery would go unnoticed."""
         return self.status is not GatewayStatus.DOWN or self.reason not in BY_HAND
 
 
 class GatewayCount(msgspec.Struct, frozen=True, kw_only=True):
-    """How many events about a gateway an account was told: X-Webhook-Sequence of the last. Its id is `own_id`, once the
-    account was told the first."""
+    """Number of events about a gateway sent to an account: X-Webhook-Sequence of the last. Its id is `own_id`; it
+    exists from the first event on."""
 
     id: str
     told: int
@@ -60,12 +61,13 @@ class GatewayCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def own_id(account_id: str, gateway_id: str) -> str:
-    """The id of what is one account's of a gateway: how it simulates it in test mode, and the count of its events."""
+    """Return the id of an account's own records about a gateway: its simulated state in test mode, and the count of
+    events."""
     return f"{account_id}/{gateway_id}"
 
 
 def changed(gateway: Gateway, status: GatewayStatus, reason: GatewayReason | None, now: datetime) -> Gateway:
-    """The gateway in another status, or in the same one for another reason. Operational has no reason."""
+    """Return the gateway with another status, or the same one with another reason. Operational has no reason."""
     if status is GatewayStatus.OPERATIONAL:
         reason = None
     since = gateway.since if status is gateway.status else now
@@ -73,5 +75,5 @@ def changed(gateway: Gateway, status: GatewayStatus, reason: GatewayReason | Non
 
 
 def announced(gateway: Gateway) -> Gateway:
-    """The gateway once receivers are told how it is."""
+    """Return the gateway after receivers were notified of its status."""
     return msgspec.structs.replace(gateway, announced=gateway.status, sequence=gateway.sequence + 1)

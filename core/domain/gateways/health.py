@@ -1,4 +1,4 @@
-"""How a gateway does, judged from the answers of its bank (docs/webhooks.md "Gateways": `provider_errors`,
+"""Health of a gateway, judged from the answers of its bank (docs/webhooks.md "Gateways": `provider_errors`,
 `provider_timeout`)."""
 
 import msgspec
@@ -6,22 +6,22 @@ import msgspec
 from .gateways import BY_HAND, GatewayReason, GatewayStatus
 
 MINUTES = 3
-"""How far back answers count. Only minutes with a fault are remembered, so that a bank that is well writes nothing."""
+"""How far back answers count. Only minutes with a fault are stored, so that a healthy bank causes no writes."""
 ENOUGH_CALLS = 10
-"""Below so many calls nobody is judged."""
+"""Minimum number of calls for a judgement."""
 ENOUGH_GOOD = 3
-"""Answers in a row, after all faults are too old, that show a quiet gateway to be back."""
+"""Good answers in a row, once all faults are too old, after which a quiet gateway counts as recovered."""
 DEGRADED_PERCENT = 20
-"""Faults among the calls from which on a gateway is degraded."""
+"""Share of faults from which on a gateway is degraded."""
 DOWN_PERCENT = 80
 TRIALS = 5
-"""Payments in a minute that are still tried at a gateway that was judged down, so that it is seen to be back."""
+"""Payments per minute that still go to a gateway judged down, so that its recovery is noticed."""
 CERTAIN = 20
-"""Faults of a minute that are each written down; beyond them, and of good answers, every tenth is enough."""
+"""Number of faults per minute that are each stored; above it, and for good answers, every tenth is enough."""
 
 
 class Minute(msgspec.Struct, frozen=True, kw_only=True):
-    """What a gateway's calls came to in one minute, as far as it was written down."""
+    """Calls of a gateway in one minute, as far as they were stored."""
 
     number: int
     """Minutes since 1970."""
@@ -35,7 +35,7 @@ Seen = tuple[Minute, ...]
 
 
 def with_counts(seen: Seen, minute: int, *, calls: int, errors: int = 0, timeouts: int = 0) -> Seen:
-    """Take what was counted in a minute so far. Counts only rise, so those that come late change nothing."""
+    """Merge the counts of a minute so far. Counts only rise, so late ones change nothing."""
     young = [each for each in seen if each.number > minute - MINUTES]
     known = next((each for each in young if each.number == minute), Minute(number=minute))
     now = Minute(
@@ -49,12 +49,12 @@ def with_counts(seen: Seen, minute: int, *, calls: int, errors: int = 0, timeout
 
 
 def is_worth_writing(count: int) -> bool:
-    """Whether the n-th fault of a minute, or the n-th call where somebody waits for good ones, is written down."""
+    """Return whether to store the n-th fault of a minute, or the n-th call while good ones are awaited."""
     return count <= CERTAIN or count % 10 == 0
 
 
 def judged(seen: Seen, minute: int) -> tuple[GatewayStatus, GatewayReason | None] | None:
-    """How the gateway is; None while there is too little to tell by."""
+    """Return the gateway's state; None if there are too few calls to judge."""
     counted = [each for each in seen if each.number > minute - MINUTES]
     calls = sum(each.calls for each in counted)
     errors = sum(each.errors for each in counted)
@@ -73,5 +73,5 @@ def judged(seen: Seen, minute: int) -> tuple[GatewayStatus, GatewayReason | None
 
 
 def is_set_by_hand(status: GatewayStatus, reason: GatewayReason | None) -> bool:
-    """What an operator says is not overruled by what is observed."""
+    """Return whether an operator set the status. Observations do not override it."""
     return status is not GatewayStatus.OPERATIONAL and reason in BY_HAND

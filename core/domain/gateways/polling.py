@@ -1,4 +1,4 @@
-"""How often a provider is asked by itself about what waits for a payer, and how many such looks a minute it gets
+"""How often the service polls a provider about open payments, and the limit of such polls per minute
 (docs/adapters.md "How often a provider is asked")."""
 
 from datetime import datetime, timedelta
@@ -7,25 +7,26 @@ from typing import NamedTuple
 SHORTEST = timedelta(seconds=3)
 LONGEST = timedelta(seconds=30)
 _PART = 15
-"""A look comes after a fifteenth of the time that has passed: a payer who is still there will mostly pay soon."""
+"""The next poll comes after a fifteenth of the time that has passed: a payer who is still there will mostly pay
+soon."""
 
 _BACKUP = ((timedelta(minutes=1), timedelta(seconds=30)), (timedelta(minutes=5), timedelta(minutes=1)))
-"""Until which age, and how often, an invoice is polled although its bank sends notifications: one may be lost, or its
-address was never entered at the bank."""
+"""Ages, and the pauses up to them, for polls of an invoice although its bank sends notifications: one may be lost, or
+the URL was never entered at the bank."""
 _BACKUP_LATER, _UNPROVEN = timedelta(minutes=5), timedelta(minutes=1)
-"""The same after that: once a notification of the bank was verified, and before."""
+"""The pauses after that: once a notification of the bank was verified, and before."""
 
 _LATE_SHORTEST = timedelta(minutes=1)
 _LATE_PART = 6
 
 _SLOT, _MINUTE = 10, 60
-"""Seconds over which a provider's looks are spread evenly; a minute where it takes fewer than six."""
+"""Seconds over which a provider's polls are spread evenly; a minute if it accepts fewer than six polls per minute."""
 _KEPT = (2, 5)
-"""Of all looks, the part that is kept for those that somebody waits for."""
+"""Share of all polls that is reserved for urgent ones, for which somebody waits."""
 
 
 def poll_pause(age: timedelta) -> timedelta:
-    """How long after a look at something that was opened `age` ago, and is still open, the next one comes."""
+    """Return the pause before the next poll of an object that was opened `age` ago and is still open."""
     return min(max(age / _PART, SHORTEST), LONGEST)
 
 
@@ -38,29 +39,29 @@ def backup_poll_age(age: timedelta, *, is_proven: bool) -> timedelta:
 
 
 def late_poll_pause(age: timedelta) -> timedelta:
-    """The same once it is over for us, and its money may still come."""
+    """Return the pause for an object that is over for us, but whose money may still come."""
     return max(age / _LATE_PART, _LATE_SHORTEST)
 
 
 class Slot(NamedTuple):
-    """The stretch of time in which looks at one provider are counted together."""
+    """The period in which polls of one provider are counted together."""
 
     begin: datetime
     seconds: int
     kept: int
-    """How many looks are kept in it for those that somebody waits for."""
+    """Number of polls in it that are reserved for urgent ones."""
     common: int
-    """How many are for all: one at least."""
+    """Number for all polls: at least one."""
 
     def turn_after(self, number: int) -> datetime:
-        """When to come back, as the look of this `number`, above `common`, of the slot: those that are too many are
-        spread over the slots to come, as many in each as may be asked."""
+        """Return when to retry poll `number` of the slot, which is above `common`: the excess is spread evenly over the
+        following slots, up to the limit of each."""
         later, place = divmod(number - self.common - 1, self.common)
         return self.begin + timedelta(seconds=self.seconds * (1 + later + place / self.common))
 
 
 def slot_at(now: datetime, looks_per_minute: int) -> Slot:
-    """The slot of this moment at a provider that may be looked at so often."""
+    """Return the slot of this moment for a provider with this limit of polls per minute."""
     seconds = _MINUTE if looks_per_minute < _MINUTE // _SLOT else _SLOT
     looks = max(looks_per_minute * seconds // _MINUTE, 1)
     kept = looks * _KEPT[0] // _KEPT[1]

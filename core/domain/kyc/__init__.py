@@ -1,1 +1,1 @@
-"""Clients and how they are verified."""
+"""Clients and their verification."""

@@ -1,8 +1,8 @@
-"""End clients of merchants and how far their verification got (docs/kyc.md "KYC: verifying your clients";
+"""End clients of merchants and the state of their verification (docs/kyc.md "KYC: verifying your clients";
 docs/exchanges.md "Finding exchanges and clients").
 
-The client's record is the intent of its check, too: it is written with the number of the check before the verifier is
-called, so that no check is begun that nobody knows of.
+The client's record also announces its check: it is written with the number of the check before the verifier is called,
+so that every check at the verifier is known to us.
 """
 
 from collections.abc import Mapping
@@ -19,19 +19,19 @@ from ..machine import Move, Moves
 
 
 class KycStatus(StrEnum):
-    """How far a client's verification got."""
+    """State of a client's verification."""
 
     REQUIRED = "required"
-    """Nothing is under way, or the client has a form of the verifier to fill in."""
+    """No check is in progress, or the client has to fill in a form of the verifier."""
     REGISTERING = "registering"
-    """The verifier is being asked to begin a check; it may have begun."""
+    """The verifier is being called to begin a check; it may have begun."""
     PROCESSING = "processing"
     VERIFIED = "verified"
     FAILED = "failed"
 
 
 class KycTrigger(StrEnum):
-    """What moves a client's verification."""
+    """Cause of a move of a client's verification."""
 
     REGISTERED = "merchant registers"
     REGISTERED_ANEW = "merchant registers, and the verifier is not set any more"
@@ -69,21 +69,21 @@ KYC_MOVES: Moves[KycStatus, KycTrigger] = Moves(
 )
 
 DECIDED_BY = frozenset((_T.ACCEPTED, _T.REFUSED))
-"""The triggers that merchants are told of."""
+"""The triggers that merchants learn by an event."""
 
 IN_PROGRESS = (_S.REQUIRED, _S.REGISTERING, _S.PROCESSING)
-"""What is `pending` to merchants' lists."""
+"""Statuses shown as `pending` in merchants' lists."""
 
 
 class DocumentState(StrEnum):
-    """What the verifier found of one document (docs/exchanges.md "Finding exchanges and clients")."""
+    """The verifier's result for one document (docs/exchanges.md "Finding exchanges and clients")."""
 
     PASSED = "passed"
     FAILED = "failed"
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):
-    """An end client, known by the phone. The phone itself is sealed; its digest is what it is found by."""
+    """An end client, identified by phone. The phone is encrypted; the record is found by its digest."""
 
     id: str
     account_id: str
@@ -99,25 +99,25 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     blocked: bool = False
     updated_at: datetime
     checks: int = 0
-    """How many checks were begun; with the id it makes the operation id of the present one."""
+    """Number of checks begun; together with the id it makes the operation id of the present one."""
     request: bytes | None = None
-    """While registering: what the verifier is asked, sealed, so that the same can be asked again."""
+    """While registering: the request to the verifier, encrypted, so that it can be repeated."""
     form_url: str | None = None
-    """While the verifier waits for its form to be filled in."""
+    """Set while the verifier waits for its form."""
     account_number: str | None = None
     level: int = 0
     passport_state: DocumentState | None = None
     address_state: DocumentState | None = None
     was_refused: bool = False
-    """The last check that was decided was refused."""
+    """Whether the last decided check was refused."""
     sequence: int = 0
-    """How many events there were."""
+    """Number of events."""
     version: int = 0
 
 
 def moved_to(client: Client, trigger: KycTrigger, now: datetime, **changes: Any) -> Client:
-    """The client after the trigger, with what else the move changes. Only a sandbox writes `kyc` otherwise (`staged`);
-    the sequence rises where a decision is told. Raises: IllegalMove."""
+    """Return the client after the trigger, with the other changes of the move. Only a sandbox writes `kyc` otherwise
+    (`staged`); the sequence rises if the merchant gets an event. Raises: IllegalMove."""
     kyc, sequence = KYC_MOVES.move(client.kyc, trigger), client.sequence + (trigger in DECIDED_BY)
     return msgspec.structs.replace(client, kyc=kyc, sequence=sequence, updated_at=now, **changes)
 
@@ -132,7 +132,7 @@ class ClientStatus(StrEnum):
 
 
 def client_status(client: Client) -> ClientStatus:
-    """It follows from the rest (docs/exchanges.md "Finding exchanges and clients")."""
+    """Return the status shown to merchants (docs/exchanges.md "Finding exchanges and clients")."""
     if client.blocked:
         return ClientStatus.BLOCKED
     if client.verified_at is not None:
@@ -148,7 +148,7 @@ _STAGED: Mapping[ClientStatus, KycStatus] = {
 
 
 def staged(client: Client, status: ClientStatus, now: datetime) -> Client:
-    """A test client put into a state, wherever it stood. What was verified before and is no more has no event."""
+    """Return a test client in the given state, from any state. Losing a verification has no event."""
     if client_status(client) is status:
         return client
     if status is ClientStatus.BLOCKED:
@@ -174,29 +174,29 @@ _OPERATION = "kyc_"
 
 
 def operation_of(client: Client) -> str:
-    """The id under which the verifier is asked for the client's present check (docs/adapters.md "Operation ids")."""
+    """Return the operation id of the client's present check (docs/adapters.md "Operation ids")."""
     return ids.operation(_OPERATION, client.id, client.checks)
 
 
 def former_operation_of(client: Client) -> str:
-    """How earlier versions called the present check."""
+    """Return the operation id of the present check in earlier versions."""
     return f"{_OPERATION}{client.id}_{client.checks}"
 
 
 def operations_of(client: Client) -> tuple[str, ...]:
-    """The ids that the client's checks may have at the verifier, the present one's last: each as this version and as
-    earlier ones called it."""
+    """Return all ids that the client's checks may have at the verifier, the present one's last: each as in earlier
+    versions and as in this one."""
     each = (msgspec.structs.replace(client, checks=number) for number in range(1, client.checks + 1))
     return tuple(name for check in each for name in (former_operation_of(check), operation_of(check)))
 
 
 def read_operation(operation: str) -> tuple[str, int] | None:
-    """The client's id and the number of the check, also by the id that earlier versions gave it; None for what is no
-    such operation."""
+    """Return the client's id and the number of the check, also from an id of earlier versions; None for any other
+    operation."""
     found = ids.read_operation(_OPERATION, operation)
     head, _, number = operation.rpartition("_") if found is None else (f"{_OPERATION}{found[0]}", "_", found[1])
     client_id = head.removeprefix(_OPERATION)
-    # No more digits than a stored integer has.
+    # A stored integer has no more digits.
     if not head.startswith(_OPERATION) or ids.canonical_uuid(client_id) != client_id or len(number) > 18:
         return None
     count = ids.read_number(number)
@@ -204,7 +204,7 @@ def read_operation(operation: str) -> tuple[str, int] | None:
 
 
 def is_check_of(client: Client, operation: str) -> bool:
-    """Whether an operation is the client's present check, as this version or an earlier one called it."""
+    """Return whether an operation is the client's present check, by its id in this version or an earlier one."""
     return operation in (operation_of(client), former_operation_of(client))
 
 
@@ -212,8 +212,8 @@ _TEST_VERIFIED = "+7000000000"
 
 
 def is_verified_for_tests(mode: Mode, phone: str) -> bool:
-    """In test mode the phones `+7000000000N` belong to verified clients, because KYC itself is refused there
-    (docs/exchanges.md "Finding exchanges and clients")."""
+    """Return whether the phone belongs to a verified client of test mode: `+7000000000N`, because KYC itself is refused
+    there (docs/exchanges.md "Finding exchanges and clients")."""
     return (
         mode is Mode.TEST
         and len(phone) == len(_TEST_VERIFIED) + 1
@@ -223,7 +223,7 @@ def is_verified_for_tests(mode: Mode, phone: str) -> bool:
 
 
 def require_verified(client: Client | None) -> None:
-    """The gate of a new payment (docs/kyc.md "In payments").
+    """Check that a new payment is allowed (docs/kyc.md "In payments").
 
     Raises: Refusal KYC_REQUIRED, KYC_PROCESSING, KYC_FAILED (also for a blocked client).
     """
@@ -236,7 +236,7 @@ def require_verified(client: Client | None) -> None:
 
 
 def require_registered(client: Client | None) -> None:
-    """The gate of a new exchange (docs/exchanges.md "Making one").
+    """Check that a new exchange is allowed (docs/exchanges.md "Making one").
 
     Raises: Refusal CLIENT_BLOCKED, CLIENT_NOT_REGISTERED.
     """
@@ -247,7 +247,7 @@ def require_registered(client: Client | None) -> None:
 
 
 def refusal_text(client: Client) -> str:
-    """Why a client is refused, in our own words: a verifier's might name the person or the document."""
+    """Return why a client is refused, in our own words: a verifier's text might contain personal data."""
     if client.blocked:
         return "The client is blocked"
     if client.passport_state is DocumentState.FAILED:

@@ -1,4 +1,4 @@
-"""Verification of end clients: what merchants ask, what verifiers find, and what becomes of a client
+"""Verification of end clients: requests of merchants, results of verifiers, and their effect on a client
 (docs/kyc.md "KYC: verifying your clients")."""
 
 import re
@@ -14,16 +14,16 @@ from ..masked import Masked
 from .clients import DECIDED_BY, KYC_MOVES, Client, DocumentState, KycStatus, KycTrigger, moved_to
 
 UPLOAD_MAX = 10 * 1024 * 1024
-"""Bytes of one document."""
+"""Largest size of one document, in bytes."""
 UPLOAD_TIME = timedelta(minutes=10)
-"""How long a granted address takes an upload."""
+"""How long an upload URL is valid."""
 UPLOAD_KEPT = timedelta(hours=24)
-"""How long a document stays that no check used, or whose check was decided."""
+"""Retention of a document that no check used, or whose check was decided."""
 UPLOAD_EMPTY = timedelta(minutes=15)
-"""How long after its time a place stays to which nothing was uploaded."""
+"""Retention of an upload without a file, after its URL expired."""
 
 CONTENT_TYPES = ("image/jpeg", "image/png", "application/pdf")
-"""The types of files that may be uploaded (docs/kyc.md "In live mode")."""
+"""Content types of uploads (docs/kyc.md "In live mode")."""
 
 _OPEN = b"open:"
 _PHONE = re.compile(r"\+7[0-9]{10}\Z")
@@ -37,7 +37,7 @@ class UserType(StrEnum):
 
 
 class CheckOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /kyc/check. Its repr hides who it is."""
+    """The body of POST /kyc/check. Its repr hides the person."""
 
     phone: str
 
@@ -47,12 +47,11 @@ class UploadOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     content_type: str
     size: int | None = None
-    """Bytes of the file. The address then takes no more, in a bucket exactly these."""
+    """The body of POST /kyc/register. The verifier decides which fields it needs. Its repr hides the person."""
 
 
 class RegisterOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /kyc/register. Which fields the verifier needs is the verifier's to say. Its repr hides who it
-    is."""
+    """Return the given file keys by field name."""
 
     phone: str
     selfie_key: str | None = None
@@ -62,7 +61,7 @@ class RegisterOrder(Masked, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     user_type: str | None = None
 
     def keys(self) -> dict[str, str]:
-        """The files that are given, by the field's name."""
+        """An upload of one document, granted to an account. The id is the file's key: 256 random bits."""
         named = ("selfie_key", "document_key", "address_key")
         return {name: key for name in named if (key := getattr(self, name)) is not None}
 
@@ -73,7 +72,7 @@ ReadRegister = Callable[[], RegisterOrder]
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):
-    """A place for one document, granted to an account. The id is the file's key: 256 random bits."""
+    """Only for the client with this phone digest; None: for any client of the account."""
 
     id: str
     account_id: str
@@ -82,14 +81,18 @@ class Upload(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     expires_at: datetime
     holder: bytes | None = None
-    """Only for the client of this phone digest; None: for any client of the account."""
+    """Operation id of the check that uses it; a document is used once."""
     used_by: str | None = None
-    """The operation id of the check that it was given to; a document is used once."""
+    """A verifier's result of a check."""
     version: int = 0
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What a verifier says of a check."""
+    """Check that KYC is available to this caller, before everything else (docs/kyc.md "Answers and errors").
+
+    `answers_off`: accept an account that does not require KYC. Raises: Refusal PROVIDER_DISABLED,
+    SANDBOX_NOT_SUPPORTED, KYC_NOT_REQUIRED, in this order.
+    """
 
     status: KycStatus
     reference: str
@@ -101,11 +104,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def require_kyc(caller: Caller, *, answers_off: bool = False) -> None:
-    """Whether KYC is there for this caller, before anything else is looked at (docs/kyc.md "Answers and errors").
-
-    `answers_off`: KYC that is not required is no error, but an answer. Raises: Refusal PROVIDER_DISABLED,
-    SANDBOX_NOT_SUPPORTED, KYC_NOT_REQUIRED, in this order.
-    """
+    """Return the phone if its form is valid for KYC. Raises: Refusal VALIDATION_ERROR."""
     demand = caller.account.settings.kyc
     if demand is KycDemand.DISABLED:
         raise Refusal("PROVIDER_DISABLED", "KYC is disabled for the account")
@@ -125,22 +124,23 @@ def check_phone(phone: str) -> str:
 
 
 def check_content_type(content_type: str) -> str:
-    """Raises: Refusal VALIDATION_ERROR."""
+    """Check a registration field by field; combinations are not checked (docs/kyc.md "In live mode"). Raises: Refusal
+    VALIDATION_ERROR."""
     if content_type not in CONTENT_TYPES:
         raise shape_error("content_type", f"must be one of: {', '.join(CONTENT_TYPES)}")
     return content_type
 
 
 def check_upload_size(size: int | None) -> int | None:
-    """Raises: Refusal VALIDATION_ERROR."""
+    """Return the owner id for anonymous uploads for a client. They have their own quota, so a stranger cannot exhaust
+    the client's."""
     if size is not None and not 1 <= size <= UPLOAD_MAX:
         raise shape_error("size", f"must be from 1 to {UPLOAD_MAX} bytes")
     return size
 
 
 def check_register(order: RegisterOrder) -> RegisterOrder:
-    """The shape of a registration, field by field; no combination is checked (docs/kyc.md "In live mode"). Raises:
-    Refusal VALIDATION_ERROR."""
+    """Return whether the upload is anonymous: no merchant vouched for the uploader."""
     check_phone(order.phone)
     keys = order.keys()
     for name, key in keys.items():
@@ -156,18 +156,18 @@ def check_register(order: RegisterOrder) -> RegisterOrder:
 
 
 def open_holder(holder: bytes) -> bytes:
-    """Who holds what is uploaded for a client by somebody for whom no merchant vouches, so that a stranger cannot use
-    up the client's own room."""
+    """Return whether a check of this account's client may use the document."""
     return _OPEN + holder
 
 
 def is_open(upload: Upload) -> bool:
-    """Whether nobody vouched for whom it was granted to."""
+    """Return whether registering begins a new check; otherwise the stored result is the answer
+    (docs/kyc.md "Answers and errors")."""
     return upload.holder is not None and upload.holder.startswith(_OPEN)
 
 
 def may_use(upload: Upload | None, client_account: str, mode: Mode, holder: bytes) -> bool:
-    """Whether a document may be given to a check of this account's client."""
+    """Return the client with a planned new check. Earlier results remain until the verifier has begun."""
     return (
         upload is not None
         and upload.account_id == client_account
@@ -178,15 +178,17 @@ def may_use(upload: Upload | None, client_account: str, mode: Mode, holder: byte
 
 
 def needs_check(client: Client) -> bool:
-    """Whether registering begins a new check; else the stored result is the answer
-    (docs/kyc.md "Answers and errors")."""
+    """Return the client as before a planned check that the verifier certainly refused; unchanged if none is planned."""
     if client.blocked:
         return False
     return client.kyc is KycStatus.FAILED or (client.kyc is KycStatus.REQUIRED and client.form_url is None)
 
 
 def registering(client: Client, verifier: str, now: datetime) -> Client:
-    """The client with the intent of a new check. What was found before stays until the verifier has begun."""
+    """Return the client after a result of its present check; unchanged if the result is not new or comes too late.
+
+    A verified client who is then refused is blocked: the decision to verify remains, and an operator has to look at it.
+    """
     is_under_way = client.kyc in (KycStatus.REGISTERING, KycStatus.PROCESSING)
     return moved_to(
         client,
@@ -200,7 +202,7 @@ def registering(client: Client, verifier: str, now: datetime) -> Client:
 
 
 def taken_back(client: Client, now: datetime) -> Client:
-    """The client as before an intent that the verifier refused for certain; unchanged where none is open."""
+    """A form's URL may change; the check itself has not changed, and its deadline stays."""
     if client.kyc is not KycStatus.REGISTERING:
         return client
     trigger = KycTrigger.NOT_BEGUN_ANEW if client.was_refused else KycTrigger.NOT_BEGUN
@@ -216,10 +218,7 @@ _FOUND: Mapping[KycStatus, KycTrigger] = {
 
 
 def found(client: Client, finding: Finding, now: datetime) -> Client:
-    """The client after a finding of its present check; the same where it says nothing new or comes too late.
-
-    Who was verified and is then refused is blocked: the decision to verify stands, and an operator looks at it.
-    """
+    """Return whether the merchant gets an event about a move: only decisions have one (docs/payloads.md "KYC")."""
     said = {"level": finding.level, "passport_state": finding.passport, "address_state": finding.address}
     heard = all(getattr(client, name) == value for name, value in said.items())
     if client.kyc is KycStatus.VERIFIED:

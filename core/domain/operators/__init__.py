@@ -1,1 +1,1 @@
-"""What an operator did, and what waits for a second one."""
+"""The audit log of operators' actions, and actions that wait for a second operator."""

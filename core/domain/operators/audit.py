@@ -1,8 +1,8 @@
-"""The audit log: what operators did, to what, and why. A row is written once and never changed,
-but for its place in the hash chain, which it is given later.
+"""The audit log: actions of operators, their objects, and their reasons. A row is written once and never changed,
+except that its position in the hash chain is set later.
 
-What changed is told by a short list of fields of each kind of record that hold no personal data and no secret. A field
-that is not named here is never shown.
+Changes are described by a short list of fields for each kind of record, without personal data and secrets. A field that
+is not listed here is never shown.
 """
 
 from collections.abc import Mapping
@@ -38,30 +38,30 @@ from .operators import Operator
 REASON_LONGEST = 255
 OPERATOR_LONGEST = 64
 _LONGEST = 500
-"""Characters of what stood before or after."""
+"""Largest length of the description of a state, in characters."""
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One act of an operator."""
+    """One action of an operator."""
 
     id: str
-    """`aud_<uuid>`; rises with time, so that the order of ids is that of acts."""
+    """`aud_<uuid>`; rises with time, so that ids are in the order of the actions."""
     at: datetime
-    """When it began, by the service's clock, whatever the time of a test clock."""
+    """When it began, by the service's clock, regardless of any test clock."""
     operator: str
-    """The name that the operator's front end gave."""
+    """Name from the operator's front end."""
     act: str
-    """What was done: `refund.approve`. The console and the command line use the same words."""
+    """Name of the action, such as `refund.approve`. The console and the command line use the same names."""
     object_id: str | None
     account_id: str | None
     reason: str
     before: str
-    """The safe fields that changed, as they were; empty for what is new."""
+    """The safe fields that changed, before the change; empty for a new record."""
     after: str
     number: int | None = None
-    """Its place in the log's hash chain; null until it is sealed."""
+    """Position in the log's hash chain; null until it is chained."""
     seal: bytes | None = None
-    """Its link in the chain, and the vault's tag (chains.py)."""
+    """Link of the chain, and the vault's tag (chains.py)."""
     version: int = 0
 
 
@@ -72,24 +72,24 @@ def _says(entry: AuditEntry, number: int) -> bytes:
 
 
 AUDIT = Chain(name="audit", head_id="audit", rows=AuditEntry, says=_says)
-"""The chain over the audit log."""
+"""The hash chain of the audit log."""
 
 
 class Act(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator is about to do."""
+    """An action that an operator is about to take."""
 
     operator: str
     name: str
     object_id: str | None = None
-    """What it is done to; null: the first record with a description that it writes."""
+    """Object of the action; null: the first record that it writes and that has a description."""
     reason: str = ""
     seen_version: int | None = None
-    """The version of the object that the operator saw when deciding; ABSENT: there was no record of it yet; null:
-    whatever it is."""
+    """Version of the object that the operator saw when deciding; ABSENT: the record did not exist yet; null: any
+    version."""
 
 
 ABSENT = -1
-"""The version of what is not there."""
+"""Version of a record that does not exist."""
 
 
 SAFE: Mapping[type[Any], tuple[str, ...]] = {
@@ -115,11 +115,12 @@ SAFE: Mapping[type[Any], tuple[str, ...]] = {
     Operator: ("name", "ended_at"),
     Installation: ("held_since", "held_because", "as_of"),
 }
-"""What of a record an audit row may say. An account's settings come on top, of secrets only whether they are set."""
+"""Fields of a record that an audit row may contain. The settings of an account are added, secrets only as set or
+not."""
 
 
 def checked(act: Act) -> Act:
-    """The act with its texts as they are kept. Raises: Refusal VALIDATION_ERROR."""
+    """Return the action with its texts normalized. Raises: Refusal VALIDATION_ERROR."""
     operator, reason = act.operator.strip(), act.reason.strip()
     if not 1 <= len(operator) <= OPERATOR_LONGEST or not operator.isprintable():
         raise Refusal("VALIDATION_ERROR", f"An operator's name has 1 to {OPERATOR_LONGEST} printable characters")
@@ -129,7 +130,7 @@ def checked(act: Act) -> Act:
 
 
 def changes(before: Any, after: Any) -> tuple[str, str]:
-    """The safe fields in which two records differ, as they were and as they are. `before` is None for a new one."""
+    """Return the safe fields in which two records differ, before and after. `before` is None for a new record."""
     was, becomes = _safe(before), _safe(after)
     moved = [name for name in becomes if was.get(name) != becomes[name]]
     return _text({name: was[name] for name in moved if name in was}), _text({name: becomes[name] for name in moved})

@@ -1,9 +1,9 @@
-"""Effects of operators' acts that an installation may guard by a second operator (docs/operations.md "Two pairs of
-eyes").
+"""Effects of operators' actions that an installation may guard by a second operator
+(docs/operations.md "Two pairs of eyes").
 
-Guarded is whatever widens what may leave the service without a person. What an act decides is read off the records that
-it writes, whichever use case writes them. The second operator is shown the same lines, and a confirmation compares them
-with the state at that time.
+Every effect that increases what can leave the service without a person is guarded. The effect is derived from the
+records that an action writes, whichever use case writes them. The second operator sees the same lines, and the
+confirmation compares them with the state at that time.
 """
 
 from collections.abc import Iterator
@@ -31,45 +31,47 @@ _OVER = frozenset((RefundStatus.REJECTED, RefundStatus.CANCELLED, RefundStatus.F
 
 
 class Guarded(StrEnum):
-    """Kinds of effects that a second operator may have to confirm."""
+    """Kinds of effects that may need a second operator."""
 
     PAYOUT_WALLET = "payout_wallet"
     """A merchant's payout wallet changes."""
     REFUNDS = "refunds"
-    """An operator has a live refund sent that is above a sum."""
+    """An operator sends a live refund above a configured sum."""
     SUSPENSE = "suspense"
-    """Live money that could move nothing is sent back or credited."""
+    """Live money that could not be applied is returned or credited."""
     LIMITS = "limits"
-    """An account may send, take or keep more: refunds by itself, an overdraft, larger payments, exchanges, a lower
+    """An account may send, take or keep more: automatic refunds, an overdraft, larger payments, exchanges, a lower
     markup."""
     WEBHOOKS = "webhooks"
-    """The first endpoint's address or secret changes: events name people and tell when to deliver goods."""
+    """The first endpoint's address or secret changes: events contain personal data and tell the merchant to deliver
+    goods."""
     KEYS = "keys"
-    """A live key pair is made, or may do more, or be used from more addresses."""
+    """A live key pair is created, or gets more rights, or may be used from more addresses."""
     OPERATIONS = "operations"
-    """An operator's word ends a live operation whose outcome the provider does not tell, or takes over another amount
+    """An operator enters the outcome of a live operation that the provider does not report, or accepts another amount
     or address of a payout."""
     OPERATORS = "operators"
-    """An operator is made or ended, from the third one on."""
+    """An operator is created or ended, from the third one on."""
     HOLD = "hold"
-    """A held copy of a database sends money again."""
+    """A quarantined copy of a database may send money again."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """One guarded effect of an act."""
+    """One guarded effect of an action."""
 
     guarded: Guarded
     record_id: str
     account_id: str | None
     mode: Mode | None
-    """Null: of both modes."""
+    """Null: both modes."""
     lines: tuple[Line, ...]
     refund: Refund | None = None
-    """The refund that is to be sent."""
+    """The refund to be sent."""
 
 
 def may_decide(after: Any) -> bool:
-    """Whether writing this record can be a decision. Of most records nobody needs to read what stood before."""
+    """Return whether writing this record can be a decision. For most records nobody needs to read the previous
+    state."""
     match after:
         case Account() | Shop() | Installation() | Operator():
             return True
@@ -89,7 +91,7 @@ def may_decide(after: Any) -> bool:
 
 
 def decisions(before: Any, after: Any) -> tuple[Decision, ...]:
-    """Return the guarded effects of writing `after` where `before` stands (None: nothing)."""
+    """Return the guarded effects of replacing `before` (None: no record) with `after`."""
     return tuple(_decisions(before, after))
 
 
@@ -135,7 +137,7 @@ def _of_account(before: Account | None, after: Account) -> Iterator[Decision]:
 
 
 def _widened(was: Settings, becomes: Settings) -> Iterator[Line]:
-    """The settings by which an account may do more than before."""
+    """Yield the settings that allow the account more than before."""
     for name in ("refunds", "exchange", "direct_links"):
         if getattr(becomes, name) and not getattr(was, name):
             yield Line(name, "false", "true")
@@ -150,7 +152,8 @@ def _widened(was: Settings, becomes: Settings) -> Iterator[Line]:
 
 
 def _of_shop(before: Shop | None, after: Shop) -> Iterator[Decision]:
-    """A markup that falls. Without one the shop takes no payments, so any lower than the usual one is a fall then."""
+    """Yield a decision if the markup falls. A shop without a markup takes no payments, so its first markup is compared
+    with the default."""
     was = DEFAULT_MARKUP if before is None or before.markup is None else before.markup
     if after.markup is not None and Decimal(after.markup) < Decimal(was):
         stood = "-" if before is None or before.markup is None else before.markup
@@ -174,7 +177,7 @@ def _of_key(before: ApiKey | None, after: ApiKey) -> Iterator[Decision]:
 
 
 def _more(was: tuple[str, ...] | None, becomes: tuple[str, ...] | None) -> bool:
-    """Whether something is allowed that was not; None allows all."""
+    """Return whether something is newly allowed; None allows everything."""
     return was is not None and (becomes is None or not set(becomes) <= set(was))
 
 
@@ -197,7 +200,7 @@ def _of_operator(before: Operator | None, after: Operator) -> Iterator[Decision]
 
 
 def _of_payout(before: Withdrawal | None, after: Withdrawal) -> Iterator[Decision]:
-    """A pending payout becomes what the wallet sent by it."""
+    """Yield a decision if a pending payout takes over the transfer that its wallet has already sent."""
     if before is None or after.mode is not Mode.LIVE or before.status is not WithdrawalStatus.PENDING:
         return
     if after.status is not WithdrawalStatus.PROCESSING:
@@ -213,9 +216,9 @@ def _of_payout(before: Withdrawal | None, after: Withdrawal) -> Iterator[Decisio
 
 
 def word_on_operation(record_id: str, account_id: str, mode: Mode, operation: str, outcome: str) -> Decision | None:
-    """The decision of an operator who ends an operation by a word. None in test mode.
+    """Return the decision of an operator who enters an operation's outcome. None in test mode.
 
-    The records that it writes look as if the provider had told the outcome, so the use case declares it.
+    The records that it writes look as if the provider had reported the outcome, so the use case must declare it.
     """
     if mode is not Mode.LIVE:
         return None
@@ -224,15 +227,15 @@ def word_on_operation(record_id: str, account_id: str, mode: Mode, operation: st
 
 
 def stays_in_process(webhook_url: str | None) -> bool:
-    """Whether events go to a handler of the very program that embeds the service (docs/embedding.md), and no further:
-    its address has a name that exists nowhere (RFC 2606)."""
+    """Return whether events go only to a handler inside the program that embeds the service (docs/embedding.md): its
+    address has a reserved host name that never resolves (RFC 2606)."""
     return webhook_url is not None and (urlsplit(webhook_url).hostname or "").endswith(".invalid")
 
 
 def webhook_secret(account_id: str, *, clears: bool) -> Decision:
-    """The decision of an operator who changes the secret of the first endpoint.
+    """Return the decision of an operator who changes the secret of the first endpoint.
 
-    The use case declares it, because an encrypted secret also differs when it is only encrypted anew.
+    The use case must declare it, because an encrypted secret also changes when it is merely encrypted again.
     """
     lines = (Line("webhook_secret", "as it is", "-" if clears else "another one"),)
     return Decision(guarded=Guarded.WEBHOOKS, record_id=account_id, account_id=account_id, mode=None, lines=lines)
@@ -243,7 +246,7 @@ def _changed(name: str, was: str | None, becomes: str | None) -> tuple[Line, ...
 
 
 def _of_refund(before: Refund | None, after: Refund) -> Iterator[Decision]:
-    """A refund that is approved. One that is approved already and tried again decides nothing."""
+    """Yield a decision if a refund is approved. A retry of an approved refund decides nothing."""
     if after.approved_at is None or (before is not None and before.approved_at is not None):
         return
     if after.mode is not Mode.LIVE:
@@ -265,7 +268,8 @@ def _of_refund(before: Refund | None, after: Refund) -> Iterator[Decision]:
 
 
 def _of_suspense(before: Suspense | None, after: Suspense) -> Iterator[Decision]:
-    """Money that is to be sent back: the record is neither new nor settled, and no attempt has just failed."""
+    """Yield a decision if money is to be returned: the record is neither new nor resolved, and no attempt has just
+    ended."""
     if before is None or before.resolved_at is not None or after.resolved_at is not None or after.mode is not Mode.LIVE:
         return
     if after.reason in RETURN_ENDED:
@@ -317,7 +321,7 @@ def _money(record: Suspense | Payment | ExchangeTransfer, lines: tuple[Line, ...
 
 
 def all_refunded(refund: Refund, others: list[Refund]) -> Rub:
-    """Sum what the payer gets with this refund: the refund, and all approved before that did not come to nothing. So a
-    large refund cannot be split into small ones."""
+    """Return the total that the payer gets with this refund: the refund, and all earlier approved ones that did not
+    fail. So a large refund cannot be split into small ones."""
     approved = (each for each in others if each.approved_at is not None and each.status not in _OVER)
     return sum((each.amount for each in approved if each.id != refund.id), refund.amount)

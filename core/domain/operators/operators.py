@@ -1,5 +1,5 @@
-"""Operators with keys of their own: who may act on an installation that several share (docs/operations.md "Operators'
-keys")."""
+"""Operators with their own keys: persons who may act on a shared installation
+(docs/operations.md "Operators' keys")."""
 
 import re
 from datetime import datetime
@@ -15,24 +15,24 @@ _KEY = re.compile(r"([a-z0-9][a-z0-9._@-]{0,63}):([0-9a-f]{64})\Z")
 
 
 class Operator(Masked, frozen=True, kw_only=True):
-    """A person who may act by the command line and the console."""
+    """A person who may use the command line and the console."""
 
     _shown = ("id", "name", "ended_at")
 
     id: str
     """`opr_<uuid>`."""
     name: str
-    """As it stands in the audit log; never used again for another operator."""
+    """The name in the audit log; never reused for another operator."""
     digest: bytes
-    """The vault's digest of id, name and secret: a row that was moved or renamed by hand lets nobody in."""
+    """The vault's digest of id, name and secret: a row that was moved or renamed by hand admits nobody."""
     created_at: datetime
     ended_at: datetime | None = None
-    """From then on the key counts no more."""
+    """From then on the key is invalid."""
     version: int = 0
 
 
 class OperatorKey(Masked, frozen=True, kw_only=True):
-    """Name and secret, as an operator presents them: `olga:<64 hex digits>`."""
+    """Name and secret, in the form that an operator presents: `olga:<64 hex digits>`."""
 
     _shown = ("name",)
 
@@ -41,12 +41,12 @@ class OperatorKey(Masked, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The key as `CAMBIST_OPERATOR_KEY` has it."""
+        """The key in the form of `CAMBIST_OPERATOR_KEY`."""
         return f"{self.name}:{self.secret}"
 
 
 def operator_name(text: str) -> str:
-    """Check the name of a new operator. It is of small ASCII letters, so that no two names look alike.
+    """Check the name of a new operator. It consists of lower-case ASCII characters, so that no two names look alike.
 
     Raises: Refusal VALIDATION_ERROR.
     """
@@ -56,11 +56,11 @@ def operator_name(text: str) -> str:
 
 
 def read_key(text: str) -> OperatorKey | None:
-    """Parse a key; None when it has no such form."""
+    """Parse a key; None if it does not have that form."""
     found = _KEY.match(text.strip())
     return None if found is None else OperatorKey(name=found[1], secret=found[2])
 
 
 def ended(operator: Operator, now: datetime) -> Operator:
-    """The operator whose key counts no more."""
+    """Return the operator with an invalid key."""
     return msgspec.structs.replace(operator, ended_at=now)

@@ -1,4 +1,4 @@
-"""Two pairs of eyes: operators' acts that wait until another operator confirms them. guarded.py says which."""
+"""Operators' actions that wait until a second operator confirms them. guarded.py decides which."""
 
 import unicodedata
 from datetime import datetime, timedelta
@@ -12,18 +12,18 @@ ACT = "act_"
 
 
 class ActStatus(StrEnum):
-    """Where an act stands. One whose time is over still says `waiting` until somebody asks for the same."""
+    """State of a pending action. An expired one still says `waiting` until the same action is requested again."""
 
     WAITING = "waiting"
     CONFIRMED = "confirmed"
     REJECTED = "rejected"
     WITHDRAWN = "withdrawn"
-    """By who asked for it."""
+    """Withdrawn by the operator who requested it."""
     EXPIRED = "expired"
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One field as it stood, and as the act makes it; the same twice where the act leaves it."""
+    """One field before and after the action; equal values if the action does not change it."""
 
     field: str
     before: str
@@ -31,24 +31,24 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class PendingAct(msgspec.Struct, frozen=True, kw_only=True):
-    """One act that an operator asked for. It takes effect with its confirmation, in one commit."""
+    """One requested action. It takes effect with its confirmation, in one commit."""
 
     id: str
     """`act_<uuid>`; rises with time."""
     use_case: str
-    """What carries it out (core/usecases/operators/pending_acts.py)."""
+    """The use case that performs it (core/usecases/operators/pending_acts.py)."""
     act: str
-    """The audit log's word for it: `refund.approve`."""
+    """Name in the audit log: `refund.approve`."""
     object_id: str
     account_id: str | None
     mode: Mode | None
-    """Null: of both modes."""
+    """Null: both modes."""
     arguments: dict[str, str]
-    """What the use case is told besides the object."""
+    """Arguments of the use case besides the object."""
     shown: tuple[Line, ...]
-    """What it decides, as it was when it was asked for."""
+    """The decision as it was when requested."""
     operator: str
-    """Who asked."""
+    """Operator who requested it."""
     reason: str
     created_at: datetime
     expires_at: datetime
@@ -56,39 +56,39 @@ class PendingAct(msgspec.Struct, frozen=True, kw_only=True):
     decided_by: str | None = None
     decided_at: datetime | None = None
     slot: str | None = None
-    """Use case and object, while it waits: no second one waits beside it."""
+    """Use case and object, while it waits: no second one can wait at the same time."""
     tag: bytes | None = None
-    """The vault's, over who asked for what, when and why."""
+    """The vault's tag of operator, action, time and reason."""
     version: int = 0
 
 
 def slot_of(use_case: str, object_id: str) -> str:
-    """The one place in which an act of this kind on this object waits."""
+    """Return the unique slot in which an action of this kind on this object waits."""
     return f"{use_case}:{object_id}"
 
 
 def is_waiting(act: PendingAct, now: datetime) -> bool:
-    """It can be confirmed."""
+    """Return whether it can be confirmed."""
     return act.status is ActStatus.WAITING and now < act.expires_at
 
 
 def status_at(act: PendingAct, now: datetime) -> ActStatus:
-    """Its status, which time may have ended."""
+    """Return its status, including expiry."""
     return ActStatus.EXPIRED if act.status is ActStatus.WAITING and now >= act.expires_at else act.status
 
 
 def decided(act: PendingAct, status: ActStatus, operator: str | None, now: datetime) -> PendingAct:
-    """The act at its end."""
+    """Return the action with its final status."""
     return msgspec.structs.replace(act, status=status, decided_by=operator, decided_at=now, slot=None)
 
 
 def expiry(now: datetime, days: int) -> datetime:
-    """Until when an act of now waits."""
+    """Return when an action requested now expires."""
     return now + timedelta(days=days)
 
 
 def is_same_operator(one: str, other: str) -> bool:
-    """Whether two names are one person's: capitals, blanks and ways of writing a letter make no second one."""
+    """Return whether two names belong to one person: case, surrounding blanks and Unicode forms make no difference."""
     return _folded(one) == _folded(other)
 
 
@@ -97,7 +97,7 @@ def _folded(name: str) -> str:
 
 
 def moved(shown: tuple[Line, ...], present: tuple[Line, ...]) -> str:
-    """What is otherwise than it was shown, for operators."""
+    """Describe the difference from the lines shown, for operators."""
     there = {line.field: line for line in present}
     for line in shown:
         found = there.get(line.field)

@@ -1,1 +1,1 @@
-"""What the hosted pages show."""
+"""Content of the hosted pages."""

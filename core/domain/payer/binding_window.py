@@ -1,4 +1,4 @@
-"""Which of its faces the page shows where a payer confirms a subscription (docs/window.md "Subscriptions")."""
+"""The states of the page on which a payer confirms a subscription (docs/window.md "Subscriptions")."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -9,28 +9,28 @@ from .window import MINUTE
 
 
 class BindingFace(StrEnum):
-    """What the payer sees."""
+    """Content of the page."""
 
     TERMS = "terms"
-    """The terms, and a button by which the payer asks for a QR. No bank was asked."""
+    """The terms, and a button that requests a QR code. The bank has not been called yet."""
     PREPARING = "preparing"
-    """The bank has not given its QR yet."""
+    """The bank has not returned its QR code yet."""
     WAITING = "waiting"
     PROCESSING = "processing"
-    """Money came, and the mandate is still to come: nobody should pay again."""
+    """Money came, and the mandate is still to come: the payer should not pay again."""
     LAPSED = "lapsed"
-    """The last QR is no longer valid; the payer may ask for a new one."""
+    """The last QR code is no longer valid; the payer may request a new one."""
     LAPSED_PAID = "lapsed_paid"
-    """No QR is valid, and the first charge is paid: the next QR takes nothing."""
+    """No QR code is valid, and the first charge is paid: the next QR code takes no money."""
     ACTIVE = "active"
     PAUSED = "paused"
-    """The mandate was lost, and the shop has not asked for a new one."""
+    """The mandate was lost, and the shop has not requested a new one."""
     CANCELLED = "cancelled"
     EXPIRED = "expired"
 
 
 FINAL_BINDING_FACES = frozenset((BindingFace.ACTIVE, BindingFace.CANCELLED, BindingFace.EXPIRED))
-"""Nothing that a payer should watch for comes after these."""
+"""Nothing of interest to the payer happens after these."""
 
 _F, _S, _P = BindingFace, SubscriptionStatus, PaymentStatus
 _SETTLED_FACES = {
@@ -42,9 +42,9 @@ _SETTLED_FACES = {
 
 
 def binding_face(subscription: Subscription, payment: Payment | None, now: datetime) -> BindingFace:
-    """Return what the page shows at `now`. `payment` is that of the present binding, None before there is one.
+    """Return the content of the page at `now`. `payment` is that of the present binding, None before there is one.
 
-    The page of a subscription that is active or over stays: it says no more than what the payer agreed to.
+    The page remains for a subscription that is active or over: it shows only what the payer agreed to.
     """
     if not awaits_binding(subscription):
         return _SETTLED_FACES[subscription.status]
@@ -61,6 +61,7 @@ def binding_face(subscription: Subscription, payment: Payment | None, now: datet
 
 
 def returns_by_itself(face: BindingFace, payment: Payment | None, now: datetime) -> bool:
-    """Only who has just confirmed is sent back to the shop; who opens the page later is not."""
+    """Return whether the page redirects to the shop by itself: only shortly after the confirmation, not on a later
+    visit."""
     closed_at = None if payment is None else payment.closed_at
     return face is _F.ACTIVE and closed_at is not None and now < closed_at + MINUTE

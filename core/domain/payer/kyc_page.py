@@ -1,4 +1,4 @@
-"""What the hosted KYC page shows, and where it may send a client back to (docs/kyc.md "A page that does it")."""
+"""The states of the hosted KYC page, and its redirects back to the shop (docs/kyc.md "A page that does it")."""
 
 import re
 from enum import StrEnum
@@ -8,31 +8,31 @@ from ..web_addresses import is_web_address
 
 
 class Face(StrEnum):
-    """What a client sees."""
+    """Content of the page."""
 
     DOCUMENTS = "documents"
     """Upload a selfie and a document."""
     DETAILS = "details"
-    """Give an e-mail and a user type."""
+    """Enter an e-mail address and a user type."""
     FORM = "form"
-    """Go on to the verifier's form."""
+    """Continue to the verifier's form."""
     RECEIVED = "received"
-    """All that is told whoever named a phone that is known already: nothing of how its client stands."""
+    """The only answer for a known phone that a stranger entered: it reveals nothing about the client."""
     PROCESSING = "processing"
     VERIFIED = "verified"
     FAILED = "failed"
-    """Refused for good; who may try again sees what to give."""
+    """Finally refused; if another try is allowed, the page shows the upload form instead."""
     NOT_REQUIRED = "not_required"
 
 
 _WRITTEN = re.compile(r"[0-9 ()+.\u00a0\u2010-\u2015-]{1,40}\Z")
-"""What phones are written with."""
+"""Characters that people use in phone numbers."""
 _RUSSIAN = re.compile(r"7[0-9]{10}\Z")
 
 
 def typed_phone(text: str) -> str | None:
-    """The Russian phone that somebody typed, as `+7` and 10 digits: with 8 or +7 before it, or neither, and whatever
-    people put between the digits. None: it is none."""
+    """Return the typed Russian phone as `+7` and 10 digits. It may begin with 8, +7 or neither, and contain the usual
+    separators. None: it is not a Russian phone."""
     if not _WRITTEN.match(text):
         return None
     bare = text.strip()
@@ -45,8 +45,8 @@ def typed_phone(text: str) -> str | None:
 
 
 def shop_origins(text: str) -> tuple[str, ...]:
-    """The origins that somebody means who types the address of a shop, as browsers take it: `shop.example`, with or
-    without https, `www.` and a path. Empty: it is none."""
+    """Return the origins for a typed address of a shop, in the form of browsers: `shop.example`, with or without https,
+    `www.` and a path. Empty: it is not an address."""
     bare = text.strip().lower().removeprefix("http://").removeprefix("https://")
     found = _origin(f"https://{bare}")
     if found is None:
@@ -56,16 +56,16 @@ def shop_origins(text: str) -> tuple[str, ...]:
 
 
 def origin_of(url: str | None) -> str | None:
-    """The origin of an https address as browsers write it; None: it is none."""
+    """Return the origin of an https URL in the form of browsers; None: it is not one."""
     found = None if url is None else _origin(url)
     return None if found is None else found[0]
 
 
 def _origin(url: str) -> tuple[str, str] | None:
-    """`https://host[:port]` as browsers write it, and the rest; None for what is not plainly an https address.
+    """Return `https://host[:port]` in the form of browsers, and the rest; None for anything but a plain https URL.
 
-    Stricter than any web address, because two are compared: a character that browsers would encode, and a host with a
-    second spelling, are no address at all.
+    It is stricter than for other web addresses, because two origins are compared: a character that browsers would
+    encode, and a host with a second spelling, are refused.
     """
     if not is_web_address(url) or any(char in '"<>^`{|}' for char in url):
         return None
@@ -80,10 +80,10 @@ def _origin(url: str) -> tuple[str, str] | None:
 
 
 def return_address(wish: str | None, merchant_url: str | None) -> str | None:
-    """Where the client goes from the page: to `wish` where it is https and of the merchant's own origin, else to `/`
-    there. None: the merchant has no https address of its own.
+    """Return the URL to which the page sends the client: `wish` if it is https and of the merchant's own origin,
+    otherwise `/` of that origin. None: the merchant has no https URL.
 
-    The answer begins with the merchant's stored origin, whatever the wish says.
+    The result always begins with the merchant's stored origin.
     """
     merchant = None if merchant_url is None else _origin(merchant_url)
     if merchant is None:

@@ -1,5 +1,4 @@
-"""When the payer window answers, and which of its faces it shows (docs/window.md "Back to the shop",
-"How long it is there")."""
+"""Lifetime and states of the payer window (docs/window.md "Back to the shop", "How long it is there")."""
 
 import re
 from datetime import datetime, timedelta
@@ -10,21 +9,21 @@ from ..payments.payments import LATE_WINDOW, LinkKind, Payment, PaymentStatus
 from ..web_addresses import is_web_address
 
 MINUTE = timedelta(minutes=1)
-"""How long the window outlives the end of a payment."""
+"""How long the window stays after the end of a payment."""
 
 RETURN_SECONDS = 5
-"""What the window counts after success before it returns the payer by itself."""
+"""Countdown after success, before the window redirects the payer by itself."""
 
 
 class Face(StrEnum):
-    """What the payer sees. Not the status: `paid` and `settled` look alike to a payer, and one `pending` has three
-    faces."""
+    """Content of the window. It differs from the status: `paid` and `settled` look alike to a payer, and `pending` has
+    three faces."""
 
     PREPARING = "preparing"
-    """The bank has not given its QR yet."""
+    """The bank has not returned its QR code yet."""
     WAITING = "waiting"
     CHECKING = "checking"
-    """The deadline has passed and the verdict is outstanding: nobody should start paying now."""
+    """The deadline has passed and the result is unknown: the payer should not start to pay now."""
     PROCESSING = "processing"
     PAID = "paid"
     FAILED = "failed"
@@ -34,7 +33,7 @@ class Face(StrEnum):
 
 
 FINAL_FACES = frozenset({Face.PAID, Face.FAILED, Face.CANCELLED})
-"""Nothing that a payer should watch for comes after these."""
+"""Nothing of interest to the payer happens after these."""
 
 _S = PaymentStatus
 _CLOSING = {
@@ -47,7 +46,7 @@ _CLOSING = {
 
 
 def face(payment: Payment, now: datetime) -> Face | None:
-    """Return what the window shows at `now`; None when it is closed and the link answers 404.
+    """Return the content of the window at `now`; None when it is closed and the link answers 404.
 
     The minute is half-open and runs from `closed_at`. A late payment moves `closed_at`, so it reopens the window. A
     refund does not, so it neither opens the window nor closes it before the minute is over.
@@ -77,7 +76,8 @@ _NO_APP = frozenset({"javascript", "data", "vbscript", "file", "blob", "filesyst
 
 
 def bank_link(payment: Payment) -> str | None:
-    """The bank's link as a payer may be given it: a web address, or, into an application, one of its own scheme."""
+    """Return the bank's link if it is safe for a payer: a web URL, or, for an application, a URL with its own
+    scheme."""
     link = web_link(payment.bank_link)
     if link is None and payment.bank_link is not None and payment.link_kind is LinkKind.DEEPLINK:
         scheme = payment.bank_link.partition(":")[0].lower()
@@ -86,22 +86,23 @@ def bank_link(payment: Payment) -> str | None:
 
 
 ORDER_NUMBER_MOST = 64
-"""Characters of a merchant's id that a payer may be asked to read out; a longer one is for programs."""
+"""Longest merchant's id that a payer may have to read out, in characters; longer ones are for programs."""
 
 
 def order_number(external_id: str | None) -> str | None:
-    """The merchant's own id as a payer is shown it."""
+    """Return the merchant's id in the form for payers."""
     return external_id if external_id is not None and len(external_id) <= ORDER_NUMBER_MOST else None
 
 
 def leads_nowhere(link: str) -> bool:
-    """Whether it is a simulated bank's: names below `.example` are reserved, and resolve for nobody (RFC 6761)."""
+    """Return whether the link is a simulated bank's: names below `.example` are reserved and never resolve (RFC
+    6761)."""
     return (urlsplit(link).hostname or "").endswith(".example")
 
 
 def web_link(text: str | None) -> str | None:
-    """The address when a payer may be sent there, else None.
+    """Return the URL if a payer may be sent there, otherwise None.
 
-    The second look at what was stored: `javascript:` must not become a link by whatever way it came in.
+    This is a second check of the stored value: `javascript:` must never become a link.
     """
     return text if text is not None and is_web_address(text) else None

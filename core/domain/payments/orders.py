@@ -243,7 +243,7 @@ RULES = (
     Rule("maximum", _maximum),
     Rule("required fields", _required_fields),
 )
-"""Order of the refusals of POST /payments that need no request to a provider. Those that do come later: the client's
+"""Order of the refusals of POST /payments that need no request to a provider. The others follow: the client's
 verification, then the routes (usecases/payments/payments.py)."""
 
 

@@ -103,8 +103,8 @@ def rejected(proof: DeliveryProof, reason: RejectionReason, now: datetime) -> Ne
 
 
 def _later(proof: DeliveryProof, seen: Seen, now: datetime) -> Next:
-    """Handle a transaction that is not final. One that was in a block and disappeared is still awaited until its polls
-    are used up."""
+    """Handle a transaction that is not final. A transaction that was in a block and disappeared is still awaited until
+    its polls are used up."""
     after, looks = proof, proof.looks
     if seen is Seen.IN_BLOCK and proof.status is not _S.AWAITING_CONFIRMATIONS:
         after, looks = moved_to(proof, _T.IN_BLOCK, now), 0

@@ -1,8 +1,8 @@
-"""What a bank booked beside what we count, told apart purely: so that every case is one row of a test
+"""Comparison of a bank's list with our records: pure functions, so that every case is one row of a test
 (docs/reconciliation.md "What is a difference").
 
-Both lists come in the order of time, a stretch after the other, and neither is kept whole: a `Sweep` holds ours as long
-as the bank's entry of it may still come.
+Both lists arrive in the order of time, in chunks, and neither is held in memory as a whole: a `Sweep` keeps our
+operations only as long as the bank's entry may still follow.
 """
 
 from collections.abc import Iterable
@@ -12,12 +12,12 @@ from enum import StrEnum
 import msgspec
 
 MARGIN = timedelta(minutes=30)
-"""By how much the two may differ about when an operation began: clocks, and a creation that took some tries. So what
-began at 23:59:59 is found in the bank's next day."""
+"""Largest difference between the two about the beginning of an operation: clocks, and a creation that took several
+tries. So an operation that began at 23:59:59 is found in the bank's next day."""
 
 
 class Subject(StrEnum):
-    """What an operation at a bank moves."""
+    """Kind of a bank operation."""
 
     PAYMENT = "payment"
     REFUND = "refund"
@@ -25,89 +25,89 @@ class Subject(StrEnum):
 
 
 class Standing(StrEnum):
-    """How one side sees an operation."""
+    """State of an operation on one side."""
 
     OPEN = "open"
     DONE = "done"
     """The money moved."""
     FAILED = "failed"
-    """It did not, or is back."""
+    """The money did not move, or came back."""
     UNDONE = "undone"
-    """Ours alone: it moved and came back, or the bank said both. Banks keep it as either."""
+    """Ours only: the money moved and came back, or the bank reported both. Banks list it either way."""
 
 
 class Difference(StrEnum):
-    """In what the two differ."""
+    """Kind of a difference."""
 
     MISSING = "missing"
-    """We count it, and the bank's list has not got it."""
+    """We count it, and the bank's list does not contain it."""
     EXTRA = "extra"
-    """The bank booked it, and we know nothing of it."""
+    """The bank booked it, and we do not know it."""
     AMOUNT = "amount"
     FEE = "fee"
     STATE = "state"
 
 
 class Booked(msgspec.Struct, frozen=True, kw_only=True):
-    """An operation as the bank's list has it."""
+    """An operation in the bank's list."""
 
     id: str
     subject: Subject
     standing: Standing
     moment: datetime
-    """When the bank took it up."""
+    """When the bank accepted it."""
     kopecks: int
     operation: str | None = None
     reference: str | None = None
-    """As it was given out, where one operation may have two payments there."""
+    """The reference that the bank returned, if it can have two payments for one operation."""
     fee: int | None = None
 
 
 class Counted(msgspec.Struct, frozen=True, kw_only=True):
-    """An operation as we count it."""
+    """An operation in our records."""
 
     operation: str
     subject: Subject
     standing: Standing
     began: datetime
-    """From when on the bank may have been asked for it."""
+    """From when on the bank may have the request."""
     ended: datetime | None = None
-    """When we heard that the money had moved."""
+    """When we learned that the money had moved."""
     kopecks: int | None = None
-    """What came, or went; None: the bank could not say how much."""
+    """Amount received or sent; None: the bank did not report it."""
     fee: int | None = None
-    """What the provider kept of it, where it said so."""
+    """The provider's fee, if reported."""
     reference: str | None = None
-    """Of a payment: the bank's, as it was given out."""
+    """For a payment: the reference that the bank returned."""
     owner: str = ""
-    """Whose credentials it went by."""
+    """Owner of the credentials."""
     of: str = ""
-    """The kind of our object: `payment`, `refund`, `exchange`, `suspense`."""
+    """Kind of our object: `payment`, `refund`, `exchange`, `suspense`."""
     object_id: str = ""
     account_id: str | None = None
     is_compared: bool = True
-    """Else it is of test mode: nobody compares that."""
+    """False for test mode, which is not compared."""
 
     @property
     def is_counted(self) -> bool:
-        """The bank must have it."""
+        """Whether the bank must list it."""
         return self.standing in (Standing.DONE, Standing.UNDONE)
 
     @property
     def latest(self) -> datetime:
-        """The latest moment at which the bank may have taken it up."""
+        """The latest moment at which the bank may have accepted it."""
         return self.began if self.ended is None else max(self.began, self.ended)
 
 
 _D, _O, _F, _U = Standing.DONE, Standing.OPEN, Standing.FAILED, Standing.UNDONE
 
 _AGREED = frozenset(((_D, _D), (_O, _O), (_F, _F), (_U, _D), (_U, _F)))
-"""Ours and theirs."""
+"""Pairs of our standing and the bank's."""
 
 
 def differences(ours: Counted | None, theirs: Booked | None) -> tuple[Difference, ...]:
-    """In what both differ about one operation; empty: in nothing that matters. Of an amount, a fee and a bank's id that
-    one side does not tell nothing is said."""
+    """Return the differences about one operation; empty if none matters. An amount, a fee or a reference that one side
+    does not state is not compared."""
     if ours is not None and not ours.is_compared:
         return ()
     if theirs is None:
@@ -129,7 +129,7 @@ def differences(ours: Counted | None, theirs: Booked | None) -> tuple[Difference
 
 
 def _is_another(ours: Counted, theirs: Booked) -> bool:
-    """The bank has another one under our operation: the one that we know has another reference."""
+    """Return whether the bank's entry is another payment under our operation: ours has a different reference."""
     is_second = None not in (ours.reference, theirs.reference) and ours.reference != theirs.reference
     return is_second or theirs.subject is not ours.subject
 
@@ -139,8 +139,8 @@ def _moves_money(theirs: Booked) -> bool:
 
 
 def matters(theirs: Booked) -> bool:
-    """Whether it is worth asking what we know of an entry that is none of those that we count. An open payment waits
-    for a payer and a failed one is nothing to anybody; what is open of the others leaves by itself."""
+    """Return whether an entry without a counted operation needs a look-up in our records. An open payment waits for a
+    payer and a failed one concerns nobody; open operations of other kinds pay out without anybody's action."""
     return theirs.subject is not Subject.PAYMENT or theirs.standing is _D
 
 
@@ -151,7 +151,7 @@ def _agree(ours: Counted, theirs: Booked) -> bool:
 
 
 class _Held:
-    """One of ours, and the bank's entry of it once it came."""
+    """One of our operations, with the bank's entry if it was found."""
 
     __slots__ = ("booked", "counted")
 
@@ -161,11 +161,11 @@ class _Held:
 
 
 class Sweep:
-    """Ours of some hours, to be found in the bank's list: what began in `[begin, end)` is judged, what lies before and
-    after only helps to find.
+    """Matches our operations of some hours with the bank's list. Operations that began in `[begin, end)` are judged;
+    earlier and later ones only help to match.
 
-    It is given ours of a stretch of time (`hold`), then the bank's entries of that stretch (`match`), and tells then
-    what the bank's list lacks (`lacking`). Its memory is that of a stretch and two margins.
+    The caller adds our operations of a period (`hold`), then the bank's entries of that period (`match`), and then
+    reads the operations that the bank's list lacks (`lacking`). Memory is limited to one period and two margins.
     """
 
     def __init__(self, begin: datetime, end: datetime) -> None:
@@ -173,19 +173,20 @@ class Sweep:
         self._end = end
         self._held: dict[str, _Held] = {}
         self._ahead: dict[str, str] = {}
-        """Entries that came long before ours was held, by operation."""
+        """Entries that came long before our operation was added, by operation."""
 
     def __len__(self) -> int:
         return len(self._held)
 
     def hold(self, counted: Iterable[Counted]) -> None:
-        """Have these ready. One that is held already is left as it is."""
+        """Add operations. An operation that was added before stays unchanged."""
         for each in counted:
             if each.operation not in self._held:
                 self._held[each.operation] = _Held(each, self._ahead.pop(each.operation, None))
 
     def match(self, booked: Booked) -> Counted | None:
-        """Ours of an entry, where it is held by this name; a second entry of one operation is nobody's."""
+        """Return our operation of an entry, if it was added under this id; a second entry of one operation matches
+        nothing."""
         held = None if booked.operation is None else self._held.get(booked.operation)
         if held is None or held.booked not in (None, booked.id) or _is_another(held.counted, booked):
             return None
@@ -193,13 +194,13 @@ class Sweep:
         return held.counted
 
     def is_second(self, operation: str, entry: str) -> bool:
-        """Whether another entry has come for an operation of ours."""
+        """Return whether a different entry has already been matched with our operation."""
         held = self._held.get(operation)
         return (self._ahead.get(operation) if held is None else held.booked) not in (None, entry)
 
     def found(self, operation: str, entry: str) -> None:
-        """An entry that found nothing is of this operation of ours all the same, by another name or at another time:
-        held or not yet held, it is not missed."""
+        """Record that an unmatched entry belongs to our operation, under another id or at another time: the operation,
+        added already or later, does not count as missing."""
         held = self._held.get(operation)
         if held is None:
             self._ahead.setdefault(operation, entry)
@@ -207,8 +208,8 @@ class Sweep:
             held.booked = entry
 
     def lacking(self, listed_until: datetime | None) -> list[Counted]:
-        """What should have been listed by now and was not; it is held no longer, nor is what was found. `listed_until`:
-        how far the bank's list was read; None: there is no more of it."""
+        """Remove the operations that should have been listed by now, and return the missing ones. `listed_until`: how
+        far the bank's list was read; None: to its end."""
         gone = [
             operation
             for operation, held in self._held.items()
@@ -218,11 +219,11 @@ class Sweep:
         return [each.counted for each in over if each.booked is None and self._is_judged(each.counted)]
 
     def waits(self) -> bool:
-        """Whether something is held that is to be found yet."""
+        """Return whether an operation still waits for its entry."""
         return any(self._is_wanted(held) for held in self._held.values())
 
     def judged_until(self, listed_until: datetime) -> datetime:
-        """Everything that began before is judged: from here on the comparison may go on, if it is stopped now."""
+        """Return the moment before which everything is judged: an interrupted comparison can resume there."""
         wanted = (held.counted.began for held in self._held.values() if self._is_wanted(held))
         return max(self._begin, min((listed_until - MARGIN, self._end, *wanted)))
 

@@ -1,4 +1,4 @@
-"""Reconciliation: a bank's own list of a day, compared with ours, and what was found (docs/reconciliation.md)."""
+"""Reconciliation: comparison of a bank's list of one day with our records, and its results (docs/reconciliation.md)."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
@@ -13,14 +13,14 @@ from .comparing import Booked, Counted, Difference, Standing, Subject
 
 
 class ReconciliationStatus(StrEnum):
-    """How the comparison of a day stands."""
+    """State of a day's comparison."""
 
     RUNNING = "running"
-    """Begun. One that was killed goes on when it is asked for again."""
+    """Started. If it was killed, the next request continues it."""
     AGREED = "agreed"
     DIFFERENT = "different"
     FAILED = "failed"
-    """The bank gave no list, or not all of it: what was found till then stands, and nothing is said to be gone."""
+    """The bank gave no list, or only a part of it: earlier findings remain, and none is reported as gone."""
 
 
 class Reconciliation(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,28 +31,28 @@ class Reconciliation(msgspec.Struct, frozen=True, kw_only=True):
     day: str
     """`2026-11-22`: a day in Moscow."""
     owner: str
-    """"": the installation's own credentials."""
+    """The empty string means the installation's own credentials."""
     status: ReconciliationStatus
     started_at: datetime
     run: int = 1
-    """Counts the runs over this day; one that goes on is the same."""
+    """Number of the run over this day; continuing a run does not change it."""
     judged_until: datetime
-    """What began before is compared."""
+    """Everything that began earlier has been compared."""
     finished_at: datetime | None = None
     entries: int = 0
-    """Of the bank's list."""
+    """Number of entries in the bank's list."""
     found: int = 0
-    """Differences, at most MOST of them as rows."""
+    """Number of differences; at most MOST of them have rows."""
     counted: int | None = None
-    """Operations of ours that the bank had to have when the run began; None: an earlier version compared it."""
+    """Number of our operations that the bank had to list when the run began; None: an earlier version ran it."""
     failure: str | None = None
     """Why it failed, for operators."""
     version: int = 0
 
 
 class Discrepancy(msgspec.Struct, frozen=True, kw_only=True):
-    """One difference between a bank's list and ours: open until a later comparison finds it gone, or an operator has
-    settled it."""
+    """One difference between a bank's list and our records: open until a later comparison no longer finds it, or an
+    operator settles it."""
 
     id: str
     bank: str
@@ -63,14 +63,14 @@ class Discrepancy(msgspec.Struct, frozen=True, kw_only=True):
     run: int
     """The last run that found it."""
     moment: datetime
-    """When the operation began, by whoever knows of it; by both: by the bank."""
+    """When the operation began, according to the side that knows it; if both do, to the bank."""
     found_at: datetime
     operation: str | None = None
     entry: str | None = None
-    """The bank's id; None: the bank has none."""
+    """The bank's id; None: the bank does not have it."""
     of: str | None = None
     object_id: str | None = None
-    """Our object; None: we have none."""
+    """Our object; None: we do not have it."""
     account_id: str | None = None
     our_kopecks: int | None = None
     their_kopecks: int | None = None
@@ -80,7 +80,7 @@ class Discrepancy(msgspec.Struct, frozen=True, kw_only=True):
     their_standing: Standing | None = None
     closed_at: datetime | None = None
     settled: bool = False
-    """An operator has said that it is settled; else a later comparison found nothing of it any more."""
+    """Whether an operator settled it; otherwise a later comparison no longer found it."""
     version: int = 0
 
     @property
@@ -91,15 +91,15 @@ class Discrepancy(msgspec.Struct, frozen=True, kw_only=True):
 DIFFERENCE = "dif_"
 
 MOST = 1000
-"""Rows of one comparison, of each kind of difference. More are counted: something is wrong as a whole then, such as a
-shop that another system uses, too."""
+"""Limit of rows of one comparison for each kind of difference. More are only counted: they mean a general problem, such
+as a shop that another system uses, too."""
 
 LATEST_RUN = timedelta(hours=1)
-"""After the end of a day: when its list is compared, so that the margin and what took some time are there."""
+"""Time between the end of a day and its comparison, so that the margin has passed and slow operations have ended."""
 
 
 def read_day(text: str) -> date:
-    """A day, as `2026-11-22`. Raises: Refusal VALIDATION_ERROR."""
+    """Parse a day, such as `2026-11-22`. Raises: Refusal VALIDATION_ERROR."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -110,34 +110,35 @@ def read_day(text: str) -> date:
 
 
 def bounds(day: date) -> tuple[datetime, datetime]:
-    """When a day begins and ends in Moscow, in UTC."""
+    """Return when a day begins and ends in Moscow, in UTC."""
     begin = datetime.combine(day, time(), MOSCOW).astimezone(UTC)
     return begin, begin + timedelta(days=1)
 
 
 def comparable_from(day: date) -> datetime:
-    """From when on a day may be compared."""
+    """Return from when on a day may be compared."""
     return bounds(day)[1] + LATEST_RUN
 
 
 def last_comparable(now: datetime) -> date:
-    """The last day that may be compared."""
+    """Return the last day that may be compared."""
     return (now - LATEST_RUN).astimezone(MOSCOW).date() - timedelta(days=1)
 
 
 def reconciliation_id(bank: str, day: str, owner: str) -> str:
-    """The one row of a bank's day and owner; all of a bank follow one another by days."""
+    """Return the id of the row of a bank, day and owner; the rows of a bank are ordered by day."""
     return f"{bank}:{day}:{owner}"
 
 
 _WHY_LONGEST = 500
 
 GOES_ON = timedelta(days=1)
-"""For so long after it failed a comparison goes on where it stood."""
+"""How long after its failure a comparison continues where it stopped."""
 
 
 def started(before: Reconciliation | None, bank: str, day: date, owner: str, now: datetime) -> Reconciliation:
-    """The comparison as it begins: one that was left running, or failed of late, goes on; any other is made anew."""
+    """Return the comparison at its start: a run that is still open, or failed recently, continues; otherwise a new
+    one."""
     if before is not None and (before.finished_at is None or _goes_on(before, now)):
         return msgspec.structs.replace(before, status=ReconciliationStatus.RUNNING, finished_at=None, failure=None)
     return Reconciliation(
@@ -154,13 +155,13 @@ def started(before: Reconciliation | None, bank: str, day: date, owner: str, now
 
 
 def compared(row: Reconciliation, found: int, now: datetime) -> Reconciliation:
-    """The comparison that is over; `found`: so many differences are open."""
+    """Return the finished comparison; `found` is the number of open differences."""
     status = ReconciliationStatus.DIFFERENT if found else ReconciliationStatus.AGREED
     return msgspec.structs.replace(row, status=status, found=found, finished_at=now, judged_until=_end_of(row))
 
 
 def failed(row: Reconciliation, why: str, now: datetime) -> Reconciliation:
-    """The comparison whose list was not given, or not all of it."""
+    """Return the comparison as failed, because the list was not available or incomplete."""
     return msgspec.structs.replace(row, status=ReconciliationStatus.FAILED, failure=why[:_WHY_LONGEST], finished_at=now)
 
 
@@ -176,7 +177,8 @@ def _goes_on(before: Reconciliation, now: datetime) -> bool:
 def discrepancy(
     of: Reconciliation, difference: Difference, ours: Counted | None, theirs: Booked | None, now: datetime
 ) -> Discrepancy:
-    """The row of a difference: the same at every run. What the bank has twice, or alone, is named by the bank's id."""
+    """Return the row of a difference, the same in every run. An entry that only the bank has, or has twice, is
+    identified by the bank's id."""
     subject, operation, moment = _named(ours, theirs)
     is_theirs = theirs is not None and (difference is Difference.EXTRA or operation is None)
     name = theirs.id if theirs is not None and is_theirs else operation
@@ -206,7 +208,7 @@ def discrepancy(
 
 
 def difference_id(of: Reconciliation, difference: Difference, subject: Subject, name: str) -> str:
-    """The id of what differs, of an operation or of a bank's entry: the same on whichever day and at every run."""
+    """Return the id of a difference about an operation or a bank's entry: the same on every day and in every run."""
     return ids.derived(DIFFERENCE, of.bank, of.owner, difference, subject, name)
 
 
@@ -219,8 +221,8 @@ def _named(ours: Counted | None, theirs: Booked | None) -> tuple[Subject, str | 
 
 
 def found_again(before: Discrepancy, now_found: Discrepancy) -> Discrepancy:
-    """The row of a difference that was found before: open since it was first found. What an operator has settled stays
-    so, unless it is another one by now."""
+    """Return the row of a difference that was found before: open since it was first found. If an operator settled it,
+    it stays settled, unless its facts changed."""
     is_same = _facts(before) == _facts(now_found)
     stays = before.settled and is_same
     return msgspec.structs.replace(
@@ -240,5 +242,5 @@ def _facts(of: Discrepancy) -> tuple[object, ...]:
 
 
 def gone(row: Discrepancy, now: datetime) -> Discrepancy:
-    """A later comparison found nothing of it."""
+    """Return the row closed, because a later comparison did not find it."""
     return msgspec.structs.replace(row, closed_at=now)

@@ -1,4 +1,4 @@
-"""Which market quote is trusted and for how long, and the merchant's rate (docs/settlement.md "The rate").
+"""The trust in market quotes, and the merchant's rate (docs/settlement.md "The rate").
 
 Rates are RUB for 1 USDT. Nothing here depends on the decimal context of a program that embeds us.
 """

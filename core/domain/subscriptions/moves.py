@@ -72,8 +72,8 @@ def first_paid(subscription: Subscription, payment_id: str, now: datetime) -> Su
 
 
 def binding_closed(subscription: Subscription, now: datetime) -> Subscription:
-    """Record that the payment system issues no link, or ends the binding: a new subscription is cancelled; one that
-    waited for a new binding stays paused, without a link."""
+    """Record that the payment system issues no link, or ends the binding: a new subscription is cancelled; a paused one
+    that waited for a new binding stays paused, without a link."""
     if subscription.status is _S.PENDING_BINDING:
         return moved_to(subscription, _T.NO_LINK, now, binding_url_pending=False)
     if subscription.status is _S.PAUSED and subscription.binding_url_pending:

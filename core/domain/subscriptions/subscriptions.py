@@ -166,7 +166,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def announces(before: Subscription, after: Subscription) -> bool:
-    """Return whether `subscription.status_changed` reports the change: of a status, of a flag, or a link that became
+    """Return whether `subscription.status_changed` reports the change: a new status or flag, or a link that became
     ready (docs/webhooks.md "Events")."""
     if any(getattr(before, name) != getattr(after, name) for name in ("status", "past_due", "rebind_required")):
         return True

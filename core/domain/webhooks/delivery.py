@@ -24,8 +24,7 @@ PUT_OFF = timedelta(hours=1)
 """Pause before an unreadable event is tried again."""
 
 AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
-"""The `due` of deliveries that only wait for their turn: past by every clock, even one that is behind another
-machine's."""
+"""The `due` of deliveries that only wait for their turn: in the past by every clock, even if clocks differ."""
 
 
 TIMEOUT = "timeout"

@@ -1,7 +1,7 @@
 """Limits how many webhooks are in flight at once, in total and to one host, and decides which is next.
 
-A webhook without an answer holds its permit until the timeout; one that is answered holds it for some milliseconds. So
-slow receivers share a part of the permits and cannot take those of others. A receiver counts as slow a second after its
+A webhook without an answer holds its permit until the timeout, an answered webhook for some milliseconds. So slow
+receivers share a part of the permits and cannot take those of others. A receiver counts as slow a second after its
 webhook began. Permits are granted in the order of the requests.
 """
 

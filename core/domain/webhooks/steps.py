@@ -21,8 +21,8 @@ class ReadJob(msgspec.Struct, frozen=True):
 
 
 class ReadDue(msgspec.Struct, frozen=True):
-    """Read a page of due deliveries: at most `limit`, the earliest due first. With `after`, only those that are due
-    AT_ONCE and follow this delivery."""
+    """Read a page of due deliveries: at most `limit`, the earliest due first. With `after`, only deliveries that are
+    due AT_ONCE and follow this one."""
 
     limit: int
     after: str | None
@@ -62,7 +62,7 @@ class Commit(msgspec.Struct, frozen=True):
 
     sent: Sequence[Sent] = ()
     unsent: Sequence[Delivery] = ()
-    """New state of deliveries that were given up or postponed; skip those that changed since they were read."""
+    """New state of deliveries that were given up or postponed. A delivery that changed since it was read is skipped."""
     aside: Aside | None = None
     """First mark the pending deliveries as waiting for this."""
     leaves: bool = False

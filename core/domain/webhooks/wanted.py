@@ -11,7 +11,7 @@ _CAN_BE_OFF = frozenset({EventType.DELIVERY_PROOF_REMINDER})
 ALWAYS = tuple(
     each for each in EventType if each is EventType.CHARGE_EXHAUSTED or (is_money(each) and each not in _CAN_BE_OFF)
 )
-"""Types that at least one endpoint of a mode must take: those about money, and the end of a period's attempts
+"""Types that at least one endpoint of a mode must take: all types about money, and the end of a period's attempts
 (docs/decisions.md "Events a receiver wants")."""
 
 
