@@ -1,1 +1,1 @@
-"""Subscriptions: bindings of payers, charges by mandate, their deadlines and ends."""
+"""Subscriptions: bindings of payers, charges by mandate, deadlines and endings."""

@@ -1,4 +1,4 @@
-"""Which bank binds a payer (docs/subscriptions.md)."""
+"""Choice of the bank that binds a payer (docs/subscriptions.md)."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from ..payments.route_refusals import outside_limits, routeless
 
 
 def binder(ports: Ports, name: str | None) -> MandateBank:
-    """The bank that a binding went to. Raises: NotConfigured, NotSupported."""
+    """Return the bank that a binding went to. Raises: NotConfigured, NotSupported."""
     bank = ports.banks.named(name or "")
     if not isinstance(bank, MandateBank):
         raise NotSupported(f"{bank.name} binds no payers")
@@ -29,22 +29,26 @@ def binder(ports: Ports, name: str | None) -> MandateBank:
 
 
 def binders(ports: Ports, mode: Mode, terminal: Terminal | None) -> tuple[MandateBank, ...]:
-    """The banks of the mode, or of the terminal, that bind payers; the first tried first."""
+    """Return the banks of the mode, or of the terminal, that bind payers, in the order in which they are tried."""
     routes = ports.banks.of_mode(mode, () if terminal is None else terminal.routes)
     return tuple(bank for bank in routes if isinstance(bank, MandateBank) and bank.capabilities.mandates)
 
 
 class Picked(NamedTuple):
-    """The bank that is asked to bind, and what the receipt of a first charge says."""
+    """The chosen bank, and the receipt terms of a first charge."""
 
     bank: MandateBank
     terms: ReceiptTerms | None
 
 
 async def pick_binder(ports: Ports, unit: Unit, subscription: Subscription) -> Picked | None:
-    """Who is asked to bind, None while all are out of service. A bank is passed over that does not take the first
-    charge's amount, and one that requires receipts where the account cannot have any, though the binding may take
-    nothing: it could never be charged. Raises: Refusal PAYMENT_ROUTE_UNAVAILABLE, INVALID_AMOUNT when none can."""
+    """Choose the bank to bind with; None while every candidate is out of service.
+
+    Skip banks that do not take the first charge's amount. Skip banks that require receipts when the account cannot have
+    any, even for a binding that takes no money: such a subscription could never be charged.
+
+    Raises: Refusal PAYMENT_ROUTE_UNAVAILABLE, INVALID_AMOUNT when no bank qualifies.
+    """
     method_id = subscription.method_id
     terminal = None if method_id is None else await unit[Terminal].get(method_id)
     routes = binders(ports, subscription.mode, terminal)
@@ -65,7 +69,7 @@ async def pick_binder(ports: Ports, unit: Unit, subscription: Subscription) -> P
 
 
 def takes_first_charge(subscription: Subscription) -> bool:
-    """Whether its next binding takes the first charge."""
+    """Return whether the subscription's next binding takes the first charge."""
     return (
         subscription.status is SubscriptionStatus.PENDING_BINDING
         and subscription.binding_charge is BindingCharge.FIRST

@@ -1,5 +1,6 @@
-"""Asking a bank for a QR when the payer presses the button of our page
-(docs/subscriptions.md "How the payer binds")."""
+"""Opening a binding: request a QR from a bank when the payer presses the button of our page (docs/subscriptions.md "How
+the payer binds").
+"""
 
 from datetime import datetime
 
@@ -17,15 +18,16 @@ from .bindings import WAITING, ask_for, begin
 
 
 class TermsChanged(Exception):
-    """The amount is another one than the payer was shown. Show the page again."""
+    """The amount differs from the one the payer was shown. Show the page again."""
 
 
 async def open_binding(ports: Ports, subscription_id: str, *, seen: str | None = None) -> None:
-    """Ask a bank for a QR, unless one is alive already. Two requests at once make one binding.
+    """Request a QR from a bank, unless one can still be confirmed. Two concurrent requests make one binding.
 
-    `seen`: the amount that the page showed when the payer pressed its button; None for a simulated payer.
-    Raises: TermsChanged where the amount is another one by now; Refusal PAYMENT_ROUTE_UNAVAILABLE while no bank can be
-    asked.
+    `seen` is the amount that the page showed when the payer pressed its button; None for a simulated payer.
+
+    Raises: TermsChanged when the amount has changed since; Refusal PAYMENT_ROUTE_UNAVAILABLE while no bank is
+        available.
     """
 
     async def work(unit: Unit) -> str | None:
@@ -50,7 +52,7 @@ async def open_binding(ports: Ports, subscription_id: str, *, seen: str | None =
 
 
 def opens_here(subscription: Subscription, now: datetime) -> bool:
-    """Return whether the payer may bind on our page now. Links of the calendar scheme are the payment system's."""
+    """Return whether the payer may bind on our page now. Links of the calendar scheme belong to the payment system."""
     ends_at = binding_ends_at(subscription)
     in_time = ends_at is None or now < ends_at
     return subscription.scheme is Scheme.WINDOW and awaits_binding(subscription) and in_time

@@ -1,7 +1,7 @@
-"""How a binding lives on at the bank: its notices, the clock, and what is asked when neither speaks.
+"""The life of a binding at the bank: its notifications, its deadline, and polling when no notification arrives.
 
-Every binding has its own payment, also those whose QR has lapsed: a payer may confirm late. What the bank says takes
-effect in one unit: payment, money, events, subscription.
+Every binding has its own payment, including bindings whose QR has lapsed, because a payer may confirm late. A bank's
+answer takes effect in one unit: payment, money, events and subscription.
 """
 
 from datetime import datetime, timedelta
@@ -48,18 +48,20 @@ ASK_AGAIN = (
     timedelta(minutes=2),
     timedelta(minutes=10),
 )
-"""When a bank that did not answer, or gave no link so far, is asked again; the last step until the deadline."""
+"""Backoff schedule for a bank that did not answer or has not issued a link yet; the last step repeats until the
+deadline.
+"""
 
 PAYER_LOOKS = timedelta(minutes=10)
-"""How often the bank is asked about a binding that waits for its payer: at its deadline at the latest."""
+"""Poll interval for a binding that waits for its payer; the last poll is at its deadline."""
 ADVANCED_LOOKS = timedelta(days=1)
-"""The same where a sandbox clock is advanced over it (simulated.py)."""
+"""Poll interval when the subscription lives on an advanced sandbox clock (simulated.py)."""
 
 _OVER = (PaymentStatus.EXPIRED, PaymentStatus.CANCELLED, PaymentStatus.FAILED)
 
 
 class Link(NamedTuple):
-    """What a bank says of a binding's link beside where it is."""
+    """The QR payload and the kind of a binding's link."""
 
     payload: str | None = None
     kind: LinkKind | None = None
@@ -69,7 +71,7 @@ NO_LINK = Link()
 
 
 def read_state(state: MandateState) -> BindingReport:
-    """What a bank says, in the domain's words."""
+    """Convert a bank's mandate state to a domain report."""
     return BindingReport(
         standing=MandateStanding(state.status.value),
         link=state.link,
@@ -80,7 +82,7 @@ def read_state(state: MandateState) -> BindingReport:
 
 
 async def on_binding_notice(ports: Ports, operation: str) -> None:
-    """The bank says that something happened to a binding or its mandate. Only a hint: it is asked."""
+    """Handle a bank's notification about a binding or its mandate. It is only a hint, so poll the bank."""
     payment = await ports.storage.get(Payment, bound_by(operation) or "")
     subscription_id = None if payment is None else payment.subscription_id
     if payment is None or subscription_id is None or operation not in binding_operations(subscription_id, payment.id):
@@ -91,12 +93,12 @@ async def on_binding_notice(ports: Ports, operation: str) -> None:
 
 
 async def look(ports: Ports, payment: Payment) -> Payment:
-    """Ask the bank how the binding stands, and let the answer take effect. Raises: what the bank port raises."""
+    """Poll the bank for the binding, and apply the answer. Raises: faults of the bank port."""
     return payment if payment.bank_reference is None else await _take(ports, payment, await _ask(ports, payment))
 
 
 async def _ask(ports: Ports, payment: Payment) -> MandateState:
-    """Raises: what the bank port raises."""
+    """Raises: faults of the bank port."""
     async with watched(ports, payment.mode, payment.bank):
         return await binder(ports, payment.bank).mandate_state(payment.bank_reference or "")
 
@@ -109,8 +111,11 @@ async def _take(ports: Ports, payment: Payment, state: MandateState) -> Payment:
 async def conclude(
     ports: Ports, asked: Payment, report: BindingReport, *, link: Link = NO_LINK, token: str | None = None
 ) -> Payment | None:
-    """Let a report take effect, each move of the subscription in one unit. It may come late, twice, or from a notice
-    and our own question at once. Returns the payment as it then stands, None when there is none."""
+    """Apply a report; each move of the subscription is one unit.
+
+    The report may come late, twice, or from a notification and a poll at the same moment. Return the payment as saved;
+    None when the payment does not exist.
+    """
 
     async def work(unit: Unit) -> Payment | None:
         found = await unit[Payment].get(asked.id)
@@ -141,7 +146,7 @@ async def conclude(
         return await retrying(ports.storage, work, again_on=(*RACES, "jobs_id"))
 
     concluded = await moved()
-    # Who is heard of as lost may have to be bound first.
+    # A report of a lost mandate may be the first news of its binding: the first pass binds, the second marks it lost.
     return await moved() if report.standing is MandateStanding.LOST else concluded
 
 
@@ -153,7 +158,7 @@ def _with_link(ports: Ports, payment: Payment, report: BindingReport, link: Link
 
 
 def _paid(payment: Payment, subscription: Subscription, decision: Decision, now: datetime) -> Payment:
-    """The first binding opens the first period, on the day on which it is confirmed."""
+    """Complete a paid binding payment. The first binding opens the first period on the day of its confirmation."""
     if payment.binding is BindingCharge.NONE:
         payment = symbolically_paid(payment)
     if subscription.anchor is not None:
@@ -170,7 +175,7 @@ def _mandate(ports: Ports, subscription: Subscription, payment: Payment, token: 
 
 
 async def _first(unit: Unit, subscription: Subscription, payment: Payment) -> Payment | None:
-    """The binding payment that took the first charge of a subscription that waits for its first mandate."""
+    """Return the binding payment that took the first charge, while the subscription waits for its first mandate."""
     if subscription.status is not SubscriptionStatus.PENDING_BINDING:
         return None
     if subscription.first_payment_id in (None, payment.id):
@@ -180,8 +185,11 @@ async def _first(unit: Unit, subscription: Subscription, payment: Payment) -> Pa
 
 
 async def watch_binding(ports: Ports, job: Job) -> None:
-    """The job that follows a binding: asks again where a crash or a lost answer left it open, hears of link, money and
-    mandate where the bank sends no notice, and lets it lapse."""
+    """Follow a binding until it ends (a job).
+
+    Repeat the request where a crash or a lost answer left the binding open, poll for link, money and mandate where the
+    bank sends no notification, and let the binding lapse at its deadline.
+    """
     payment = await ports.storage.get(Payment, job.argument)
     if payment is not None and payment.bank_reference is None:
         payment = await _recover(ports, payment)
@@ -192,8 +200,11 @@ async def watch_binding(ports: Ports, job: Job) -> None:
 
 
 async def look_or_lapse(ports: Ports, payment: Payment) -> tuple[Payment, Looked]:
-    """Poll the bank of a binding that has its reference. A binding whose bank does not answer, or has no poll left for
-    it, still lapses at its deadline: `expired` allows a late success."""
+    """Poll the bank for a binding that has a bank reference.
+
+    When the bank does not answer, or the poll budget is used up, the binding still lapses at its deadline: `expired`
+    allows a late success.
+    """
     state, looked = await poll(ports, payment, _ask)
     if state is None:
         return await _lapse_if_due(ports, payment), looked
@@ -205,8 +216,11 @@ async def _lapse_if_due(ports: Ports, payment: Payment) -> Payment:
 
 
 async def _recover(ports: Ports, payment: Payment) -> Payment | None:
-    """Ask again, under the same operation. Once its time is over nobody can confirm: what no bank knows is taken back.
-    None when it was. One that its subscription ended is left to `mandate_end.revoke`."""
+    """Repeat the request under the same operation id.
+
+    After the deadline nobody can confirm, so take back a binding that no bank knows and return None. A binding whose
+    subscription ended is left to `mandate_end.revoke`.
+    """
     is_awaited = payment.status in WAITING and ports.clock.now() < payment.expires_at
     if is_awaited and may_repeat(ports, payment.bank, payment.created_at):
         return await ask(ports, payment)
@@ -241,7 +255,7 @@ async def _reschedule(ports: Ports, job: Job, payment: Payment | None, looked: L
 def next_look(
     ports: Ports, payment: Payment, subscription: Subscription, looks: int, looked: Looked
 ) -> datetime | None:
-    """Return when the bank is polled about this binding next; None when only its notifications count from now on."""
+    """Return when to poll the bank for this binding next; None when only notifications matter from now on."""
     now = ports.clock.now()
     at = next_poll(ports, payment, looked)
     payer_looks = ADVANCED_LOOKS if is_advanced_over(ports, payment.bank) else PAYER_LOOKS
@@ -256,11 +270,11 @@ def next_look(
         return next_late_poll(ports, payment, looked)
     waits = subscription.status is SubscriptionStatus.PENDING_BINDING
     if waits and payment.status in (PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.AMOUNT_MISMATCH):
-        # Paid and not bound, or under review: the mandate, or the review's end, may still come.
+        # Paid but not bound, or under review: the mandate, or the end of the review, may still come.
         return at or now + payer_looks
     return None
 
 
 def _deadline(payment: Payment, now: datetime, later: timedelta) -> datetime:
-    """By when it is looked at, at the latest: its own deadline, and some time `later` where that has passed."""
+    """Return the latest time of the next poll: the binding's own deadline, or `later` from now once it has passed."""
     return payment.expires_at if now < payment.expires_at else now + later

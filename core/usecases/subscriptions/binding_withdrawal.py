@@ -1,7 +1,8 @@
-"""Taking back a binding that shows the payer an outdated amount (docs/subscriptions.md "Changing and ending").
+"""Withdrawal of a binding that shows the payer an outdated amount (docs/subscriptions.md "Changing and ending").
 
 The unit that changes the amount lets the binding's payment lapse and plans a job; the job ends the QR or link at the
-bank. A payer who was faster still counts: the payment may be paid late, and the payer is bound by what the page showed.
+bank. A payer who confirmed before that still counts: the payment may be paid late, and the payer is bound on the terms
+that the page showed.
 """
 
 from ....ports.bundle import Ports
@@ -21,12 +22,13 @@ from .bindings import WAITING
 from .mandate_end import end_at_bank
 
 WITHDRAW = FollowUp("binding.withdraw")
-"""The one job that ends a withdrawn binding at its bank."""
+"""The job that ends a withdrawn binding at its bank."""
 
 
 async def withdraw_outdated(ports: Ports, unit: Unit, subscription: Subscription) -> Subscription:
-    """Withdraw the present binding in the caller's unit, where it waits for its payer with another amount than the
-    subscription has. Returns the subscription, which the caller saves."""
+    """Withdraw the current binding, in the caller's unit, if it waits for its payer with an outdated amount. Return the
+    subscription, which the caller saves.
+    """
     binding = subscription.binding
     payment = None if binding is None else await unit[Payment].get(binding.payment_id or "")
     if payment is None or payment.status not in WAITING or not is_outdated(subscription, payment):
@@ -38,7 +40,9 @@ async def withdraw_outdated(ports: Ports, unit: Unit, subscription: Subscription
 
 
 async def withdraw(ports: Ports, job: Job) -> None:
-    """Run the job of `withdraw_outdated`, until the bank has ended the binding or says that its payer was faster."""
+    """Run the job of `withdraw_outdated` until the bank has ended the binding or reports that the payer confirmed
+    first.
+    """
     payment = await ports.storage.get(Payment, job.argument)
     done = payment is None or await _ended(ports, payment, job.attempts)
     await reschedule_at(ports, job, None if done else ports.clock.now() + pause_after(job.attempts))
@@ -59,8 +63,9 @@ async def _ended(ports: Ports, payment: Payment, attempts: int) -> bool:
 
 
 async def _is_used(ports: Ports, payment_id: str) -> bool:
-    """Let the bank's present answer take effect. Returns whether the binding is to be left alone: it was paid or
-    confirmed, or its amount is the right one again. Raises: what the bank port raises."""
+    """Apply the bank's current answer, and return whether to leave the binding alone: it was paid or confirmed, or its
+    amount is correct again. Raises: faults of the bank port.
+    """
     payment = await ports.storage.get(Payment, payment_id)
     if payment is not None:
         payment = await look(ports, payment)

@@ -1,8 +1,8 @@
-"""Asking a bank to bind a payer: from the recorded operation to a QR, or to a definite no
-(docs/subscriptions.md "How the payer binds").
+"""Binding a payer at a bank: from the recorded operation to a QR, or to a final refusal (docs/subscriptions.md "How the
+payer binds").
 
-The binding payment and the subscription's `binding` are committed before the bank is called. One operation id is one
-binding however often it is sent, so whatever happens in between, the watch (binding_progress.py) simply asks again.
+The binding payment and the subscription's `binding` are committed before the bank is called. One operation id makes one
+binding however often it is sent, so after any failure the watch (binding_progress.py) simply repeats the request.
 """
 
 from datetime import datetime, timedelta
@@ -51,21 +51,22 @@ from ..units import retrying
 from .binders import Picked, binder, binders, takes_first_charge
 
 WATCH_BINDING = FollowUp("binding.watch")
-"""The one job that follows a binding."""
+"""The job that follows a binding."""
 FIRST_LOOK = timedelta(seconds=10)
-"""When a binding that was recorded and not answered is taken up by the watch."""
+"""Delay until the watch takes over a binding that was recorded but not answered."""
 
 WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
 
 
 def page_of(ports: Ports, subscription_id: str) -> str:
-    """Where the payer confirms in our own window (docs/window.md "Subscriptions")."""
+    """Return the address of the page on which the payer confirms (docs/window.md "Subscriptions")."""
     return ports.urls.subscription_page(subscription_id)
 
 
 async def begin(ports: Ports, unit: Unit, subscription: Subscription, picked: Picked) -> Subscription:
-    """Record that the bank is about to be asked: write the binding payment and its watch. Returns the subscription,
-    which the caller saves in the same unit."""
+    """Record the binding before the bank is called: write its payment and its watch. Return the subscription, which the
+    caller saves in the same unit.
+    """
     now = ports.clock.now()
     subscription = await without_refunded_first(unit, subscription)
     takes_money = takes_first_charge(subscription)
@@ -94,7 +95,7 @@ async def begin(ports: Ports, unit: Unit, subscription: Subscription, picked: Pi
 
 
 async def without_refunded_first(unit: Unit, subscription: Subscription) -> Subscription:
-    """Return the subscription without its first payment where that was refunded: the next binding takes it anew."""
+    """Remove a refunded first payment from the subscription, so that the next binding takes the first charge anew."""
     first = subscription.first_payment_id
     paid = None if first is None else await unit[Payment].get(first)
     if paid is None or paid.status is not PaymentStatus.REFUNDED:
@@ -103,7 +104,9 @@ async def without_refunded_first(unit: Unit, subscription: Subscription) -> Subs
 
 
 def _life(subscription: Subscription) -> timedelta:
-    """A QR of our window lives as long as any; a link of the payment system's is handed out once, and has to last."""
+    """Return the lifetime of a binding. A QR of our page lives as long as any other; a link of the payment system is
+    issued only once and has to last.
+    """
     return LIFETIME if subscription.scheme is Scheme.WINDOW else LINK_WAIT + CONFIRMATION_WAIT
 
 
@@ -118,10 +121,11 @@ def _period_ref(subscription: Subscription, now: datetime) -> str:
 
 
 async def ask(ports: Ports, payment: Payment, *, announced: bool = True) -> Payment | None:
-    """Ask the payment's bank to bind, and after its definite no the next. Returns the payment as it then stands, None
-    where every bank refused. Of an unknown outcome and a bank that is away the watch takes care.
+    """Request the binding from the payment's bank, and from the next bank after a final refusal.
 
-    `announced`: whether a link that is ready is told by an event; not when it is in the answer already.
+    Return the payment as saved; None when every bank refused. The watch handles unknown outcomes and unavailable banks.
+    With `announced`, a link that is ready is announced by an event; callers that return the link in their answer pass
+    False.
     """
     while True:
         try:
@@ -157,7 +161,9 @@ def _request(ports: Ports, payment: Payment, bank: MandateBank) -> BindingReques
 
 
 async def _note_unknown(ports: Ports, asked: Payment) -> Payment | None:
-    """It may be bound there: from now on no other bank is asked, or the payer could bind and pay twice."""
+    """Mark the outcome as unknown. The bank may have made the binding, so no other bank is tried: the payer could bind
+    and pay twice.
+    """
 
     async def work(unit: Unit) -> Payment | None:
         present = await unit[Payment].get(asked.id)
@@ -169,7 +175,7 @@ async def _note_unknown(ports: Ports, asked: Payment) -> Payment | None:
 
 
 async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced: bool = True) -> Payment | None:
-    """The bank has the binding: note its reference, and its link where it is issued."""
+    """Save the reference of a binding that the bank has made, and its link if it is issued already."""
 
     async def work(unit: Unit) -> Payment | None:
         payment = await unit[Payment].get(asked.id)
@@ -211,7 +217,7 @@ async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced:
 
 
 async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
-    """The payment with its bank's reference, which may not have been noted yet. Raises: what the bank port raises."""
+    """Return the payment with its bank reference, searching the bank if we have not saved it yet. Raises: faults of the bank port."""
     if payment.bank_reference is not None:
         return payment
     async with watched(ports, payment.mode, payment.bank):
@@ -228,8 +234,9 @@ async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
 
 
 async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
-    """Return the payment with the bank that is asked next, after one refused. None when there is none left: the payment
-    is taken back, and no link comes to its subscription."""
+    """Move the payment to the next bank after a refusal. When no bank is left, take the payment back and return None:
+    the subscription gets no link.
+    """
 
     async def work(unit: Unit) -> Payment | None:
         payment = await unit[Payment].get(asked.id)
@@ -258,8 +265,9 @@ async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
 
 
 async def take_back(ports: Ports, unit: Unit, payment: Payment) -> None:
-    """Remove a binding that no bank knows, in the caller's unit. In our window the payer may open another; a link that
-    was to come from the payment system does not come."""
+    """Remove a binding that no bank knows, in the caller's unit. On our page the payer may open another; a link
+    expected from the payment system will not come.
+    """
     remove_payment(unit, payment)
     await follow_outcome(unit, payment, None)
     await WATCH_BINDING.drop(unit, payment.id)
@@ -272,7 +280,7 @@ async def take_back(ports: Ports, unit: Unit, payment: Payment) -> None:
 
 
 async def ask_for(ports: Ports, payment_id: str | None, *, announced: bool = True) -> None:
-    """Ask a bank for a binding that was just recorded and is still wanted. None: nothing was recorded."""
+    """Request a binding that was just recorded and is still wanted. Without an id, do nothing."""
     if payment_id is None:
         return
     payment = await ports.storage.get(Payment, payment_id)

@@ -1,8 +1,8 @@
-"""How a charge lives on at the bank: sent, asked about, repeated under one operation id, until there is an end
+"""The life of a charge at the bank: send it, poll it, repeat it under one operation id until it has an outcome
 (docs/subscriptions.md "When a charge is refused"; ARCHITECTURE.md "Three ends").
 
-The payment is written before the bank hears of it, and its id is the operation. So whoever asks or sends again, the
-merchant's repeat, the watch or both at once, speaks of one debit.
+The payment is written before the bank is called, and its id is the operation id. A repeat by the merchant and a repeat
+by the watch, even at the same moment, therefore concern one debit.
 """
 
 from collections.abc import AsyncIterator
@@ -33,34 +33,36 @@ from ..schedule import FollowUp, next_ask
 from ..sealed import open_mandate_token
 
 WATCH_CHARGE = FollowUp("charge.watch")
-"""The one job that follows a charge until its end."""
+"""The job that follows a charge until its outcome."""
 FIRST_LOOK = timedelta(seconds=10)
-"""When a charge whose request did not come to an end is taken up by the watch."""
+"""Delay until the watch takes over a charge whose request was interrupted."""
 
 _REPORTED = {
-    # A charge that the bank works on is pending (docs/subscriptions.md "Periods and attempts").
+    # A charge that the bank is processing is pending (docs/subscriptions.md "Periods and attempts").
     ChargeStatus.PROCESSING: PaymentStatus.PENDING,
     ChargeStatus.PAID: PaymentStatus.PAID,
     ChargeStatus.FAILED: PaymentStatus.FAILED,
 }
 _GONE = "not_found"
-"""Refused: the bank knows no such mandate."""
+"""Reason of a refusal because the bank knows no such mandate."""
 
 
 Word = ChargeState | FailureReason | Opening
-"""What is heard of a charge: the bank's answer; why there is none, and will be none; `UNKNOWN`, nobody knows."""
+"""News of a charge: the bank's answer, the reason of a failure without an answer, or `UNKNOWN` for an unknown outcome.
+"""
 
 
 class Charging(NamedTuple):
-    """A charge, and the subscription by whose mandate it is made, for whoever sends it."""
+    """A charge, and the subscription whose mandate it uses (needed to send it)."""
 
     payment: Payment
     subscription: Subscription | None = None
 
 
 class Charges(Followed[Charging, Word, MandateBank]):
-    """A charge by a mandate. It is first sent by the request that makes it (charges.py), which may still take it back;
-    from the first doubt on it is marked."""
+    """Charges by mandate. The request that makes a charge sends it first (charges.py), and may still take it back until
+    its outcome is in doubt; the charge is marked from then on.
+    """
 
     follow_up = WATCH_CHARGE
     record = Payment
@@ -93,7 +95,7 @@ class Charges(Followed[Charging, Word, MandateBank]):
         payment = subject.payment
         if not isinstance(provider, SearchesCharges):
             return await provider.find_charge(payment.id)
-        # Whoever only heard of it has not read its subscription.
+        # The notification handler does not load the subscription.
         subscription = subject.subscription or await ports.storage.get(Subscription, payment.subscription_id or "")
         if subscription is None:
             raise Stale(f"the subscription of {payment.id} is gone")
@@ -143,10 +145,10 @@ class Charges(Followed[Charging, Word, MandateBank]):
         if not has_no_outcome(subject.payment):
             return None
         was_taken = looked.began is not None and looked.began.payment.bank_reference is not None
-        # What the bank took just now has a ladder of its own.
+        # A charge that the bank accepted in this run starts its own backoff schedule.
         asked = looked.asked if was_taken or subject.payment.bank_reference is None else 1
         state = looked.word if isinstance(looked.word, ChargeState) else None
-        # For ever, since the charge holds its period while nobody knows.
+        # Poll without end: the charge occupies its period while the outcome is unknown.
         return next_ask(None if state is None else state.check_after, asked, ports.clock.now())
 
 
@@ -154,7 +156,7 @@ CHARGES = Charges()
 
 
 def charger(ports: Ports, name: str | None) -> MandateBank | None:
-    """The bank that holds a mandate, where it is wired and charges mandates."""
+    """Return the bank that holds a mandate, if it is configured and charges mandates."""
     bank = ports.banks.banks.get(name or "")
     return bank if isinstance(bank, MandateBank) and bank.capabilities.mandate_charges else None
 
@@ -181,7 +183,7 @@ def _step(ports: Ports, subject: Charging) -> Step:
 
 
 async def _heard(ports: Ports, unit: Unit, payment: Payment, state: ChargeState) -> Payment:
-    """Payment, money, events and subscription after the bank's answer."""
+    """Save the bank's answer: payment, money, events and subscription."""
     now = ports.clock.now()
     if state.check_after is not None:
         await WATCH_CHARGE.hurry(unit, payment.id, next_ask(state.check_after, 0, now))

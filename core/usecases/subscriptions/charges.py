@@ -1,5 +1,6 @@
-"""What merchants do with charges by a mandate: make one, list them, see when one may be made
-(docs/subscriptions.md "Charging"). What becomes of one at the bank is in charge_progress.py."""
+"""Charges by mandate for merchants: create one, list them, read when the next is allowed (docs/subscriptions.md
+"Charging"). The progress of a charge at the bank is in charge_progress.py.
+"""
 
 from collections.abc import Callable
 
@@ -34,7 +35,7 @@ from .charge_progress import CHARGES, FIRST_LOOK, WATCH_CHARGE, Charging, charge
 KIND = "charge"
 
 _BANK_AWAY = 10
-"""Seconds after which repeating is worthwhile: by then the watch has asked, too."""
+"""Retry-After in seconds; the watch polls the bank before then, too."""
 
 
 class ChargeAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,13 +43,13 @@ class ChargeAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     payment: Payment
     is_new: bool
-    """This request made it (201); else it is an earlier one (200)."""
+    """Whether this request made the charge (201) or found an earlier one (200)."""
     replayed: bool = False
-    """The key is that charge's own."""
+    """Whether the idempotency key belongs to that charge."""
 
 
 class _Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that was let through: a new charge that is recorded and not sent, or an earlier one."""
+    """The result of an accepted request: a new charge that is recorded but not sent, or an earlier charge."""
 
     payment: Payment
     subscription: Subscription
@@ -58,13 +59,14 @@ class _Taken(msgspec.Struct, frozen=True, kw_only=True):
 async def create_charge(
     ports: Ports, caller: Caller, subscription_id: str, key: str | None, read_order: Callable[[], ChargeOrder]
 ) -> ChargeAnswer:
-    """Charge the subscription's payer, once per key and once per period. `read_order` reads the body, and is called
-    only for a new key.
+    """Charge the subscription's payer, once per key and once per period.
 
-    A new charge answers as the bank took it, `pending`; how it ends is told by its event. While one is pending, and in
-    the calendar scheme where the period has one, that one answers and no bank is called.
-    Raises: Refusal SUBSCRIPTION_NOT_FOUND, those of the key, then in the order of CHARGE_RULES; PROVIDER_ERROR, the
-    charge failed for certain; PROVIDER_UNAVAILABLE, it is pending and the same request asks again.
+    `read_order` parses the body, and is called only for a new key. A new charge is answered as `pending`, and an event
+    reports its outcome. While a charge is pending, and in the calendar scheme when the period already has one, that
+    charge is the answer and no bank is called.
+
+    Raises: Refusal SUBSCRIPTION_NOT_FOUND, refusals of the key, then in the order of CHARGE_RULES; PROVIDER_ERROR when
+        the charge certainly failed; PROVIDER_UNAVAILABLE when it is pending and the same request polls again.
     """
     await _own(ports, caller, subscription_id)
 
@@ -90,7 +92,7 @@ async def _own(ports: Ports, caller: Caller, subscription_id: str) -> Subscripti
 
 
 async def _take(ports: Ports, caller: Caller, subscription_id: str, order: ChargeOrder, lock: Lock) -> _Taken:
-    """Judge and record the order in one unit. Raises: Refusal, with what was to be told meanwhile told."""
+    """Check and record the order in one unit. A refusal still saves a due exhaustion event. Raises: Refusal."""
     payment_id = caused_charge_id(ports, caller.mode, subscription_id, lock.record_id)
 
     async def work(unit: Unit) -> _Taken | Refusal:
@@ -142,7 +144,7 @@ async def _record(
     key: IdempotencyKey,
     terms: ReceiptTerms | None,
 ) -> tuple[Payment, Subscription]:
-    """The attempt, before the bank is asked: key, payment, watch, and the subscription that counts it."""
+    """Write the attempt before the bank is called: key, payment, watch, and the subscription's count."""
     unit[IdempotencyKey].add(key)
     payment = await new_recurring_payment(
         ports,
@@ -165,8 +167,11 @@ async def _record(
 
 
 async def _answering(unit: Unit, verdict: Blocked | Occupied, lock: Lock) -> Payment:
-    """The earlier charge that answers. The key becomes its own, so that a repeat never charges after all; but not
-    while the charge may still be taken back, with the one key that it knows."""
+    """Return the earlier charge that answers the request.
+
+    The key is assigned to that charge, so that a repeat never makes a second one. While the charge may still be taken
+    back, its record knows only its own key, so no key is added.
+    """
     payment = await unit[Payment].get(verdict.payment_id)
     if payment is None:
         raise Refusal("PROVIDER_UNAVAILABLE", "The last charge is being taken back; try again", retry_after=1)
@@ -178,7 +183,7 @@ async def _answering(unit: Unit, verdict: Blocked | Occupied, lock: Lock) -> Pay
 async def _send_first(ports: Ports, taken: _Taken) -> Payment:
     told = await send(CHARGES, ports, Charging(taken.payment, taken.subscription))
     if told.word is None:
-        # Not configured, or not supported: nothing was done.
+        # Not configured or not supported: nothing was sent.
         if await _undo(ports, taken.payment):
             raise Refusal("PROVIDER_NOT_CONFIGURED", "Charges by subscription are not available at present")
         payment = await _read(ports, taken.payment.id) or taken.payment
@@ -189,13 +194,14 @@ async def _send_first(ports: Ports, taken: _Taken) -> Payment:
         raise _refused(payment)
     if payment.opening is not Opening.OPEN:
         raise _nobody_knows()
-    # As the bank took it (`pending`), also where the end came at once.
+    # Answer `pending`, as the bank accepted it, even if the outcome is known already.
     return msgspec.structs.replace(taken.payment, opening=Opening.OPEN, bank_reference=payment.bank_reference)
 
 
 async def _undo(ports: Ports, payment: Payment) -> bool:
-    """Take back a charge that was certainly never sent, with its key: the period is as free as before. Whether that
-    was done; not once anybody else may have sent it."""
+    """Take back a charge that was certainly never sent, and its key, so that the period is free again. Return whether
+    the charge is gone; False once another process may have sent it.
+    """
 
     async def work(unit: Unit) -> bool:
         present = await unit[Payment].get(payment.id)
@@ -236,8 +242,9 @@ async def _read(ports: Ports, payment_id: str) -> Payment | None:
 
 
 async def _recall(ports: Ports, subscription_id: str, payment_id: str) -> Payment | None:
-    """The charge of a known key, once its first request has come to an end; of an unknown outcome the bank is asked
-    again (docs/subscriptions.md "When a charge is refused")."""
+    """Return the charge of a known key, once its first request has finished. Poll the bank again if the outcome is
+    unknown (docs/subscriptions.md "When a charge is refused").
+    """
     payment = await once_made(
         ports, lambda: _read(ports, payment_id), lambda found: found.opening is not Opening.ASKING
     )
@@ -259,7 +266,7 @@ async def _recall(ports: Ports, subscription_id: str, payment_id: str) -> Paymen
 async def list_charges(
     ports: Ports, caller: Caller, subscription_id: str, asked: ListFilter, read_page: Callable[[], tuple[int, int]]
 ) -> Page[Payment]:
-    """The payments of a subscription, its binding's among them, newest first (docs/subscriptions.md "Charging").
+    """Return the payments of a subscription, including its bindings, newest first (docs/subscriptions.md "Charging").
 
     Raises: Refusal SUBSCRIPTION_NOT_FOUND, then what `read_page` raises, VALIDATION_ERROR.
     """
@@ -269,5 +276,7 @@ async def list_charges(
 
 
 async def read_charge_window(ports: Ports, caller: Caller, subscription_id: str) -> ChargeWindow:
-    """When a charge may be made, by the function that guards charges. Raises: Refusal SUBSCRIPTION_NOT_FOUND."""
+    """Return when a charge is allowed, computed by the rule that guards charges. Raises: Refusal
+    SUBSCRIPTION_NOT_FOUND.
+    """
     return subscription_window(await _own(ports, caller, subscription_id), ports.clock.now())

@@ -1,4 +1,4 @@
-"""A merchant's subscriptions, by pages (docs/subscriptions.md "Making one")."""
+"""A merchant's subscriptions in pages (docs/subscriptions.md "Making one")."""
 
 from ....ports.bundle import Ports
 from ...domain.accounts.accounts import Caller
@@ -10,7 +10,7 @@ from ..paging import ListFilter, Page, list_newest
 
 
 class SubscriptionFilter(ListFilter, frozen=True, kw_only=True):
-    """Query values of GET /subscriptions as they came; None: not given."""
+    """Raw query values of GET /subscriptions; None when absent."""
 
     status: str | None = None
 
@@ -18,7 +18,7 @@ class SubscriptionFilter(ListFilter, frozen=True, kw_only=True):
 async def list_subscriptions(
     ports: Ports, caller: Caller, asked: SubscriptionFilter, number: int, size: int
 ) -> Page[Subscription]:
-    """A page of the caller's subscriptions in this mode, as of one moment. Raises: Refusal VALIDATION_ERROR."""
+    """Return a page of the caller's subscriptions in this mode, as of one moment. Raises: Refusal VALIDATION_ERROR."""
     criteria = {"account_id": caller.account_id, "mode": caller.mode, **asked.criteria(TEXT_LONGEST)}
     if asked.status is not None:
         criteria["status"] = read_choice("status", asked.status, SubscriptionStatus)

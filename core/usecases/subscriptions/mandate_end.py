@@ -1,5 +1,4 @@
-"""Ending the bank's side of a subscription: of its mandate, and of bindings that are open
-(docs/subscriptions.md "Changing and ending")."""
+"""Ending a subscription at its banks: its mandate and open bindings (docs/subscriptions.md "Changing and ending")."""
 
 from datetime import datetime
 
@@ -22,19 +21,23 @@ from .bindings import WAITING, find_at_bank
 REVOKE = FollowUp("mandate.revoke")
 
 _MOST = 1000
-"""Bindings of one subscription: far above what payers open."""
+"""Bindings read per subscription and kind; far above the number that payers open."""
 
 
 async def plan_revoking(ports: Ports, unit: Unit, subscription: Subscription) -> None:
-    """Have all that the subscription has no use for ended at its banks; to be called in the unit that says so."""
+    """Plan the job that ends the subscription's unused bindings and mandates at the banks. Call it in the unit that
+    makes them unused.
+    """
     now = ports.clock.now()
     await REVOKE.plan(unit, subscription.id, now, now, anew=True)
 
 
 async def end_open_binding(ports: Ports, unit: Unit, subscription: Subscription, *, but: Payment | None = None) -> None:
-    """Let the open binding payment of a subscription that is over end with it, in the caller's unit: money that still
-    comes is then nobody's, and waits for the operator (docs/subscriptions.md "How the payer binds"). `but`: one that
-    the unit has saved already."""
+    """End the open binding payment of a subscription that is over, in the caller's unit.
+
+    Money that still arrives belongs to no subscription and waits for the operator (docs/subscriptions.md "How the payer
+    binds"). `but` is a payment that the unit has saved already.
+    """
     binding = subscription.binding
     if binding is None or binding.payment_id is None or (but is not None and but.id == binding.payment_id):
         return
@@ -48,7 +51,7 @@ async def end_open_binding(ports: Ports, unit: Unit, subscription: Subscription,
 
 
 async def revoke(ports: Ports, job: Job) -> None:
-    """The job behind `plan_revoking`, until every bank has said that it is done."""
+    """Run the job of `plan_revoking` until every bank has confirmed."""
     async with ports.storage.unit() as unit:
         subscription = await any_subscription(unit, job.argument)
         payments = [] if subscription is None else await _bindings(unit, subscription)
@@ -59,7 +62,7 @@ async def revoke(ports: Ports, job: Job) -> None:
 
     async def next_due(unit: Unit) -> datetime | None:
         if not done:
-            # For ever: the payer is charged by nobody, and shall see so at the bank.
+            # Retry without end: we no longer charge the payer, and the payer's bank must show that, too.
             return ports.clock.now() + pause_after(job.attempts)
         before = await any_subscription(unit, job.argument)
         if before is not None and before.is_final:
@@ -85,7 +88,7 @@ async def _bindings(unit: Unit, subscription: Subscription) -> list[Payment]:
 
 
 def _is_needed(subscription: Subscription, payment: Payment) -> bool:
-    """The mandate that is charged by, or a binding that the payer may still confirm."""
+    """Return whether the payment gave the current mandate, or is a binding that the payer may still confirm."""
     if subscription.is_final:
         return False
     if (subscription.mandate_bank, subscription.mandate_reference) == (payment.bank, payment.bank_reference):
@@ -94,15 +97,16 @@ def _is_needed(subscription: Subscription, payment: Payment) -> bool:
 
 
 async def end_at_bank(ports: Ports, payment: Payment, attempts: int) -> bool:
-    """Ask the bank to end a binding, or the mandate that it gave. Returns whether it is over there and nothing of it is
-    left to learn; else the caller repeats it. `attempts` counts the calls."""
+    """Ask the bank to end a binding, or the mandate from it. Return whether it is over
+    there; if not, the caller calls again. `attempts` counts the calls.
+    """
     if payment.bank_reference is None:
         try:
             found = await find_at_bank(ports, payment)
         except NO_ANSWER:
             return False
         if found is not None and found.bank_reference is None:
-            # The request may still be on its way: the bank must say twice that it never saw it.
+            # The request may still be on its way, so the bank must answer twice that it never saw it.
             return payment.opening is Opening.OPEN or attempts > 1
         if found is None:
             return True

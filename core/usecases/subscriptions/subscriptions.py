@@ -1,5 +1,6 @@
-"""What merchants do with subscriptions: create, read, patch, cancel, bind anew (docs/subscriptions.md "Making one",
-"Changing and ending")."""
+"""Subscriptions for merchants: create, read, change, cancel and rebind (docs/subscriptions.md "Making one", "Changing
+and ending").
+"""
 
 from collections.abc import Callable
 
@@ -36,18 +37,19 @@ REBIND = "rebind"
 
 ReadSubscriptionOrder = Callable[[], SubscriptionOrder]
 ReadShop = Callable[[], str | None | UnsetType]
-"""The `shop_id` that a repeated body names, None where it names none, UNSET where it cannot be read."""
+"""Reads the `shop_id` of a repeated body: None when absent, UNSET when the body is unreadable."""
 
 
 async def create_subscription(
     ports: Ports, caller: Caller, key: str | None, read_order: ReadSubscriptionOrder, read_shop: ReadShop
 ) -> Made[Subscription]:
-    """Make a subscription, once per key. `read_order` reads the body, and is called only for a new key; of a repeated
-    one only the shop counts.
+    """Create a subscription, once per key.
 
-    In the window scheme no bank is called; in the calendar scheme one is asked for the link.
+    `read_order` parses the body, and is called only for a new key; for a repeated key only the shop is compared. The
+    window scheme calls no bank; the calendar scheme requests the link from one.
+
     Raises: Refusal, in the order of `subscription_orders.RULES`, then KYC_REQUIRED, KYC_PROCESSING or KYC_FAILED, then
-    PAYMENT_ROUTE_UNAVAILABLE where no bank binds payers. IDEMPOTENCY_KEY_REUSED for another shop.
+        PAYMENT_ROUTE_UNAVAILABLE when no bank binds payers; IDEMPOTENCY_KEY_REUSED for another shop.
     """
 
     async def make(lock: Lock) -> Subscription:
@@ -82,7 +84,7 @@ async def create_subscription(
 
 
 async def _case(ports: Ports, caller: Caller, order: SubscriptionOrder) -> SubscriptionCase:
-    """The order with what its rules look at. Ids that are none are not looked up: the rule of shape refuses them."""
+    """Load the records that the rules need. Malformed ids are not looked up; the validation rule refuses them."""
     shop_id = canonical_uuid(order.shop_id or caller.account.default_shop_id)
     async with ports.storage.unit() as unit:
         shop = None if shop_id is None else await unit[Shop].get(shop_id)
@@ -91,7 +93,7 @@ async def _case(ports: Ports, caller: Caller, order: SubscriptionOrder) -> Subsc
 
 
 async def _begun(ports: Ports, unit: Unit, subscription: Subscription) -> Subscription:
-    """With its binding recorded, where the bank is asked at once. Raises: Refusal PAYMENT_ROUTE_UNAVAILABLE."""
+    """Record the binding, if this scheme requests it at once. Raises: Refusal PAYMENT_ROUTE_UNAVAILABLE."""
     picked = await pick_binder(ports, unit, subscription)
     if subscription.scheme is Scheme.WINDOW:
         return subscription
@@ -101,7 +103,9 @@ async def _begun(ports: Ports, unit: Unit, subscription: Subscription) -> Subscr
 
 
 async def _asked(ports: Ports, subscription: Subscription) -> Subscription:
-    """As it stands once the bank was asked for the link, where it is; a link that is ready is in the answer."""
+    """Request the link from the bank in the calendar scheme, and return the subscription; the answer includes a link
+    that is ready.
+    """
     if subscription.scheme is Scheme.WINDOW or subscription.binding is None:
         return subscription
     await ask_for(ports, subscription.binding.payment_id, announced=False)
@@ -115,7 +119,7 @@ def _is_of_shop(caller: Caller, subscription: Subscription, named: str | None | 
 
 
 async def get_subscription(ports: Ports, caller: Caller, subscription_id: str) -> Subscription:
-    """One subscription of the caller's account and mode. Raises: Refusal SUBSCRIPTION_NOT_FOUND (never 403)."""
+    """Return a subscription of the caller's account and mode. Raises: Refusal SUBSCRIPTION_NOT_FOUND (never 403)."""
     async with ports.storage.unit() as unit:
         return await _own(unit, caller, subscription_id)
 
@@ -132,10 +136,11 @@ async def patch_subscription(
 ) -> Subscription:
     """Change amounts, from the next charge on. A request that loses a race against a cancellation is refused.
 
-    A QR or link that shows the payer another amount is withdrawn in the same unit. Our page then shows the new terms;
-    in the calendar scheme a bank is asked for a new link, which is in the answer or comes by an event.
-    Raises: Refusal, in the order of `subscription_patches.PATCH_RULES`; PAYMENT_ROUTE_UNAVAILABLE where no bank can be
-    asked for the new link.
+    A QR or link that shows the payer another amount is withdrawn in the same unit. Our page then shows the new terms.
+    In the calendar scheme a bank is asked for a new link, which is in the answer or comes by an event.
+
+    Raises: Refusal, in the order of `subscription_patches.PATCH_RULES`; PAYMENT_ROUTE_UNAVAILABLE when no bank can
+        issue the new link.
     """
 
     async def work(unit: Unit) -> Subscription:
@@ -158,8 +163,10 @@ async def patch_subscription(
 
 
 async def cancel_subscription(ports: Ports, caller: Caller, subscription_id: str) -> Subscription:
-    """End it for good: from the commit on nothing is charged, and what is queued is not sent. The bank's side follows
-    by a job, however long the bank is away.
+    """Cancel the subscription for good.
+
+    After the commit nothing is charged, and queued charges are not sent. A job ends the mandate at the bank, however
+    long the bank is unavailable.
 
     Raises: Refusal SUBSCRIPTION_NOT_FOUND, INVALID_STATE.
     """
@@ -181,7 +188,7 @@ async def rebind_subscription(
     """Give the payer of a lost mandate a link to bind anew, once per key. It takes no money.
 
     Raises: Refusal MISSING_IDEMPOTENCY_KEY, VALIDATION_ERROR, IDEMPOTENCY_KEY_REUSED, SUBSCRIPTION_NOT_FOUND;
-    INVALID_STATE unless the mandate was lost; PAYMENT_ROUTE_UNAVAILABLE.
+        INVALID_STATE unless the mandate was lost; PAYMENT_ROUTE_UNAVAILABLE.
     """
 
     async def make(lock: Lock) -> Subscription:
@@ -196,7 +203,7 @@ async def rebind_subscription(
                 await yield_to_maker(unit, lock)
                 raise
             unit[IdempotencyKey].add(key_record)
-            # The link of our window is told by the answer alone; it is the same one for ever.
+            # The link of our page is only in the answer, never in an event; it does not change.
             return await save_subscription(ports, unit, before, after)
 
         return await _asked(ports, await retrying(ports.storage, work))

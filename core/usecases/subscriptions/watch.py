@@ -1,5 +1,6 @@
-"""The clock of a subscription: deadlines of its first binding and of a pause, and a look at its mandate once a day
-where no notice came (docs/states.md "Subscription"; docs/subscriptions.md "How the payer binds")."""
+"""The schedule of a subscription: deadlines of its first binding and of a pause, and a daily poll of its mandate
+(docs/states.md "Subscription"; docs/subscriptions.md "How the payer binds").
+"""
 
 from datetime import datetime, timedelta
 
@@ -22,22 +23,22 @@ from .bindings import find_at_bank
 from .mandate_end import end_open_binding, plan_revoking
 
 WATCH_SUBSCRIPTION = FollowUp("subscription.watch")
-"""The one job that follows a subscription until its end."""
+"""The job that follows a subscription until its end."""
 
 MANDATE_LOOKS = timedelta(days=1)
-"""How often a bank is asked about a mandate by ourselves."""
+"""Poll interval of a mandate."""
 ADVANCED_LOOKS = timedelta(days=90)
-"""The same where a sandbox clock is advanced over it (simulated.py)."""
+"""Poll interval when the subscription lives on an advanced sandbox clock (simulated.py)."""
 
 
 def first_subscription_watch(subscription: Subscription) -> Job:
-    """The watch of a new subscription."""
+    """Return the watch job of a new subscription."""
     due = binding_ends_at(subscription) or subscription.created_at + MANDATE_LOOKS
     return WATCH_SUBSCRIPTION.first(subscription.id, due, subscription.created_at)
 
 
 async def watch_subscription(ports: Ports, job: Job) -> None:
-    """Look at what is open, let what is overdue end, and come back for the next deadline."""
+    """Poll the open binding and the mandate, end what is overdue, and reschedule the job for the next deadline."""
     async with ports.storage.unit() as unit:
         subscription = await any_subscription(unit, job.argument)
     if subscription is not None and not subscription.is_final:
@@ -53,7 +54,7 @@ async def watch_subscription(ports: Ports, job: Job) -> None:
 
 
 async def _look_at_binding(ports: Ports, subscription: Subscription) -> None:
-    """Before time runs out: the payer may have confirmed, and the notice been lost."""
+    """Poll the binding before its deadline: the payer may have confirmed, and the notification been lost."""
     binding = subscription.binding
     payment = None if binding is None else await ports.storage.get(Payment, binding.payment_id or "")
     if payment is None:
@@ -67,7 +68,7 @@ async def _look_at_binding(ports: Ports, subscription: Subscription) -> None:
 
 
 async def look_at_mandate(ports: Ports, subscription: Subscription) -> None:
-    """Ask the bank how the mandate stands, and let the answer take effect. A bank that does not answer says nothing."""
+    """Poll the bank for the mandate, and apply the answer. A bank that does not answer changes nothing."""
     bank, reference = subscription.mandate_bank, subscription.mandate_reference
     if bank is None or reference is None:
         return
@@ -88,7 +89,7 @@ async def look_at_mandate(ports: Ports, subscription: Subscription) -> None:
 
 
 async def end_overdue(ports: Ports, subscription_id: str) -> Subscription | None:
-    """Let a binding that nobody confirmed, and a pause that lasted too long, end. Returns the subscription."""
+    """End a binding that nobody confirmed and a pause that lasted too long. Return the subscription."""
 
     async def work(unit: Unit) -> Subscription | None:
         before = await any_subscription(unit, subscription_id)
@@ -109,8 +110,9 @@ async def _save(ports: Ports, unit: Unit, before: Subscription, after: Subscript
 
 
 def next_due(subscription: Subscription, now: datetime, looks: timedelta = MANDATE_LOOKS) -> datetime | None:
-    """When it is looked at again, after `looks` where nothing comes before; None: never, it is over. Deadlines only
-    move away, so none is missed."""
+    """Return when to check the subscription again: its next deadline, or `looks` from now; None once it is over.
+    Deadlines only move later, so none is missed.
+    """
     if subscription.is_final:
         return None
     ends_at = binding_ends_at(subscription)
