@@ -1,1 +1,1 @@
-"""Payments from creation to their end, and all that moves with one: books, tallies, proofs."""
+"""Payments from creation to their end: ledger entries, tallies, receipts and delivery proofs."""

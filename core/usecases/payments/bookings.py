@@ -1,4 +1,4 @@
-"""What the ledger says of a payment's money before its settlement: received, under review, in suspense."""
+"""Ledger entries of a payment's money before its settlement: received, under review, in suspense."""
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
@@ -11,10 +11,11 @@ from ..ledger.ledger import book
 
 async def book_move(ports: Ports, unit: Unit, move: PaymentMove) -> None:
     """Book the money that a payment's move brought. Call it in the unit that saves the move; settlement and refunds
-    book what they move by themselves.
+    book their own moves.
 
-    Money that came with the move is at the bank. Money of a review that ends was booked when it came; where the bank
-    never told of it and only the operator did, it comes then. So a receipt is always what was asked for.
+    Money that came with the move is at the bank. Money under review was booked when it came; if the bank never reported
+    it and only the operator did, it is booked when the review ends. A receipt therefore always has the requested
+    amount.
     """
     before, after = move.before, move.after
     if after.transfer_id != before.transfer_id and after.status is PaymentStatus.AMOUNT_MISMATCH:
@@ -29,22 +30,22 @@ async def book_move(ports: Ports, unit: Unit, move: PaymentMove) -> None:
 
 
 def book_noted(ports: Ports, unit: Unit, payment: Payment) -> None:
-    """Book money that came for a payment under review; to be called in the unit that notes it."""
+    """Book money that came for a payment under review. Call it in the unit that saves it on the payment."""
     _book(ports, unit, payment, EntryKind.REVIEW, Purse.BANK, Purse.REVIEW)
 
 
 def book_suspense(ports: Ports, unit: Unit, suspense: Suspense, source: Purse = Purse.BANK) -> None:
-    """Book money that may move nothing; `source` is REVIEW where it was under review before."""
+    """Book money that cannot move its payment; `source` is REVIEW if the money was under review before."""
     amount = suspense.amount.kopecks
     book(ports, unit, EntryKind.SUSPENSE, suspense, {source: -amount, Purse.SUSPENSE: amount})
 
 
 def _book(ports: Ports, unit: Unit, payment: Payment, kind: EntryKind, source: Purse, target: Purse) -> None:
     if payment.actual_amount is None:
-        # The bank could not say how much came: it is booked when somebody can.
+        # The bank could not say how much came; a later report or the operator's decision books it.
         return
     amount = payment.actual_amount.kopecks
     if not amount:
-        # A symbolic binding: confirmed, and nothing debited.
+        # A symbolic binding is confirmed without a debit.
         return
     book(ports, unit, kind, payment, {source: -amount, target: amount})

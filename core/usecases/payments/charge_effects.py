@@ -1,5 +1,6 @@
-"""What a charge's end does to its subscription, in the unit that ends the payment; and the event that a period's budget
-is used up (docs/subscriptions.md "Periods and attempts")."""
+"""Effects of a charge's outcome on its subscription, in the unit that ends the payment; and the event for a period
+whose budget is used up (docs/subscriptions.md "Periods and attempts").
+"""
 
 import logging
 from datetime import datetime
@@ -30,8 +31,9 @@ log = logging.getLogger("cambist.charges")
 
 
 async def follow_charge(ports: Ports, unit: Unit, move: PaymentMove) -> None:
-    """Update a subscription after the move of its charge, in the caller's unit: the anchor, the attempts, the mandate,
-    and their events. It does nothing for any other payment, nor where earlier money is settled or refunded."""
+    """Update the subscription after a move of its charge, in the caller's unit: anchor, attempts, mandate and events.
+    Do nothing for other payments, or when a paid charge is settled or refunded.
+    """
     after = move.after
     if not after.is_charge or move.before.status in TOOK_MONEY:
         return
@@ -63,15 +65,17 @@ async def _failed(ports: Ports, unit: Unit, subscription: Subscription, payment:
 
 
 def _is_by_present_mandate(subscription: Subscription, payment: Payment) -> bool:
-    """A charge that was made before the payer bound anew speaks of the mandate before."""
+    """Return whether the charge used the current mandate. A charge made before the payer bound anew used the previous
+    one.
+    """
     binding = subscription.binding
     return binding is None or binding.requested_at <= payment.created_at
 
 
 async def tell_exhaustion(ports: Ports, unit: Unit, subscription: Subscription) -> Subscription:
-    """Write `subscription.charge_exhausted` where it is due, once for a period. Returns the subscription to be saved.
+    """Write `subscription.charge_exhausted` if it is due, once per period. Return the subscription to save.
 
-    One that is over gets none: no further attempt is in question.
+    A subscription that is over gets no event, because no further attempt is possible.
     """
     now = ports.clock.now()
     found = None if subscription.is_final else exhaustion(subscription.terms, subscription.charge_state, now)
@@ -98,7 +102,7 @@ async def tell_exhaustion(ports: Ports, unit: Unit, subscription: Subscription) 
 
 
 async def _plan(unit: Unit, subscription: Subscription, now: datetime) -> None:
-    """Have somebody look when the budget's hours end, also if no merchant asks again."""
+    """Plan a check for the end of the retry window, in case the merchant sends no further request."""
     due = exhaustion_due_at(subscription.terms, subscription.charge_state)
     if due is None or subscription.is_final:
         return
@@ -106,7 +110,7 @@ async def _plan(unit: Unit, subscription: Subscription, now: datetime) -> None:
 
 
 async def tell_if_exhausted(ports: Ports, job: Job) -> None:
-    """The job that looks for an exhaustion which no request brings to light."""
+    """Write an exhaustion event that no request triggers (a job)."""
 
     async def work(unit: Unit) -> None:
         subscription = await unit[Subscription].get(job.argument)

@@ -1,8 +1,8 @@
-"""Lists of payments whose cost does not grow with the payments there are (docs/payments.md "Finding payments").
+"""Lists of payments whose cost does not grow with the number of payments (docs/payments.md "Finding payments").
 
-Totals come from tallies. A page far from the top, and one by a filter that no index follows, is looked for by days: the
-tallies tell how many payments each day has of those asked for, so whole days are skipped unread, and what is left is
-walked within the days of the page, from the nearer end. The quota bounds a day to 172 800 payments of one key.
+Totals come from tallies. A page far from the top, or by a filter without an index, is found by days: tallies hold the
+number of matching payments per day, so whole days are skipped unread, and only the days of the page are walked, from
+the nearer end. The rate limit bounds a day to 172 800 payments per key.
 """
 
 from datetime import datetime
@@ -25,13 +25,13 @@ from ..paging import ListFilter, Page, newest
 
 _NEWEST_FIRST = "-created_at"
 _NEAR = 1000
-"""Records that are walked rather than skipped by days."""
+"""Largest offset that is walked rather than skipped by days."""
 _NOT_INDEXED = "payment_method"
-"""Of the filters that tallies know, the one that no index follows; the others have one each, and none for two."""
+"""The only filter of the tallies without an index. The other filters have one index each; no index covers two."""
 
 
 class PaymentFilter(ListFilter, frozen=True, kw_only=True):
-    """Query values of GET /payments as they came; None: not given."""
+    """Raw query values of GET /payments; None when absent."""
 
     shop_id: str | None = None
     status: str | None = None
@@ -40,24 +40,25 @@ class PaymentFilter(ListFilter, frozen=True, kw_only=True):
 
 
 class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter that was read."""
+    """A validated filter."""
 
     caller: Caller
     kind: dict[str, Any]
-    """What tallies tell apart: shop_id, status, payment_method."""
+    """Filters that tallies count by: shop_id, status, payment_method."""
     named: dict[str, Any]
-    """What leads to few payments by an index of its own: external_id, subscription_id."""
+    """Filters with an index of their own that match few payments: external_id, subscription_id."""
     low: datetime | None
     high: datetime | None
 
     def criteria(self, low: datetime | None, high: datetime | None) -> dict[str, Any]:
-        """The criteria of all that is wanted, from `low` on and before `high`."""
+        """Return the query criteria of the filter, from `low` (inclusive) to `high` (exclusive)."""
         owner = {"account_id": self.caller.account_id, "mode": self.caller.mode}
         return {**owner, **self.kind, **self.named, "created_at": Between(low, high)}
 
 
 async def list_payments(ports: Ports, caller: Caller, asked: PaymentFilter, number: int, size: int) -> Page[Payment]:
-    """A page of the caller's payments, newest first (those of one moment: the later id first), as of one moment.
+    """Return a page of the caller's payments as of one moment, newest first; payments of the same moment by descending
+    id.
 
     Raises: Refusal VALIDATION_ERROR, SHOP_NOT_FOUND.
     """
@@ -95,7 +96,7 @@ async def _by_tallies(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -
 
 
 async def _days(seen: Snapshot, wanted: _Wanted) -> dict[str, int]:
-    """The number of wanted payments of each day. Only days that the range cuts are counted payment by payment."""
+    """Return the number of matching payments per day. Only days that the range cuts are counted payment by payment."""
     edges = {day_of(moment) for moment in (wanted.low, wanted.high) if moment is not None}
     first = None if wanted.low is None else day_of(wanted.low)
     last = None if wanted.high is None else day_of(wanted.high)
@@ -124,7 +125,7 @@ async def _by_days(seen: Snapshot, wanted: _Wanted, days: dict[str, int], offset
 
 
 def _read(caller: Caller, asked: PaymentFilter) -> _Wanted:
-    """Raises: Refusal VALIDATION_ERROR for a value that no payment could have."""
+    """Validate the filter. Raises: Refusal VALIDATION_ERROR for a value that no payment can have."""
     kind = {
         "shop_id": None if asked.shop_id is None else _shop_id(asked.shop_id),
         "status": None if asked.status is None else read_choice("status", asked.status, PaymentStatus),

@@ -1,4 +1,4 @@
-"""How payments move: what a report or an operator decides, and what follows from every move, whoever makes it."""
+"""Moves of payments: apply the decision of a report or an operator, and write the effects of every move."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,7 +28,7 @@ from .tallies import save_moved
 
 
 def read_failure(word: str | None) -> FailureReason | None:
-    """A bank's word for a failure as one of the documented reasons."""
+    """Convert a bank's failure code to one of the documented reasons; an unrecognised code is UNKNOWN."""
     try:
         return None if word is None else FailureReason(word)
     except ValueError:
@@ -36,7 +36,7 @@ def read_failure(word: str | None) -> FailureReason | None:
 
 
 def read_arrivals(transfers: Sequence[Transfer]) -> tuple[Arrival, ...]:
-    """What a bank says came in, in the domain's words."""
+    """Convert a bank's transfers to domain arrivals."""
     return tuple(
         Arrival(
             id=transfer.id,
@@ -54,11 +54,11 @@ def read_arrivals(transfers: Sequence[Transfer]) -> tuple[Arrival, ...]:
 log = logging.getLogger("cambist.payments")
 
 RACES = ("suspense_id",)
-"""Two notices at once may book the same stray; the second then finds it booked."""
+"""Two concurrent notifications may book the same unapplied transfer; the second one finds it booked when it retries."""
 
 
 async def apply(ports: Ports, payment_id: str, report: Report) -> Payment | None:
-    """Apply a bank's report: move, event and suspense in one unit. Returns None when there is no such payment."""
+    """Apply a bank's report: move, event and suspense in one unit. Return None when there is no such payment."""
 
     async def work(unit: Unit) -> Payment | None:
         payment = await unit[Payment].get(payment_id)
@@ -71,8 +71,9 @@ async def apply(ports: Ports, payment_id: str, report: Report) -> Payment | None
 
 
 def _compare(payment: Payment, report: Report) -> None:
-    """Log a report that gives the payment's own transfer another amount than was booked. What was booked stays; the
-    nightly reconciliation with the bank keeps the difference open."""
+    """Log a report that gives the payment's own transfer another amount than we booked. The booking stays; the nightly
+    reconciliation with the bank keeps the difference open.
+    """
     for arrival in report.arrivals:
         if arrival.id == payment.transfer_id and payment.actual_amount not in (None, arrival.amount):
             booked = payment.actual_amount
@@ -85,8 +86,7 @@ def _compare(payment: Payment, report: Report) -> None:
 
 
 async def carry(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -> Payment:
-    """Let a decision take effect in the caller's unit, which tries again on RACES. Returns the payment as it will
-    stand."""
+    """Apply a decision in the caller's unit, which retries on RACES. Return the payment as saved."""
     suspended = []
     for stray in decision.strays:
         came = stray.arrival
@@ -97,16 +97,16 @@ async def carry(ports: Ports, unit: Unit, payment: Payment, decision: Decision) 
     if decision.arrival is not None:
         after = noted(payment, decision, sealed_name=_seal_name(ports, payment, decision))
         if payment.status is PaymentStatus.AMOUNT_MISMATCH:
-            # After the review it is booked already, as the operator said.
+            # After a review the money is booked already, with the operator's amount.
             book_noted(ports, unit, after)
         return unit[Payment].save(after)
-    # That money is stray was judged by the payment: saved as it is, it must still be so, or the same money might be in
-    # both.
+    # We judged this transfer unapplied from the payment's current state. Save the payment as well, so that a concurrent
+    # change makes this unit stale; otherwise the same money might be booked twice.
     return unit[Payment].save(payment) if any(suspended) else payment
 
 
 async def move(ports: Ports, unit: Unit, payment: Payment, decision: Decision) -> Payment:
-    """Save a payment's move with all that follows from it, in the caller's unit. Raises: IllegalMove."""
+    """Save a payment's move and all its effects, in the caller's unit. Raises: IllegalMove."""
     after = moved(payment, decision, ports.clock.now(), sealed_name=_seal_name(ports, payment, decision))
     saved = save_moved(unit, payment, after)
     await follow(ports, unit, payment, after)
@@ -126,7 +126,7 @@ FOLLOWS: tuple[Callable[[Ports, Unit, PaymentMove], Awaitable[None]], ...] = (
     follow_charge,
     plan_last_look,
 )
-"""What follows from a payment's move, in order: each function writes its part in the unit that saves the payment."""
+"""Effects of a payment's move, in order. Each function writes its part in the unit that saves the payment."""
 
 
 async def follow(
@@ -138,8 +138,9 @@ async def follow(
     account: Account | None = None,
     shop: Shop | None = None,
 ) -> None:
-    """Write what follows from a move that the caller saves in this unit. `account` and `shop`: the payment's, where the
-    unit has read them already."""
+    """Write the effects of a move that the caller saves in this unit. Pass `account` and `shop` of the payment if the
+    unit has read them already.
+    """
     account = account or await unit[Account].get(after.account_id)
     shop = shop or await unit[Shop].get(after.shop_id)
     move = PaymentMove(before, after, account, shop)
@@ -155,8 +156,8 @@ def _seal_name(ports: Ports, payment: Payment, decision: Decision) -> bytes | No
 async def suspend(ports: Ports, unit: Unit, money: Suspense, *, source: Purse = Purse.BANK) -> bool:
     """Book money that cannot move its payment to suspense, once per transfer. Return False if it was booked before.
 
-    `source` is the ledger account that has the money so far. A transfer that is booked with another amount is not
-    booked again: the bank's amount is kept beside it, and an urgent action item shows both.
+    `source` is the ledger account that has the money so far. When the bank now reports another amount for a booked
+    transfer, nothing is booked again: the bank's amount is saved beside ours, and an urgent action item shows both.
     """
     booked = await unit[Suspense].get(money.id)
     if booked is None:

@@ -1,4 +1,4 @@
-"""What merchants do with payments: create, read (docs/payments.md "Taking one")."""
+"""Payments for merchants: create and read (docs/payments.md "Taking one")."""
 
 import msgspec
 
@@ -29,7 +29,7 @@ KIND = "payment"
 
 
 async def create_payment(ports: Ports, caller: Caller, key: str | None, read_order: ReadOrder) -> Made[Payment]:
-    """Take a payment order, once per key. `read_order` reads the body, and is called only for a new key.
+    """Create a payment, once per key. `read_order` parses the body, and is called only for a new key.
 
     Raises: Refusal, in the order of docs/concepts.md "What is refused first".
     """
@@ -48,7 +48,9 @@ async def create_payment(ports: Ports, caller: Caller, key: str | None, read_ord
 
 
 async def _checked(ports: Ports, caller: Caller, order: PaymentOrder, key_id: str) -> Payment:
-    """The payment that this order makes, not yet written. `key_id`: the record of its key. Raises: Refusal."""
+    """Return the payment that this order makes, not yet written. `key_id` is the id of its idempotency key. Raises:
+    Refusal.
+    """
     case = await _case(ports, caller, order)
     judge(case)
     await pass_gate(ports, caller, order.client_phone)
@@ -70,7 +72,8 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder, key_id: st
     payment_id = ids.prefixed(ids.PAYMENT, ports.ids.uuid())
     private = private_data(order)
     ttl_minutes = order.ttl_minutes if terminal is None or terminal.own_lifetime else None
-    # In two steps: beyond 15 arguments by name Python makes a dictionary of them, one by one.
+    # Build it in two steps: with more than 15 keyword arguments Python fills a dictionary item by item, which is
+    # slower.
     payment = Payment(
         id=payment_id,
         account_id=caller.account_id,
@@ -100,7 +103,7 @@ async def _checked(ports: Ports, caller: Caller, order: PaymentOrder, key_id: st
 
 
 async def _case(ports: Ports, caller: Caller, order: PaymentOrder) -> Case:
-    """The order with what its rules look at. Ids that are none are not looked up: the rule of shape refuses them."""
+    """Load the records that the rules need. Malformed ids are not looked up; the validation rule refuses them."""
     shop_id = canonical_uuid(_shop_id(caller, order))
     shop = None if shop_id is None else await ports.storage.recent(Shop, shop_id, within=RECENT)
     terminal = None
@@ -111,7 +114,7 @@ async def _case(ports: Ports, caller: Caller, order: PaymentOrder) -> Case:
 
 
 def _shop_id(caller: Caller, order: PaymentOrder) -> str:
-    """Payments without `shop_id` go to the default shop (docs/concepts.md "Shops")."""
+    """Return the order's shop. Payments without `shop_id` go to the default shop (docs/concepts.md "Shops")."""
     return caller.account.default_shop_id if order.shop_id is None else order.shop_id.lower()
 
 
@@ -120,7 +123,7 @@ def _payment_method(order: PaymentOrder) -> str:
 
 
 async def _recall(ports: Ports, payment_id: str) -> Payment | None:
-    """The payment of a known key, once its creation has come to an end."""
+    """Return the payment of a known key, once its creation has finished."""
 
     async def read() -> Payment | None:
         return await ports.storage.get(Payment, payment_id)
@@ -132,9 +135,9 @@ async def _recall(ports: Ports, payment_id: str) -> Payment | None:
 
 
 async def get_payment(ports: Ports, caller: Caller, payment_id: str) -> Payment:
-    """One payment of the caller's account and mode.
+    """Return a payment of the caller's account and mode.
 
-    Raises: Refusal PAYMENT_NOT_FOUND, also for a foreign one or one of the other mode (never 403).
+    Raises: Refusal PAYMENT_NOT_FOUND, also for a payment of another account or mode (never 403).
     """
     payment = None
     if ids.is_prefixed(ids.PAYMENT, payment_id):
@@ -145,11 +148,12 @@ async def get_payment(ports: Ports, caller: Caller, payment_id: str) -> Payment:
 
 
 async def get_sbp_link(ports: Ports, caller: Caller, payment_id: str) -> str | None:
-    """The bank's own link of a payment; None where there is none to hand out: for exchange terminals, whose payers
-    must pass our window, where the bank gave a link that is none of SBP, and once the payment cannot be paid any more.
+    """Return the bank's own SBP link of a payment, or None if it has no link for merchants.
+
+    No link is returned for exchange terminals (their payers must pass our window), for links of other systems, or once the payment can no longer be paid.
 
     Raises: Refusal PAYMENT_NOT_FOUND; DIRECT_LINK_NOT_ALLOWED unless the account or the terminal allows direct links
-    and the bank does not forbid them; PROVIDER_UNAVAILABLE where the link is not the one that the bank gave.
+and the bank does not forbid them; PROVIDER_UNAVAILABLE if the stored link differs from the one that the bank gave.
     """
     payment = await get_payment(ports, caller, payment_id)
     async with ports.storage.unit() as unit:

@@ -1,6 +1,6 @@
-"""Follows a payment after its creation: asks the bank, keeps the deadlines, and decides when to ask again.
+"""Progress of a payment after its creation: poll the bank, expire the payment, and schedule the next poll.
 
-Notices of the bank come by notices.py.
+Notifications of the bank arrive in notices.py.
 """
 
 from datetime import datetime, timedelta
@@ -37,10 +37,10 @@ _REPORTED: dict[InvoiceStatus, PaymentStatus] = {
 }
 
 _BANK_AWAY = timedelta(seconds=30)
-"""Past its deadline only a payment is looked at that is under way, or could not expire."""
+"""Poll interval past the deadline, for a payment that is being processed or could not expire."""
 
 MAY_BE_PAID = (_S.PENDING, _S.PROCESSING, _S.EXPIRED)
-"""What the bank may still have news of by itself."""
+"""Statuses in which the bank may still report money without a request of ours."""
 
 
 def _report(state: InvoiceState) -> Report:
@@ -50,20 +50,20 @@ def _report(state: InvoiceState) -> Report:
 
 
 async def look(ports: Ports, payment: Payment) -> Payment:
-    """Ask the bank how the invoice stands, and let the answer take effect. Raises: what the bank port raises."""
+    """Poll the bank for the invoice, and apply the answer. Raises: faults of the bank port."""
     if payment.bank_reference is None:
         return payment
     return await apply(ports, payment.id, _report(await _ask(ports, payment))) or payment
 
 
 async def _ask(ports: Ports, payment: Payment) -> InvoiceState:
-    """Raises: what the bank port raises."""
+    """Raises: faults of the bank port."""
     async with at_bank(ports, payment, invoices=True) as bank:
         return await bank.invoice_state(payment.bank_reference or "")
 
 
 async def watch(ports: Ports, job: Job) -> None:
-    """The job that follows a payment: recovers its creation, expires it, and looks for late money."""
+    """Follow a payment (a job): finish its creation, expire it, and poll for late money."""
     payment = await ports.storage.get(Payment, job.argument)
     if payment is not None and payment.bank_reference is None:
         payment = await _recover(ports, job, payment)
@@ -74,8 +74,9 @@ async def watch(ports: Ports, job: Job) -> None:
 
 
 async def _look_or_expire(ports: Ports, payment: Payment) -> tuple[Payment, Looked]:
-    """Poll the bank. A payment whose bank does not answer, or has no poll left for it, still expires at its deadline:
-    `expired` allows a late success."""
+    """Poll the bank. When it does not answer, or the poll budget is used up, the payment still expires at its deadline:
+    `expired` allows a late success.
+    """
     state, looked = await poll(ports, payment, _ask)
     if state is None:
         return await _expire_if_due(ports, payment), looked
@@ -90,7 +91,7 @@ async def _expire_if_due(ports: Ports, payment: Payment) -> Payment:
 
 
 async def _recover(ports: Ports, job: Job, payment: Payment) -> Payment | None:
-    """Finish a creation that a crash or an unknown outcome left open; None when it was undone."""
+    """Finish a creation that a crash or an unknown outcome left open; return None when it was undone."""
     try:
         found = await find_at_bank(ports, payment)
     except NO_ANSWER:
@@ -99,28 +100,28 @@ async def _recover(ports: Ports, job: Job, payment: Payment) -> Payment | None:
         return found
     if payment.opening is Opening.UNKNOWN:
         if job.attempts < 2:
-            # The request may still be on its way: the bank must say twice that it never saw the operation.
+            # The request may still be on its way, so the bank must answer twice that it never saw the operation.
             return payment
         return await apply(ports, payment.id, Report(status=_S.FAILED, failure=FailureReason.UNKNOWN))
     if ports.clock.now() >= payment.expires_at:
-        # Nobody was answered, and no bank knows of it.
+        # The caller got no answer, and no bank knows the payment.
         await take_back(ports, payment)
         return None
     if not may_repeat(ports, payment.bank, payment.created_at):
         return payment
     try:
-        # Nobody was answered yet, and one operation id is one operation however often it is sent.
+        # The caller got no answer yet, and an operation id names one operation however often it is sent.
         return await open_at_bank(ports, payment)
     except Refusal:
         return await ports.storage.get(Payment, payment.id)
 
 
 def next_look(ports: Ports, payment: Payment, looks: int, looked: Looked) -> datetime | None:
-    """Return when the bank is polled about this payment next; None when only its notifications count from now on."""
+    """Return when to poll the bank for this payment next; None when only its notifications matter from now on."""
     now = ports.clock.now()
     if payment.bank_reference is None and payment.status in (_S.PENDING, _S.EXPIRED):
         if payment.opening is Opening.UNKNOWN and looks > len(ASK_AGAIN):
-            # After the last it is the operator's (docs/operations.md "What needs a person").
+            # After the last retry the operator decides (docs/operations.md "What needs a person").
             return None
         return now + pause_after(looks)
     if payment.status not in MAY_BE_PAID:

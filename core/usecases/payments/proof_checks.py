@@ -1,5 +1,4 @@
-"""The job behind a delivery proof: asks the chain, and lets the answer take effect (domain/payments/proof_checks.py
-decides)."""
+"""The job that checks a delivery proof: read the chain and apply the answer (domain/payments/proof_checks.py)."""
 
 from collections.abc import Mapping
 
@@ -35,9 +34,10 @@ _NETWORKS: Mapping[ProofNetwork, Network] = {
 
 
 async def check(ports: Ports, job: Job) -> None:
-    """One look at the proof that the job names.
+    """Check the proof that the job names once.
 
-    Raises: Stale when the merchant sent another hash meanwhile, or another worker took the job; nothing is written.
+    Raises: Stale when the merchant sent another hash in the meantime, or another worker took the job; nothing is
+        written.
     """
     async with ports.storage.unit() as unit:
         proof = await unit[DeliveryProof].get(job.argument)
@@ -51,7 +51,7 @@ async def check(ports: Ports, job: Job) -> None:
 
 
 async def _hold(ports: Ports, proof: DeliveryProof) -> DeliveryProof:
-    """The proof holding its transaction, where nobody else does: its holder may have let go since the submission."""
+    """Claim the transaction for the proof if it is free; its former claim may have ended since the submission."""
     wish = wish_of(proof)
     if proof.claim is not None or wish.claim is None:
         return proof
@@ -93,7 +93,9 @@ def _look(sighting: Sighting) -> Look:
 
 
 async def _enter(ports: Ports, job: Job, before: DeliveryProof, after: Next) -> None:
-    """Guarded by the versions that the check began with, so that what the merchant sent meanwhile stands."""
+    """Save the result. The versions read at the start of the check guard it, so a hash that the merchant sent since
+    then stays.
+    """
     async with ports.storage.unit() as unit:
         if after.proof != before:
             unit[DeliveryProof].save(after.proof)

@@ -1,5 +1,4 @@
-"""Reminding merchants of delivery proofs that are missing (docs/payments.md "Delivery proofs"): 24, 48 and 72 hours
-after payment."""
+"""Reminders of missing delivery proofs: 24, 48 and 72 hours after the payment (docs/payments.md "Delivery proofs")."""
 
 from datetime import datetime
 
@@ -25,9 +24,9 @@ REMIND = FollowUp("proof.remind")
 
 
 async def plan_reminders(_ports: Ports, unit: Unit, move: PaymentMove) -> None:
-    """Have the merchant reminded of a payment that this unit makes paid for the first time, where a hash is accepted.
+    """Plan reminders for a payment that this unit makes paid for the first time, if it accepts a hash.
 
-    Not when a refund is rolled back: the reminders count from the payment itself.
+    Rolling back a refund plans none: reminders count from the payment itself.
     """
     before, after = move.before, move.after
     if before.paid_at is not None or after.paid_at is None or not takes_proof(after, await terminal_of(unit, after)):
@@ -38,10 +37,10 @@ async def plan_reminders(_ports: Ports, unit: Unit, move: PaymentMove) -> None:
 
 
 async def remind(ports: Ports, job: Job) -> None:
-    """The job behind `plan_reminders`: sends the reminder that it is time for, where the proof is still missing.
+    """Send the due reminder if the proof is still missing (the job of `plan_reminders`).
 
-    The event, the payment's sequence and the job's next step are one unit, guarded by the job's version: whoever runs
-    the same step again finds the job moved on, and writes nothing.
+    The event, the payment's sequence and the job's next step are one unit, guarded by the job's version: a worker that
+    runs the same step again finds the job advanced, and writes nothing.
     """
 
     async def work(unit: Unit) -> None:
@@ -52,7 +51,7 @@ async def remind(ports: Ports, job: Job) -> None:
         if payment is None or payment.paid_at is None:
             unit[Job].remove(present)
             return
-        # A machine whose clock is behind the storage's must not take the step for the one before.
+        # A machine whose clock lags behind the storage's clock must not repeat the previous step.
         number = reminder_number(payment.paid_at, max(ports.clock.now(), job.due))
         proof = await unit[DeliveryProof].get(payment.id)
         if number and is_missing(payment, proof):
@@ -67,7 +66,7 @@ async def remind(ports: Ports, job: Job) -> None:
 async def _announce(
     ports: Ports, unit: Unit, payment: Payment, paid_at: datetime, proof: DeliveryProof | None, number: int
 ) -> None:
-    """Write the event, unless the account wants none: the setting counts as it is when the reminder would be sent."""
+    """Write the event unless the account has turned reminders off; the setting at the time of sending counts."""
     account = await unit[Account].get(payment.account_id)
     if account is None or not account.settings.proof_reminders:
         return

@@ -1,5 +1,6 @@
-"""What merchants do with delivery proofs: submit the hash of a transfer, and read how its check stands
-(docs/payments.md "Delivery proofs"). The check itself is a job: proof_checks.py."""
+"""Delivery proofs for merchants: submit the hash of a transfer, and read the state of its check (docs/payments.md
+"Delivery proofs"). The check itself is a job: proof_checks.py.
+"""
 
 from ....ports.bundle import Ports
 from ....ports.storage import Unit
@@ -22,7 +23,7 @@ from ..units import retrying
 from .payments import get_payment
 
 CHECK = FollowUp("proof.check")
-"""The one job that checks a payment's proof, whichever hash stands for it."""
+"""The job that checks a payment's proof; one job per payment, whichever hash is current."""
 CLAIM_TAKEN = "delivery_proofs_claim"
 """The storage's unique rule: one transaction proves one payment, over all accounts."""
 
@@ -30,13 +31,13 @@ _WRITTEN_BY_ANOTHER = (CLAIM_TAKEN, "delivery_proofs_id", "jobs_id")
 
 
 async def submit_proof(ports: Ports, caller: Caller, payment_id: str, read_order: ReadProofOrder) -> DeliveryProof:
-    """Take a hash, in place of the one before, and have it checked at once. A repeat is answered with what stands.
+    """Accept a hash, replacing the previous one, and start its check. A repeat returns the current proof.
 
-    A transaction that another payment holds is taken all the same: the check will reject it, unless the other has let
-    go of it by then. So every submission is answered alike.
+    A transaction that proves another payment is accepted as well: the check rejects it unless the other payment has
+    released it by then. So every submission gets the same answer.
 
     Raises: Refusal PAYMENT_NOT_FOUND, FEATURE_NOT_ENABLED, INVALID_STATUS, VALIDATION_ERROR, DELIVERY_PROOF_LOCKED,
-    DELIVERY_PROOF_CONFLICT (another request changed the hash since this one read it), in this order.
+        DELIVERY_PROOF_CONFLICT (another request changed the hash since this one read it), in this order.
     """
     payment = await _payment(ports, caller, payment_id)
     check_taking(payment)
@@ -64,13 +65,13 @@ async def submit_proof(ports: Ports, caller: Caller, payment_id: str, read_order
 
 
 async def read_proof(ports: Ports, caller: Caller, payment_id: str) -> DeliveryProof | None:
-    """The proof as it stands; None while none was submitted. Raises: Refusal PAYMENT_NOT_FOUND, FEATURE_NOT_ENABLED."""
+    """Return the current proof; None before the first. Raises: Refusal PAYMENT_NOT_FOUND, FEATURE_NOT_ENABLED."""
     payment = await _payment(ports, caller, payment_id)
     return await ports.storage.get(DeliveryProof, payment.id)
 
 
 async def is_free(unit: Unit, wish: ProofWish, payment_id: str) -> bool:
-    """Whether no proof of another payment holds the transaction."""
+    """Return whether no proof of another payment claims the transaction."""
     if wish.claim is None:
         return True
     holders = await unit[DeliveryProof].find(claim=wish.claim, limit=1)
@@ -87,6 +88,8 @@ async def _payment(ports: Ports, caller: Caller, payment_id: str) -> Payment:
 
 
 async def _check_now(ports: Ports, unit: Unit, payment_id: str) -> None:
-    """Start the check anew. A worker that still checks the former hash loses its write, because the job has moved."""
+    """Restart the check. A worker that still checks the previous hash cannot save its result, because the job has
+    moved.
+    """
     now = ports.clock.now()
     await CHECK.plan(unit, payment_id, now, now, anew=True)

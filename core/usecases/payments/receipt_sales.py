@@ -1,9 +1,8 @@
-"""Receipts of banks whose cash register is told once the money has moved (ports/receipts.py: ReceiptBank): a job for
-each payment, and for each refund, from the unit in which it moved until the receipt is written (docs/payments.md
-"Receipts").
+"""Receipts at banks whose cash register gets a request of its own once money has moved (ports/receipts.py: ReceiptBank;
+docs/payments.md "Receipts").
 
-The job is all that is kept of it: as long as it is there the receipt is not. It is asked for again and again under the
-operation's number, of which there is one receipt at the bank, whoever asks how often.
+Each payment and each refund has a job, planned in the unit that moves the money. The job is the only record: it exists
+until the receipt is written. It repeats the request under one operation id, for which the bank writes one receipt.
 """
 
 import logging
@@ -22,13 +21,13 @@ from .receipts import receipt_of
 SALE = FollowUp("receipt.sale")
 
 ASKED_FOR = timedelta(days=30)
-"""After that a receipt is given up: its merchant writes a correction."""
+"""Age at which we give a receipt up; its merchant then writes a correction."""
 
 log = logging.getLogger("cambist.receipts")
 
 
 def register_of(ports: Ports, payment: Payment) -> tuple[Bank, ReceiptBank] | None:
-    """The bank that is told of a receipt of this payment's money by itself; None: nobody is."""
+    """Return the bank that needs a separate request for this payment's receipt; None when no request is needed."""
     bank = ports.banks.banks.get(payment.bank or "")
     if bank is None or payment.receipt is None or payment.binding is BindingCharge.NONE:
         return None
@@ -38,7 +37,7 @@ def register_of(ports: Ports, payment: Payment) -> tuple[Bank, ReceiptBank] | No
 
 
 async def plan_sale(ports: Ports, unit: Unit, move: PaymentMove) -> None:
-    """Have the receipt written of a payment that this unit makes paid for the first time."""
+    """Plan the receipt of a payment that this unit makes paid for the first time."""
     before, after = move.before, move.after
     if before.paid_at is None and after.paid_at is not None and register_of(ports, after) is not None:
         now = ports.clock.now()
@@ -46,7 +45,7 @@ async def plan_sale(ports: Ports, unit: Unit, move: PaymentMove) -> None:
 
 
 async def write_sale(ports: Ports, job: Job) -> None:
-    """The job behind `plan_sale`."""
+    """Write the receipt of a payment (the job of `plan_sale`)."""
     payment = await ports.storage.get(Payment, job.argument)
     if payment is None:
         await reschedule_at(ports, job, None)
@@ -56,7 +55,7 @@ async def write_sale(ports: Ports, job: Job) -> None:
 
 
 async def write(ports: Ports, job: Job, payment: Payment, operation: str, kopecks: int, *, back: bool = False) -> None:
-    """A run of a receipt's job: it is over once the receipt is written, and comes back else."""
+    """Run a receipt's job once: it ends when the receipt is written, and is rescheduled otherwise."""
     register = register_of(ports, payment)
     if register is None:
         await reschedule_at(ports, job, None)

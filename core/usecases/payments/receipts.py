@@ -1,5 +1,6 @@
-"""Receipts by 54-FZ: which banks can take a payment with what is known for one, and the receipt that a bank is told
-(docs/payments.md "Receipts"; docs/adapters.md "Receipts")."""
+"""Receipts by 54-FZ: the choice of banks that can take a payment with the known data, and the receipt
+for the bank (docs/payments.md "Receipts"; docs/adapters.md "Receipts").
+"""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,28 +17,29 @@ from ..sealed import private_place
 
 _WRITES_NONE: Final = ReceiptNeed.NONE
 _MUST_WRITE: Final = ReceiptNeed.REQUIRED
-"""For what every new payment passes (domain/accounts/accounts.py: TEST)."""
+"""Constants for code that every new payment runs (domain/accounts/accounts.py: TEST)."""
 
 _NAME_LONGEST = 128
-"""Of an item (tag 1030)."""
+"""Longest name of an item (tag 1030)."""
 
 
 def receipt_terms(settings: Settings, routes: Sequence[Bank], *, has_contact: bool) -> ReceiptTerms | None:
-    """What the receipts of a new payment say that may go by these banks; None where none of them writes any, or where
-    something is missing for it."""
-    for bank in routes:  # no generator: every new payment passes, most by one bank
+    """Return the receipt terms of a new payment that may go by these banks; None if none of them writes receipts, or
+    data for one is missing.
+    """
+    for bank in routes:  # A loop, not a generator: every new payment runs it, mostly with one bank.
         if bank.capabilities.receipts is not _WRITES_NONE:
             return settings.receipt_terms(has_contact=has_contact)
     return None
 
 
 def takes_without(bank: Bank, terms: ReceiptTerms | None) -> bool:
-    """Whether the bank takes a payment with these terms, or without any."""
+    """Return whether the bank takes a payment with these terms, or without any."""
     return terms is not None or bank.capabilities.receipts is not _MUST_WRITE
 
 
 def no_receipt(settings: Settings) -> Refusal:
-    """The refusal of a payment where every bank requires a receipt and none can be written."""
+    """Return the refusal of a payment when every bank requires a receipt and none can be written."""
     lacking = settings.receipt_lacks(has_contact=True)
     if lacking:
         return receipts_lack(lacking)
@@ -49,15 +51,16 @@ def no_receipt(settings: Settings) -> Refusal:
 
 
 def contact_of(ports: Ports, payment: Payment) -> PayerContact:
-    """How the payer is reached, as the merchant said it."""
+    """Return the payer's contact data as the merchant sent it."""
     if payment.private is None:
         return PayerContact()
     return payer_contact(ports.vault.unseal(payment.private, private_place(payment.id)))
 
 
 def receipt_of(ports: Ports, payment: Payment, bank: Bank, kopecks: int | None = None) -> Receipt | None:
-    """The receipt of the payment, or of so many kopecks of it; None where the bank writes none, or the payment has
-    none."""
+    """Return the receipt of the payment, or of `kopecks` of it; None if the bank writes none or the payment has no
+    terms.
+    """
     terms = payment.receipt
     if terms is None or bank.capabilities.receipts is _WRITES_NONE:
         return None
@@ -78,5 +81,5 @@ def receipt_of(ports: Ports, payment: Payment, bank: Bank, kopecks: int | None =
 
 
 def purpose_of(payment: Payment) -> str:
-    """What payers read of it at their bank, and on their receipt."""
+    """Return the purpose that payers read at their bank and on their receipt."""
     return (payment.description or "").strip() or f"Payment {payment.id}"

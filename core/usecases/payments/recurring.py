@@ -1,7 +1,7 @@
-"""What bindings and charges share: the record Subscription with its events, and the payments of method `recurring`.
+"""Shared code of bindings and charges: subscriptions with their events, and payments of method `recurring`.
 
-Every change of a subscription is saved by `save_subscription`, which writes its events. Every request for money makes
-its payment by `new_recurring_payment`.
+`save_subscription` saves every change of a subscription and writes its events. `new_recurring_payment` makes the
+payment of every request for money.
 """
 
 from datetime import datetime
@@ -42,11 +42,11 @@ async def new_recurring_payment(
     bank: str | None = None,
     receipt: ReceiptTerms | None = None,
 ) -> Payment:
-    """Write a payment of a subscription, to be called in the unit that notes it there. It is not announced: a
-    payment's first event is its first move.
+    """Write a payment of a subscription, in the unit that records it there. It has no event of its own: a payment's
+    first event is its first move.
 
-    Money that comes is taken for it until `expires_at`, and 6 hours after its creation at least
-    (docs/payments.md "Money that cannot count"); a charge that may stay in doubt for long therefore gets a far one.
+    The payment accepts money until `expires_at`, and for at least 6 hours after its creation (docs/payments.md "Money
+    that cannot count"). A charge whose outcome may stay unknown for long therefore gets a distant deadline.
     """
     shop = await unit[Shop].get(subscription.shop_id)
     return add_payment(
@@ -77,10 +77,10 @@ async def new_recurring_payment(
 
 
 async def save_subscription(ports: Ports, unit: Unit, before: Subscription, after: Subscription) -> Subscription:
-    """Save a change that a function of the domain made, and write its event where there is one. Every change of a
-    subscription passes here. Returns the subscription as it will stand; where nothing changed, nothing is written.
+    """Save a change that a domain function made, and write its event if it has one. Every change of a subscription
+    passes here. Return the subscription as saved; write nothing when nothing changed.
 
-    One unit saves a subscription once; of several steps give the first `before` and the last `after`.
+    A unit saves a subscription once; for several steps pass the first `before` and the last `after`.
     """
     if after == before:
         return before
@@ -92,7 +92,7 @@ async def save_subscription(ports: Ports, unit: Unit, before: Subscription, afte
 async def announce_subscription(
     ports: Ports, unit: Unit, subscription: Subscription, previous: SubscriptionStatus
 ) -> None:
-    """Write `subscription.status_changed`. `subscription` is as it will stand, with its sequence raised."""
+    """Write `subscription.status_changed`. `subscription` is the new state, with its sequence raised."""
 
     def payload(now: datetime) -> SubscriptionPayload:
         return SubscriptionPayload(
@@ -113,7 +113,7 @@ async def announce_subscription(
 
 
 async def own_subscription(unit: Unit, caller: Caller, subscription_id: str) -> Subscription | None:
-    """The subscription of the caller's account and mode, or None."""
+    """Return the subscription of the caller's account and mode, or None."""
     found = await any_subscription(unit, subscription_id)
     if found is None or (found.account_id, found.mode) != (caller.account_id, caller.mode):
         return None
@@ -121,14 +121,15 @@ async def own_subscription(unit: Unit, caller: Caller, subscription_id: str) -> 
 
 
 async def any_subscription(unit: Unit, subscription_id: str) -> Subscription | None:
-    """Whosever it is; what could not be an id is not looked up."""
+    """Return the subscription of any account; a malformed id is not looked up."""
     is_id = ids.is_prefixed(ids.SUBSCRIPTION, subscription_id)
     return await unit[Subscription].get(subscription_id) if is_id else None
 
 
 async def mandate_operations(unit: Unit, subscription: Subscription) -> tuple[str, ...]:
-    """What the operation of the binding that gave the present mandate may be called: by it a bank knows the mandate,
-    too. None where there is no mandate."""
+    """Return the possible operation ids of the binding that gave the current mandate, because a bank knows the mandate
+    by them, too. Empty without a mandate.
+    """
     reference = subscription.mandate_reference
     if reference is None:
         return ()
@@ -144,7 +145,7 @@ async def mandate_operations(unit: Unit, subscription: Subscription) -> tuple[st
 
 
 def no_subscription() -> Refusal:
-    """Unknown, foreign, or of the other mode."""
+    """Return the refusal for an unknown subscription, or one of another account or mode."""
     return Refusal("SUBSCRIPTION_NOT_FOUND", "No subscription of this id")
 
 
@@ -152,17 +153,19 @@ _BINDING = "bnd_"
 
 
 def binding_operation(payment_id: str) -> str:
-    """Under which a bank is asked to bind: it leads back to the binding payment (docs/adapters.md "Operation ids")."""
+    """Return the operation id of a binding; it contains the id of the binding payment (docs/adapters.md "Operation
+    ids").
+    """
     return payment_id.replace(ids.PAYMENT, _BINDING, 1)
 
 
 def former_binding(subscription_id: str, payment_id: str) -> str:
-    """How earlier versions called the same operation."""
+    """Return the id that earlier versions gave the same operation."""
     return f"{subscription_id}:{payment_id.removeprefix(ids.PAYMENT)}"
 
 
 def binding_operations(subscription_id: str, payment_id: str) -> tuple[str, str]:
-    """Both, the present one first."""
+    """Return both ids, the current one first."""
     return binding_operation(payment_id), former_binding(subscription_id, payment_id)
 
 
@@ -171,8 +174,9 @@ def is_binding_operation(operation: str) -> bool:
 
 
 def bound_by(operation: str) -> str | None:
-    """The id of the binding payment whose operation this is, as this version or an earlier one called it; None for an
-    operation of another kind."""
+    """Return the id of the binding payment of an operation, in the current or the earlier format; None for an operation
+    of another kind.
+    """
     if ids.is_prefixed(_BINDING, operation):
         return operation.replace(_BINDING, ids.PAYMENT, 1)
     subscription_id, _, uuid = operation.partition(":")

@@ -1,4 +1,4 @@
-"""What a merchant is told where no bank takes a payment (docs/payments.md "When the answer is an error")."""
+"""Refusals when no bank takes a payment (docs/payments.md "When the answer is an error")."""
 
 from collections.abc import Sequence
 
@@ -12,15 +12,16 @@ _ROUTE_RETRY_AFTER = 30
 
 
 def routeless(ports: Ports, mode: Mode) -> Refusal:
-    """The refusal where no bank can take the payment: for good, or until one is connected where the mode has no bank at
-    all."""
+    """Return the refusal when no bank can take the payment: permanent, or until one is connected if the mode has no
+    bank at all.
+    """
     if ports.banks.order.get(mode.value):
         return no_route(away=False)
     return Refusal("PROVIDER_NOT_CONFIGURED", f"No bank is connected in {mode} mode yet")
 
 
 def outside_limits(routes: Sequence[Bank]) -> Refusal:
-    """The refusal of an amount that none of these banks takes in one invoice, with what they take."""
+    """Return the refusal of an amount that none of these banks takes in one invoice; it states their limits."""
     return Refusal("INVALID_AMOUNT", f"No bank takes this amount: amount_rub is {' or '.join(map(_limits, routes))}")
 
 
@@ -30,8 +31,9 @@ def _limits(bank: Bank) -> str:
 
 
 def no_route(*, away: bool) -> Refusal:
-    """The refusal where no bank takes the payment. `away` says that it is for now, because one could not be reached or
-    is out of service."""
+    """Return the refusal when no bank takes the payment. With `away` it is temporary: a bank is unreachable or out of
+    service.
+    """
     if away:
         return Refusal(
             "PAYMENT_ROUTE_UNAVAILABLE",

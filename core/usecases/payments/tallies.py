@@ -1,5 +1,6 @@
-"""The three writes that change how many payments there are of which kind. Each moves the tallies in the same unit, so
-that counts are exact whatever crashes or races; nobody else adds, moves or removes a payment."""
+"""The only three writes that change the number of payments per kind. Each updates the tallies in the same unit, so
+counts stay exact after crashes and races; no other code adds, moves or removes a payment.
+"""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
@@ -22,12 +23,12 @@ def add_payment(unit: Unit, payment: Payment) -> Payment:
 
 
 def save_moved(unit: Unit, before: Payment, after: Payment) -> Payment:
-    """Save a payment whose status changed, and return it as it will stand."""
+    """Save a payment whose status changed, and return it as saved."""
     return save_all_moved(unit, [(before, after)])[0]
 
 
 def save_all_moved(unit: Unit, moves: Sequence[tuple[Payment, Payment]]) -> list[Payment]:
-    """Save payments whose status changed (as they were, as they are), and return them as they will stand."""
+    """Save payments whose status changed, as pairs (before, after), and return them as saved."""
     counts: dict[str, Tally] = {}
     for before, after in moves:
         for tally in (*tallies_of(before, -1), *tallies_of(after, 1)):
@@ -40,7 +41,7 @@ def save_all_moved(unit: Unit, moves: Sequence[tuple[Payment, Payment]]) -> list
 
 
 def remove_payment(unit: Unit, payment: Payment) -> None:
-    """Take a payment away, with all that it counted for."""
+    """Remove a payment, and subtract it from all sums."""
     unit[Tally].accrue(*tallies_of(payment, -1))
     if payment.status in TOOK_MONEY:
         unit[Turnover].accrue(turnover_of(payment, -1))
@@ -48,7 +49,7 @@ def remove_payment(unit: Unit, payment: Payment) -> None:
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """A sum that is not what the payments add up to."""
+    """A stored sum that differs from the sum of the payments."""
 
     id: str
     field: str
@@ -57,11 +58,11 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def check_tallies(ports: Ports) -> list[Difference]:
-    """Count everything anew from the payments, and name what is kept differently; empty when all is right. A payment
-    that took money and does not say when or how much is named itself.
+    """Recount everything from the payments, and return the sums that differ; empty when all are correct. A payment that
+    took money without a time or an amount is listed itself.
 
-    All of it is read as of one moment, so it may run beside a working service. Memory grows with the number of
-    tallies, not with that of payments.
+    All reads are of one moment, so it may run beside a working service. Memory grows with the number of tallies, not of
+    payments.
     """
     counted: Counter[tuple[str, str]] = Counter()
     kept: Counter[tuple[str, str]] = Counter()
@@ -88,7 +89,7 @@ async def check_tallies(ports: Ports) -> list[Difference]:
 
 
 async def _all(seen: Snapshot, kind: type[R]) -> AsyncIterator[R]:
-    """Every record of a snapshot, in the order of ids."""
+    """Iterate over every record of a snapshot, in the order of ids."""
     last = ""
     while batch := await seen[kind].find(limit=_BATCH, id=AtLeast(last)):
         for record in batch:

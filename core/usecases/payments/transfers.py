@@ -1,4 +1,4 @@
-"""Reads what became of the money that came for a payment (docs/payments.md "What came")."""
+"""Transfers that came for a payment, and their use (docs/payments.md "What came")."""
 
 from ....ports.bundle import Ports
 from ....ports.storage import OneOf
@@ -10,11 +10,11 @@ from ..paging import Page
 from .payments import get_payment
 
 MOST = 100
-"""Of what is in suspense: more transfers for one QR nobody makes by mistake."""
+"""Most unapplied transfers shown; payers do not make more for one QR by mistake."""
 
 
 async def list_transfers(ports: Ports, caller: Caller, payment_id: str, number: int, size: int) -> Page[ShownTransfer]:
-    """Return a page of what payers sent for a payment, the oldest first. Raises: Refusal PAYMENT_NOT_FOUND."""
+    """Return a page of the transfers that came for a payment, oldest first. Raises: Refusal PAYMENT_NOT_FOUND."""
     payment = await get_payment(ports, caller, payment_id)
     async with ports.storage.snapshot() as seen:
         wanted = tuple(entry_id(kind, payment.id) for kind in ARRIVALS)

@@ -1,4 +1,4 @@
-"""What shops took per day (docs/settlement.md "Turnover")."""
+"""Turnover of shops per day (docs/settlement.md "Turnover")."""
 
 import re
 from datetime import date, timedelta
@@ -30,7 +30,7 @@ class ShopDay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnoverReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The days and shops that took money, oldest day first, and what they took together."""
+    """Rows of days and shops that took money, oldest day first, and their total."""
 
     rows: list[ShopDay]
     payments: int
@@ -38,7 +38,7 @@ class TurnoverReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def shops_turnover(ports: Ports, caller: Caller, first: str | None, last: str | None) -> TurnoverReport:
-    """The turnover of the caller's account and mode, from day `first` to day `last`, both with it.
+    """Return the turnover of the caller's account and mode, from day `first` to day `last`, both inclusive.
 
     Without `last` it ends today; without `first` it has 30 days. Raises: Refusal VALIDATION_ERROR.
     """
@@ -48,7 +48,7 @@ async def shops_turnover(ports: Ports, caller: Caller, first: str | None, last: 
         shop.id: shop.name async for batch in ports.storage.scan(Shop, account_id=caller.account_id) for shop in batch
     }
     sums: dict[tuple[str, str], tuple[int, Rub]] = {}
-    # In the order of ids, which begin with the day and the shop; each such pair has several rows.
+    # Rows come in the order of ids, which begin with the day and the shop; each such pair has several rows.
     async for batch in ports.storage.scan(Turnover, id=Between(low, high)):
         for kept in batch:
             payments, amount = sums.get((kept.day, kept.shop_id), (0, Rub(0)))
@@ -75,7 +75,7 @@ def _period(first: str | None, last: str | None, *, today: str) -> tuple[date, d
 
 
 def _day(name: str, text: str) -> date:
-    # The pattern first: the parser also reads other forms of ISO 8601, such as weeks.
+    # Check the pattern first: the parser also accepts other forms of ISO 8601, such as weeks.
     try:
         return date.fromisoformat(text if _DAY.match(text) else "")
     except ValueError:
