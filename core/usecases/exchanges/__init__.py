@@ -1,1 +1,1 @@
-"""RUB against USDT: an order, its payment, the payout, and what goes back."""
+"""Exchanges of RUB and USDT: order, payment, payout and returns."""

@@ -1,5 +1,4 @@
-"""How exchanges are made, in both directions (docs/exchanges.md "Making one"; docs/concepts.md "What is refused
-first")."""
+"""Creation of exchanges in both directions (docs/exchanges.md "Making one"; docs/concepts.md "What is refused first")."""
 
 import msgspec
 
@@ -51,11 +50,11 @@ KIND = "exchange"
 
 
 async def create_exchange(ports: Ports, caller: Caller, key: str | None, read_order: ReadExchange) -> Made[Exchange]:
-    """Begin an exchange of USDT to RUB, once per key. `read_order` reads the body, and is called only for a new key.
+    """Create an exchange of USDT to RUB, once per key. `read_order` parses the body, and is called only for a new key.
 
-    Raises: Refusal, in the order of `orders.RULES`; IDEMPOTENCY_TERMINAL for the key of an exchange that is
-    over; PROVIDER_UNAVAILABLE, PROVIDER_NOT_CONFIGURED when there is no deposit address to be had: then nothing was
-    created, and the key is free.
+    Raises: Refusal, in the order of `orders.RULES`; IDEMPOTENCY_TERMINAL for the key of an exchange that is over;
+        PROVIDER_UNAVAILABLE or PROVIDER_NOT_CONFIGURED without a deposit address. Then nothing was created, and the key
+        is free.
     """
 
     async def make(lock: Lock) -> Exchange:
@@ -70,7 +69,7 @@ async def create_exchange(ports: Ports, caller: Caller, key: str | None, read_or
         if exchange is not None and exchange.is_final:
             raise Refusal("IDEMPOTENCY_TERMINAL", "The exchange of this Idempotency-Key is over; use a new one")
         if exchange is not None and exchange.status is ExchangeStatus.PENDING:
-            # Its maker is still at work, or died: the address is the same, whoever asks for it.
+            # The first request is still running, or its process died. The watcher returns the same address to both.
             return await open_new(ports, exchange)
         return exchange
 
@@ -78,7 +77,9 @@ async def create_exchange(ports: Ports, caller: Caller, key: str | None, read_or
 
 
 async def _judged(ports: Ports, caller: Caller, case: ExchangeCase) -> ExchangeCase:
-    """The case with all that its rules look at, each looked at once nothing before it is refused. Raises: Refusal."""
+    """Load what the rules of each step check, then judge that step; later records are not loaded for a refused order.
+    Raises: Refusal.
+    """
     switch = await ports.storage.get(DirectionSwitch, case.direction)
     pays_rub = case.direction is Direction.USDT_TO_RUB
     members = await known_members(ports, case.mode) if pays_rub else None
@@ -91,7 +92,7 @@ async def _judged(ports: Ports, caller: Caller, case: ExchangeCase) -> ExchangeC
 
 
 async def _quote(ports: Ports, case: ExchangeCase) -> ExchangeQuote | None:
-    """What the client is offered, by a rate of now; None where there is none."""
+    """Return the quote for the client at the current rate; None without a rate."""
     try:
         known = await market_rate(ports, case.mode, fresh=True)
     except Refusal:
@@ -106,11 +107,11 @@ async def _quote(ports: Ports, case: ExchangeCase) -> ExchangeQuote | None:
 async def create_rub_usdt(
     ports: Ports, account_id: str, mode: Mode, *, amount_rub: str, client_phone: str, address: str
 ) -> Exchange:
-    """Begin an exchange of RUB to USDT on a merchant's request; operators only (docs/exchanges.md "RUB to USDT"). It is
-    `pending` while the bank gave no certain answer about its invoice: the watch goes on asking.
+    """Create an exchange of RUB to USDT on a merchant's request; operators only (docs/exchanges.md "RUB to USDT"). It
+    stays `pending` until the bank gives a certain answer about its invoice; the watch repeats the request.
 
-    Raises: Refusal ACCOUNT_NOT_FOUND, and as `orders.RUB_RULES` have them; PROVIDER_NOT_CONFIGURED;
-    PROVIDER_UNAVAILABLE while all banks are out of service.
+    Raises: Refusal ACCOUNT_NOT_FOUND, and in the order of `orders.RUB_RULES`; PROVIDER_NOT_CONFIGURED;
+        PROVIDER_UNAVAILABLE while all banks are out of service.
     """
     await refuse_own_address(ports, address, "client_wallet")
     async with ports.storage.unit() as unit:
@@ -123,8 +124,9 @@ async def create_rub_usdt(
 async def begin_exchange(
     ports: Ports, caller: Caller, order: ExchangeOrder | RubExchangeOrder, *, opens: bool = True
 ) -> Exchange:
-    """Begin one without a key. Unless it `opens` it stays pending until the watch first looks at it, as one whose maker
-    died. Raises: as `create_rub_usdt`."""
+    """Create an exchange without a key. With `opens` False it stays pending until the first run of the watch, as after
+    a crash. Raises: as `create_rub_usdt`.
+    """
     case = await _judged(ports, caller, ExchangeCase(order=order, account=caller.account, mode=caller.mode))
     exchange = await _written(ports, case, None)
     opened = await progress(ports, exchange) if opens else None
@@ -132,7 +134,9 @@ async def begin_exchange(
 
 
 async def _provided(ports: Ports, case: ExchangeCase, amount: Rub) -> dict[str, str]:
-    """Who gives the place for the client's money, to be stored before anybody is asked. Raises: Refusal."""
+    """Choose the bank or the watcher that receives the client's money. It is stored before the provider is called.
+    Raises: Refusal.
+    """
     if case.direction is Direction.RUB_TO_USDT:
         try:
             ports.senders.on(case.mode, NETWORK)
@@ -155,8 +159,9 @@ async def _provided(ports: Ports, case: ExchangeCase, amount: Rub) -> dict[str, 
 
 
 async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Exchange:
-    """The exchange, its key (`lock`; None for an operator's) and its watch, on disk. Raises: Refusal; Conflict of the
-    key."""
+    """Write the exchange, its idempotency key and its watch. Operators' exchanges have no `lock`. Raises:
+    Refusal; Conflict of the key.
+    """
     phone, account = case.order.client_phone, case.account
     key = None
     if lock is None:
@@ -168,7 +173,8 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Excha
     sealed = ports.vault.seal(phone.encode(), exchange_phone_place(exchange_id))
 
     async def work(unit: Unit) -> Exchange:
-        # What may have changed while others were asked: the client may be blocked by now.
+        # Providers were called since the first check, and the client may have been blocked in the meantime. Judge
+        # again.
         client = await find_client(ports, unit, account.id, case.mode, phone)
         active = await unit[Exchange].find(active_slot=digest, limit=1)
         present = msgspec.structs.replace(case, client=client, has_active=bool(active))
@@ -178,7 +184,7 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Excha
         except Refusal:
             if lock is not None:
                 if any(each.key_id == lock.record_id for each in active):
-                    raise Conflict(KEY_TAKEN) from None  # the key's own, and it may be gone again by now
+                    raise Conflict(KEY_TAKEN) from None  # the exchange is this key's own, and may be gone again
                 await yield_to_maker(unit, lock)
             raise
         now = ports.clock.now()
@@ -192,10 +198,10 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Excha
         unit[Job].add(WATCH_EXCHANGE.first(exchange.id, now + LOOK, now))
         return unit[Exchange].add(tag_exchange(ports.vault, exchange))
 
-    # The client's other exchange was first, or this key's: reading again tells which.
+    # The client's other exchange, or one of this key, was written first. Reading again shows which.
     return await retrying(ports.storage, work, again_on=(ACTIVE_RULE,))
 
 
 def active_digest(ports: Ports, account_id: str, mode: Mode, phone: str) -> bytes:
-    """By what the exchange is found that the client of this phone has under way, where there is one."""
+    """Return the digest under which the client's exchange under way is found."""
     return ports.vault.fingerprint(f"exchange:{account_id}:{mode}:{phone}")

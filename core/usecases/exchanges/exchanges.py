@@ -1,5 +1,6 @@
-"""What merchants and operators do with exchanges that are there: read, cancel; switch a direction off and on
-(docs/exchanges.md "Rules"). They are made in creation.py; what becomes of them is in progress.py."""
+"""Existing exchanges for merchants and operators: read, cancel, switch a direction off or on (docs/exchanges.md
+"Rules"). Creation is in creation.py, progress in progress.py.
+"""
 
 from collections.abc import Collection
 
@@ -36,7 +37,7 @@ _MERCHANT_CANCELS = (_S.PENDING, _S.AWAITING_USDT)
 
 
 async def get_exchange(ports: Ports, caller: Caller, exchange_id: str) -> Exchange:
-    """One exchange of the caller's account and mode. Raises: Refusal EXCHANGE_NOT_FOUND."""
+    """Return an exchange of the caller's account and mode. Raises: Refusal EXCHANGE_NOT_FOUND."""
     async with ports.storage.unit() as unit:
         return await _own(unit, caller, exchange_id)
 
@@ -49,14 +50,15 @@ async def _own(unit: Unit, caller: Caller, exchange_id: str) -> Exchange:
 
 
 class ExchangeFilter(ListFilter, frozen=True, kw_only=True):
-    """Query values of GET /exchanges as they came; None: not given."""
+    """Raw query values of GET /exchanges; None when absent."""
 
     status: str | None = None
 
 
 async def list_exchanges(ports: Ports, caller: Caller, asked: ExchangeFilter, number: int, size: int) -> Page[Exchange]:
-    """A page of the caller's exchanges in both directions, newest first, as of one moment. Raises: Refusal
-    VALIDATION_ERROR."""
+    """Return a page of the caller's exchanges in both directions, newest first, as of one moment. Raises: Refusal
+    VALIDATION_ERROR.
+    """
     criteria = {"account_id": caller.account_id, "mode": caller.mode, **asked.criteria(EXTERNAL_ID_LONGEST)}
     if asked.status is not None:
         criteria["status"] = read_choice("status", asked.status, ExchangeStatus)
@@ -67,7 +69,9 @@ async def list_exchanges(ports: Ports, caller: Caller, asked: ExchangeFilter, nu
 
 
 async def every_exchange(ports: Ports, account_id: str, mode: Mode | None = None, limit: int = 1000) -> list[Exchange]:
-    """Exchanges of an account for operators, newest first, phones sealed. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    """Return exchanges of an account for operators, newest first; phone numbers stay encrypted. Raises: Refusal
+    ACCOUNT_NOT_FOUND.
+    """
     async with ports.storage.unit() as unit:
         await find_account(unit, account_id)
         found: list[Exchange] = []
@@ -79,17 +83,18 @@ async def every_exchange(ports: Ports, account_id: str, mode: Mode | None = None
 
 
 async def cancel_exchange(ports: Ports, caller: Caller, exchange_id: str) -> Exchange:
-    """Call an exchange off before its client sent anything. The chain is looked at first: what is on its way counts.
+    """Cancel an exchange before its client has sent money. The chain is read first, because transfers on their way
+    count.
 
-    Raises: Refusal EXCHANGE_NOT_FOUND; INVALID_STATE once USDT were seen, or it is over; PROVIDER_UNAVAILABLE while
-    nobody can tell whether any were sent.
+    Raises: Refusal EXCHANGE_NOT_FOUND; INVALID_STATE once USDT were seen or the exchange is over; PROVIDER_UNAVAILABLE
+        while the chain cannot be read.
     """
     return await _cancel(ports, await get_exchange(ports, caller, exchange_id), _MERCHANT_CANCELS)
 
 
 @in_test_time(Exchange)
 async def cancel_any_exchange(ports: Ports, exchange_id: str) -> Exchange:
-    """The same for operators, who also call off what awaits RUB. Raises: as `cancel_exchange`."""
+    """Cancel an exchange as an operator, even if it awaits RUB. Raises: as `cancel_exchange`."""
     exchange = await ports.storage.get(Exchange, exchange_id) if ids.is_prefixed(ids.EXCHANGE, exchange_id) else None
     if exchange is None:
         raise _not_found()
@@ -127,7 +132,7 @@ def _not_found() -> Refusal:
 
 
 async def set_direction(ports: Ports, direction: Direction, *, is_on: bool) -> DirectionSwitch:
-    """An operator switches a direction off or on for all merchants. Exchanges under way go on."""
+    """Switch a direction off or on for all merchants (operators only). Exchanges under way continue."""
 
     async def work(unit: Unit) -> DirectionSwitch:
         present = await unit[DirectionSwitch].get(direction)

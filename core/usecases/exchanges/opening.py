@@ -1,7 +1,7 @@
-"""From a written exchange to the place where its client sends the money (docs/exchanges.md "Rules").
+"""From a written exchange to the address or invoice to which its client sends money (docs/exchanges.md "Rules").
 
-The exchange is committed before anybody is asked, and the operation id follows from its own: whoever goes on after a
-crash asks for the same place.
+The exchange is committed before a provider is called, and the operation id is derived from its own id. After a crash,
+any process that continues gets the same address or invoice.
 """
 
 import msgspec
@@ -21,14 +21,15 @@ _S = ExchangeStatus
 _RETRY_AFTER = 30
 
 PURPOSE = "Exchange"
-"""What the client's bank shows of the invoice."""
+"""Purpose that the client's bank shows for the invoice."""
 NO_WAY_TO_PAY_IN = "no place for the client's money was obtained in time"
 
 
 async def open_new(ports: Ports, exchange: Exchange) -> Exchange | None:
-    """The exchange with its deposit address; None when another request with its key took it back.
+    """Return the exchange with its deposit address; None when another request with its key took it back.
 
-    Where the watcher is away nothing is left behind: the exchange was told to nobody, so it goes, and its key is free.
+    When the watcher is unavailable, the exchange is removed and its key is free, because no caller has seen it yet.
+
     Raises: Refusal PROVIDER_UNAVAILABLE, PROVIDER_NOT_CONFIGURED.
     """
     try:
@@ -45,8 +46,9 @@ async def open_new(ports: Ports, exchange: Exchange) -> Exchange | None:
 
 
 async def open_address(ports: Ports, exchange: Exchange) -> Exchange | None:
-    """Obtain the deposit address of a pending exchange: the same one however often it is asked for. The exchange as it
-    then stands; None when it is gone. Raises: Unavailable, NotConfigured."""
+    """Obtain the deposit address of a pending exchange; repeated calls return the same one. Return the exchange as
+    saved; None when it is gone. Raises: Unavailable, NotConfigured.
+    """
     watcher = ports.deposits.named(exchange.watcher or "")
     address = await watcher.address(exchange.id)
 
@@ -62,8 +64,8 @@ async def open_address(ports: Ports, exchange: Exchange) -> Exchange | None:
 
 
 async def open_invoice(ports: Ports, exchange: Exchange) -> Exchange | None:
-    """Obtain the invoice of a pending exchange of RUB: the same one however often it is asked for. A bank that refuses
-    for certain ends the exchange. Raises: Unavailable, OutcomeUnknown, NotConfigured; then nothing is decided.
+    """Obtain the invoice of a pending exchange of RUB; repeated calls return the same one. A bank's final refusal ends
+    the exchange. Raises: Unavailable, OutcomeUnknown, NotConfigured, which leave the exchange unchanged.
     """
     bank = ports.banks.named(exchange.bank or "")
     request = InvoiceRequest(
@@ -98,7 +100,7 @@ async def open_invoice(ports: Ports, exchange: Exchange) -> Exchange | None:
 
 
 async def _take_back(ports: Ports, exchange_id: str) -> Exchange | None:
-    """Undo what was written, unless it got its address by another request after all; then that."""
+    """Remove the exchange and its key, unless another request obtained the address after all; then return the exchange."""
 
     async def work(unit: Unit) -> Exchange | None:
         present = await unit[Exchange].get(exchange_id)
@@ -115,7 +117,7 @@ async def _take_back(ports: Ports, exchange_id: str) -> Exchange | None:
 
 
 async def give_up(ports: Ports, exchange_id: str) -> Exchange | None:
-    """Fail a pending exchange whose time is over: nobody was told where to send anything."""
+    """Fail a pending exchange whose time is over. Its client never got an address or invoice."""
 
     async def work(unit: Unit) -> Exchange | None:
         present = await unit[Exchange].get(exchange_id)

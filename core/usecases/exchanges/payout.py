@@ -1,8 +1,8 @@
-"""How an exchange's RUB get to the client: in parts, one after another, each written down before the bank hears of it
+"""Payout of an exchange's RUB to the client, part by part; each part is recorded before the bank is called
 (docs/exchanges.md "Rules"; ARCHITECTURE.md "Three ends").
 
-From `rub_sending` on only the bank's word moves the exchange: while nobody knows, nothing is given back, and only the
-same operation is repeated.
+From `rub_sending` on only the bank's answer moves the exchange. While the outcome is unknown, no money is returned to
+the merchant's stock, and only the same operation is repeated.
 """
 
 import logging
@@ -34,20 +34,22 @@ log = logging.getLogger("cambist.exchanges")
 
 
 class Paying(msgspec.Struct, frozen=True):
-    """An exchange as its payout stands, and after how many seconds looking at it again is worthwhile, where the
-    provider or the chain says."""
+    """The state of an exchange after a step. `check_after` is the pause in seconds that the provider or the chain
+    suggests before the next poll.
+    """
 
     exchange: Exchange
     check_after: float | None = None
     is_heard: bool = True
-    """Of one that is over: chain or bank said what came since."""
+    """For a finished exchange: whether chain or bank answered the poll for late money."""
 
 
 async def begin_payout(ports: Ports, exchange: Exchange) -> Exchange:
-    """Choose the bank, write down all parts, and take the RUB out of the stock, in one unit; nothing is sent yet.
+    """Choose the bank, record all parts, and take the RUB from the stock, in one unit. Nothing is sent yet.
 
-    Raises: NotConfigured when no bank of the mode sends money to people; Unavailable while all that do are out of
-    service; what a bank's read raises, where one of several may have sent it already and gives no answer.
+    Raises: NotConfigured when no bank of the mode sends money to people; Unavailable while all of them are out of
+        service; faults of a bank's reads, when one of several banks may have sent the payout already and does not
+        answer.
     """
     bank = await _bank_that_knows(ports, exchange) or await _open_bank(ports, exchange)
 
@@ -64,8 +66,9 @@ async def begin_payout(ports: Ports, exchange: Exchange) -> Exchange:
 
 
 async def _bank_that_knows(ports: Ports, exchange: Exchange) -> RemittanceBank | None:
-    """The bank that has this payout already, though we know nothing of that: another one would pay a second time. One
-    alone is asked before it is sent anything, anyway."""
+    """Return the bank that already has this payout although our database does not know it; another bank would pay a
+    second time. A single bank needs no check here, since it is always asked before it sends.
+    """
     banks = _remitting(ports, exchange)
     if len(banks) > 1 and await may_be_forgotten(ports, exchange.created_at):
         for bank in banks:
@@ -86,8 +89,9 @@ def _remitting(ports: Ports, exchange: Exchange) -> list[RemittanceBank]:
 
 
 async def _open_bank(ports: Ports, exchange: Exchange) -> RemittanceBank:
-    """The first bank that sends money to people, to the client's bank as far as is known, and whose gateway is not
-    down, as for payments."""
+    """Choose the first bank that sends money to people and whose gateway is up. Prefer banks that reach the client's
+    bank, as far as that is known.
+    """
     routes = _remitting(ports, exchange)
     if not routes:
         raise NotConfigured(f"no bank of {exchange.mode} mode sends money to people")
@@ -99,9 +103,10 @@ async def _open_bank(ports: Ports, exchange: Exchange) -> RemittanceBank:
 
 
 async def pay_out(ports: Ports, exchange: Exchange) -> Paying:
-    """Bring a payout as far as the bank lets it, part by part, to the end of the exchange where that is known.
+    """Advance a payout part by part as far as the bank allows, up to the end of the exchange.
 
-    Raises: NotConfigured, NotSupported when its bank is not wired, or sends no money, any more; Stale when it is gone.
+    Raises: NotConfigured, NotSupported when its bank is no longer configured or no longer sends money; Stale when the
+        exchange is gone.
     """
     remitting(ports.banks.named(exchange.bank or ""))
     while exchange.status is _S.RUB_SENDING and (part := next_part(exchange.parts)) is not None:
@@ -119,10 +124,10 @@ async def pay_out(ports: Ports, exchange: Exchange) -> Paying:
 
 
 async def hear(ports: Ports, exchange: Exchange) -> Exchange:
-    """What the bank says of the part that it has, without sending anything: a notice may come while the watch sends,
-    and of two that send at once one might be refused and the other not.
+    """Poll the bank for the part that it has, without sending. A notification may arrive while the watch sends, and of
+    two concurrent sends the bank might refuse one and accept the other.
 
-    Raises: what a bank's read raises.
+    Raises: faults of a bank's reads.
     """
     part = next_part(exchange.parts)
     if exchange.status is not _S.RUB_SENDING or part is None or part.status is not PartStatus.SENT:

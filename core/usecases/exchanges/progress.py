@@ -1,8 +1,8 @@
-"""How an exchange lives on: what its client sends is looked at, then what it is owed is sent, until there is an end;
-and some hours longer, for money that comes late (docs/exchanges.md "How it ends", "Rules").
+"""Progress of an exchange: poll for the client's money, then send the payout, until it ends; and poll some hours longer
+for late money (docs/exchanges.md "How it ends", "Rules").
 
-Job, bank's notice and sandbox all do the same: bring it as far as it goes now. Each step reads what stands and is one
-unit, so it does not matter how many do it at once, nor where one of them dies.
+The job, the bank's notification and the sandbox all advance the exchange in the same way. Each step reads the current
+state and is one unit, so concurrent runs and crashes are harmless.
 """
 
 import logging
@@ -27,16 +27,17 @@ from .sending import begin_sending, send_usdt
 from .steps import RACES, WATCH_EXCHANGE, enter_funds, read_exchange
 
 LOOK = timedelta(seconds=10)
-"""How often the chain is looked at while an exchange awaits its money."""
+"""Poll interval while an exchange awaits its money."""
 LATE_FOR = timedelta(hours=6)
-"""So long after `expires_at` it is looked for money that came late."""
+"""Period after `expires_at` in which the exchange is polled for late money."""
 
 _LATE_LOOKS = ((timedelta(hours=1), timedelta(minutes=5)), (LATE_FOR, timedelta(hours=1)))
-"""Until so long after `expires_at`, it is looked so often."""
+"""Poll intervals after expiry, as pairs (until this long after `expires_at`, interval)."""
 _UNHEARD, _UNHEARD_FOR = timedelta(minutes=10), timedelta(days=1)
-"""How often the last of these looks is tried where nobody answers it, and until when after `expires_at`."""
+"""Retry interval when the last of these polls gets no answer, and the period after `expires_at` in which it is retried.
+"""
 _AWAY = timedelta(minutes=1)
-"""A watcher gave no answer when the exchange would have expired: only what was seen may expire it."""
+"""Retry interval when a watcher gives no answer at the deadline; an exchange expires only after a successful poll."""
 
 _S = ExchangeStatus
 
@@ -44,7 +45,7 @@ log = logging.getLogger("cambist.exchanges")
 
 
 async def watch_exchange(ports: Ports, job: Job) -> None:
-    """The job that follows an exchange."""
+    """Follow an exchange (a job)."""
     before = await _stored(ports, job.argument)
     paying = None if before is None else await progress(ports, before, job.attempts)
     has_moved = before is not None and paying is not None and paying.exchange.version != before.version
@@ -52,8 +53,9 @@ async def watch_exchange(ports: Ports, job: Job) -> None:
 
 
 async def on_exchange_notice(ports: Ports, operation: str) -> None:
-    """The bank says that something happened to an operation of an exchange. Only a hint: the bank is asked, and all
-    that is to be sent is left to the watch."""
+    """Handle a bank's notification about an operation of an exchange. It is only a hint, so poll the bank; sending is
+    left to the watch.
+    """
     exchange = await _stored(ports, operation_exchange(operation) or "")
     if exchange is None:
         return
@@ -68,8 +70,9 @@ async def _stored(ports: Ports, exchange_id: str) -> Exchange | None:
 
 
 async def progress(ports: Ports, exchange: Exchange, attempts: int = 1) -> Paying | None:
-    """Bring an exchange as far as it goes now; how it then stands, or None when it was taken back. `attempts`: since it
-    moved last."""
+    """Advance an exchange as far as possible now. Return its new state, or None when it was taken back. `attempts`
+    counts the runs since its last move.
+    """
     present: Exchange | None = exchange
     if exchange.status is _S.PENDING:
         present = await _open(ports, exchange)
@@ -90,7 +93,8 @@ async def progress(ports: Ports, exchange: Exchange, attempts: int = 1) -> Payin
             return await send_usdt(ports, present, attempts)
         return Paying(present)
     except (NotConfigured, NotSupported) as fault:
-        # What may have been sent must not go another way: it waits until bank or wallet is wired again.
+        # The payout may have been sent, so it must not go another way. It waits until its bank or wallet is configured
+        # again.
         log.error("exchange %s: its payout cannot go on: %s", present.id, fault)  # noqa: TRY400 - no slip of the program
         return Paying(present)
 
@@ -109,8 +113,9 @@ def _hold_is_over(exchange: Exchange, now: datetime) -> bool:
 
 
 async def _end_hold(ports: Ports, exchange: Exchange) -> Exchange:
-    """Begin to send, unless the RUB were taken back meanwhile: that is what they are held for, so a bank that does not
-    answer lets nothing go. Raises: what a bank's read raises; NotConfigured."""
+    """Begin to send, unless the RUB were taken back during the hold, which exists for that case. A bank that does not
+    answer therefore blocks the sending. Raises: faults of a bank's reads; NotConfigured.
+    """
     return await begin_sending(ports, await look_at_funds(ports, exchange))
 
 
@@ -123,7 +128,7 @@ async def _tried(exchange: Exchange, trouble: str, step: Callable[[Exchange], Aw
 
 
 async def _open(ports: Ports, exchange: Exchange) -> Exchange | None:
-    """Go on with an exchange whose maker died, or end it when its time is over."""
+    """Continue an exchange whose creating process died, or end it when its time is over."""
     if ports.clock.now() >= exchange.expires_at:
         return await give_up(ports, exchange.id)
     try:
@@ -134,7 +139,9 @@ async def _open(ports: Ports, exchange: Exchange) -> Exchange | None:
 
 
 async def look_at_funds(ports: Ports, exchange: Exchange) -> Exchange:
-    """See what came, and let it take effect. Raises: Unavailable, NotConfigured; then nothing is decided."""
+    """Poll for the exchange's money, and apply the answer. Raises: Unavailable, NotConfigured, which leave the exchange
+    unchanged.
+    """
     if exchange.invoice_reference is None:
         return await take_funds(ports, exchange, await seen_funds(ports, exchange))
     state = await _invoice_state(ports, exchange)
@@ -157,9 +164,9 @@ def _came(state: InvoiceState) -> Sequence[Incoming]:
 
 
 async def seen_funds(ports: Ports, exchange: Exchange) -> Sequence[Incoming]:
-    """What came to an exchange's address, or for its invoice, so far, final or not.
+    """Return the transfers seen so far at an exchange's address or for its invoice, final or not.
 
-    Raises: Unavailable, NotConfigured; what a bank's read raises.
+    Raises: Unavailable, NotConfigured; faults of a bank's reads.
     """
     if exchange.invoice_reference is not None:
         return _came(await _invoice_state(ports, exchange))
@@ -178,7 +185,7 @@ async def seen_funds(ports: Ports, exchange: Exchange) -> Sequence[Incoming]:
 
 
 async def take_funds(ports: Ports, exchange: Exchange, seen: Sequence[Incoming]) -> Exchange:
-    """Let what was seen take effect; the exchange as it then stands."""
+    """Apply the transfers seen, and return the exchange as saved."""
     if not _can_be_paid_in(exchange):
         return exchange
 
@@ -198,7 +205,7 @@ async def _come_back(ports: Ports, job: Job, paying: Paying | None, *, has_moved
         if paying is None:
             return None
         if standing is not None and standing.version != paying.exchange.version:
-            # A notice or the sandbox moved it meanwhile: what we know of it is old.
+            # A notification or the sandbox moved it in the meantime, so our view is outdated.
             return now
         asked = 0 if has_moved else job.attempts
         return next_look(paying, asked, now, advanced=_is_advanced_over(ports, paying.exchange))
@@ -213,14 +220,15 @@ def _is_advanced_over(ports: Ports, exchange: Exchange) -> bool:
 
 
 def next_look(paying: Paying, asked: int, now: datetime, *, advanced: bool) -> datetime | None:
-    """When an exchange is looked at again, after `asked` times since it moved; None: it is over. `advanced`: at its
-    deadlines only."""
+    """Return when to poll the exchange next, after `asked` polls since its last move; None once it is over. With
+    `advanced` it is polled only at its deadlines.
+    """
     exchange = paying.exchange
     if exchange.is_final:
         late = _late_look(exchange, now, advanced=advanced)
         if late is None and not paying.is_heard and now < exchange.expires_at + _UNHEARD_FOR:
             return now + _UNHEARD
-        # Of RUB that were taken back while the USDT went nothing could be decided.
+        # RUB that were taken back while the USDT were being sent can only be judged now.
         anew = not asked and exchange.invoice_reference is not None
         return now + LOOK if late is None and anew else late
     if exchange.status is _S.PENDING or exchange.status in AWAITING:

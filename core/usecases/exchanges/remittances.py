@@ -1,5 +1,6 @@
-"""One part of an exchange's payout at its bank: written down, sent, asked for, ended (docs/exchanges.md "Rules";
-ARCHITECTURE.md "Three ends"). In which order parts go is told in payout.py."""
+"""One part of an exchange's payout at its bank: recorded, sent, polled, finished (docs/exchanges.md "Rules";
+ARCHITECTURE.md "Three ends"). The order of the parts is in payout.py.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -43,7 +44,7 @@ _P = PartStatus
 
 
 class Remitting(NamedTuple):
-    """An exchange, the part of it that is spoken of, and whether it goes where it was made to go."""
+    """An exchange, one of its parts, and whether the exchange still matches the terms that it was made with."""
 
     exchange: Exchange
     part: PayoutPart
@@ -51,8 +52,9 @@ class Remitting(NamedTuple):
 
 
 class Remittances(Operation[Remitting, RemittanceState, RemittanceBank]):
-    """A part has no job: the exchange's watch brings it, and the exchange's notices are its own. One of an exchange
-    that is not what the vault tagged is asked for and never sent."""
+    """Parts of payouts. A part has no job: the watch of the exchange advances it, and notifications belong to the
+    exchange. A part of an exchange whose vault tag does not match is polled and never sent.
+    """
 
     races = RACES
 
@@ -81,7 +83,9 @@ class Remittances(Operation[Remitting, RemittanceState, RemittanceBank]):
         return subject.exchange.created_at
 
     def sent_at(self, subject: Remitting, /) -> datetime:
-        """Since when the bank may have it; of a part of an earlier version only the exchange's beginning is known."""
+        """Return the earliest moment at which the bank may have the part. Parts of earlier versions have no moment of
+        their own, so the exchange's creation counts.
+        """
         return subject.part.sent_at or subject.exchange.created_at
 
     def repeats_until(self, ports: Ports, subject: Remitting, /) -> datetime | None:
@@ -104,12 +108,12 @@ class Remittances(Operation[Remitting, RemittanceState, RemittanceBank]):
 
     def refused(self, _subject: Remitting, fault: Refused | NotSupported, /) -> RemittanceState | None:
         if isinstance(fault, NotSupported):
-            # What was to go by this bank must not go another way: it waits until the bank sends again.
+            # The payout must not go by another bank. It waits until this bank sends again.
             return None
         return RemittanceState(status=RemittanceStatus.FAILED, failure=fault.reason)
 
     async def apply(self, ports: Ports, unit: Unit, subject: Remitting, word: RemittanceState, /) -> Remitting:
-        """The part's end, and the exchange's with the last of them."""
+        """Save the outcome of the part; with the last part, also that of the exchange."""
         exchange, part, _ = subject
         is_under_way = exchange.status is ExchangeStatus.RUB_SENDING and part.status is _P.SENT
         if word.status is RemittanceStatus.PROCESSING or not is_under_way:
@@ -132,7 +136,7 @@ REMITTANCES = Remittances()
 
 
 async def find_part(ports: Ports, bank: RemittanceBank, exchange: Exchange, part: PayoutPart) -> RemittanceState | None:
-    """How a part stands at a bank; None: it never saw it. Raises: what the port raises of reads."""
+    """Return the state of a part at a bank; None when the bank never saw it. Raises: faults of the port's reads."""
 
     async def find(operation: str) -> RemittanceState | None:
         if isinstance(bank, SearchesRemittances):

@@ -1,6 +1,8 @@
-"""The job of a return of what came for an exchange: RUB go back through their bank (rub_return.py), USDT by one signed
-transfer (usdt_return.py). Each is recorded before it is sent, and the money leaves the books when it has arrived
-(docs/exchanges.md "Rules"; domain/exchanges/returns.py).
+"""The job that returns money of an exchange: RUB through their bank (rub_return.py), USDT by one signed transfer
+(usdt_return.py).
+
+Each return is recorded before it is sent, and the money leaves the books when it has arrived (docs/exchanges.md
+"Rules"; domain/exchanges/returns.py).
 """
 
 from ....ports.bundle import Ports
@@ -14,7 +16,7 @@ from .usdt_return import USDT_RETURNS
 
 
 async def carry_return(ports: Ports, job: Job) -> None:
-    """Follow a return, whichever currency it is of."""
+    """Follow a return in either currency (a job)."""
     transfer = await ports.storage.get(ExchangeTransfer, job.argument)
     if transfer is not None and transfer.currency is Currency.RUB:
         await operations.follow(RUB_RETURNS, ports, job)
@@ -23,7 +25,7 @@ async def carry_return(ports: Ports, job: Job) -> None:
 
 
 async def carry(ports: Ports, transfer: ExchangeTransfer) -> ExchangeTransfer:
-    """Bring a return as far as it goes now, here and at once; the transfer as it then stands."""
+    """Advance a return as far as possible now, and return the transfer as saved."""
     if transfer.currency is Currency.RUB:
         subject = (await operations.bring(RUB_RETURNS, ports, transfer.id)).subject
         return transfer if subject is None else subject.transfer

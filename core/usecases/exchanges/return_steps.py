@@ -1,5 +1,6 @@
-"""The moves of a return that RUB and USDT share, to be called in the unit that makes them
-(docs/exchanges.md "Rules"; domain/exchanges/returns.py)."""
+"""Moves of a return that RUB and USDT share. Call them in the unit that saves the transfer (docs/exchanges.md "Rules";
+domain/exchanges/returns.py).
+"""
 
 from datetime import datetime
 
@@ -16,14 +17,14 @@ from ..ledger.ledger import post
 from ..schedule import FollowUp
 
 RETURN_EXCHANGE = FollowUp("exchange.return")
-"""The one job that sends the money of a transfer back."""
+"""The job that returns the money of a transfer."""
 
 RETURN_RACES = ("jobs_id", "journal_id")
-"""Unique rules whose Conflict means that another unit planned or booked a return first: read again."""
+"""Unique rules whose Conflict means that another unit planned or booked a return first. Read again."""
 
 
 def return_of(transfer: ExchangeTransfer) -> MoneyReturn:
-    """The attempt that is or was under way. Raises: LookupError where nobody decided on one."""
+    """Return the current or last attempt. Raises: LookupError when no return was decided."""
     if transfer.sent_back is None:
         raise LookupError(f"{transfer.id} is not sent back")
     return transfer.sent_back
@@ -32,18 +33,18 @@ def return_of(transfer: ExchangeTransfer) -> MoneyReturn:
 def with_return_moved(
     transfer: ExchangeTransfer, trigger: ReturnTrigger, failure: str | None = None
 ) -> ExchangeTransfer:
-    """The transfer whose return is one move further. Raises: IllegalMove."""
+    """Return the transfer with its return moved by `trigger`. Raises: IllegalMove."""
     return msgspec.structs.replace(transfer, sent_back=return_moved(return_of(transfer), trigger, failure))
 
 
 def with_return_asked(transfer: ExchangeTransfer, now: datetime) -> ExchangeTransfer:
-    """The transfer whose return its bank may have from now on. Raises: IllegalMove."""
+    """Return the transfer with its return marked as sent: from now on the bank may have it. Raises: IllegalMove."""
     sending = with_return_moved(transfer, ReturnTrigger.SENT)
     return msgspec.structs.replace(sending, sent_back=msgspec.structs.replace(return_of(sending), sent_at=now))
 
 
 def arrive(ports: Ports, unit: Unit, exchange: Exchange, transfer: ExchangeTransfer) -> ExchangeTransfer:
-    """Save that the client has it: the money leaves the books."""
+    """Save that the client has the money; it leaves the books."""
     now = ports.clock.now()
     post(unit, money_returned(exchange, transfer, now))
     gone = with_return_moved(transfer, ReturnTrigger.ARRIVED)

@@ -1,5 +1,6 @@
-"""The operator sends back what came for an exchange and could move nothing (docs/exchanges.md "Rules"). The decision is
-stored with the job that carries it out: return_progress.py."""
+"""Operator's returns of money that came for an exchange and could not be used (docs/exchanges.md "Rules"). The decision
+is stored together with the job that carries it out: return_progress.py.
+"""
 
 from typing import Any
 
@@ -23,8 +24,9 @@ from .steps import transfers_of
 
 
 async def list_suspended(ports: Ports, account_id: str | None = None, *, limit: int = 1000) -> list[ExchangeTransfer]:
-    """Money of exchanges that waits for an operator, oldest first; of one account or of all. Raises: Refusal
-    ACCOUNT_NOT_FOUND."""
+    """Return money of exchanges that waits for an operator, oldest first, of one account or of all. Raises: Refusal
+    ACCOUNT_NOT_FOUND.
+    """
     criteria: dict[str, Any] = {} if account_id is None else {"account_id": account_id}
     async with ports.storage.unit() as unit:
         if account_id is not None:
@@ -35,7 +37,7 @@ async def list_suspended(ports: Ports, account_id: str | None = None, *, limit: 
 
 
 async def exchange_money(ports: Ports, exchange_id: str) -> tuple[Exchange, list[ExchangeTransfer]]:
-    """An exchange and all that came for it, for operators. Raises: Refusal EXCHANGE_NOT_FOUND."""
+    """Return an exchange and all transfers that came for it, for operators. Raises: Refusal EXCHANGE_NOT_FOUND."""
     async with ports.storage.unit() as unit:
         exchange = await _exchange(unit, exchange_id)
         return exchange, await transfers_of(unit, exchange.id)
@@ -43,12 +45,12 @@ async def exchange_money(ports: Ports, exchange_id: str) -> tuple[Exchange, list
 
 @in_test_time(Exchange, ExchangeTransfer)
 async def return_money(ports: Ports, object_id: str, address: str | None = None) -> list[ExchangeTransfer]:
-    """The operator's decision to send back what is suspended of an exchange, or of one of its transfers; the worker
-    does it. `address`: where USDT go to; RUB go to who paid them.
+    """Decide to return the suspended money of an exchange, or one of its transfers, as an operator; the worker sends
+    it. `address` receives USDT; RUB go back to the account that paid them.
 
     Raises: Refusal EXCHANGE_NOT_FOUND; VALIDATION_ERROR for the address; INVALID_STATE while the exchange is under way,
-    and where nothing waits or its bank sends nothing back; PROVIDER_NOT_CONFIGURED without a wallet. Waits where two
-    operators are needed.
+        when nothing waits, or when its bank returns no money; PROVIDER_NOT_CONFIGURED without a wallet; Waits when two
+        operators are needed.
     """
     if address is not None:
         await refuse_own_address(ports, address, "address")
@@ -77,7 +79,7 @@ async def _exchange(unit: Unit, exchange_id: str) -> Exchange:
 
 
 def _checked(ports: Ports, exchange: Exchange, address: str | None) -> str | None:
-    """The name of the wallet that USDT go back from; None for RUB. Raises: Refusal."""
+    """Return the name of the wallet that sends USDT back; None for RUB. Raises: Refusal."""
     if not exchange.takes_usdt:
         if address is not None:
             raise shape_error("address", "is for USDT: RUB go back to who paid them")

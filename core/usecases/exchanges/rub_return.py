@@ -1,5 +1,6 @@
-"""RUB of an exchange on their way back to who paid them, by the bank that took them (docs/exchanges.md "Rules";
-domain/exchanges/returns.py). The job is shared with USDT: return_progress.py."""
+"""Returns of an exchange's RUB to their payer, through the bank that received them (docs/exchanges.md "Rules";
+domain/exchanges/returns.py). USDT share the job: return_progress.py.
+"""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -35,14 +36,14 @@ _WANTS = {_S.PLANNED: Want.PREPARE, _S.SENDING: Want.SEND, _S.RETURNED: Want.LOO
 
 
 class RubReturning(NamedTuple):
-    """RUB that are sent back, and the exchange that they came for."""
+    """RUB that are returned, and the exchange for which they came."""
 
     transfer: ExchangeTransfer
     exchange: Exchange
 
 
 class RubReturns(BankRefunds[RubReturning]):
-    """A return of RUB that an operator decided on. What is said of an earlier attempt changes nothing."""
+    """Returns of RUB that an operator decided on. An answer about an earlier attempt changes nothing."""
 
     follow_up = RETURN_EXCHANGE
     record = ExchangeTransfer
@@ -83,12 +84,12 @@ class RubReturns(BankRefunds[RubReturning]):
         return _WANTS.get(return_of(subject.transfer).status, Want.NOTHING)
 
     def since(self, subject: RubReturning, /) -> datetime:
-        """When the money came: an earlier decision to send it back may be forgotten."""
+        """Return when the money came, because the database may have forgotten an earlier decision to return it."""
         return subject.transfer.received_at
 
     def sent_at(self, subject: RubReturning, /) -> datetime | None:
         back = return_of(subject.transfer)
-        # One of an earlier version says only when it was decided.
+        # Returns of earlier versions store only the time of the decision.
         return back.sent_at or back.created_at
 
     async def prepare(self, ports: Ports, unit: Unit, subject: RubReturning, /) -> RubReturning:
@@ -98,7 +99,7 @@ class RubReturns(BankRefunds[RubReturning]):
         transfer, exchange = subject
         status = return_of(transfer).status
         if word.status is not AtBank.PROCESSING and status is _S.SENDING:
-            # Of RUB that the payer's bank took while they were on their way back nothing could be decided.
+            # RUB that the payer's bank took back while the return was under way can only be judged now.
             await watch_again(ports, unit, exchange.id)
         if word.status is AtBank.DONE and status in (_S.SENDING, _S.FAILED):
             return subject._replace(transfer=arrive(ports, unit, exchange, transfer))
@@ -125,7 +126,7 @@ RUB_RETURNS = RubReturns()
 
 
 async def returned_by(unit: Unit, operation: str) -> ExchangeTransfer | None:
-    """The transfer that an operation of a bank sends back, at whichever attempt."""
+    """Return the transfer that a bank operation returns, for any attempt."""
     exchange_id = returning_exchange(operation)
     if exchange_id is None:
         return await unit[ExchangeTransfer].get(returned_transfer(operation) or "")

@@ -1,5 +1,6 @@
-"""How an exchange's USDT get to the client: after the hold, by one signed transfer (signed_transfers/;
-docs/exchanges.md "RUB to USDT")."""
+"""Sending an exchange's USDT to the client after the hold, by one signed transfer (signed_transfers/; docs/exchanges.md
+"RUB to USDT").
+"""
 
 import msgspec
 
@@ -21,7 +22,7 @@ _S = ExchangeStatus
 
 
 async def begin_sending(ports: Ports, exchange: Exchange) -> Exchange:
-    """Choose the wallet and take the USDT out of the stock, once the hold is over; nothing is sent yet.
+    """Choose the wallet and take the USDT from the stock once the hold is over. Nothing is sent yet.
 
     Raises: NotConfigured when the mode has no wallet on the exchange's network.
     """
@@ -41,7 +42,9 @@ async def begin_sending(ports: Ports, exchange: Exchange) -> Exchange:
 
 
 class _Sent(SignedTransfers[Exchange]):
-    """The transfer of an exchange to its client. One that never moved is signed again: the client paid for it."""
+    """The transfer of an exchange to its client. A transfer that was never executed is signed again, because the client
+    paid for it.
+    """
 
     record = Exchange
     races = RACES
@@ -82,6 +85,8 @@ SENT = _Sent()
 
 
 async def send_usdt(ports: Ports, exchange: Exchange, attempts: int) -> Paying:
-    """Sign and send, or look at what was sent, to the end where the network knows it. `attempts`: to sign, so far."""
+    """Sign and send the transfer, or poll for it, until the network reports its outcome. `attempts` counts the attempts
+    to sign.
+    """
     standing = await bring(SENT, ports, exchange, attempts)
     return Paying(standing.subject, None if standing.pause is None else standing.pause.total_seconds())

@@ -1,5 +1,6 @@
-"""The moves of an exchange, each with its money and, at a final status, its event, to be called in the unit that makes
-them (docs/exchanges.md "How it ends", "Rules"; docs/webhooks.md "Events")."""
+"""Moves of an exchange, with their ledger entries and, at a final status, their event. Call them in the unit that saves
+the exchange (docs/exchanges.md "How it ends", "Rules"; docs/webhooks.md "Events").
+"""
 
 import logging
 from collections.abc import Sequence
@@ -48,10 +49,10 @@ from ..sealed import exchange_fits, open_exchange_phone
 from ..webhooks.outbox import announce_of
 
 WATCH_EXCHANGE = FollowUp("exchange.watch")
-"""The one job that follows an exchange through its life, and some hours beyond."""
+"""The job that follows an exchange until its end, and for some hours after it."""
 
 RACES = ("exchange_transfers_id", "journal_id")
-"""Unique rules whose Conflict means, in a unit that moves an exchange, that another one moved it first: read again."""
+"""Unique rules whose Conflict means, in a unit that moves an exchange, that another unit moved it first. Read again."""
 
 log = logging.getLogger("cambist.exchanges")
 
@@ -61,14 +62,14 @@ _T = ExchangeTrigger
 
 
 async def watch_again(ports: Ports, unit: Unit, exchange_id: str) -> None:
-    """Have the watch come at once, also to an exchange that nobody looks at any more."""
+    """Run the watch at once, and plan one anew for an exchange that is no longer watched."""
     now = ports.clock.now()
     await WATCH_EXCHANGE.hurry(unit, exchange_id, now)
     await WATCH_EXCHANGE.keep(unit, exchange_id, now, now)
 
 
 async def read_exchange(unit: Unit, exchange_id: str) -> Exchange:
-    """An exchange that was there just now. Raises: Stale, when it was forgotten with the account's test data."""
+    """Return an exchange that existed a moment ago. Raises: Stale when it was deleted with the account's test data."""
     exchange = await unit[Exchange].get(exchange_id)
     if exchange is None:
         raise Stale(f"{exchange_id} is gone")
@@ -76,8 +77,9 @@ async def read_exchange(unit: Unit, exchange_id: str) -> Exchange:
 
 
 def is_as_made(ports: Ports, exchange: Exchange) -> bool:
-    """Whether it gives what it was made to give, where that goes to; the log says so if not. To be asked before
-    anything is sent."""
+    """Return whether the exchange still has the amounts and destinations that it was made with, and log an error
+    otherwise. Check this before anything is sent.
+    """
     if exchange_fits(ports.vault, exchange):
         return True
     log.error("exchange %s is not what the vault tagged: nothing is sent, and an operator is to look", exchange.id)
@@ -85,7 +87,7 @@ def is_as_made(ports: Ports, exchange: Exchange) -> bool:
 
 
 async def transfers_of(unit: Unit, exchange_id: str) -> list[ExchangeTransfer]:
-    """All that was booked for an exchange. Anybody may send to an address as often as it pleases: read in batches."""
+    """Return all transfers booked for an exchange. An address may receive any number of transfers, so read in batches."""
     low, high = transfer_ids(exchange_id)
     found: list[ExchangeTransfer] = []
     while True:
@@ -97,8 +99,9 @@ async def transfers_of(unit: Unit, exchange_id: str) -> list[ExchangeTransfer]:
 
 
 async def enter_funds(ports: Ports, unit: Unit, exchange: Exchange, seen: Sequence[Incoming]) -> Exchange:
-    """Let what was seen to come take effect, and the time: new transfers are booked, the exchange moves. The exchange
-    as it then stands; nothing is written where nothing is new."""
+    """Apply the transfers seen and the current time: book new transfers and move the exchange. Return the exchange as
+    saved; write nothing when nothing is new.
+    """
     now = ports.clock.now()
     known = await transfers_of(unit, exchange.id)
     gone = judge_taken_back(exchange, seen, known)
@@ -128,10 +131,10 @@ async def enter_funds(ports: Ports, unit: Unit, exchange: Exchange, seen: Sequen
 
 
 async def _release(unit: Unit, exchange: Exchange, known: Sequence[ExchangeTransfer], amount: int, reason: str) -> None:
-    """Let `amount` of what counted for the exchange wait in suspense. The caller saves the exchange in the same unit.
+    """Release `amount` of the exchange's counted transfers to suspense. The caller saves the exchange in the same unit.
 
-    Raises: ValueError when less was counted, unless another unit moved the exchange after this one had read it: `known`
-    is newer then, nothing is released here, and the caller's commit is Stale.
+    Raises: ValueError when less was counted. If another unit moved the exchange after this one had read it, `known` is
+        newer than the exchange: then nothing is released, and the caller's commit is Stale.
     """
     try:
         changed = released_transfers(known, amount, reason)
@@ -145,7 +148,9 @@ async def _release(unit: Unit, exchange: Exchange, known: Sequence[ExchangeTrans
 
 
 def _lag(ports: Ports, exchange: Exchange) -> timedelta:
-    """How long ago it was until when all that came was seen: by then an exchange expires, and not by the clock."""
+    """Return the lag of the watcher: all transfers older than this are seen. Expiry uses that moment instead of the
+    clock.
+    """
     watcher = ports.deposits.watchers.get(exchange.watcher or "")
     return watcher.lag if isinstance(watcher, LateDeposits) else timedelta(0)
 
@@ -153,7 +158,7 @@ def _lag(ports: Ports, exchange: Exchange) -> timedelta:
 async def move(
     ports: Ports, unit: Unit, exchange: Exchange, trigger: ExchangeTrigger, failure: str | None = None
 ) -> Exchange:
-    """Save the exchange one move further, with its event where that is its end. The money is the caller's.
+    """Save a move of the exchange, with its event if it is the final one. The caller books the money.
 
     Raises: IllegalMove.
     """
@@ -164,8 +169,9 @@ async def move(
 
 
 async def fail(ports: Ports, unit: Unit, exchange: Exchange, failure: str) -> Exchange:
-    """End an exchange that cannot be done: what the client brought, less what it got the other side of, waits in
-    suspense for an operator. Raises: IllegalMove; ValueError while a part of its payout may still go."""
+    """Fail an exchange that cannot be completed. The client's money, less the part that was paid out, waits in suspense
+    for an operator. Raises: IllegalMove; ValueError while a part of its payout may still be sent.
+    """
     now = ports.clock.now()
     entry = exchange_failed(exchange, now)
     if entry is not None:
@@ -176,7 +182,7 @@ async def fail(ports: Ports, unit: Unit, exchange: Exchange, failure: str) -> Ex
 
 
 def _payload(ports: Ports, exchange: Exchange, previous: ExchangeStatus, now: datetime) -> ExchangePayload:
-    """What `exchange.status_changed` says."""
+    """Return the payload of `exchange.status_changed`."""
     direction: Literal["usdt_to_rub", "rub_to_usdt"] = "usdt_to_rub" if exchange.takes_usdt else "rub_to_usdt"
     received = shown_received(exchange)
     return ExchangePayload(

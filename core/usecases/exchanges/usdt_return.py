@@ -1,5 +1,6 @@
-"""USDT that go back to where the operator says, by one signed transfer (signed_transfers/; docs/exchanges.md
-"Rules")."""
+"""Returns of USDT to the address that the operator names, by one signed transfer (signed_transfers/; docs/exchanges.md
+"Rules").
+"""
 
 import msgspec
 
@@ -18,7 +19,9 @@ from .steps import read_exchange
 
 
 class _UsdtReturns(SignedTransfers[ExchangeTransfer]):
-    """The transfer of an attempt. One that never moved is signed again; one that nobody signs is for the operator."""
+    """Transfers of return attempts. A transfer that was never executed is signed again. A transfer that no wallet signs is left to the
+    operator.
+    """
 
     record = ExchangeTransfer
     races = ("journal_id",)
