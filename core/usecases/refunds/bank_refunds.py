@@ -1,5 +1,6 @@
-"""Money that a bank sends back to who paid it: the same for a refund, for money in suspense and for RUB of an exchange
-(ports/bank.py: RefundRequest)."""
+"""Money that a bank sends back to its payer: shared by refunds, returns from suspense and RUB of exchanges
+(ports/bank.py: RefundRequest).
+"""
 
 from abc import abstractmethod
 from contextlib import AbstractAsyncContextManager
@@ -21,17 +22,17 @@ from ..payments.receipts import receipt_of
 from ..schedule import next_ask, next_late_look
 
 REVERSAL_LOOKS = (timedelta(days=1), timedelta(days=3), timedelta(days=10))
-"""When we look, after money was sent, whether it came back: the notice of that may have been lost."""
+"""Polls for a reversal, counted from the time when money was sent back; its notification may have been lost."""
 NOT_SUPPORTED = "not_supported"
-"""Why nothing went back: the bank sends no money back."""
+"""Failure reason: the bank sends no money back."""
 
 
 class BankRefunds(Followed[S, RefundState, Bank]):
-    """What goes back through the bank that took it. A definite no is FAILED, with the bank's reason."""
+    """Money that goes back through the bank that received it. A final refusal is FAILED, with the bank's reason."""
 
     @abstractmethod
     def banked(self, subject: S, /) -> Banked:
-        """What came to the bank."""
+        """Return the payment or exchange whose money is sent back."""
 
     @abstractmethod
     def request(self, subject: S, /) -> RefundRequest: ...
@@ -41,7 +42,9 @@ class BankRefunds(Followed[S, RefundState, Bank]):
 
     @abstractmethod
     def sent_at(self, subject: S, /) -> datetime | None:
-        """Since when the bank may have it: written down before it is asked. None: it was never sent."""
+        """Return the earliest moment at which the bank may have the operation, recorded before the call; None if it was
+        never sent.
+        """
 
     def repeats_until(self, ports: Ports, subject: S, /) -> datetime | None:
         return repeats_until(ports, self.banked(subject).bank, self.sent_at(subject))
@@ -50,7 +53,7 @@ class BankRefunds(Followed[S, RefundState, Bank]):
         return self.request(subject).operation
 
     def former(self, _subject: S, /) -> str | None:
-        """How earlier versions called the operation; None: as this one does."""
+        """Return the operation id that earlier versions used; None if it is the same."""
         return None
 
     def at_provider(self, ports: Ports, subject: S, /) -> AbstractAsyncContextManager[Bank]:
@@ -72,7 +75,7 @@ class BankRefunds(Followed[S, RefundState, Bank]):
     def _with_receipt(self, ports: Ports, bank: Bank, subject: S) -> RefundRequest:
         request, came = self.request(subject), self.banked(subject)
         if not isinstance(came, Payment):
-            return request  # exchanges have no receipts
+            return request  # Exchanges have no receipts.
         return msgspec.structs.replace(request, receipt=receipt_of(ports, came, bank, request.amount_kopecks))
 
     def refused(self, _subject: S, fault: Refused | NotSupported, /) -> RefundState:
@@ -81,12 +84,14 @@ class BankRefunds(Followed[S, RefundState, Bank]):
 
 
 def next_look(state: RefundState | None, asked: int, now: datetime) -> datetime:
-    """The next moment to ask the bank, after `asked` times. We ask for ever, since the money is out until the bank says
-    otherwise."""
+    """Return the next moment to poll the bank, after `asked` polls. We poll without end, because the money is out until
+    the bank says otherwise.
+    """
     return next_ask(None if state is None else state.check_after, asked, now)
 
 
 def next_reversal_look(since: datetime, now: datetime, *, advanced: bool = False) -> datetime | None:
-    """The next moment to look whether money that was sent at `since` came back; None when only notices count from now
-    on."""
+    """Return the next moment to poll for a reversal of money sent at `since`; None when only notifications matter from
+    now on.
+    """
     return next_late_look(REVERSAL_LOOKS, since, now, advanced=advanced)

@@ -1,8 +1,8 @@
-"""Refunds of which the bank says otherwise in the end: that it sent one after all which it had failed, or failed one
-which it had sent (docs/states.md "Refund": merchants were told).
+"""Refunds that the bank later contradicts: the bank sent a refund that we recorded as failed, or did
+not send a completed one (docs/states.md "Refund"). Merchants have been notified of the first status.
 
-Whoever has the money by then, nothing is taken from anybody by itself: the refund is marked, and operators settle it
-with bank and merchant. Until then the bank holds less than our books say, or more.
+No money is moved automatically. The refund is marked, and operators settle it with bank and
+merchant. Until then our books show more or less than the bank holds.
 """
 
 import msgspec
@@ -20,8 +20,9 @@ from ..units import retrying
 
 
 def heard_of_failed(ports: Ports, unit: Unit, refund: Refund, state: RefundState) -> Refund:
-    """The refund after the bank's word about one that had failed: the money was sent after all, or came back after
-    that."""
+    """Apply the bank's answer about a failed refund: the money was sent after all, or came back after that. Return the
+    refund.
+    """
     at = refund.contradicted_at
     if state.status is AtBank.DONE and at is None:
         at = ports.clock.now()
@@ -33,8 +34,9 @@ def heard_of_failed(ports: Ports, unit: Unit, refund: Refund, state: RefundState
 
 
 def heard_of_completed(ports: Ports, unit: Unit, refund: Refund, state: RefundState) -> Refund:
-    """The refund after the bank's word about one that was completed: it says that no money went, or again that it
-    did."""
+    """Apply the bank's answer about a completed refund: the bank says that no money went, or again that it did. Return
+    the refund.
+    """
     at = refund.contradicted_at
     if state.status is AtBank.FAILED and at is None:
         at = ports.clock.now()
@@ -46,7 +48,7 @@ def heard_of_completed(ports: Ports, unit: Unit, refund: Refund, state: RefundSt
 
 
 async def list_contradicted(unit: Unit, limit: int) -> list[Refund]:
-    """The refunds that wait for an operator, in the order in which we heard of them."""
+    """Return the refunds that wait for an operator, in the order of their contradiction."""
     found = await unit[Refund].find(
         contradicted_at=AtLeast(LONG_AGO), contradiction_seen=False, order="contradicted_at", limit=limit, readable=True
     )
@@ -54,15 +56,16 @@ async def list_contradicted(unit: Unit, limit: int) -> list[Refund]:
 
 
 async def contradicted_refunds(ports: Ports, *, limit: int = 1000) -> list[Refund]:
-    """The same, for operators."""
+    """Return the contradicted refunds, for operators."""
     async with ports.storage.unit() as unit:
         return await list_contradicted(unit, limit)
 
 
 @in_test_time(Refund)
 async def settle_contradiction(ports: Ports, refund_id: str) -> Refund:
-    """Record the operator's word that the refund is settled with bank and merchant. Raises: Refusal REFUND_NOT_FOUND;
-    INVALID_STATE where there is nothing to settle."""
+    """Record the operator's statement that the refund is settled with bank and merchant. Raises: Refusal
+    REFUND_NOT_FOUND; INVALID_STATE when there is nothing to settle.
+    """
 
     async def work(unit: Unit) -> Refund:
         refund = await unit[Refund].get(refund_id) if ids.is_prefixed(ids.REFUND, refund_id) else None
@@ -76,13 +79,13 @@ async def settle_contradiction(ports: Ports, refund_id: str) -> Refund:
 
 
 def is_contradicted(refund: Refund) -> bool:
-    """Whether the refund waits for an operator. One that came back since does not."""
+    """Return whether the refund waits for an operator. A reversed refund does not."""
     is_told = refund.status in (RefundStatus.FAILED, RefundStatus.COMPLETED)
     return is_told and refund.contradicted_at is not None and not refund.contradiction_seen
 
 
 def contradiction(refund: Refund) -> str:
-    """What the bank says otherwise, in a few words."""
+    """Return a short description of the contradiction."""
     if refund.status is RefundStatus.COMPLETED:
         return "completed, but the bank says that it failed"
     return "failed, but was sent"

@@ -1,7 +1,7 @@
-"""Refunds that their banks executed in a time that a restored database has forgotten.
+"""Refunds that their banks executed during a period that a restored database does not contain.
 
-An executed refund is a fact and nobody's decision: it is booked whatever the balance, approved or not, also while the
-installation is held.
+An executed refund is a fact, not a decision. It is booked whatever the balance, approved or not, and also while the
+installation is quarantined.
 """
 
 import msgspec
@@ -19,8 +19,9 @@ from .steps import CARRY_OUT, RACES
 
 
 async def is_executed(ports: Ports, refund_id: str) -> bool:
-    """Whether the bank knows a pending refund that nobody sent from this database. The bank is asked only in an
-    installation that is, or was, held. Raises: Unavailable when it gives no answer."""
+    """Return whether the bank has executed a pending refund that this database never sent. The bank is polled only in
+    an installation that is, or was, quarantined. Raises: Unavailable when it gives no answer.
+    """
     async with ports.storage.unit() as unit:
         subject = await REFUNDS.load(ports, unit, refund_id)
     if subject is None or subject.refund.status is not RefundStatus.PENDING:
@@ -34,7 +35,7 @@ async def is_executed(ports: Ports, refund_id: str) -> bool:
 
 
 async def book_all_executed(ports: Ports) -> list[str]:
-    """Ask the banks for every pending refund of live mode and book each executed one; return their ids.
+    """Poll the banks for every pending refund of live mode and book each executed one; return their ids.
 
     Raises: Unavailable when a bank gives no answer.
     """
@@ -48,7 +49,7 @@ async def book_all_executed(ports: Ports) -> list[str]:
 
 
 async def book_executed(ports: Ports, refund_id: str) -> None:
-    """Book a pending refund that its bank executed, with a row in the audit log where an operator began this."""
+    """Book a pending refund that its bank executed, with a row in the audit log if an operator started this."""
     await note_outside(ports, refund_id)
     plain = unaudited(ports)
 

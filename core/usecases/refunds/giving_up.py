@@ -13,16 +13,17 @@ from .progress import REFUNDS
 from .steps import move
 
 _LATER = timedelta(hours=1)
-"""Pause before a refund is given up that cannot be judged yet: the installation is held, so that its balance may lack
-what was settled since, or the bank does not say whether it executed the refund."""
+"""Pause while a refund cannot be judged: the installation is quarantined, so its balance may lack recent settlements,
+or the bank does not say whether it executed the refund.
+"""
 
 
 async def give_up(ports: Ports, job: Job) -> None:
-    """Handle the job: try the refund a last time, since money may have come back otherwise than by a settlement, and
-    reject it with its event where it still waits and its time is over.
+    """Try the refund a last time, since money may have come back without a settlement. Reject it, with its event, if it
+    still waits and its time is over.
 
-    In an installation that may have forgotten the refund's execution, the bank is asked before: a refund that it
-    executed is never rejected.
+    In an installation that may have forgotten the refund's execution, the bank is polled first: an executed refund is
+    never rejected.
     """
     ask = await _may_be_executed(ports, job.argument)
     begun = await begin(REFUNDS, ports, job.argument, ask=ask)

@@ -1,4 +1,6 @@
-"""Lists of refunds: a merchant's, by filters, and the operators', over accounts (docs/refunds.md "Finding refunds")."""
+"""Lists of refunds: a merchant's, with filters, and the operators', over all accounts (docs/refunds.md "Finding
+refunds").
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,7 +22,7 @@ _NEWEST_FIRST = "-created_at"
 
 
 class RefundFilter(ListFilter, frozen=True, kw_only=True):
-    """Query values of GET /refunds as they came; None: not given."""
+    """Raw query values of GET /refunds; None when absent."""
 
     payment_id: str | None = None
     status: str | None = None
@@ -30,8 +32,8 @@ class RefundFilter(ListFilter, frozen=True, kw_only=True):
 async def list_refunds(
     ports: Ports, caller: Caller, asked: RefundFilter, read_page: Callable[[], tuple[int, int]]
 ) -> Page[Refund]:
-    """A page of the caller's refunds, newest first, as of one moment. `read_page` reads its number and size, once it is
-    known that the endpoint is there.
+    """Return a page of the caller's refunds, newest first, as of one moment. `read_page` returns its number and size;
+    it is called once the endpoint is known to be enabled.
 
     Raises: Refusal NOT_FOUND, VALIDATION_ERROR, SHOP_NOT_FOUND.
     """
@@ -50,7 +52,7 @@ async def list_refunds(
 
 
 def _read(caller: Caller, asked: RefundFilter) -> dict[str, Any]:
-    """Raises: Refusal VALIDATION_ERROR for a value that no refund could have."""
+    """Validate the filter. Raises: Refusal VALIDATION_ERROR for a value that no refund can have."""
     criteria = {"account_id": caller.account_id, "mode": caller.mode, **asked.criteria(EXTERNAL_ID_LONGEST)}
     if asked.payment_id is not None:
         if not ids.is_prefixed(ids.PAYMENT, asked.payment_id):
@@ -69,8 +71,9 @@ def _read(caller: Caller, asked: RefundFilter) -> dict[str, Any]:
 async def list_all_refunds(
     ports: Ports, *, account_id: str | None = None, status: RefundStatus | None = None, limit: int = 1000
 ) -> list[Refund]:
-    """Refunds of one account or of all, in both modes, the newest first; for operators. Raises: Refusal
-    ACCOUNT_NOT_FOUND."""
+    """Return refunds of one account or of all, in both modes, newest first, for operators. Raises: Refusal
+    ACCOUNT_NOT_FOUND.
+    """
     if account_id is not None:
         async with ports.storage.unit() as unit:
             accounts = [await find_account(unit, account_id)]
@@ -78,7 +81,7 @@ async def list_all_refunds(
     else:
         found = []
         async for batch in ports.storage.scan(Account, readable=True):
-            # Only the newest are kept, so that memory does not grow with the accounts.
+            # Keep only the newest, so that memory does not grow with the number of accounts.
             found = _newest([*found, *await _of_accounts(ports, batch, status, limit)], limit)
     return _newest(found, limit)
 

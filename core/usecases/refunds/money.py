@@ -1,8 +1,8 @@
-"""What a refund does to the merchant's money (docs/refunds.md "The money"): before settlement it lowers the pending
-RUB, after it the available USDT by the market value, so that the fee stays; and whatever it took comes back when it
-fails or is reversed.
+"""Effect of a refund on the merchant's money (docs/refunds.md "The money").
 
-All to be called in the unit that saves the payment and the refund: both are returned as they will stand.
+Before settlement a refund lowers the pending RUB; after it, the available USDT by the market value, so that the fee
+stays. A failed or reversed refund gives back exactly what it took. Call these functions in the unit that saves the
+payment and the refund; they return both as saved.
 """
 
 import msgspec
@@ -19,7 +19,8 @@ from ..ledger.ledger import book, may_take
 
 
 async def take(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tuple[Payment, Refund] | None:
-    """Take the refund's amount from the merchant's balance, on its way to the bank; None when it is not covered.
+    """Take the refund's amount from the merchant's balance, on its way to the bank; return None when the balance does
+    not cover it.
 
     The caller passes `ledger.LEDGER_RULES` to `retrying`.
     """
@@ -33,10 +34,10 @@ async def take(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tu
 
 
 async def take_executed(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tuple[Payment, Refund]:
-    """Take the amount of a refund that the bank has executed, whatever the balance: what is missing is a debt."""
+    """Take the amount of a refund that the bank has executed, whatever the balance; a shortfall is a debt."""
     kopecks = refund.amount.kopecks
     if payment.settlement_id is None:
-        # The payment is paid and not settled, so its RUB are there.
+        # The payment is paid and not settled, so its RUB are available.
         refund = msgspec.structs.replace(refund, taken_rub=refund.amount, taken_usdt=None, rate_market=None)
         postings = {Purse.PENDING: -kopecks, Purse.REFUNDING: kopecks}
     else:
@@ -54,12 +55,12 @@ async def take_executed(ports: Ports, unit: Unit, payment: Payment, refund: Refu
 
 
 async def market_value(unit: Unit, payment: Payment, refund: Refund) -> Usdt:
-    """What a refund of a settled payment takes of the available USDT. Raises: LookupError."""
+    """Return the amount of available USDT that a refund of a settled payment takes. Raises: LookupError."""
     return at_market(refund.amount, await market_rate_of(unit, payment))
 
 
 async def market_rate_of(unit: Unit, payment: Payment) -> str:
-    """The rate that a settled payment was settled at. Raises: LookupError."""
+    """Return the rate at which a payment was settled. Raises: LookupError."""
     settlement = await unit[Settlement].get(payment.settlement_id or "")
     if settlement is None:
         raise LookupError(f"{payment.id} is settled, and its statement is gone")
@@ -73,9 +74,10 @@ def paid(ports: Ports, unit: Unit, refund: Refund) -> None:
 
 
 def give_back(ports: Ports, unit: Unit, payment: Payment, refund: Refund, *, reversed_: bool) -> Payment:
-    """Give back exactly what was taken; `reversed_`: it was paid already, and the bank has the RUB again.
+    """Give back exactly the amount taken. With `reversed_` the refund was already sent, and the bank has the RUB again.
 
-    RUB taken before the settlement of a payment that is settled by now wait for the next one, as a correction.
+    RUB that were taken before the payment's settlement, and come back after it, wait for the next settlement as a
+    correction.
     """
     kopecks = refund.amount.kopecks
     source = Purse.BANK if reversed_ else Purse.REFUNDING

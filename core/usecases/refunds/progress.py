@@ -1,8 +1,9 @@
-"""What becomes of an approved refund: money taken, sent back by the bank, given back, reversed
-(docs/refunds.md "How it ends").
+"""Progress of an approved refund: take the money, send it back through the bank, give it back on failure, handle
+reversals (docs/refunds.md "How it ends").
 
-The money is taken and the refund is `processing` in one unit, before the bank hears of it. From then on only the bank's
-word moves it: while nobody knows, nothing is given back, and only the same operation is repeated.
+One unit takes the money and makes the refund `processing`, before the bank is called. From then on only the bank's
+answer moves it: while the outcome is unknown, no money is given back to the merchant, and only the same operation is
+repeated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,22 +34,22 @@ _T = RefundTrigger
 _STEPS: Mapping[tuple[RefundStatus, AtBank], Sequence[RefundTrigger]] = {
     (_S.PROCESSING, AtBank.DONE): (_T.PAID,),
     (_S.PROCESSING, AtBank.FAILED): (_T.REFUSED,),
-    # It went before it came back, and who looks seldom sees only the end.
+    # The refund was sent before it came back; a poll may only see the final state.
     (_S.PROCESSING, AtBank.REVERSED): (_T.PAID, _T.CAME_BACK),
     (_S.COMPLETED, AtBank.REVERSED): (_T.CAME_BACK,),
 }
-"""What the bank's word means for a refund; all else is no news."""
+"""Moves of a refund by the bank's answer; other pairs change nothing."""
 
 
 class Refunding(NamedTuple):
-    """A refund, and the payment whose money it is."""
+    """A refund and its payment."""
 
     refund: Refund
     payment: Payment
 
 
 class Refunds(BankRefunds[Refunding]):
-    """A refund from its approval on. Its id is the operation."""
+    """Refunds from their approval on. The refund's id is the operation id."""
 
     follow_up = CARRY_OUT
     record = Refund
@@ -90,21 +91,24 @@ class Refunds(BankRefunds[Refunding]):
         return subject.refund.executing_since
 
     async def asks_first(self, ports: Ports, subject: Refunding, /) -> bool:
-        """Ask the bank before the balance decides. A refund that waits for money was judged: the bank had not seen
-        it."""
+        """Return whether to poll the bank before the balance decides. A refund that waits for money was polled when it
+        began to wait.
+        """
         return subject.refund.pending_reason is None and await self.may_be_executed(ports, subject)
 
     async def may_be_executed(self, ports: Ports, subject: Refunding, /) -> bool:
-        """Whether the bank may have executed a pending refund in a time that the database has forgotten, and can be
-        asked."""
+        """Return whether the bank may have executed a pending refund during a period that the database has forgotten,
+        and can be polled.
+        """
         refund, payment = subject
         bank = ports.banks.capabilities_of(payment.bank)
         can_be_asked = bank is not None and bank.refunds and payment.bank_reference is not None
         return refund.mode is Mode.LIVE and can_be_asked and await forgotten_since(ports) is not None
 
     async def adopt(self, ports: Ports, unit: Unit, subject: Refunding, /) -> Refunding:
-        """Take the money of a refund that the bank has executed, whatever the balance, also while the installation is
-        held."""
+        """Take the money of a refund that the bank has executed, whatever the balance, even while the installation is
+        quarantined.
+        """
         return await self._sent(ports, unit, *await take_executed(ports, unit, subject.payment, subject.refund))
 
     async def _sent(self, ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> Refunding:
@@ -113,11 +117,12 @@ class Refunds(BankRefunds[Refunding]):
         return Refunding(unit[Refund].save(moved_to(refund, _T.SENT, executing_since=now)), payment)
 
     async def prepare(self, ports: Ports, unit: Unit, subject: Refunding, /) -> Refunding:
-        """Take the money. A refund that is not covered waits (waiting.py) until giving_up.py ends it. Where the bank
-        sends no money back, the refund is rejected. A bank that is not wired leaves it as it is."""
+        """Take the money. A refund that the balance does not cover waits (waiting.py) until giving_up.py ends it. If
+        the bank sends no money back, the refund is rejected. If the bank is not configured, the refund stays as it is.
+        """
         refund, payment = subject
         if await holds_back(unit, refund.mode):
-            # Nothing is taken for it until the copy was compared with the world.
+            # Take no money until the restored copy has been compared with the providers.
             return subject
         bank = ports.banks.capabilities_of(payment.bank)
         if bank is None and payment.bank_reference is not None:

@@ -1,4 +1,6 @@
-"""Receipts of refunds at banks whose cash register is told once the money has gone (payments/receipt_sales.py)."""
+"""Receipts of refunds at banks whose cash register gets its own request once the money has gone
+(payments/receipt_sales.py).
+"""
 
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
@@ -12,14 +14,14 @@ BACK = FollowUp("receipt.refund")
 
 
 async def plan_back(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> None:
-    """Have the receipt written of a refund that this unit completes."""
+    """Plan the receipt of a refund that this unit completes."""
     if register_of(ports, payment) is not None:
         now = ports.clock.now()
         await BACK.keep(unit, refund.id, now, now)
 
 
 async def write_back(ports: Ports, job: Job) -> None:
-    """The job behind `plan_back`."""
+    """Write the receipt of a refund (the job of `plan_back`)."""
     refund = await ports.storage.get(Refund, job.argument)
     payment = None if refund is None else await ports.storage.get(Payment, refund.payment_id)
     if refund is None or payment is None:

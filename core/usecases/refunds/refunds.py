@@ -1,5 +1,6 @@
-"""What merchants and operators do with refund applications: create, read, cancel; approve, reject
-(docs/refunds.md "Rules", "How it ends"). What becomes of an approved one is in progress.py."""
+"""Refunds for merchants and operators: create, read, cancel, approve, reject (docs/refunds.md "Rules", "How it ends").
+The progress of an approved refund is in progress.py.
+"""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -29,20 +30,21 @@ from .steps import CARRY_OUT, RACES, move, refunds_of
 KIND = "refund"
 
 TEST_PAUSE = timedelta(seconds=2)
-"""How long an application that approves itself waits in test mode, so that the sandbox can still reject it."""
+"""Delay of an automatically approved refund in test mode, so that the sandbox can still reject it."""
 
 ReadRefundOrder = Callable[[], RefundOrder]
 
 
 def require_refunds(caller: Caller) -> None:
-    """Refuse the paths of refunds until the refund API is enabled for the account (docs/refunds.md "Asking for one").
-    Raises: Refusal NOT_FOUND."""
+    """Refuse the refund endpoints until the refund API is enabled for the account (docs/refunds.md "Asking for one").
+    Raises: Refusal NOT_FOUND.
+    """
     if not caller.account.settings.refunds:
         raise Refusal("NOT_FOUND", "Endpoint not found: refunds are not on for this account")
 
 
 async def create_refund(ports: Ports, caller: Caller, key: str | None, read_order: ReadRefundOrder) -> Made[Refund]:
-    """Take a refund application, once per key. `read_order` reads the body, and is called only for a new key.
+    """Create a refund, once per key. `read_order` parses the body, and is called only for a new key.
 
     Raises: Refusal, in the order of `orders.RULES`.
     """
@@ -79,7 +81,7 @@ async def create_refund(ports: Ports, caller: Caller, key: str | None, read_orde
 
 
 def _completed_by(refund: Refund, order: RefundOrder, key_id: str) -> Refund:
-    """The refund with what only its merchant knows. Amount and payment stay those that the bank executed."""
+    """Add the data that only the merchant knows. Amount and payment stay as the bank executed them."""
     return msgspec.structs.replace(
         refund, external_id=order.external_id, reason=order.reason, metadata=order.metadata, key_id=key_id
     )
@@ -94,9 +96,10 @@ async def create_refund_for(
     external_id: str | None = None,
     reason: str | None = None,
 ) -> Refund:
-    """The same application, made by an operator: without a key, and wherever the refund API is off
-    (docs/refunds.md "Asking for one"). Raises: Refusal, as `orders.RULES` has them; Waits for one that would be sent
-    and needs two operators."""
+    """Create a refund as an operator: without a key, and even if the refund API is off (docs/refunds.md "Asking for
+    one"). Raises: Refusal, in the order of `orders.RULES`; Waits when the refund would be sent and two operators are
+    needed.
+    """
     ports = gated(ports, "create_refund_for", payment_id, amount_rub=amount_rub, external_id=external_id, reason=reason)
     order = RefundOrder(payment_id=payment_id, amount_rub=amount_rub, external_id=external_id, reason=reason)
     refund_id = ids.prefixed(ids.REFUND, ports.ids.uuid())
@@ -116,8 +119,11 @@ async def _payment(unit: Unit, payment_id: str) -> Payment | None:
 async def _applied_for(
     ports: Ports, unit: Unit, refund_id: str, order: RefundOrder, payment: Payment | None, settings: Settings
 ) -> Refund:
-    """Make the refund of an order, for the caller to add. It saves the payment, so that of two applications at once the
-    later one sees the other, and writes the refund's job where no approval is needed. Raises: Refusal."""
+    """Return the refund of an order, for the caller to add.
+
+    The payment is saved as well, so that the later of two concurrent orders sees the first. Without manual approval the
+    refund's job is planned here. Raises: Refusal.
+    """
     case = RefundCase(
         order=order,
         payment=payment,
@@ -154,7 +160,7 @@ def _approval(settings: Settings, mode: Mode) -> RefundApproval:
 
 
 async def get_refund(ports: Ports, caller: Caller, refund_id: str) -> Refund:
-    """One refund of the caller's account and mode. Raises: Refusal NOT_FOUND, REFUND_NOT_FOUND."""
+    """Return a refund of the caller's account and mode. Raises: Refusal NOT_FOUND, REFUND_NOT_FOUND."""
     require_refunds(caller)
     async with ports.storage.unit() as unit:
         return await _own(unit, caller, refund_id)
@@ -172,10 +178,10 @@ def _not_found() -> Refusal:
 
 
 async def cancel_refund(ports: Ports, caller: Caller, refund_id: str) -> Refund:
-    """Take an application back while no money was touched.
+    """Cancel a refund before its money is touched.
 
-    Raises: Refusal NOT_FOUND, REFUND_NOT_FOUND; INVALID_STATE once it is anything but pending, or where the bank
-    executed it in a time that a restored database has forgotten; PROVIDER_UNAVAILABLE while the bank does not say so.
+    Raises: Refusal NOT_FOUND, REFUND_NOT_FOUND; INVALID_STATE unless the refund is pending, or if the bank executed it
+        during a period that a restored database has forgotten; PROVIDER_UNAVAILABLE while the bank does not say so.
     """
     require_refunds(caller)
     async with ports.storage.unit() as unit:
@@ -190,8 +196,9 @@ async def cancel_refund(ports: Ports, caller: Caller, refund_id: str) -> Refund:
 
 
 async def _require_unexecuted(ports: Ports, refund_id: str) -> None:
-    """Refuse to end a pending refund that the bank has executed. The bank is asked only in an installation that is, or
-    was, held. Raises: Refusal INVALID_STATE, PROVIDER_UNAVAILABLE."""
+    """Refuse to end a pending refund that the bank has executed. The bank is polled only in an installation that is, or
+    was, quarantined. Raises: Refusal INVALID_STATE, PROVIDER_UNAVAILABLE.
+    """
     try:
         executed = await is_executed(ports, refund_id)
     except Unavailable as fault:
@@ -217,8 +224,9 @@ def _not_pending(refund: Refund) -> Refusal:
 
 @in_test_time(Refund)
 async def approve_refund(ports: Ports, refund_id: str) -> Refund:
-    """Approve a pending refund as an operator. A refund that waits for money is tried now. Raises: Refusal
-    REFUND_NOT_FOUND, INVALID_STATE; Waits for one that needs two operators."""
+    """Approve a pending refund as an operator. A refund that waits for money is tried again now. Raises: Refusal
+    REFUND_NOT_FOUND, INVALID_STATE; Waits when two operators are needed.
+    """
     ports = gated(ports, "approve_refund", refund_id)
 
     async def work(unit: Unit) -> Refund:
@@ -231,7 +239,7 @@ async def approve_refund(ports: Ports, refund_id: str) -> Refund:
 
 
 async def approve(ports: Ports, unit: Unit, refund: Refund, due: datetime) -> Refund:
-    """Let a pending refund go on at `due`, in the caller's unit."""
+    """Let a pending refund continue at `due`, in the caller's unit."""
     await CARRY_OUT.plan(unit, refund.id, due, ports.clock.now())
     approved_at = refund.approved_at or ports.clock.now()
     return unit[Refund].save(msgspec.structs.replace(refund, approved_at=approved_at, pending_reason=None))
@@ -239,8 +247,9 @@ async def approve(ports: Ports, unit: Unit, refund: Refund, due: datetime) -> Re
 
 @in_test_time(Refund)
 async def reject_refund(ports: Ports, refund_id: str, reason: str) -> Refund:
-    """Reject a pending refund as an operator; `reason` is for the merchant. Raises: Refusal VALIDATION_ERROR,
-    REFUND_NOT_FOUND, INVALID_STATE, PROVIDER_UNAVAILABLE, as `cancel_refund`."""
+    """Reject a pending refund as an operator; the merchant sees `reason`. Raises: Refusal VALIDATION_ERROR,
+    REFUND_NOT_FOUND, INVALID_STATE, PROVIDER_UNAVAILABLE, as `cancel_refund`.
+    """
     told = reason.strip()
     if not 1 <= len(told) <= REASON_LONGEST or not told.isprintable():
         raise Refusal("VALIDATION_ERROR", f"A reason has 1 to {REASON_LONGEST} printable characters")
@@ -263,8 +272,8 @@ async def _any(unit: Unit, refund_id: str) -> Refund:
 
 @in_test_time(Refund)
 async def reverse_refund(ports: Ports, refund_id: str) -> Refund:
-    """The operator's word that a completed refund came back to the bank, where the bank itself does not tell: its money
-    is the merchant's again, and the payment is live. Should the bank tell of it later, nothing happens twice.
+    """Record the operator's statement that a completed refund came back to the bank, for banks that do not report it.
+    The merchant gets the money back, and the payment counts again. A later report by the bank changes nothing.
 
     Raises: Refusal REFUND_NOT_FOUND, INVALID_STATE.
     """

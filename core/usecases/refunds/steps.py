@@ -1,8 +1,8 @@
-"""The moves of a refund, each with its money, its payment, its events, to be called in the unit that makes them
-(docs/refunds.md "How it ends").
+"""Moves of a refund, with their money, payment and events. Call them in the unit that saves the refund (docs/refunds.md
+"How it ends").
 
-Every unit that moves a refund saves its payment too: the payment's version guards the sums over all its refunds,
-however many move at once.
+Every unit that moves a refund also saves its payment: the payment's version guards the sums over all its refunds when
+several move at once.
 """
 
 from collections.abc import Iterable
@@ -27,19 +27,21 @@ from .money import give_back, paid
 from .receipts import plan_back
 
 CARRY_OUT = FollowUp("refund.execute")
-"""The one job that follows a refund from its approval on."""
+"""The job that follows a refund from its approval on."""
 
 GIVE_UP = FollowUp("refund.give_up")
-"""The one job that ends a refund which waited for money too long; of one that waits no more it only goes."""
+"""The job that rejects a refund which has waited too long for money; it ends without effect once the refund no longer
+waits.
+"""
 
 RACES = (*LEDGER_RULES, "journal_id", "corrections_id", "jobs_id")
-"""Unique rules whose Conflict means, in a unit that moves a refund, that another one moved it first: read again."""
+"""Unique rules whose Conflict means, in a unit that moves a refund, that another unit moved it first. Read again."""
 
 _S = RefundStatus
 
 
 async def payment_of(unit: Unit, refund: Refund) -> Payment:
-    """The payment that is refunded. Raises: Stale, when both were forgotten between two reads."""
+    """Return the refunded payment. Raises: Stale when both were deleted between two reads."""
     payment = await unit[Payment].get(refund.payment_id)
     if payment is None:
         raise Stale(f"{refund.id} has no payment")
@@ -47,7 +49,7 @@ async def payment_of(unit: Unit, refund: Refund) -> Payment:
 
 
 async def refunds_of(unit: Unit, payment_id: str) -> list[Refund]:
-    """All refunds of a payment, the oldest first; ten at most."""
+    """Return all refunds of a payment, oldest first; at most ten."""
     found = await unit[Refund].find(payment_id=payment_id, quick=True)
     return sorted(found, key=lambda refund: (refund.created_at, refund.id))
 
@@ -55,9 +57,9 @@ async def refunds_of(unit: Unit, payment_id: str) -> list[Refund]:
 async def move(
     ports: Ports, unit: Unit, refund: Refund, triggers: Iterable[RefundTrigger], *, failure: str | None = None
 ) -> Refund:
-    """Move a refund on by `triggers`, one after the other, each with its event; it and its payment are saved.
+    """Move a refund by `triggers`, one after the other, each with its event; save it and its payment.
 
-    `failure`: why, for `rejected` and `failed`. Raises: IllegalMove.
+    `failure` is the reason of `rejected` and `failed`. Raises: IllegalMove.
     """
     payment = before = await payment_of(unit, refund)
     others = [each for each in await refunds_of(unit, payment.id) if each.id != refund.id]
@@ -93,8 +95,9 @@ def _money(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tuple[
 
 
 async def _follow(ports: Ports, unit: Unit, payment: Payment, refund: Refund, others: list[Refund]) -> Payment:
-    """The payment after a refund's move: whether refunds are under way, and whether it is refunded. Only the latter is
-    a status, and has an event."""
+    """Return the payment after a refund's move, with its `refund_pending` flag and its refunded status. Only the status
+    has an event.
+    """
     refunds = [*others, refund]
     payment = msgspec.structs.replace(payment, refund_pending=any(is_open(each) for each in refunds))
     trigger = refunded_by(payment, refunds)
@@ -106,7 +109,7 @@ async def _follow(ports: Ports, unit: Unit, payment: Payment, refund: Refund, ot
 
 
 async def _announce(ports: Ports, unit: Unit, refund: Refund) -> None:
-    """Write the refund's event for where it stands."""
+    """Write the event of the refund's current status."""
     shop = await unit[Shop].get(refund.shop_id)
     event = TOLD[refund.status]
     payload = RefundPayload(

@@ -1,7 +1,7 @@
-"""What becomes of money in suspense that is sent back to who paid it (docs/payments.md "Money that cannot count").
+"""Progress of money in suspense that is returned to its payer (docs/payments.md "Money that cannot count").
 
-Each attempt is an operation of its own (domain/refunds/suspense_returns.py). The money leaves the books when the bank
-has sent it, and not before. What the bank says of an earlier attempt moves nothing.
+Each attempt is an operation of its own (domain/refunds/suspense_returns.py). The money leaves the books only when the
+bank has sent it. The bank's answer about an earlier attempt moves nothing.
 """
 
 import logging
@@ -39,7 +39,7 @@ from ..schedule import FollowUp
 from .bank_refunds import BankRefunds, next_look, next_reversal_look
 
 RETURN = FollowUp("suspense.send")
-"""The one job that sends this money back."""
+"""The job that returns the money."""
 
 _BATCH = 200
 
@@ -47,7 +47,7 @@ log = logging.getLogger("cambist.suspense")
 
 
 class Returning(NamedTuple):
-    """Money in suspense, the payment that it came for, and the attempt that is spoken of."""
+    """Money in suspense, the payment for which it came, and the attempt in question."""
 
     suspense: Suspense
     payment: Payment
@@ -55,12 +55,12 @@ class Returning(NamedTuple):
 
 
 class SuspenseReturns(BankRefunds[Returning]):
-    """Money in suspense whose return was decided."""
+    """Returns of money in suspense."""
 
     follow_up = RETURN
     record = Suspense
     races = ("journal_id",)
-    """Told twice at once, the second finds it booked."""
+    """When two reports arrive at once, the second finds the money booked."""
 
     def owns(self, operation: str, /) -> bool:
         return operation.startswith(SUSPENSE)
@@ -102,7 +102,7 @@ class SuspenseReturns(BankRefunds[Returning]):
 
     def sent_at(self, subject: Returning, /) -> datetime | None:
         suspense = subject.suspense
-        # Of an earlier attempt no more is kept than that it cannot have gone before the money came.
+        # Earlier attempts have no time of their own; they cannot be older than the money.
         return suspense.sending_since if subject.attempt == suspense.attempt else suspense.received_at
 
     async def prepare(self, ports: Ports, unit: Unit, subject: Returning, /) -> Returning:
@@ -118,7 +118,8 @@ class SuspenseReturns(BankRefunds[Returning]):
             await _heard_late(unit, suspense, attempt, word)
             return subject
         if suspense.reason == RETURN_REVERSED:
-            # The operation's last word: one that says otherwise was asked for before, and comes late.
+            # A reversal is the final answer about this operation. Any other answer was requested earlier, and arrives
+            # late.
             return subject
         if word.status is AtBank.DONE and not went:
             _book(ports, unit, suspense, EntryKind.SUSPENSE_RETURNED, attempt)
@@ -134,7 +135,7 @@ class SuspenseReturns(BankRefunds[Returning]):
         return subject._replace(suspense=unit[Suspense].save(suspense))
 
     def next_look(self, ports: Ports, subject: Returning, looked: Looked[Returning, RefundState], /) -> datetime | None:
-        """None: it went for good, or stays in suspense for the operator."""
+        """Return when to poll next; None when the money is gone for good, or stays in suspense for the operator."""
         suspense, now = subject.suspense, ports.clock.now()
         if suspense.resolved_at is not None:
             return next_reversal_look(suspense.resolved_at, now)
@@ -145,12 +146,12 @@ SUSPENSE_RETURNS = SuspenseReturns()
 
 
 async def find_suspense(unit: Unit, suspense_id: str) -> Suspense | None:
-    """Money in suspense by its id, whatever text that is."""
+    """Return money in suspense by its id; any text is accepted as an id."""
     return await unit[Suspense].get(suspense_id) if storable(suspense_id) else None
 
 
 async def suspense_of(unit: Unit, operation: str) -> tuple[Suspense, int] | None:
-    """The money that an operation sends back, and at which attempt, as this version or an earlier one called it."""
+    """Return the money that an operation returns, and the attempt, for ids of this version or an earlier one."""
     payment_id = returning_payment(operation)
     if payment_id is not None:
         return await _of_payment(unit, payment_id, operation)
@@ -162,7 +163,7 @@ async def suspense_of(unit: Unit, operation: str) -> tuple[Suspense, int] | None
 
 
 async def _of_payment(unit: Unit, payment_id: str, operation: str) -> tuple[Suspense, int] | None:
-    """Anybody may pay a QR as often as the bank lets him: read in batches."""
+    """Find the money of a payment by its operation. A QR may be paid any number of times, so read in batches."""
     offset = 0
     while True:
         batch = await unit[Suspense].find(payment_id=payment_id, order="received_at", limit=_BATCH, offset=offset)
@@ -178,13 +179,15 @@ async def _of_payment(unit: Unit, payment_id: str, operation: str) -> tuple[Susp
 async def _of_attempt(unit: Unit, suspense: Suspense, attempt: int) -> Returning:
     payment = await unit[Payment].get(suspense.payment_id)
     if payment is None:
-        # Both were forgotten between the two reads.
+        # Both were deleted between the two reads.
         raise Stale(f"{suspense.id} has no payment")
     return Returning(suspense, payment, attempt)
 
 
 async def _heard_late(unit: Unit, suspense: Suspense, attempt: int, state: RefundState) -> None:
-    """Say so where an earlier attempt went after all: no entry is made of it, because the present one may go, too."""
+    """Log an error if an earlier attempt was executed after all. It is not booked, because the current attempt may be
+    executed, too.
+    """
     went_then = await unit[JournalEntry].get(entry_id(EntryKind.SUSPENSE_RETURNED, suspense.id, attempt))
     if state.status is AtBank.DONE and went_then is None:
         log.error(

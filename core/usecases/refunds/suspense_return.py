@@ -1,5 +1,6 @@
-"""The operator's decision to send money in suspense back (docs/payments.md "Money that cannot count"). What becomes of
-it is in suspense_progress.py."""
+"""Operator's decision to return money in suspense (docs/payments.md "Money that cannot count"). Its progress is in
+suspense_progress.py.
+"""
 
 import msgspec
 
@@ -19,8 +20,9 @@ from .suspense_takeover import FORMER_RETURN
 
 
 async def plan_return(ports: Ports, unit: Unit, suspense_id: str, *, anew: bool = False) -> None:
-    """Have money in suspense sent back, once the caller's unit is committed. `anew`: by another operation, of which the
-    bank was never asked."""
+    """Plan the return of money in suspense, in the caller's unit. With `anew` it uses a new operation, which the bank
+    has never seen.
+    """
     now = ports.clock.now()
     await FORMER_RETURN.drop(unit, suspense_id)
     await RETURN.plan(unit, suspense_id, now, now, anew=anew)
@@ -28,13 +30,13 @@ async def plan_return(ports: Ports, unit: Unit, suspense_id: str, *, anew: bool 
 
 @in_test_time(Suspense)
 async def return_suspense(ports: Ports, suspense_id: str) -> Suspense:
-    """The operator's decision to send money in suspense back; the worker does it. Where the last attempt is over, the
-    bank could not send it or it came back, this begins another.
+    """Decide to return money in suspense, as an operator; the worker sends it. If the last attempt failed or was
+    reversed, this begins another.
 
-    Raises: Refusal SUSPENSE_NOT_FOUND; INVALID_STATE when it went already, its bank sends no money back or has it under
-    way, or after too many attempts; Waits where two operators are needed.
+    Raises: Refusal SUSPENSE_NOT_FOUND; INVALID_STATE when the money is gone already, its bank sends no money back or is
+        still processing it, or after too many attempts; Waits when two operators are needed.
     """
-    # What the bank says is nobody's decision.
+    # The bank's answer is not an operator action, so it is not audited.
     await _ask_once_more(unaudited(ports), suspense_id)
     ports = gated(ports, "return_suspense", suspense_id)
 
@@ -56,15 +58,16 @@ async def return_suspense(ports: Ports, suspense_id: str) -> Suspense:
             suspense = msgspec.structs.replace(
                 suspense, attempt=suspense.attempt + 1, reason=RETURNED_ANEW, sending_since=None, operation=None
             )
-        # Saved in any case: of two operators at once one is stale, and finds what the other began.
+        # Save in any case, so that of two concurrent operators one is stale and sees the other's attempt.
         return unit[Suspense].save(suspense)
 
     return await retrying(ports.storage, work, again_on=("jobs_id",))
 
 
 async def _ask_once_more(ports: Ports, suspense_id: str) -> None:
-    """Before another attempt, how the bank sees the one that it had failed now: were it done after all, another would
-    send the money twice. A bank that is silent keeps nobody from trying."""
+    """Poll the bank for the failed attempt before a new one: if it was executed after all, a new attempt would send the
+    money twice. A bank that does not answer does not block the new attempt.
+    """
     async with ports.storage.unit() as unit:
         found = await SUSPENSE_RETURNS.load(ports, unit, suspense_id)
     if found is None or found.suspense.resolved_at is not None or found.suspense.reason != RETURN_FAILED:

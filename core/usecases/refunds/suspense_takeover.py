@@ -1,5 +1,4 @@
-"""Jobs that send suspended money back, written by programs which know the longer operation ids alone: those must not
-take up what is sent by the present ids (docs/adapters.md "Operation ids")."""
+"""Jobs of earlier versions that return suspended money. These versions know only the longer operation ids, and must not process returns under the current ids (docs/adapters.md "Operation ids")."""
 
 from ....ports.bundle import Ports
 from ....ports.jobs import Job
@@ -9,11 +8,11 @@ from ..units import retrying
 from .suspense_progress import RETURN
 
 FORMER_RETURN = FollowUp("suspense.return")
-"""Their kind."""
+"""The job kind of earlier versions."""
 
 
 async def take_over(ports: Ports, job: Job) -> None:
-    """The job of an earlier version: it becomes this one's."""
+    """Replace the job of an earlier version by one of this version."""
 
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)

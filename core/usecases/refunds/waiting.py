@@ -1,4 +1,4 @@
-"""Approved refunds whose money is not taken yet (docs/refunds.md "The money"): tried again after a settlement."""
+"""Approved refunds whose money is not taken yet (docs/refunds.md "The money"); they are tried again after a settlement."""
 
 import logging
 
@@ -19,11 +19,11 @@ log = logging.getLogger("cambist.refunds")
 
 
 async def retry_waiting(ports: Ports, account_id: str, mode: Mode) -> None:
-    """Try the refunds that wait for money, and in live mode the approved ones that nobody tried yet, such as those that
-    a hold put off, the oldest first: after a settlement, before its payout.
+    """Retry the refunds that wait for money, oldest first, after a settlement and before its payout. In live mode, also
+    try approved refunds that were never tried, such as those postponed by a quarantine.
 
-    A refund that is still not covered does not keep later ones waiting, because the rest would only be paid out. Where
-    a bank has to be asked first and gives no answer, the other untried refunds are left to their own jobs.
+    A refund that is still not covered does not block later ones, because the remaining balance would only be paid out.
+    If a bank must be polled first and gives no answer, the other untried refunds are left to their own jobs.
     """
     async with ports.storage.unit() as unit:
         waiting = await _pending(unit, account_id, mode, PendingReason.INSUFFICIENT_BALANCE)
@@ -34,7 +34,7 @@ async def retry_waiting(ports: Ports, account_id: str, mode: Mode) -> None:
         except (Stale, Unavailable):
             raise
         except Exception:
-            # One that cannot be read keeps neither the others nor the payout waiting.
+            # An unreadable refund must block neither the others nor the payout.
             log.exception("refund %s could not be tried again", refund.id)
         else:
             if begun.fault is not None:
@@ -42,7 +42,9 @@ async def retry_waiting(ports: Ports, account_id: str, mode: Mode) -> None:
 
 
 async def kept_for_refunds(unit: Unit, account: Account, mode: Mode) -> Usdt:
-    """What of the available USDT a payout leaves for the refunds that wait for money, where the account is set so."""
+    """Return the part of the available USDT that a payout leaves for refunds that wait for money; zero unless the
+    account has this setting.
+    """
     if not account.settings.refund_reserve:
         return Usdt(0)
     lacking = Usdt(0)
@@ -52,7 +54,7 @@ async def kept_for_refunds(unit: Unit, account: Account, mode: Mode) -> Usdt:
 
 
 async def _pending(unit: Unit, account_id: str, mode: Mode, reason: PendingReason | None) -> list[Refund]:
-    """Pending refunds of one reason, the oldest first."""
+    """Return pending refunds with this reason, oldest first."""
     waiting: list[Refund] = []
     while True:
         found = await unit[Refund].find(
