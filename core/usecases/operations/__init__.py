@@ -1,1 +1,3 @@
-"""Operations at providers: the engine that follows each to its end, and what a subject tells it of its own."""
+"""Operations at providers: the engine that follows each to its outcome, and the interface that a kind of operation
+implements.
+"""

@@ -1,11 +1,12 @@
-"""Follows an operation at a provider to its end (ARCHITECTURE.md "Three ends").
+"""Follows an operation at a provider to its outcome (ARCHITECTURE.md "Three ends").
 
-It is written down before it is sent, and asked for by its id before it is sent again. What comes of it, by an answer or
-a notice, late, twice or at once, is given effect in one unit. So it does not matter how many do this at once, nor where
-one of them dies. What a subject adds is told by its Operation (operation.py); here alone a provider's faults are caught
-and units are tried again.
+An operation is recorded before it is sent, and looked up by its id before it is sent again. An answer or a
+notification, even late, repeated or concurrent, takes effect in one unit, so concurrent runs and crashes are harmless.
+Each kind of operation implements Operation (operation.py). Only this module catches a provider's faults and retries
+units.
 
-`look_up` and `send` only ask, and return a provider's faults; `hear` raises them; what the storage raises is raised.
+`look_up` and `send` only call the provider, and return its faults; `hear` raises them. Faults of the storage are always
+raised.
 """
 
 import logging
@@ -24,7 +25,7 @@ log = logging.getLogger("cambist.operations")
 
 
 async def follow(row: Followed[S, A, P], ports: Ports, job: Job) -> None:
-    """The job: brings the operation as far as it goes now, and comes back when that is worthwhile."""
+    """Advance the operation as far as possible now, and reschedule its job."""
     begun = await begin(row, ports, job.argument)
     told = await _carry(row, ports, begun)
     looked = Looked(begun.subject, told.word, job.attempts)
@@ -37,15 +38,15 @@ async def follow(row: Followed[S, A, P], ports: Ports, job: Job) -> None:
 
 
 async def bring(row: Operation[S, A, P], ports: Ports, object_id: str) -> Standing[S, A]:
-    """Bring an operation as far as it goes now. How it then stands, with the provider's word and fault."""
+    """Advance an operation as far as possible now. Return its state, with the provider's answer and fault."""
     return await _carry(row, ports, await begin(row, ports, object_id))
 
 
 async def begin(row: Operation[S, A, P], ports: Ports, object_id: str, *, ask: bool = False) -> Standing[S, A]:
     """Record that the provider may have the operation, unless that is recorded already.
 
-    The provider is asked first where the row wants it (`Operation.asks_first`), or where `ask` says so. An operation
-    that the provider knows is adopted; while it gives no answer, the operation stays as it was.
+    The provider is asked first if the kind requires it (`Operation.asks_first`) or `ask` is set. An operation that the
+    provider knows is adopted; while the provider gives no answer, the operation stays unchanged.
     """
     found = await _load(row, ports, object_id)
     if found.subject is None or row.wants(found.subject) is not Want.PREPARE:
@@ -71,7 +72,7 @@ async def _load(row: Operation[S, A, P], ports: Ports, object_id: str) -> Standi
 async def _prepare(
     row: Operation[S, A, P], ports: Ports, object_id: str, told: Standing[S, A] | None
 ) -> Standing[S, A]:
-    """Prepare or adopt the operation in one unit. `told`: what the provider answered when it was asked first."""
+    """Prepare or adopt the operation in one unit. `told` is the provider's answer if it was asked first."""
     word = None if told is None else told.word
 
     async def work(unit: Unit) -> Standing[S, A]:
@@ -101,7 +102,9 @@ async def _carry(row: Operation[S, A, P], ports: Ports, begun: Standing[S, A]) -
 
 
 async def _unseen(row: Operation[S, A, P], ports: Ports, subject: S) -> Standing[S, A]:
-    """The provider never saw it. It was not sent, or is on its way: one operation is one, however often it is sent."""
+    """Handle an operation that the provider never saw. It was not sent, or is still on its way; sending it again is
+    safe, because one id is one operation.
+    """
     end = row.given_up(ports, subject)
     if end is not None or not row.may_send(ports, subject) or is_too_old_to_repeat(row, ports, subject):
         return await settle(row, ports, Standing(subject, end))
@@ -112,20 +115,22 @@ async def _unseen(row: Operation[S, A, P], ports: Ports, subject: S) -> Standing
 
 
 def is_too_old_to_repeat(row: Operation[S, A, P], ports: Ports, subject: S) -> bool:
-    """Whether a repeat might be another operation to the provider, which has forgotten the first by now."""
+    """Return whether the provider has forgotten the first request by now, and might take a repeat for another
+    operation.
+    """
     until = row.repeats_until(ports, subject)
     return until is not None and until <= ports.clock.now()
 
 
 async def send(row: Operation[S, A, P], ports: Ports, subject: S) -> Standing[S, A]:
-    """Have the operation of a prepared subject done. What the provider says of it has no effect yet: `settle`."""
+    """Send the operation of a prepared subject. The answer has no effect until `settle`."""
     try:
         async with row.at_provider(ports, subject) as provider:
             return Standing(subject, await row.send(ports, provider, subject))
     except (Refused, NotSupported) as fault:
         return _told(row, subject, row.refused(subject, fault), fault)
     except (OutcomeUnknown, Unavailable) as fault:
-        # Not executed for certain is treated alike: the same operation is repeated.
+        # Treat a request that was certainly not executed alike: repeat the same operation.
         return _told(row, subject, row.unknown(subject), fault)
     except NotConfigured as fault:
         return _told(row, subject, None, fault)
@@ -137,7 +142,9 @@ def _told(row: Operation[S, A, P], subject: S, word: A | None, fault: Fault) -> 
 
 
 async def look_up(row: Operation[S, A, P], ports: Ports, subject: S) -> Standing[S, A]:
-    """How the provider sees the operation, a refusal being no word of it. That has no effect yet: `settle`."""
+    """Look up the operation at the provider; a refused lookup counts as no answer. The answer has no effect until
+    `settle`.
+    """
     try:
         return await _ask(row, ports, subject)
     except NO_ANSWER as fault:
@@ -151,14 +158,14 @@ async def _ask(row: Operation[S, A, P], ports: Ports, subject: S) -> Standing[S,
 
 
 async def settle(row: Operation[S, A, P], ports: Ports, told: Standing[S, A]) -> Standing[S, A]:
-    """Let what was told take effect; the subject as it then stands."""
+    """Apply an answer, and return the subject as saved."""
     if told.subject is None or told.word is None:
         return told
     return told._replace(subject=(await conclude(row, ports, row.operation(told.subject), told.word)).subject)
 
 
 async def conclude(row: Operation[S, A, P], ports: Ports, operation: str, word: A) -> Standing[S, A]:
-    """Let a word about an operation take effect, in one unit. An id that nobody knows moves nothing."""
+    """Apply an answer about an operation in one unit. An unknown id changes nothing."""
 
     async def work(unit: Unit) -> Standing[S, A]:
         subject = await row.of_operation(ports, unit, operation)
@@ -168,8 +175,9 @@ async def conclude(row: Operation[S, A, P], ports: Ports, operation: str, word: 
 
 
 async def hear(row: Operation[S, A, P], ports: Ports, operation: str) -> Standing[S, A]:
-    """Something happened to an operation, somebody says. Only a hint: what counts is what the provider answers when it
-    is asked. Nothing is sent. Raises: what the provider's port raises."""
+    """Handle a notification about an operation. It is only a hint: look the operation up at the provider and apply that
+    answer. Nothing is sent. Raises: faults of the provider's port.
+    """
     async with ports.storage.unit() as unit:
         subject = await row.of_operation(ports, unit, operation)
     if subject is None:

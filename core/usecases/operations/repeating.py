@@ -1,5 +1,6 @@
-"""Until when an operation may be sent again: many banks know one by its id for a day only, and take a later repeat for
-another (docs/adapters.md "Finding and repeating")."""
+"""Time limit for repeating an operation. Many banks recognise an operation by its id for a day only, and take a later
+repeat for another one (docs/adapters.md "Finding and repeating").
+"""
 
 from datetime import datetime
 
@@ -7,7 +8,9 @@ from ....ports.bundle import Ports
 
 
 def repeats_until(ports: Ports, bank: str | None, sent_at: datetime | None) -> datetime | None:
-    """Until when a bank knows a repeat of what was first sent at `sent_at`. None: for ever, or it was never sent."""
+    """Return the moment until which a bank recognises a repeat of an operation first sent at `sent_at`; None if without
+    limit or never sent.
+    """
     known = ports.banks.capabilities_of(bank)
     if known is None or known.repeat_window is None or sent_at is None:
         return None
@@ -15,6 +18,6 @@ def repeats_until(ports: Ports, bank: str | None, sent_at: datetime | None) -> d
 
 
 def may_repeat(ports: Ports, bank: str | None, sent_at: datetime) -> bool:
-    """Whether a repeat is still the same operation to the bank."""
+    """Return whether a repeat is still the same operation to the bank."""
     until = repeats_until(ports, bank, sent_at)
     return until is None or ports.clock.now() < until
