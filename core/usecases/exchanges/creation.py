@@ -1,4 +1,6 @@
-"""Creation of exchanges in both directions (docs/exchanges.md "Making one"; docs/concepts.md "What is refused first")."""
+"""Creation of exchanges in both directions (docs/exchanges.md "Making one"; docs/concepts.md "What is refused
+first").
+"""
 
 import msgspec
 
@@ -53,8 +55,8 @@ async def create_exchange(ports: Ports, caller: Caller, key: str | None, read_or
     """Create an exchange of USDT to RUB, once per key. `read_order` parses the body, and is called only for a new key.
 
     Raises: Refusal, in the order of `orders.RULES`; IDEMPOTENCY_TERMINAL for the key of an exchange that is over;
-        PROVIDER_UNAVAILABLE or PROVIDER_NOT_CONFIGURED without a deposit address. Then nothing was created, and the key
-        is free.
+    PROVIDER_UNAVAILABLE or PROVIDER_NOT_CONFIGURED without a deposit address. Then nothing was created, and the key is
+    free.
     """
 
     async def make(lock: Lock) -> Exchange:
@@ -111,7 +113,7 @@ async def create_rub_usdt(
     stays `pending` until the bank gives a certain answer about its invoice; the watch repeats the request.
 
     Raises: Refusal ACCOUNT_NOT_FOUND, and in the order of `orders.RUB_RULES`; PROVIDER_NOT_CONFIGURED;
-        PROVIDER_UNAVAILABLE while all banks are out of service.
+    PROVIDER_UNAVAILABLE while all banks are out of service.
     """
     await refuse_own_address(ports, address, "client_wallet")
     async with ports.storage.unit() as unit:

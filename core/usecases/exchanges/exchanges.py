@@ -87,7 +87,7 @@ async def cancel_exchange(ports: Ports, caller: Caller, exchange_id: str) -> Exc
     count.
 
     Raises: Refusal EXCHANGE_NOT_FOUND; INVALID_STATE once USDT were seen or the exchange is over; PROVIDER_UNAVAILABLE
-        while the chain cannot be read.
+    while the chain or the bank does not answer.
     """
     return await _cancel(ports, await get_exchange(ports, caller, exchange_id), _MERCHANT_CANCELS)
 

@@ -100,7 +100,9 @@ async def open_invoice(ports: Ports, exchange: Exchange) -> Exchange | None:
 
 
 async def _take_back(ports: Ports, exchange_id: str) -> Exchange | None:
-    """Remove the exchange and its key, unless another request obtained the address after all; then return the exchange."""
+    """Remove the exchange and its key, unless another request obtained the address after all; then return the
+    exchange.
+    """
 
     async def work(unit: Unit) -> Exchange | None:
         present = await unit[Exchange].get(exchange_id)

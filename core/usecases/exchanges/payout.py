@@ -48,8 +48,7 @@ async def begin_payout(ports: Ports, exchange: Exchange) -> Exchange:
     """Choose the bank, record all parts, and take the RUB from the stock, in one unit. Nothing is sent yet.
 
     Raises: NotConfigured when no bank of the mode sends money to people; Unavailable while all of them are out of
-        service; faults of a bank's reads, when one of several banks may have sent the payout already and does not
-        answer.
+    service; faults of a bank's reads, when one of several banks may have sent the payout already and does not answer.
     """
     bank = await _bank_that_knows(ports, exchange) or await _open_bank(ports, exchange)
 
@@ -106,7 +105,7 @@ async def pay_out(ports: Ports, exchange: Exchange) -> Paying:
     """Advance a payout part by part as far as the bank allows, up to the end of the exchange.
 
     Raises: NotConfigured, NotSupported when its bank is no longer configured or no longer sends money; Stale when the
-        exchange is gone.
+    exchange is gone.
     """
     remitting(ports.banks.named(exchange.bank or ""))
     while exchange.status is _S.RUB_SENDING and (part := next_part(exchange.parts)) is not None:

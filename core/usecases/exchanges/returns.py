@@ -49,8 +49,8 @@ async def return_money(ports: Ports, object_id: str, address: str | None = None)
     it. `address` receives USDT; RUB go back to the account that paid them.
 
     Raises: Refusal EXCHANGE_NOT_FOUND; VALIDATION_ERROR for the address; INVALID_STATE while the exchange is under way,
-        when nothing waits, or when its bank returns no money; PROVIDER_NOT_CONFIGURED without a wallet; Waits when two
-        operators are needed.
+    when nothing waits, or when its bank returns no money; PROVIDER_NOT_CONFIGURED without a wallet; Waits when two
+    operators are needed.
     """
     if address is not None:
         await refuse_own_address(ports, address, "address")

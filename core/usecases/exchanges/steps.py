@@ -87,7 +87,9 @@ def is_as_made(ports: Ports, exchange: Exchange) -> bool:
 
 
 async def transfers_of(unit: Unit, exchange_id: str) -> list[ExchangeTransfer]:
-    """Return all transfers booked for an exchange. An address may receive any number of transfers, so read in batches."""
+    """Return all transfers booked for an exchange. An address may receive any number of transfers, so read in
+    batches.
+    """
     low, high = transfer_ids(exchange_id)
     found: list[ExchangeTransfer] = []
     while True:
@@ -134,7 +136,7 @@ async def _release(unit: Unit, exchange: Exchange, known: Sequence[ExchangeTrans
     """Release `amount` of the exchange's counted transfers to suspense. The caller saves the exchange in the same unit.
 
     Raises: ValueError when less was counted. If another unit moved the exchange after this one had read it, `known` is
-        newer than the exchange: then nothing is released, and the caller's commit is Stale.
+    newer than the exchange: then nothing is released, and the caller's commit is Stale.
     """
     try:
         changed = released_transfers(known, amount, reason)

@@ -19,8 +19,8 @@ from .steps import read_exchange
 
 
 class _UsdtReturns(SignedTransfers[ExchangeTransfer]):
-    """Transfers of return attempts. A transfer that was never executed is signed again. A transfer that no wallet signs is left to the
-    operator.
+    """Transfers of return attempts. A transfer that was never executed is signed again. A transfer that no wallet signs
+    is left to the operator.
     """
 
     record = ExchangeTransfer

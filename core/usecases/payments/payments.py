@@ -150,10 +150,11 @@ async def get_payment(ports: Ports, caller: Caller, payment_id: str) -> Payment:
 async def get_sbp_link(ports: Ports, caller: Caller, payment_id: str) -> str | None:
     """Return the bank's own SBP link of a payment, or None if it has no link for merchants.
 
-    No link is returned for exchange terminals (their payers must pass our window), for links of other systems, or once the payment can no longer be paid.
+    No link is returned for exchange terminals (their payers must pass our window), for links of other systems, or once
+    the payment can no longer be paid.
 
     Raises: Refusal PAYMENT_NOT_FOUND; DIRECT_LINK_NOT_ALLOWED unless the account or the terminal allows direct links
-and the bank does not forbid them; PROVIDER_UNAVAILABLE if the stored link differs from the one that the bank gave.
+    and the bank does not forbid them; PROVIDER_UNAVAILABLE if the stored link differs from the one that the bank gave.
     """
     payment = await get_payment(ports, caller, payment_id)
     async with ports.storage.unit() as unit:

@@ -37,7 +37,7 @@ async def check(ports: Ports, job: Job) -> None:
     """Check the proof that the job names once.
 
     Raises: Stale when the merchant sent another hash in the meantime, or another worker took the job; nothing is
-        written.
+    written.
     """
     async with ports.storage.unit() as unit:
         proof = await unit[DeliveryProof].get(job.argument)

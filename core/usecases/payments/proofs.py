@@ -37,7 +37,7 @@ async def submit_proof(ports: Ports, caller: Caller, payment_id: str, read_order
     released it by then. So every submission gets the same answer.
 
     Raises: Refusal PAYMENT_NOT_FOUND, FEATURE_NOT_ENABLED, INVALID_STATUS, VALIDATION_ERROR, DELIVERY_PROOF_LOCKED,
-        DELIVERY_PROOF_CONFLICT (another request changed the hash since this one read it), in this order.
+    DELIVERY_PROOF_CONFLICT (another request changed the hash since this one read it), in this order.
     """
     payment = await _payment(ports, caller, payment_id)
     check_taking(payment)

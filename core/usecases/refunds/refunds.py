@@ -181,7 +181,7 @@ async def cancel_refund(ports: Ports, caller: Caller, refund_id: str) -> Refund:
     """Cancel a refund before its money is touched.
 
     Raises: Refusal NOT_FOUND, REFUND_NOT_FOUND; INVALID_STATE unless the refund is pending, or if the bank executed it
-        during a period that a restored database has forgotten; PROVIDER_UNAVAILABLE while the bank does not say so.
+    during a period that a restored database has forgotten; PROVIDER_UNAVAILABLE while the bank does not say so.
     """
     require_refunds(caller)
     async with ports.storage.unit() as unit:

@@ -34,7 +34,7 @@ async def return_suspense(ports: Ports, suspense_id: str) -> Suspense:
     reversed, this begins another.
 
     Raises: Refusal SUSPENSE_NOT_FOUND; INVALID_STATE when the money is gone already, its bank sends no money back or is
-        still processing it, or after too many attempts; Waits when two operators are needed.
+    still processing it, or after too many attempts; Waits when two operators are needed.
     """
     # The bank's answer is not an operator action, so it is not audited.
     await _ask_once_more(unaudited(ports), suspense_id)

@@ -1,4 +1,6 @@
-"""Jobs of earlier versions that return suspended money. These versions know only the longer operation ids, and must not process returns under the current ids (docs/adapters.md "Operation ids")."""
+"""Jobs of earlier versions that return suspended money. These versions know only the longer operation ids, and must not
+process returns under the current ids (docs/adapters.md "Operation ids").
+"""
 
 from ....ports.bundle import Ports
 from ....ports.jobs import Job

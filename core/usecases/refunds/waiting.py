@@ -1,4 +1,4 @@
-"""Approved refunds whose money is not taken yet (docs/refunds.md "The money"); they are tried again after a settlement."""
+"""Approved refunds whose money is not taken yet, retried after a settlement (docs/refunds.md "The money")."""
 
 import logging
 

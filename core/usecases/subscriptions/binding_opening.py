@@ -27,7 +27,7 @@ async def open_binding(ports: Ports, subscription_id: str, *, seen: str | None =
     `seen` is the amount that the page showed when the payer pressed its button; None for a simulated payer.
 
     Raises: TermsChanged when the amount has changed since; Refusal PAYMENT_ROUTE_UNAVAILABLE while no bank is
-        available.
+    available.
     """
 
     async def work(unit: Unit) -> str | None:

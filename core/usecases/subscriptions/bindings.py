@@ -217,7 +217,9 @@ async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced:
 
 
 async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
-    """Return the payment with its bank reference, searching the bank if we have not saved it yet. Raises: faults of the bank port."""
+    """Return the payment with its bank reference, searching the bank if we have not saved it yet. Raises: faults of the
+    bank port.
+    """
     if payment.bank_reference is not None:
         return payment
     async with watched(ports, payment.mode, payment.bank):

@@ -66,7 +66,7 @@ async def create_charge(
     charge is the answer and no bank is called.
 
     Raises: Refusal SUBSCRIPTION_NOT_FOUND, refusals of the key, then in the order of CHARGE_RULES; PROVIDER_ERROR when
-        the charge certainly failed; PROVIDER_UNAVAILABLE when it is pending and the same request polls again.
+    the charge certainly failed; PROVIDER_UNAVAILABLE when it is pending and the same request polls again.
     """
     await _own(ports, caller, subscription_id)
 

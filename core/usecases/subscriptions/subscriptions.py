@@ -49,7 +49,7 @@ async def create_subscription(
     window scheme calls no bank; the calendar scheme requests the link from one.
 
     Raises: Refusal, in the order of `subscription_orders.RULES`, then KYC_REQUIRED, KYC_PROCESSING or KYC_FAILED, then
-        PAYMENT_ROUTE_UNAVAILABLE when no bank binds payers; IDEMPOTENCY_KEY_REUSED for another shop.
+    PAYMENT_ROUTE_UNAVAILABLE when no bank binds payers; IDEMPOTENCY_KEY_REUSED for another shop.
     """
 
     async def make(lock: Lock) -> Subscription:
@@ -140,7 +140,7 @@ async def patch_subscription(
     In the calendar scheme a bank is asked for a new link, which is in the answer or comes by an event.
 
     Raises: Refusal, in the order of `subscription_patches.PATCH_RULES`; PAYMENT_ROUTE_UNAVAILABLE when no bank can
-        issue the new link.
+    issue the new link.
     """
 
     async def work(unit: Unit) -> Subscription:
@@ -188,7 +188,7 @@ async def rebind_subscription(
     """Give the payer of a lost mandate a link to bind anew, once per key. It takes no money.
 
     Raises: Refusal MISSING_IDEMPOTENCY_KEY, VALIDATION_ERROR, IDEMPOTENCY_KEY_REUSED, SUBSCRIPTION_NOT_FOUND;
-        INVALID_STATE unless the mandate was lost; PAYMENT_ROUTE_UNAVAILABLE.
+    INVALID_STATE unless the mandate was lost; PAYMENT_ROUTE_UNAVAILABLE.
     """
 
     async def make(lock: Lock) -> Subscription:
