@@ -34,6 +34,7 @@ def sponge(data: bytes, suffix: int) -> bytes:
 
 def _permuted(lanes: list[int]) -> list[int]:
     for constant in _ROUNDS:
+        # The steps theta, rho and pi, then chi and iota, of FIPS 202.
         columns = [lanes[x] ^ lanes[x + 5] ^ lanes[x + 10] ^ lanes[x + 15] ^ lanes[x + 20] for x in range(5)]
         mixed = [columns[x - 1] ^ _turned(columns[(x + 1) % 5], 1) for x in range(5)]
         moved = [0] * 25

@@ -66,9 +66,9 @@ class Purse(StrEnum):
     SENDING = "sending"
     """USDT being sent to clients on chain."""
     STOCK_RUB = "stock_rub"
-    """The service's stock for exchanges: amounts received, less amounts given. May be below zero."""
+    """The service's stock for exchanges, in RUB: amounts received, less amounts given. May be below zero."""
     STOCK_USDT = "stock_usdt"
-    """The same in USDT."""
+    """The service's stock for exchanges, in USDT."""
     LOSSES_RUB = "losses_rub"
     """Negative by the RUB that payers' banks took back after the service had given something for them."""
 

@@ -65,9 +65,9 @@ def money_taken_back(exchange: Exchange, gone: TakenBack, at: datetime) -> Journ
 
 
 def money_returned(exchange: Exchange, transfer: ExchangeTransfer, at: datetime) -> JournalEntry:
-    """Return the entry for a transfer whose suspended money was returned to the client. Less than the network can move
-    is rounded away; an amount that the payer's bank had already taken back is a loss. Book it in the unit that resolves
-    the transfer. Raises: ValueError for a transfer without a return."""
+    """Return the entry for a transfer whose suspended money was returned to the client. An amount too small for the
+    network is rounded away. If the payer's bank had already taken the money back, the return is a loss. Book it in the
+    unit that resolves the transfer. Raises: ValueError for a transfer without a return."""
     sent, number = _return_of(transfer).amount, _return_of(transfer).number
     waited = sent if transfer.taken_back else transfer.suspended
     postings = {_waited_in(transfer): -waited, _OUTSIDE[transfer.currency]: sent}
@@ -78,7 +78,7 @@ def money_returned(exchange: Exchange, transfer: ExchangeTransfer, at: datetime)
 
 def return_reversed(exchange: Exchange, transfer: ExchangeTransfer, at: datetime) -> JournalEntry:
     """Return the entry for a returned amount that came back to us: it is in suspense again, or it covers the loss if
-    the payer's bank had also taken the money back. Raises: ValueError as above."""
+    the payer's bank had also taken the money back. Raises: ValueError for a transfer without a return."""
     sent, number = _return_of(transfer).amount, _return_of(transfer).number
     postings = {_OUTSIDE[transfer.currency]: -sent, _waited_in(transfer): sent}
     return _entry(_K.EXCHANGE_SUSPENDED, exchange, at, postings, object_id=transfer.id, revision=number)

@@ -175,13 +175,16 @@ def _judge(exchange: Exchange, seen: Sequence[Incoming], now: datetime, booked: 
         reason = "excess" if is_on_top else f"after_{exchange.status}" if exchange.is_final else "not_awaited"
         stray = tuple(_transfer(exchange, each, reason=reason) for each in fresh)
         return FundsDecision(transfers=stray, received=before + more)
+    # The exchange still waits for money: split the new transfers into timely and late ones.
     in_time = [each for each in fresh if each.at < exchange.expires_at]
     late = tuple(_transfer(exchange, each, reason="late") for each in fresh if each.at >= exchange.expires_at)
     received = before + sum(each.amount for each in in_time)
     held, asked = held_units(exchange), asked_units(exchange)
+    # Expired with too little money, and no deposit in a block can still complete it: release everything.
     if received < asked and now >= exchange.expires_at and not _is_coming(exchange, seen, asked - received, now):
         short = tuple(_transfer(exchange, each, reason="underpaid") for each in in_time)
         return FundsDecision(trigger=_T.LAPSED, transfers=short + late, received=received, released=held)
+    # Count the timely transfers up to the requested amount, the oldest first; the rest is excess.
     counted: list[ExchangeTransfer] = []
     for each in in_time:
         part = min(each.amount, asked - held)

@@ -131,7 +131,7 @@ def returned_transfer(operation: str) -> str | None:
 
 
 def return_moved(of: MoneyReturn, trigger: ReturnTrigger, failure: str | None = None) -> MoneyReturn:
-    """Return the return after one move; a signed transfer that can no longer have an effect is deleted. Nothing else
+    """Return the attempt after one move; a signed transfer that can no longer have an effect is deleted. Nothing else
     writes a return's status.
 
     Raises: IllegalMove.
@@ -143,13 +143,14 @@ def return_moved(of: MoneyReturn, trigger: ReturnTrigger, failure: str | None = 
 
 
 def return_signed(of: MoneyReturn, tx_hash: str, blob: bytes, until: datetime | None) -> MoneyReturn:
-    """Return it with its signed transfer, which must be stored before the first broadcast. Raises: IllegalMove if it
-    already has one: a second transfer would pay twice."""
+    """Return the attempt with its signed transfer, which must be stored before the first broadcast. Raises: IllegalMove
+    if it already has one: a second transfer would pay twice."""
     if of.tx_hash is not None:
         raise IllegalMove(f"{of.operation} is signed already")
     return msgspec.structs.replace(return_moved(of, _T.SENT), tx_hash=tx_hash, blob=blob, signed_until=until)
 
 
 def return_signed_anew(of: MoneyReturn, tx_hash: str, blob: bytes, until: datetime | None) -> MoneyReturn:
-    """Return it with the wallet's replacement of the signed transfer: only one of the two can ever take effect."""
+    """Return the attempt with the wallet's replacement of the signed transfer: only one of the two can ever take
+    effect."""
     return msgspec.structs.replace(of, tx_hash=tx_hash, blob=blob, signed_until=until)

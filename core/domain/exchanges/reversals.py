@@ -44,7 +44,8 @@ class TakenBack(msgspec.Struct, frozen=True, kw_only=True):
 def judge_taken_back(
     exchange: Exchange, seen: Sequence[Incoming], transfers: Sequence[ExchangeTransfer]
 ) -> TakenBack | None:
-    """Return the effect on an exchange's transfers when some of them are seen as taken back; None if none is."""
+    """Return the effect on an exchange's transfers when the bank has taken some of them back; None without an
+    effect."""
     if exchange.takes_usdt:
         return None
     gone = {transfer_id(exchange.id, each.source) for each in seen if each.is_taken_back}
@@ -55,10 +56,12 @@ def judge_taken_back(
         return _lost_at_the_end(exchange, over) if over else None
     if not lost or exchange.status not in HELD:
         return None
+    # Transfers that were taken back no longer count.
     after = {
         each.id: msgspec.structs.replace(each, counted=0, suspended=0, reason=None, taken_back=each.amount)
         for each in lost
     }
+    # Distribute the remaining timely transfers anew, the oldest first: an earlier excess now fills the gap.
     held, asked = 0, asked_units(exchange)
     left = [each for each in transfers if each.id not in gone and not each.taken_back]
     in_time = sorted(

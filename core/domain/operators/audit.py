@@ -115,8 +115,8 @@ SAFE: Mapping[type[Any], tuple[str, ...]] = {
     Operator: ("name", "ended_at"),
     Installation: ("held_since", "held_because", "as_of"),
 }
-"""Fields of a record that an audit row may contain. The settings of an account are added, secrets only as set or
-not."""
+"""Fields of a record that an audit row may contain. An account's settings are included, too; of a secret only whether
+it is set."""
 
 
 def checked(act: Act) -> Act:

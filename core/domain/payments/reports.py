@@ -89,12 +89,15 @@ def decide(payment: Payment, report: Report, now: datetime) -> Decision:
     The first money counts. All other money goes to suspense, identified by the payment and the bank's transfer id.
     """
     arrivals = sorted(report.arrivals, key=lambda arrival: (arrival.at, arrival.id))
+    # The payment already has its money: everything else is a second transfer.
     if payment.transfer_id is not None:
         return Decision(strays=_strays(arrivals, payment.transfer_id, "second_transfer"))
+    # An operator entered the amount before the bank reported the transfer.
     if arrivals and payment.actual_amount is not None and payment.status is not PaymentStatus.AMOUNT_MISMATCH:
         return _told_before(payment, arrivals)
     if arrivals:
         first, rest = arrivals[0], arrivals[1:]
+        # Under review, and no transfer known yet: the first one is its money, without a move.
         if payment.status is PaymentStatus.AMOUNT_MISMATCH:
             return Decision(arrival=first, strays=_strays(rest, None, "second_transfer"))
         barrier = _barrier(payment, first)

@@ -158,6 +158,7 @@ def stretch(counts: Mapping[str, int], offset: int, size: int) -> Stretch | None
     newest: str | None = None
     skipped = seen = 0
     oldest = ""
+    # From the newest day: skip whole days up to the offset, then collect days until the page is full.
     for day in sorted((day for day, count in counts.items() if count > 0), reverse=True):
         if newest is None and counts[day] <= offset:
             offset -= counts[day]

@@ -210,6 +210,7 @@ class Sweep:
     def lacking(self, listed_until: datetime | None) -> list[Counted]:
         """Remove the operations that should have been listed by now, and return the missing ones. `listed_until`: how
         far the bank's list was read; None: to its end."""
+        # The list has ended, or passed these by the margin: their entries cannot come any more.
         gone = [
             operation
             for operation, held in self._held.items()
@@ -224,6 +225,7 @@ class Sweep:
 
     def judged_until(self, listed_until: datetime) -> datetime:
         """Return the moment before which everything is judged: an interrupted comparison can resume there."""
+        # The oldest unmatched operation stops it: a resumed run must see that one again.
         wanted = (held.counted.began for held in self._held.values() if self._is_wanted(held))
         return max(self._begin, min((listed_until - MARGIN, self._end, *wanted)))
 

@@ -1,4 +1,4 @@
-"""Return attempts of money in suspense. Each attempt is a separate operation at the bank, because a bank answers a
+"""Attempts to send suspended money back. Each attempt is a separate operation at the bank, because a bank answers a
 known operation as before (docs/payments.md "Money that cannot count"; ARCHITECTURE.md "Three ends")."""
 
 from .. import ids

@@ -118,11 +118,14 @@ def judge(known: KnownRate | None, heard: Sequence[Quote], now: datetime, *, mor
         # near.
         if near:
             return Judgement(quote=near[0])
+    # Without a reference, a single source is trusted only if all others failed.
     elif not more and len({quote.source for quote in sound}) == 1:
         return Judgement(quote=sound[0])
+    # Two sources that agree are trusted at any level.
     agreed = _agreed(sound, _SAME if guarded else _JUMP)
     if agreed is not None:
         return Judgement(quote=agreed)
+    # No agreement: remember the level as a candidate, and trust it once it has lasted for RIPE.
     candidate = None if known is None else known.candidate
     if more or not sound:
         return Judgement(candidate=candidate)

@@ -157,7 +157,8 @@ def _bound(
         charge = None if first is None else first.id
         after = bound(subscription, mandate, shown=shown, at=at, charge=charge, now=now)
         if report.standing is _M.LOST:
-            # Confirmed and lost since then: two moves, each with its own event. The next report makes the second one.
+            # Confirmed and lost since then: two moves, each with its own event. The caller applies a LOST report twice,
+            # and the second time makes the second move.
             return after
     return follow_mandate(after, report, now)
 

@@ -114,6 +114,7 @@ def _in_calendar(terms: Terms, state: ChargeState, now: datetime) -> ChargeDecis
 def _in_window(terms: Terms, state: ChargeState, anchor: datetime, now: datetime) -> ChargeDecision:
     if state.attempts is not None and state.attempts.pending:
         return Blocked(period=state.attempts.period, payment_id=state.attempts.payment_id)
+    # Period 0 is paid with the anchor. A later one is paid if a charge for it succeeded.
     number = window_number(terms, anchor, now)
     period = window_period(terms, anchor, number)
     attempts = _attempts_at(state, period)

@@ -109,8 +109,10 @@ def after_outcome(breaker: Breaker, event_id: str, outcome: Outcome, *, ladder_l
     if not counts_against(outcome):
         # The receiver answers again, so the probe succeeded. The event itself continues with its own schedule.
         return closed(breaker) if outcome.probe else breaker
+    # Failures of an earlier receiver say nothing about the present one.
     if _is_of_before(breaker, outcome):
         return breaker
+    # While it is open, only a failed probe changes it.
     if breaker.is_open:
         return _probed_in_vain(breaker, event_id, outcome) if outcome.probe else breaker
     return _one_more(breaker, event_id, outcome, ladder_lost=ladder_lost)

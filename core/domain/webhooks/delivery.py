@@ -115,6 +115,7 @@ def after_attempt(delivery: Delivery, outcome: Outcome, *, receiver_away: bool =
     if good:
         delivered_at = delivered_at if status is DeliveryStatus.DELIVERED else outcome.ended_at
         status = DeliveryStatus.DELIVERED
+    # Count the webhook; a finished delivery has no due time.
     entered = msgspec.structs.replace(
         delivery,
         status=status,
@@ -125,6 +126,7 @@ def after_attempt(delivery: Delivery, outcome: Outcome, *, receiver_away: bool =
         first_attempt_at=delivery.first_attempt_at if probe else delivery.first_attempt_at or outcome.sent_at,
         delivered_at=delivered_at,
     )
+    # Only an attempt of a pending delivery advances the schedule.
     if probe or not still:
         return entered
     if receiver_away:

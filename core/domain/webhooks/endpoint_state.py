@@ -81,15 +81,19 @@ class EndpointState:
         by the storage's clock, as the reads bring it."""
         if self._over is None and (self._begins or now - self._read_at > ACCOUNT_SECONDS):
             return ReadEndpoint(self._begins)
+        # First keep the permits busy: read more deliveries, or start a webhook.
         step = None if self._halted else self._read() or self._begin()
         if step is not None:
             return step
+        # Nothing may start: drop the queue and leave the limiter's queues.
         if self._halted:
             self.due.keep_only(None)
             self._limiter.decline(self._customer)
+        # All due deliveries are done, or nothing may start, and nothing is in flight.
         ended = not self._under_way and not self.due.ready and (self._halted or self._probing or self.due.complete)
         if self._has_enough:
             return self._commit(leaves=ended and not self._halted and not self._probing)
+        # The probe is over: read all that is due, now that its result is committed.
         if ended and self._probing:
             self._probing = self.due.complete = False
             return self.next(now)
@@ -108,6 +112,7 @@ class EndpointState:
         if address != self._address:
             self._address, self._host = address, host_of(url or "")
         self._take_breaker(breaker)
+        # The rest is done only when serving begins.
         if at is None:
             return
         self._begins = self._in_vain = False
@@ -220,6 +225,7 @@ class EndpointState:
     def _begin(self) -> Send | None:
         """Start one more webhook besides those in flight, if limits and permits allow it."""
         limiter, mine, trust = self._limiter, self._under_way, self.trust
+        # The breaker limits the receiver, the limiter its share of all permits and of its host's.
         most = min(self._most, limiter.share(self._host, trust, mine))
         if mine >= most or len(self.due.ready) <= len(self._beginning):
             limiter.decline(self._customer)
@@ -229,6 +235,7 @@ class EndpointState:
             self._under_way += 1
             self._beginning.append(permit)
             return _SEND
+        # Without a webhook in flight the run would only wait; the limiter may send it away.
         pause = None if mine else limiter.sent_off(self._customer)
         if pause is not None:
             self.release(pause)

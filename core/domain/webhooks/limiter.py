@@ -137,6 +137,7 @@ class SendLimiter:
         if asked is not None and (asked.host != host or asked.trust is not trust):
             self.decline(customer)
             asked = None
+        # First a permit of the host, then one of the total: a customer that waits for its host blocks no others.
         if asked is None or not asked.there:
             pool = self._hosts.get(host)
             if pool is None:
