@@ -1,1 +1,1 @@
-"""What a bank booked, held against what we did."""
+"""Comparison of a bank's bookings with our records."""

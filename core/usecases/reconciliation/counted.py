@@ -1,5 +1,6 @@
-"""What we count at a bank: read by stretches of time for a comparison, or by the ids of operations
-(docs/reconciliation.md "What is compared")."""
+"""Our operations at a bank, read by time span for a comparison, or by operation id (docs/reconciliation.md "What is
+compared").
+"""
 
 from collections.abc import AsyncIterator, Collection
 from datetime import datetime
@@ -12,12 +13,14 @@ from .refunds import known_refunds, known_suspense, refunds_between, returns_bet
 from .scope import Scope
 
 _LONGEST = 600
-"""Characters of an operation of ours."""
+"""Longest operation id of ours, in characters."""
 
 
 async def others_between(ports: Ports, scope: Scope, begin: datetime, end: datetime) -> AsyncIterator[Counted]:
-    """What else than payments with money the bank may have been asked for in this time and must have: refunds, money
-    sent back from suspense, exchanges' invoices and payouts. Few beside the payments: read at once for a day."""
+    """Iterate over all operations of this time span except payments with money: unapplied transfers, refunds, returns
+    from suspense, and invoices, payouts and returns of exchanges. They are few compared with payments, so a whole day
+    is read at once.
+    """
     for read in (
         stray_payments_between,
         refunds_between,
@@ -31,15 +34,17 @@ async def others_between(ports: Ports, scope: Scope, begin: datetime, end: datet
 
 
 async def counted_between(ports: Ports, scope: Scope, begin: datetime, end: datetime) -> int:
-    """How many operations of this time the bank must have by now. What ends later, or is heard of later, changes it:
-    then the time is compared anew."""
+    """Return how many operations of this time span the bank must have by now. When a later outcome or report changes
+    the number, the day is compared again.
+    """
     others = [each.is_counted async for each in others_between(ports, scope, begin, end)]
     return await money_between(ports, scope, begin, end) + sum(others)
 
 
 async def known(ports: Ports, scope: Scope, operations: Collection[str]) -> dict[str, Counted]:
-    """What we know of these operations of the scope's bank, whatever became of them, all their money counted: by the
-    names that were asked for, which may be those of an earlier version."""
+    """Return our records of these operations at the scope's bank, in any state and with all their money. The keys are
+    the requested ids, which may be those of an earlier version.
+    """
     wanted = [each for each in operations if each.isascii() and each.isprintable() and len(each) <= _LONGEST]
     found: dict[str, Counted] = {}
     async with ports.storage.unit() as unit:

@@ -1,5 +1,6 @@
-"""The rows of differences: written once however often they are found, and closed when they are gone or settled
-(docs/reconciliation.md "Differences")."""
+"""Rows of differences: written once however often they are found, and closed when they are gone or settled
+(docs/reconciliation.md "Differences").
+"""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -29,18 +30,18 @@ _RACES = ("discrepancies_id",)
 
 
 class Ledgered:
-    """What one run writes down, and how much of each kind."""
+    """Writer of one run's differences; it counts them by kind, to stop at a limit."""
 
     def __init__(self, ports: Ports, of: Reconciliation, count: Counter[Difference]) -> None:
         self._ports = ports
         self._of = of
         self._count = count
         self.beyond: Counter[Difference] = Counter()
-        """Differences that were not written down any more."""
+        """Differences above the limit, which were not written."""
 
     @classmethod
     async def of(cls, ports: Ports, row: Reconciliation) -> "Ledgered":
-        """With what this very run has written before it was stopped."""
+        """Return a writer that continues the counts of this run after an interruption."""
         async with ports.storage.unit() as unit:
             count = {
                 each: await unit[Discrepancy].total(**_of_day(row), run=row.run, difference=each) for each in Difference
@@ -48,7 +49,9 @@ class Ledgered:
         return cls(ports, row, Counter(count))
 
     async def add(self, found: Sequence[Discrepancy], there: Sequence[Counted]) -> None:
-        """Write down what was found. `there`: what the bank has after all, should it have been missed before."""
+        """Write the differences found. `there` are operations that the bank has after all, should an earlier page have
+        missed them.
+        """
         kept = []
         for each in found:
             if self._count[each.difference] >= MOST:
@@ -80,8 +83,9 @@ def _of_day(row: Reconciliation) -> Mapping[str, Any]:
 
 
 async def close_gone(ports: Ports, row: Reconciliation, beyond: Mapping[Difference, int], now: datetime) -> int:
-    """Close what this run, which is over, did not find again; how many of the day are open then. Of kinds of which
-    there are more than were written down nothing is known to be gone."""
+    """Close the differences that this finished run did not find again, and return how many are open for the day. For
+    kinds above the limit nothing is closed, because not all of them were written.
+    """
     kinds = OneOf(tuple(each for each in Difference if not beyond.get(each)))
 
     async def work(unit: Unit) -> bool:
@@ -99,22 +103,23 @@ async def close_gone(ports: Ports, row: Reconciliation, beyond: Mapping[Differen
 
 
 async def open_differences(ports: Ports, row: Reconciliation) -> list[Discrepancy]:
-    """The open ones of a day, bank and owner, the oldest first."""
+    """Return the open differences of a day, bank and owner, oldest first."""
     async with ports.storage.unit() as unit:
         found = await unit[Discrepancy].find(**_of_day(row), closed_at=None, limit=MOST * len(Difference))
     return sorted(found, key=lambda each: (each.moment, each.id))
 
 
 async def list_differences(ports: Ports, *, limit: int = 1000) -> list[Discrepancy]:
-    """All that are open, those that were found first before others."""
+    """Return all open differences, in the order in which they were found."""
     async with ports.storage.unit() as unit:
         return await unit[Discrepancy].find(closed_at=None, order="found_at", limit=limit, readable=True)
 
 
 async def settle_difference(ports: Ports, name: str) -> Discrepancy:
-    """An operator has settled it with bank and merchant: it is closed, and stays so as long as it is found as it is.
+    """Close a difference that an operator has settled with bank and merchant. It stays closed as long as it is found
+    unchanged.
 
-    Raises: Refusal NOT_FOUND; INVALID_STATE for one that is closed.
+    Raises: Refusal NOT_FOUND; INVALID_STATE for a closed difference.
     """
 
     async def work(unit: Unit) -> Discrepancy:

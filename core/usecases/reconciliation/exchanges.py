@@ -1,4 +1,4 @@
-"""Exchanges' invoices, payouts and returns as a bank's list should have them."""
+"""Invoices, payouts and returns of exchanges as a bank's list should show them."""
 
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ _RETURNS: Mapping[ReturnStatus, Standing] = {
     ReturnStatus.REVERSED: Standing.UNDONE,
 }
 _WAIT = timedelta(days=7)
-"""So old may an exchange be of which a part goes now."""
+"""Greatest age of an exchange whose payout is being sent."""
 
 
 async def exchanges_between(ports: Ports, scope: Scope, begin: datetime, end: datetime) -> AsyncIterator[Counted]:
@@ -35,7 +35,7 @@ async def exchanges_between(ports: Ports, scope: Scope, begin: datetime, end: da
     ]
     came: dict[str, list[ExchangeTransfer]] = {exchange.id: [] for exchange in made}
     if made:
-        # Ids rise with time, so those of a day are a range; what lies between them is passed over.
+        # Ids rise with time, so those of a day form a range; records of other exchanges in it are skipped.
         span = Between(transfer_ids(min(came))[0], transfer_ids(max(came))[1])
         async for batch in ports.storage.scan(ExchangeTransfer, id=span):
             for each in batch:
@@ -67,7 +67,7 @@ async def exchange_returns_between(
 
 
 async def known_exchanges(unit: Unit, scope: Scope, operations: Collection[str]) -> dict[str, Counted]:
-    """Invoices, and parts of payouts."""
+    """Return the invoices and payout parts of these operations."""
     named = {each: of for each in operations if (of := operation_exchange(each)) is not None}
     exchanges = await by_id(unit, Exchange, set(named.values()))
     found: dict[str, Counted] = {}
@@ -86,7 +86,7 @@ async def known_exchanges(unit: Unit, scope: Scope, operations: Collection[str])
 
 
 async def known_returns(unit: Unit, scope: Scope, operations: Collection[str]) -> dict[str, Counted]:
-    """RUB of exchanges that go back."""
+    """Return the returns of exchanges' RUB of these operations."""
     found = {}
     for operation in operations:
         transfer = await returned_by(unit, operation)
@@ -100,13 +100,13 @@ async def known_returns(unit: Unit, scope: Scope, operations: Collection[str]) -
 
 
 def _return_number(transfer: ExchangeTransfer, operation: str) -> int | None:
-    """Which attempt it is; None for one that was never made."""
+    """Return the number of the return attempt; None for an attempt that was never made."""
     number = int((former_return(transfer.id, operation) or operation).rpartition("#")[2])
     return number if transfer.sent_back is not None and 1 <= number <= transfer.sent_back.number else None
 
 
 def _of_exchange(exchange: Exchange, came: Iterable[ExchangeTransfer], scope: Scope) -> Counted:
-    """Its invoice, with all that came for it, also what came late."""
+    """Return the invoice with all its money, including late transfers."""
     kopecks = sum(each.amount - each.taken_back for each in came)
     return Counted(
         operation=invoice_operation(exchange.id),

@@ -1,7 +1,7 @@
-"""The comparisons of each night, by jobs: one that says what is to be compared, and one for each bank, owner and day
+"""Nightly comparisons: a job that selects what to compare, and a job for each bank, owner and day
 (docs/reconciliation.md "By itself, each night").
 
-Simulators move no money: they are compared when somebody asks for it (`cambist reconcile`).
+Simulators move no money, so they are compared only on request (`cambist reconcile`).
 """
 
 from datetime import UTC, date, datetime, time, timedelta
@@ -25,26 +25,26 @@ from ..schedule import FollowUp, pause_after, reschedule_at
 from ..units import retrying
 
 NIGHTLY = "reconcile.nightly"
-"""The standing job."""
+"""Id of the recurring job that starts the night's comparisons."""
 COMPARE = FollowUp("reconcile.day")
-"""The job of one comparison; it goes once that is over."""
+"""The job of one comparison; it ends with the comparison."""
 
 _AT = time(4)
-"""In Moscow: what its banks booked of yesterday is there by then."""
+"""Time in Moscow at which banks have booked all of yesterday."""
 _BACK = timedelta(days=7)
-"""So far back days are made up for that no worker has compared, and compared again that have open differences."""
+"""Period in which skipped days, and days with open differences, are compared again."""
 _LATE = timedelta(days=30)
-"""So far back days are compared again of which something ended, or was heard of, after their comparison."""
+"""Period in which a day is compared again if an outcome or a report arrived after its comparison."""
 _STRETCHES = 8
-"""Of a comparison in one run of its job, so that other work has its turn."""
+"""Time spans of the list that one run of the job compares, so that other jobs get their share of the worker."""
 _TRIES = 12
-"""Runs of a job whose bank gives no list, until the next night."""
+"""Runs of a job whose bank gives no list, before it waits for the next night."""
 _KEPT = timedelta(days=400)
 _BATCH = 200
 
 
 def first_night(ports: Ports) -> Job:
-    """The standing job; a worker writes it when it starts (standing.py)."""
+    """Return the recurring job; a worker writes it at start (standing.py)."""
     now = ports.clock.now()
     return Job(id=NIGHTLY, kind=NIGHTLY, argument="", due=_next_night(now), created_at=now)
 
@@ -56,8 +56,9 @@ def _next_night(now: datetime) -> datetime:
 
 
 async def begin_night(ports: Ports, job: Job) -> None:
-    """Have everything compared that is due: the day that is over, days that were left out, days with open differences,
-    and days of which something ended late."""
+    """Plan all comparisons that are due: yesterday, skipped days, days with open differences, and days with late
+    outcomes.
+    """
     now = ports.clock.now()
     last = last_comparable(now)
     for bank in ports.banks.of_mode(Mode.LIVE):
@@ -70,7 +71,7 @@ async def begin_night(ports: Ports, job: Job) -> None:
 
 
 async def _days(ports: Ports, bank: ReportingBank, owner: str, last: date) -> list[date]:
-    """Days before the first comparison of all are nobody's concern."""
+    """Return the days to compare; never days before the very first comparison."""
     first, back = last - _LATE, last - _BACK
     name = bank.name
     span = Between(reconciliation_id(name, first.isoformat(), ""), reconciliation_id(name, last.isoformat(), "") + "~")
@@ -90,7 +91,7 @@ async def _days(ports: Ports, bank: ReportingBank, owner: str, last: date) -> li
         for day in recent
         if day >= oldest and (day == last or day.isoformat() in opened or _is_left(by_day.get(day.isoformat())))
     }
-    from .reconciliation import ended_late  # here: only where a bank gives lists anything is compared
+    from .reconciliation import ended_late  # Import here: only installations whose bank gives lists compare anything.
 
     compared = [row for day, row in by_day.items() if date.fromisoformat(day) not in due]
     return sorted({*due, *await ended_late(ports, bank, owner, compared)})
@@ -108,8 +109,9 @@ async def _have_compared(ports: Ports, name: str, now: datetime) -> None:
 
 
 async def compare_day(ports: Ports, job: Job) -> None:
-    """The job of one comparison: some stretches of it. A bank that gives no list is asked again after growing pauses,
-    and the next night; meanwhile operators see that the day could not be compared."""
+    """Compare some time spans of one day (the job of a comparison). A bank that gives no list is asked again after
+    growing pauses, and again the next night; meanwhile operators see that the day could not be compared.
+    """
     name, day, owner = job.argument.split(":", 2)
     due: datetime | None = None
     try:
@@ -117,12 +119,12 @@ async def compare_day(ports: Ports, job: Job) -> None:
     except NotConfigured:
         bank = None
     if isinstance(bank, ReportingBank) and owner in bank.owners():
-        from .reconciliation import reconcile_owner  # here: only where a bank gives lists anything is compared
+        from .reconciliation import reconcile_owner  # Import here, as in `_days`.
 
         try:
             row = await reconcile_owner(ports, bank, owner, date.fromisoformat(day), stretches=_STRETCHES)
         except Refusal:
-            # Somebody else has it in hand: his end is seen then.
+            # Another process runs this comparison. Check later how it ended.
             due = ports.clock.now() + pause_after(job.attempts)
         else:
             due = _comes_back(row, job, ports.clock.now())
@@ -141,7 +143,7 @@ def _comes_back(row: Reconciliation, job: Job, now: datetime) -> datetime | None
 
 
 async def _forget_old(ports: Ports, now: datetime) -> None:
-    """Comparisons and closed differences of more than a year ago."""
+    """Delete comparisons and closed differences older than 400 days."""
     before = now - _KEPT
 
     async def work(unit: Unit) -> bool:

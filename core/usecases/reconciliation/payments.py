@@ -1,4 +1,4 @@
-"""Payments as a bank's list should have them, by stretches of time or by their operations."""
+"""Payments as a bank's list should show them, by time span or by operation."""
 
 from collections.abc import AsyncIterator, Collection, Iterable
 from datetime import datetime
@@ -14,14 +14,14 @@ from ..payments.recurring import binding_operation, bound_by
 from .scope import Scope, by_id, live, paged, with_payments
 
 _MONEY = (PaymentStatus.AMOUNT_MISMATCH, PaymentStatus.PAID, PaymentStatus.SETTLED, PaymentStatus.REFUNDED)
-"""In the order of the moves, so that one that moves while they are read is read twice, and not missed."""
+"""In the order of the moves, so that a payment which moves during the read is read twice rather than missed."""
 _WAITING = (PaymentStatus.PENDING, PaymentStatus.PROCESSING)
 _MOST_STRAYS = 100_000
-"""Sums in suspense of the payments of one look-up."""
+"""Most unapplied transfers read for the payments of one lookup."""
 
 
 async def payments_between(ports: Ports, scope: Scope, begin: datetime, end: datetime) -> AsyncIterator[Counted]:
-    """The payments with money that were made in this time, charges and bindings included."""
+    """Iterate over the payments with money that were created in this time span, including charges and bindings."""
     asked = {**live(scope), "bank": scope.bank.name}
     for status in _MONEY:
         async for payment in paged(ports, Payment, "created_at", begin, end, status=status, **asked):
@@ -30,14 +30,14 @@ async def payments_between(ports: Ports, scope: Scope, begin: datetime, end: dat
 
 
 async def money_between(ports: Ports, scope: Scope, begin: datetime, end: datetime) -> int:
-    """How many payments of this time have money, by whosever credentials of this bank."""
+    """Return how many payments of this time span have money, whichever of this bank's credentials they used."""
     asked = {**live(scope), "bank": scope.bank.name, "created_at": Between(begin, end)}
     async with ports.storage.unit() as unit:
         return sum([await unit[Payment].total(status=status, **asked) for status in _MONEY])
 
 
 async def stray_payments_between(ports: Ports, scope: Scope, begin: datetime, end: datetime) -> AsyncIterator[Counted]:
-    """Payments that are over without money, and to which some came all the same: all of it is suspense."""
+    """Iterate over payments that ended without money but received some anyway; all of it is in suspense."""
     waiting = paged(ports, Suspense, "received_at", begin, None, resolved_at=None, **live(scope))
     gone = paged(ports, Suspense, "resolved_at", begin, None, received_at=Between(begin, None), **live(scope))
     found = [*[each async for each in waiting], *[each async for each in gone]]
@@ -68,8 +68,9 @@ async def known_payments(unit: Unit, scope: Scope, operations: Collection[str]) 
 
 
 def _of_payment(payment: Payment, scope: Scope, strays: Iterable[Suspense] | None) -> Counted:
-    """`strays`: its money in suspense, also what went back; None: not read, which says less than the bank where there
-    is some."""
+    """Return a payment as the list should show it. `strays` is its money in suspense, including money sent back; None
+    if not read, which gives a smaller sum than the bank's where such money exists.
+    """
     came = {} if _is_symbolic(payment) else {payment.transfer_id: payment.actual_amount}
     if payment.status not in _MONEY:
         came = {}
@@ -96,5 +97,5 @@ def _of_payment(payment: Payment, scope: Scope, strays: Iterable[Suspense] | Non
 
 
 def _is_symbolic(payment: Payment) -> bool:
-    """It binds without taking money."""
+    """Return whether the payment binds without taking money."""
     return payment.binding is BindingCharge.NONE and payment.transfer_id is None

@@ -1,7 +1,7 @@
-"""The comparison of a bank's list with ours for a day: read in stretches, so that it stands in the storage how far it
-is, and whoever goes on after a crash goes on there (docs/reconciliation.md).
+"""Comparison of a bank's list with our records for a day (docs/reconciliation.md). It proceeds in time spans and saves
+its position, so that any process can continue after a crash.
 
-It moves nothing: what differs is written down, for a person.
+The comparison moves nothing: it writes differences for a person.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -44,34 +44,34 @@ from .payments import payments_between
 from .scope import Scope, scope_of
 
 STRETCH = timedelta(minutes=30)
-"""Of the bank's list, between two notes of how far the comparison is."""
+"""Time span of the bank's list between two saves of the position."""
 _PAGES = 10_000
-"""Of one stretch: more is a list that never ends."""
+"""Most pages of one time span; a longer list is taken for endless."""
 _AT_ONCE = 200
-"""Operations that are looked up together."""
+"""Operations looked up together."""
 
 _FAILURES = (*NO_ANSWER, Unreadable)
-"""After which nothing can be said of the rest of the day."""
+"""Faults after which the rest of the day cannot be compared."""
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one bank's comparison, by the credentials of one owner."""
+    """Result of comparing one bank with the credentials of one owner."""
 
     bank: str
     result: Reconciliation | None = None
-    """None: the bank gives no list."""
+    """None if the bank gives no list."""
 
     @property
     def has_failed(self) -> bool:
         return self.result is not None and self.result.status is ReconciliationStatus.FAILED
 
     def is_of(self, bank: str, owner: str) -> bool:
-        """Whether it is of these credentials."""
+        """Return whether the result belongs to these credentials."""
         return self.bank == bank and self.result is not None and self.result.owner == owner
 
 
 def banks_to_compare(ports: Ports, name: str | None) -> Sequence[str]:
-    """The banks of live mode, or the one that is named. Raises: Refusal VALIDATION_ERROR."""
+    """Return the banks of live mode, or the named one. Raises: Refusal VALIDATION_ERROR."""
     live = [bank.name for bank in ports.banks.of_mode(Mode.LIVE)]
     if name is None:
         return live
@@ -81,7 +81,9 @@ def banks_to_compare(ports: Ports, name: str | None) -> Sequence[str]:
 
 
 def check_comparable(ports: Ports, day: date) -> None:
-    """Raises: Refusal VALIDATION_ERROR for a day that is not over, or too young."""
+    """Check that the day can be compared. Raises: Refusal VALIDATION_ERROR for a day that is not over, or too
+    recent.
+    """
     begin = comparable_from(day)
     if ports.clock.now() < begin:
         raise shape_error("day", f"can be compared from {iso(begin)} on")
@@ -90,10 +92,10 @@ def check_comparable(ports: Ports, day: date) -> None:
 async def reconcile(
     ports: Ports, day: date, name: str | None = None, *, but: Sequence[Compared] = ()
 ) -> list[Compared]:
-    """Compare a day with every bank of live mode, or one, to the end. A bank that fails keeps no other from it. `but`:
-    what came of it just before; only what failed goes on.
+    """Compare a day with every bank of live mode, or one, to the end. A bank that fails does not stop the others. `but`
+    are results of a run just before; only its failures are repeated.
 
-    Raises: Refusal VALIDATION_ERROR; INVALID_STATE while another process compares the same.
+    Raises: Refusal VALIDATION_ERROR; INVALID_STATE while another process compares the same day.
     """
     check_comparable(ports, day)
     results: list[Compared] = []
@@ -111,10 +113,10 @@ async def reconcile(
 async def reconcile_owner(
     ports: Ports, bank: ReportingBank, owner: str, day: date, *, stretches: int | None = None
 ) -> Reconciliation:
-    """Compare a day by the credentials of one owner, from where it was left. `stretches`: so many at most, and the
-    comparison may be running still.
+    """Compare a day with the credentials of one owner, from the saved position. With `stretches`, compare at most that
+    many time spans; the comparison may then still be running.
 
-    Raises: Refusal INVALID_STATE while another process compares the same; Unavailable of the storage.
+    Raises: Refusal INVALID_STATE while another process compares the same day; Unavailable of the storage.
     """
     try:
         scope = await scope_of(ports, bank, owner)
@@ -128,7 +130,7 @@ async def reconcile_owner(
 
 
 async def ended_late(ports: Ports, bank: ReportingBank, owner: str, rows: Sequence[Reconciliation]) -> list[date]:
-    """The days of these comparisons of which the bank must have more by now than when they were begun, or less."""
+    """Return the days of these comparisons whose number of operations at the bank has changed since they began."""
     scope = await scope_of(ports, bank, owner)
     days = []
     for row in rows:
@@ -139,7 +141,7 @@ async def ended_late(ports: Ports, bank: ReportingBank, owner: str, rows: Sequen
 
 
 async def _counted(ports: Ports, scope: Scope, day: date) -> int | None:
-    """None: not all of it can be read, which the comparison itself will say."""
+    """Count the day's operations; None if some cannot be read, which the comparison itself reports."""
     try:
         return await counted_between(ports, scope, *bounds(day))
     except Unreadable:
@@ -161,7 +163,7 @@ async def _begin(ports: Ports, scope: Scope, day: date) -> Reconciliation:
 
 
 class _Run:
-    """One process at work on a comparison."""
+    """One process working on a comparison."""
 
     def __init__(self, ports: Ports, scope: Scope, row: Reconciliation, day: date) -> None:
         self._ports = ports
@@ -170,12 +172,13 @@ class _Run:
         self._begin, self._end = bounds(day)
         self._sweep = Sweep(row.judged_until, self._end)
         self._told: list[datetime] = []
-        """When entries began that are judged, and not counted yet: what is read again must not count twice."""
+        """Start times of judged entries that are not counted yet. An entry that is read again must not count twice."""
 
     async def carry(self, stretches: int | None) -> Reconciliation:
-        """Go on to the end, or for so many stretches, and then until most of what was read need not be read again:
-        what ended days later holds its day until the list has come so far. Raises: what the bank's list does, and the
-        storage; Stale."""
+        """Compare to the end, or for `stretches` time spans and then until most of the list read so far need not be
+        read again: an operation that ended days later holds the saved position back until the list reaches its end.
+        Raises: faults of the bank's list and of the storage; Stale.
+        """
         now = self._ports.clock.now()
         since = listed = self._row.judged_until - MARGIN
         last = self._end + MARGIN
@@ -204,7 +207,7 @@ class _Run:
         return await self._finish(written)
 
     async def fail(self, fault: Exception) -> Reconciliation:
-        """It cannot be compared, now. Raises: Stale."""
+        """Record that the day cannot be compared now. Raises: Stale."""
         return await self._note(failed(self._row, str(fault), self._ports.clock.now()))
 
     async def _finish(self, written: Ledgered) -> Reconciliation:
@@ -213,7 +216,7 @@ class _Run:
         return await self._note(compared(self._row, left + sum(written.beyond.values()), now))
 
     async def _note(self, row: Reconciliation) -> Reconciliation:
-        """How far it is. Raises: Stale where another process has it."""
+        """Save the position. Raises: Stale when another process has taken the comparison over."""
         async with self._ports.storage.unit() as unit:
             over = sum(each < row.judged_until for each in self._told)
             self._row = unit[Reconciliation].save(msgspec.structs.replace(row, entries=row.entries + over))
@@ -222,10 +225,10 @@ class _Run:
         return self._row
 
     async def _pages(self, since: datetime, until: datetime) -> AsyncIterator[Sequence[ReportedEntry]]:
-        """Raises: what the bank's list does; Unavailable for one without an end."""
+        """Iterate over the pages of a time span. Raises: faults of the bank's list; Unavailable for an endless list."""
         cursor, bank = None, self._scope.bank
         for _ in range(_PAGES):
-            # That a list cannot be read says nothing of payments: no gateway is judged by it.
+            # An unreadable list says nothing about payments, so it does not affect the gateway's status.
             page = await bank.entries(self._scope.owner, since, until, cursor)
             yield [each for each in page.entries if since <= each.moment < until]
             if page.next_cursor is None:
@@ -236,8 +239,9 @@ class _Run:
         raise Unavailable(f"{bank.name}: the list of {STRETCH} is too long")
 
     async def _compare(self, page: Sequence[ReportedEntry], written: Ledgered) -> None:
-        """Tell agreed entries from others by what is held, and look all others up: what is held may be some minutes
-        old, and has not all of the money."""
+        """Sort entries that agree with the preloaded records from the others, and look the others up: the preloaded
+        records may be minutes old, and lack money in suspense.
+        """
         asked: list[Booked] = []
         for entry in page:
             booked = _booked(entry)
@@ -268,7 +272,7 @@ class _Run:
         await written.add(found, there)
 
     async def _lack(self, lacking: Sequence[Counted], written: Ledgered) -> None:
-        """What the list should have and has not, as it stands now."""
+        """Write operations that the list should have and lacks, after reading their current state."""
         for start in range(0, len(lacking), _AT_ONCE):
             part = lacking[start : start + _AT_ONCE]
             ours = await known(self._ports, self._scope, {each.operation for each in part})

@@ -1,4 +1,4 @@
-"""Refunds, and money that goes back from suspense, as a bank's list should have them."""
+"""Refunds, and returns of money in suspense, as a bank's list should show them."""
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ _STANDINGS: Mapping[RefundStatus, Standing] = {
 }
 """In all other statuses no money moves."""
 _WAIT = WAITS_FOR_MONEY + timedelta(days=31)
-"""So old may an application be whose money goes now, at most: the month is for its approval."""
+"""Greatest age of a refund whose money is being sent; a month of it is for its approval."""
 
 
 async def refunds_between(ports: Ports, scope: Scope, begin: datetime, end: datetime) -> AsyncIterator[Counted]:
@@ -58,7 +58,7 @@ async def known_suspense(unit: Unit, scope: Scope, operations: Collection[str]) 
         money, attempt = await suspense_of(unit, operation) or (None, 0)
         payment = None if money is None else await unit[Payment].get(money.payment_id)
         if money is not None and payment is not None and attempt <= money.attempt and payment.bank == scope.bank.name:
-            # The bank may know the present attempt by the name that an earlier version gave it.
+            # The bank may know the current attempt by the id that an earlier version gave it.
             named = present_operation(money) if attempt == money.attempt else operation
             found[operation] = _of_suspense(money, named, attempt, payment, scope)
     return found
@@ -84,7 +84,7 @@ def _of_refund(refund: Refund, payment: Payment, scope: Scope) -> Counted:
 def _of_suspense(money: Suspense, operation: str, attempt: int, payment: Payment, scope: Scope) -> Counted:
     standing = Standing.FAILED
     if attempt < money.attempt or money.reason == RETURN_REVERSED:
-        # An attempt that is followed by another one failed, or came back.
+        # An attempt that was followed by another one failed, or was reversed.
         standing = Standing.UNDONE
     elif money.resolved_at is not None:
         standing = Standing.DONE

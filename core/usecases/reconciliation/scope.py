@@ -1,4 +1,4 @@
-"""Whose list of a bank is compared, and how what we have of it is read (docs/reconciliation.md "What is compared")."""
+"""Scope of a comparison, and reads of our records in it (docs/reconciliation.md "What is compared")."""
 
 from collections.abc import AsyncIterator, Collection
 from datetime import datetime
@@ -21,15 +21,15 @@ _BATCH = 1000
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose list is compared."""
+    """The bank and the owner of credentials whose list is compared."""
 
     bank: ReportingBank
     owner: str
     account_id: str | None
-    """The merchant whose credentials they are; None: of no merchant that we know."""
+    """The merchant that owns the credentials; None if no merchant is known."""
 
     def has(self, bank: str | None, mode: Mode, reference: str | None) -> bool:
-        """Whether an object of ours should be in it."""
+        """Return whether one of our objects belongs in the list."""
         return mode is Mode.LIVE and bank == self.bank.name and self.owner == self.owner_of(reference)
 
     def owner_of(self, reference: str | None) -> str:
@@ -37,7 +37,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def scope_of(ports: Ports, bank: ReportingBank, owner: str) -> Scope:
-    """The scope of an owner of credentials: an account, a shop or a terminal of one."""
+    """Return the scope of an owner of credentials: an account, or a shop or terminal of one."""
     account_id = None
     if owner and storable(owner):
         async with ports.storage.unit() as unit:
@@ -54,7 +54,7 @@ def live(scope: Scope) -> dict[str, Any]:
 
 
 async def with_payments(ports: Ports, found: list[Any]) -> list[tuple[Any, Payment]]:
-    """Each with its payment."""
+    """Pair each record with its payment."""
     paired = []
     async with ports.storage.unit() as unit:
         for start in range(0, len(found), _BATCH):
@@ -74,8 +74,9 @@ async def by_id(unit: Unit, kind: type[K], wanted: Collection[str]) -> dict[str,
 async def paged(
     ports: Ports, kind: type[K], by: str, begin: datetime, end: datetime | None, **criteria: Any
 ) -> AsyncIterator[K]:
-    """All of a kind whose moment `by` lies in this time, in its order, which an index follows, some at a time. What
-    leaves the criteria meanwhile shifts nothing."""
+    """Iterate in batches over the records whose time `by` lies in this span, in the order of an index on `by`. Records
+    that stop matching in the meantime do not shift the pages.
+    """
     seen: set[str] = set()
     size = _BATCH
     while True:
@@ -89,5 +90,5 @@ async def paged(
         begin = getattr(found[-1], by)
         seen = {each.id for each in found if getattr(each, by) == begin}
         if not fresh:
-            # A whole batch of one moment.
+            # All of the batch has the same time, so read a larger one.
             size *= 2

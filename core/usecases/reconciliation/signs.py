@@ -1,4 +1,4 @@
-"""How reconciliation does, in reads that cost the same however much was compared: for monitors."""
+"""State of reconciliation for monitors, in reads whose cost does not grow with the number of comparisons."""
 
 from datetime import datetime
 
@@ -13,21 +13,21 @@ from ...domain.reconciliation.reconciliation import Discrepancy, Reconciliation,
 
 _COMPARED = (ReconciliationStatus.AGREED, ReconciliationStatus.DIFFERENT)
 _LATEST = 100
-"""Rows of a bank that are looked through, the latest days first: each owner of credentials has one a day."""
+"""Rows read per bank, latest days first; each owner of credentials has one row per day."""
 
 
 class ReconciliationSigns(msgspec.Struct, frozen=True, kw_only=True):
-    """How the comparisons with a bank do."""
+    """State of the comparisons with a bank."""
 
     bank: str
     compared_at: datetime | None
-    """When one was last brought to its end, of the latest days."""
+    """When a comparison of the latest days was last completed."""
     differences: dict[Difference, int]
-    """Those that are open."""
+    """Number of open differences."""
 
 
 async def reconciliation_signs(ports: Ports) -> tuple[ReconciliationSigns, ...]:
-    """Of each bank of live mode that gives a list."""
+    """Return the state for each bank of live mode that gives a list."""
     signs = []
     async with ports.storage.unit() as unit:
         for bank in ports.banks.of_mode(Mode.LIVE):
@@ -48,6 +48,6 @@ async def reconciliation_signs(ports: Ports) -> tuple[ReconciliationSigns, ...]:
 
 
 async def days_not_compared(ports: Ports) -> int:
-    """How many comparisons could not be brought to their end, and wait for a bank or an operator."""
+    """Return how many comparisons failed, and wait for a bank or an operator."""
     async with ports.storage.unit() as unit:
         return await unit[Reconciliation].total(status=ReconciliationStatus.FAILED)
