@@ -1,5 +1,6 @@
-"""POST /kyc/check: where a client's verification stands, as merchants and the hosted page are told
-(docs/kyc.md "In live mode")."""
+"""POST /kyc/check: the state of a client's verification, for merchants and for the hosted page (docs/kyc.md "In live
+mode").
+"""
 
 import msgspec
 
@@ -20,27 +21,27 @@ NOT_REQUIRED = "not_required"
 
 
 class KycAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """A status of the answer (docs/kyc.md "In live mode") and what goes with it."""
+    """The answer's status (docs/kyc.md "In live mode") and its details."""
 
     status: str
     account_number: str | None = None
-    """With `verified`."""
+    """Set with `verified`."""
     url: str | None = None
-    """With `required`: where the client goes on."""
+    """Set with `required`: the page on which the client continues."""
     error: str | None = None
-    """With `failed`."""
+    """Set with `failed`."""
 
 
 def silent() -> Refusal:
-    """The verifier did not answer."""
+    """Return the refusal for a verifier that did not answer."""
     return Refusal("PROVIDER_ERROR", "The verifier did not answer; try again in a minute", retry_after=30)
 
 
 async def check(ports: Ports, caller: Caller, read_order: ReadCheck) -> KycAnswer:
-    """Where the client of a phone stands; of a check in progress the verifier is asked.
+    """Return the state of the client with this phone; for a check in progress, ask the verifier.
 
-    Raises: Refusal PROVIDER_DISABLED, SANDBOX_NOT_SUPPORTED, VALIDATION_ERROR, PROVIDER_ERROR, KYC_UNAVAILABLE, in
-    this order.
+    Raises: Refusal PROVIDER_DISABLED, SANDBOX_NOT_SUPPORTED, VALIDATION_ERROR, PROVIDER_ERROR, KYC_UNAVAILABLE, in this
+    order.
     """
     require_kyc(caller, answers_off=True)
     phone = check_phone(read_order().phone)
@@ -50,7 +51,7 @@ async def check(ports: Ports, caller: Caller, read_order: ReadCheck) -> KycAnswe
 
 
 async def check_client(ports: Ports, account_id: str, mode: Mode, phone: str) -> KycAnswer:
-    """Return where the client of a known account stands.
+    """Return the state of a client of a known account.
 
     Raises: Refusal PROVIDER_ERROR, KYC_UNAVAILABLE; the latter for every client who is not verified while live mode has
     no verifier.
@@ -76,7 +77,7 @@ async def _asked(ports: Ports, client: Client) -> Client:
 
 
 def answer_of(ports: Ports, client: Client) -> KycAnswer:
-    """What is told of a client as it is stored."""
+    """Return the answer for a client as stored."""
     if client.blocked or client.kyc is KycStatus.FAILED:
         return KycAnswer(status="failed", error=refusal_text(client))
     if client.kyc is KycStatus.VERIFIED:

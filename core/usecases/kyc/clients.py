@@ -1,5 +1,6 @@
-"""End clients as merchants list them, as test mode makes them, and as operators block them
-(docs/exchanges.md "Finding exchanges and clients"; docs/sandbox.md "The calls")."""
+"""End clients: lists for merchants, simulation in test mode, blocking by operators (docs/exchanges.md "Finding
+exchanges and clients"; docs/sandbox.md "The calls").
+"""
 
 import re
 from collections.abc import AsyncIterator
@@ -38,14 +39,14 @@ _STORED: dict[ClientStatus, dict[str, Any]] = {
 
 
 class ClientFilter(MomentFilter, frozen=True, kw_only=True):
-    """Query values of GET /exchange-clients as they came; None: not given."""
+    """Raw query values of GET /exchange-clients; None when absent."""
 
     kyc_status: str | None = None
     q: str | None = None
 
 
 class ShownClient(msgspec.Struct, frozen=True, kw_only=True):
-    """A client with the phone in plain. Its repr hides it."""
+    """A client with the decrypted phone number. Its repr hides it."""
 
     client: Client
     phone: str
@@ -65,19 +66,20 @@ class ClientSimulation(Masked, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def shown(ports: Ports, client: Client) -> ShownClient:
-    """A client as its merchant may see it."""
+    """Return a client as its merchant may see it."""
     return ShownClient(client=client, phone=open_client_phone(ports.vault, client))
 
 
 def stored_as(status: ClientStatus) -> dict[str, Any]:
-    """The criteria by which clients of a status are found."""
+    """Return the query criteria of a status."""
     return _STORED[status]
 
 
 async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number: int, size: int) -> Page[ShownClient]:
-    """A page of the caller's clients, newest first, as of one moment.
+    """Return a page of the caller's clients, newest first, as of one moment.
 
-    Phones are sealed, so a search opens those of the account one by one. Raises: Refusal VALIDATION_ERROR.
+    Phone numbers are encrypted, so a search decrypts all numbers of the account one by one. Raises: Refusal
+    VALIDATION_ERROR.
     """
     criteria: dict[str, Any] = {"account_id": caller.account_id, "mode": caller.mode, "created_at": asked.made()}
     if asked.kyc_status is not None:
@@ -106,7 +108,7 @@ async def list_clients(ports: Ports, caller: Caller, asked: ClientFilter, number
 
 
 async def _every(seen: Snapshot, criteria: dict[str, Any]) -> AsyncIterator[Client]:
-    """All of them, newest first, some at a time."""
+    """Iterate over all matching clients in batches, newest first."""
     total = await seen[Client].total(**criteria)
     for number in range(1, total // _BATCH + 2):
         for client in await seen[Client].page(number, _BATCH, order=_NEWEST_FIRST, readable=True, **criteria):
@@ -114,7 +116,9 @@ async def _every(seen: Snapshot, criteria: dict[str, Any]) -> AsyncIterator[Clie
 
 
 async def every_client(ports: Ports, account_id: str, mode: Mode | None = None, limit: int = 1000) -> list[Client]:
-    """Clients of an account for operators, newest first, phones sealed. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    """Return clients of an account for operators, newest first; phone numbers stay encrypted. Raises: Refusal
+    ACCOUNT_NOT_FOUND.
+    """
     async with ports.storage.unit() as unit:
         await find_account(unit, account_id)
         found: list[Client] = []
@@ -127,7 +131,7 @@ async def every_client(ports: Ports, account_id: str, mode: Mode | None = None, 
 
 @in_test_time(Client)
 async def set_blocked(ports: Ports, record_id: str, blocked: bool) -> Client:
-    """An operator blocks a client, or ends that. It changes no verification and sends no event: there is none for it.
+    """Block or unblock a client as an operator. The verification does not change, and no event exists for it.
 
     Raises: Refusal CLIENT_NOT_FOUND.
     """
@@ -144,7 +148,7 @@ async def set_blocked(ports: Ports, record_id: str, blocked: bool) -> Client:
 
 
 async def simulate_client(ports: Ports, caller: Caller, wanted: ClientSimulation) -> ShownClient:
-    """Let the client of a phone be in a state, known before or not; with the event, where there is one for it.
+    """Put the client of a phone into a state, creating it if needed, and write the event of that change if it has one.
 
     Raises: Refusal VALIDATION_ERROR.
     """

@@ -13,22 +13,22 @@ from .verifiers import is_left_behind
 
 
 def client_id(ports: Ports, account_id: str, mode: Mode, phone: str) -> bytes:
-    """The digest by which a client of an account and mode is found."""
+    """Return the digest under which a client of an account and mode is found."""
     return ports.vault.fingerprint(f"client:{account_id}:{mode}:{phone}")
 
 
 async def find_client(ports: Ports, unit: Unit, account_id: str, mode: Mode, phone: str) -> Client | None:
-    """The client with this phone (E.164), or None."""
+    """Return the client with this phone (E.164), or None."""
     found = await unit[Client].find(phone_digest=client_id(ports, account_id, mode, phone), limit=1)
     return found[0] if found else None
 
 
 async def pass_gate(ports: Ports, caller: Caller, phone: str | None) -> None:
-    """Let a new payment or subscription through, or refuse it by what its client lacks. Without a phone there is no
-    client.
+    """Accept a new payment or subscription, or refuse it for its client's missing verification. An order without a
+    phone has no client.
 
-    The verifier is asked about a check in progress, in case its notification was lost.
-    Raises: Refusal KYC_REQUIRED, KYC_PROCESSING, KYC_FAILED.
+    A check in progress is polled at the verifier, in case its notification was lost. Raises: Refusal KYC_REQUIRED,
+    KYC_PROCESSING, KYC_FAILED.
     """
     if caller.account.settings.kyc is not KYC_REQUIRED:
         return
@@ -41,8 +41,9 @@ async def pass_gate(ports: Ports, caller: Caller, phone: str | None) -> None:
 
 
 async def present_client(ports: Ports, caller: Caller, phone: str) -> Client | None:
-    """The client as it stands; where its check is in progress, as the verifier has it, if it answers. None as well
-    where that verifier is not set any more."""
+    """Return the client, with the verifier's answer for a check in progress, if it answers. Return None also if that
+    verifier is no longer configured.
+    """
     async with ports.storage.unit() as unit:
         client = await find_client(ports, unit, caller.account_id, caller.mode, phone)
     if client is None or client.blocked or client.kyc not in IN_PROGRESS:

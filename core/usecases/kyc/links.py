@@ -1,7 +1,8 @@
-"""Links to the hosted page `{app_url}/kyc`: who has one acts for one client of one account, for a while.
+"""Links to the hosted page `{app_url}/kyc`. The holder of a link acts for one client of one account, for a limited
+time.
 
-A browser must hold no API key, so the link carries the permission: account and phone, sealed by the vault, which also
-signs. It is made anew by every POST /kyc/check, so it may end soon.
+A browser must hold no API key, so the link carries the permission: account and phone, encrypted and authenticated by
+the vault. Every POST /kyc/check makes a new link, so its lifetime can be short.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -20,7 +21,7 @@ _LONGEST = 1024
 
 
 class KycLink(Masked, frozen=True, kw_only=True):
-    """What a link permits. Its repr hides the phone."""
+    """The permission in a link. Its repr hides the phone."""
 
     _shown = ("account_id",)
 
@@ -28,24 +29,26 @@ class KycLink(Masked, frozen=True, kw_only=True):
     phone: str
     expires_at: datetime
     vouched: bool = True
-    """The merchant gave it, so its holder may be told how the client stands. Else the page began it by itself, for
-    whoever named the phone."""
+    """Whether the merchant gave the link, so that its holder may see the client's state. Otherwise the page started the
+    session for an anonymous visitor who typed the phone.
+    """
 
 
 def hosted_url(ports: Ports, account_id: str, phone: str) -> str:
-    """The hosted page for a client of a live account; a merchant may add `redirect`. The phone is sealed in it, because
-    addresses end in histories and logs."""
+    """Return the address of the hosted page for a client of a live account; a merchant may add `redirect`. The phone in
+    it is encrypted, because addresses end up in histories and logs.
+    """
     return f"{ports.urls.app_url}/kyc?{urlencode({'session': new_session(ports, account_id, phone)})}"
 
 
 def new_session(ports: Ports, account_id: str, phone: str, *, vouched: bool = True) -> str:
-    """The sealed permission that a link carries."""
+    """Return the encrypted permission of a link."""
     link = KycLink(account_id=account_id, phone=phone, expires_at=ports.clock.now() + LINK_TIME, vouched=vouched)
     return urlsafe_b64encode(ports.vault.seal(msgspec.json.encode(link), _PLACE)).decode()
 
 
 def open_link(ports: Ports, session: str) -> KycLink | None:
-    """What the link permits; None when it was altered, is of another service, or has expired."""
+    """Return the permission of a link; None when it was altered, belongs to another service, or has expired."""
     if len(session) > _LONGEST:
         return None
     try:

@@ -1,7 +1,7 @@
 """POST /kyc/register: begin a client's check, once (docs/kyc.md "In live mode", "Answers and errors").
 
-The intent is in the client's record before the verifier is called. Whoever registers the same phone meanwhile, or after
-an answer that was lost, asks the verifier for the same operation: so two at once make one check.
+The intent is saved in the client's record before the verifier is called. A second request for the same phone, at the
+same time or after a lost answer, sends the same operation, so both make one check.
 """
 
 import msgspec
@@ -27,7 +27,7 @@ _BEGUN_BY_ANOTHER = ("clients_phone", "jobs_id")
 
 
 async def register(ports: Ports, caller: Caller, read_order: ReadRegister) -> KycAnswer:
-    """Begin a client's check, or answer with the stored result of the one there is.
+    """Begin a client's check, or return the stored result of an existing one.
 
     Raises: Refusal PROVIDER_DISABLED, SANDBOX_NOT_SUPPORTED, KYC_NOT_REQUIRED, VALIDATION_ERROR, PROVIDER_ERROR (the
     verifier gave no answer, or refused to begin), KYC_UNAVAILABLE, KYC_PERSIST_FAILED.
@@ -37,14 +37,15 @@ async def register(ports: Ports, caller: Caller, read_order: ReadRegister) -> Ky
 
 
 class AlreadyKnown(Exception):
-    """A check of the client is under way, or was decided."""
+    """The client has a check under way, or a decided one."""
 
 
 async def register_client(
     ports: Ports, account: Account, mode: Mode, order: RegisterOrder, *, only_new: bool = False
 ) -> KycAnswer:
-    """The same for a client of whom the account is known, without asking who calls. `only_new`: instead of the stored
-    result there is AlreadyKnown."""
+    """Begin a client's check for a known account, without checking the caller. With `only_new`, raise AlreadyKnown
+    instead of returning a stored result.
+    """
     check_register(order)
     missing = await missing_files(ports, order)
 
@@ -68,7 +69,7 @@ async def register_client(
 async def _begun(
     ports: Ports, unit: Unit, client: Client, account: Account, order: RegisterOrder, missing: set[str]
 ) -> Client:
-    """Return the client with the intent of a check, for the same unit to save; take its documents and plan its job.
+    """Return the client with the intent of a check, for the same unit to save; claim its documents and plan its job.
 
     Raises: Refusal KYC_UNAVAILABLE, VALIDATION_ERROR.
     """
@@ -87,7 +88,7 @@ async def _begun(
 
 
 def new_client(ports: Ports, account_id: str, mode: Mode, phone: str) -> Client:
-    """A client of whom nothing is known but the phone (E.164)."""
+    """Return a new client with only a phone (E.164)."""
     now = ports.clock.now()
     record_id = ports.ids.uuid()
     return Client(
@@ -103,7 +104,7 @@ def new_client(ports: Ports, account_id: str, mode: Mode, phone: str) -> Client:
 
 
 async def _send(ports: Ports, client: Client) -> Client:
-    """Raises: Refusal PROVIDER_ERROR, KYC_UNAVAILABLE, KYC_PERSIST_FAILED."""
+    """Send the check to the verifier. Raises: Refusal PROVIDER_ERROR, KYC_UNAVAILABLE, KYC_PERSIST_FAILED."""
     told = await send(CHECKS, ports, client)
     try:
         client = (await settle(CHECKS, ports, told)).subject or client
@@ -123,7 +124,9 @@ async def _send(ports: Ports, client: Client) -> Client:
 
 
 def _unsaved() -> Refusal:
-    """The verifier began, and our record does not say so yet; the job that follows the check will see to it."""
+    """Return the refusal when the verifier began but our record was not saved; the job that follows the check corrects
+    it.
+    """
     return Refusal(
         "KYC_PERSIST_FAILED",
         "The verifier took the client and the record was not saved; do not repeat the request, contact support",

@@ -1,5 +1,6 @@
-"""What becomes of a check once it was begun: the verifier's answers and notices, and the job that asks where neither
-comes (docs/kyc.md "In live mode"; docs/payloads.md "KYC")."""
+"""Progress of a check: the verifier's answers and notifications, and the job that polls if neither arrives (docs/kyc.md
+"In live mode"; docs/payloads.md "KYC").
+"""
 
 import logging
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -35,7 +36,7 @@ from ..webhooks.outbox import announce_of
 from .verifiers import verifier_of
 
 FOLLOW = FollowUp("kyc.follow")
-"""The one job that follows a client's check, whichever it is."""
+"""The job that follows a client's current check."""
 
 _STATUSES = {
     CheckStatus.FORM: KycStatus.REQUIRED,
@@ -45,24 +46,24 @@ _STATUSES = {
 }
 
 _LADDER = tuple(timedelta(seconds=seconds) for seconds in (10, 30, 60, 300, 900, 3600, 21600))
-"""Pauses between two looks at a check; the last one goes on."""
+"""Backoff schedule of polls; the last pause repeats."""
 FOLLOWED = timedelta(days=30)
-"""How long a check is asked for by ourselves after it last moved; from then on only notices count."""
+"""Period after its last change in which a check is polled; later only notifications matter."""
 
 _AGAIN = tuple(timedelta(days=days) for days in (1, 7, 30))
-"""How long after it was accepted a check is looked at again: it may be taken back, and the notice of that be lost."""
+"""Times after acceptance at which a check is polled again: it may be revoked, and the notification be lost."""
 
 log = logging.getLogger("cambist.kyc")
 
 
 async def plan_follow(ports: Ports, unit: Unit, client_id: str) -> None:
-    """Have a check followed from its intent on, in the unit that writes the intent."""
+    """Plan the job that follows a check, in the unit that writes the intent."""
     now = ports.clock.now()
     await FOLLOW.plan(unit, client_id, now + _LADDER[0], now, anew=True)
 
 
 def finding(check: Check) -> Finding:
-    """A verifier's answer in the domain's words."""
+    """Convert a verifier's answer to a domain finding."""
     return Finding(
         status=_STATUSES[check.status],
         reference=check.reference,
@@ -75,7 +76,7 @@ def finding(check: Check) -> Finding:
 
 
 async def announce_client(ports: Ports, unit: Unit, before: Client, after: Client) -> None:
-    """Write `kyc.status_changed` for a decision that the same unit saves; nothing for any other move."""
+    """Write `kyc.status_changed` for a decision that the same unit saves; do nothing for other changes."""
     if not is_announced(before, after):
         return
 
@@ -94,8 +95,9 @@ async def announce_client(ports: Ports, unit: Unit, before: Client, after: Clien
 
 
 class Checks(Followed[Client, Check | Refused, KycVerifier | None]):
-    """A client's check, from its intent on. One that the verifier refuses to begin is taken back. Nobody is asked where
-    the verifier that has it is not set any more."""
+    """Checks of clients, from their intent on. A check that the verifier refuses to begin is taken back. If the
+    verifier of a check is no longer configured, nothing is polled.
+    """
 
     follow_up = FOLLOW
     record = Client
@@ -107,7 +109,7 @@ class Checks(Followed[Client, Check | Refused, KycVerifier | None]):
         return await unit[Client].get(object_id)
 
     async def of_operation(self, ports: Ports, unit: Unit, operation: str, /) -> Client | None:
-        """None for an older check than the client's present one."""
+        """Return the client of a check; None if the client has a newer check."""
         named = read_operation(operation)
         client = None if named is None else await self.load(ports, unit, named[0])
         return client if client is not None and is_check_of(client, operation) else None
@@ -137,12 +139,12 @@ class Checks(Followed[Client, Check | Refused, KycVerifier | None]):
         if subject.kyc is not KycStatus.REGISTERING:
             return None
         request = None if subject.request is None else _open_request(ports, subject)
-        # The request has the id that it was given; where it is not kept, an earlier version may have begun the check.
+        # Use the id saved with the request. Without a saved request, an earlier version may have begun the check.
         named = operation_of(subject) if request is None else request.operation
         former = former_operation_of(subject) if request is None else None
 
         async def find(operation: str) -> Check | None:
-            # When this check was begun is not kept; it cannot have been before the client was known.
+            # The start time of this check is not stored; it cannot precede the client's record.
             return await find_check(provider, operation, request, subject.created_at)
 
         return await find_either(find, named, former)
@@ -198,26 +200,27 @@ def _not_set(client: Client) -> NotConfigured:
 
 
 def _is_given_up(client: Client, now: datetime) -> bool:
-    """It is asked for by ourselves no more, whether it was begun or not, and whether its verifier is still the one."""
+    """Return whether polling has ended, for checks begun or not, at a configured verifier or not."""
     return client.updated_at + FOLLOWED <= now
 
 
 async def look(ports: Ports, client: Client) -> Client:
-    """Ask the verifier where the client's check stands, and let the answer take effect.
+    """Poll the verifier for the client's check, and apply the answer.
 
-    Raises: what the verifier port raises of reads; Unavailable.
+    Raises: faults of the verifier port's reads; Unavailable.
     """
     return (await hear(CHECKS, ports, operation_of(client))).subject or client
 
 
 async def on_notice(ports: Ports, notice: CheckNotice) -> Client | None:
-    """The verifier says that a check moved. None when it is about no client's present check. Raises: what `look`
-    raises."""
+    """Handle a verifier's notification that a check changed. Return None if it concerns no client's current check.
+    Raises: as `look`.
+    """
     return (await hear(CHECKS, ports, notice.operation)).subject
 
 
 def seal_request(ports: Ports, client: Client, request: CheckRequest) -> bytes:
-    """What the verifier is asked, as it is kept while the answer is not known."""
+    """Encrypt the verifier's request, which is stored while the answer is unknown."""
     return ports.vault.seal(msgspec.json.encode(request), kyc_request_place(client.id))
 
 
@@ -228,7 +231,7 @@ def _open_request(ports: Ports, client: Client) -> CheckRequest:
 
 
 async def _take_back(ports: Ports, unit: Unit, client: Client) -> Client:
-    """End an intent that the verifier refused for certain, and let go of the documents."""
+    """End an intent that the verifier finally refused, and release its documents."""
     if client.kyc is not KycStatus.REGISTERING:
         return client
     request = None if client.request is None else _open_request(ports, client)

@@ -1,6 +1,6 @@
-"""Taking an upload by its granted address: who has the address may fill the place, once (docs/kyc.md "In live mode").
+"""Uploads to a granted address, which is valid once and needs no other permission (docs/kyc.md "In live mode").
 
-It stands outside the API: no key, no quota of the account; an address of its own counts what comes from where.
+Uploads do not pass the API's checks: they use no key and no rate limit of an account, but a limit per client address.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -12,7 +12,7 @@ from ...domain.errors import Refusal
 from ..accounts.admission import admit_stranger
 
 PER_MINUTE = 60
-"""Uploads from one address in a window."""
+"""Uploads from one client address in a window."""
 
 
 async def receive_upload(
@@ -24,11 +24,11 @@ async def receive_upload(
     length: int | None,
     parts: AsyncIterator[bytes],
 ) -> StoredFile:
-    """Store the content of an upload, whole or not at all. Nothing of it is read before it may be stored.
+    """Store the content of an upload, completely or not at all. Nothing is read before it is admitted.
 
-    Raises: Refusal NOT_FOUND where files are uploaded elsewhere; RATE_LIMIT_EXCEEDED, UPLOAD_FORBIDDEN,
-    VALIDATION_ERROR (another type than granted, by header or content), PAYLOAD_TOO_LARGE, UPLOAD_EXISTS;
-    PROVIDER_UNAVAILABLE when it cannot be stored for now.
+    Raises: Refusal NOT_FOUND if files are uploaded elsewhere; RATE_LIMIT_EXCEEDED, UPLOAD_FORBIDDEN, VALIDATION_ERROR
+    (a different type than granted, by header or content), PAYLOAD_TOO_LARGE, UPLOAD_EXISTS; PROVIDER_UNAVAILABLE when
+    it cannot be stored for now.
     """
     files = ports.files
     if not isinstance(files, UploadReceiver):

@@ -1,5 +1,6 @@
-"""Documents for checks: a place is granted, filled once from outside, given to one check, and emptied again
-(docs/kyc.md "In live mode")."""
+"""Documents for checks: an upload is granted, filled once from outside, used by one check, and deleted (docs/kyc.md "In
+live mode").
+"""
 
 from datetime import datetime
 
@@ -36,13 +37,17 @@ from .verifiers import require_verifier
 TIDY_UPLOAD = "kyc.upload"
 
 HELD_AT_ONCE = 12
-"""Places that one client may hold by the hosted page: three documents, tried some times."""
+"""Uploads that one client may have through the hosted page: three documents, with some retries."""
 
 UNUSED_AT_ONCE = 500
-"""Places of one account and mode that no check has used yet. Each may hold UPLOAD_MAX, so it bounds the bytes, too."""
+"""Uploads of one account and mode that no check has used yet. Each may hold UPLOAD_MAX bytes, so this limits the bytes,
+too.
+"""
 
 OPEN_AT_ONCE = 100
-"""Of these, those of strangers, for whom no merchant's link vouches: they cannot keep a merchant from uploading."""
+"""The same limit for anonymous clients, without a merchant's link; it keeps them from using up the merchant's
+limit.
+"""
 
 _PURPOSES = {
     "selfie_key": Purpose.SELFIE,
@@ -53,7 +58,7 @@ _KEY_BYTES = 32
 
 
 class Grant(Masked, frozen=True, kw_only=True):
-    """A place for a document. The address is the permission to fill it, so its repr hides it."""
+    """An upload for a document. The address is the permission to fill it, so its repr hides it."""
 
     _shown = ("expires_at",)
 
@@ -74,8 +79,8 @@ async def grant_upload(ports: Ports, caller: Caller, read_order: ReadUpload) -> 
 
 
 async def grant_to_client(ports: Ports, account_id: str, mode: Mode, order: UploadOrder, holder: bytes) -> Grant:
-    """Grant an address for a document of the client with this phone digest (or of its `open_holder`), who may hold
-    `HELD_AT_ONCE` of them.
+    """Grant an address for a document of the client with this phone digest (or its `open_holder`), at most
+    `HELD_AT_ONCE` per client.
 
     Raises: Refusal VALIDATION_ERROR, KYC_UNAVAILABLE, UPLOAD_LIMIT.
     """
@@ -109,7 +114,7 @@ async def _grant(ports: Ports, account_id: str, mode: Mode, order: UploadOrder, 
         if account is None:
             raise Refusal("ACCOUNT_NOT_FOUND", "There is no account of this id")
         await _require_room(unit, upload)
-        unit[Account].save(account)  # its version rises, so that of two that ask at once one counts again
+        unit[Account].save(account)  # Raises its version, so that of two concurrent grants one counts again.
         unit[Upload].add(upload)
         unit[Job].add(tidying)
 
@@ -118,7 +123,7 @@ async def _grant(ports: Ports, account_id: str, mode: Mode, order: UploadOrder, 
 
 
 async def _require_room(unit: Unit, upload: Upload) -> None:
-    """Raises: Refusal UPLOAD_LIMIT."""
+    """Check the limits of uploads. Raises: Refusal UPLOAD_LIMIT."""
     if upload.holder is not None and await unit[Upload].total(holder=upload.holder) >= HELD_AT_ONCE:
         raise Refusal("UPLOAD_LIMIT", "Too many documents; try again tomorrow")
     prefix = _prefix(upload.account_id, upload.mode)
@@ -132,22 +137,24 @@ async def _require_room(unit: Unit, upload: Upload) -> None:
 
 
 def _prefix(account_id: str, mode: Mode) -> str:
-    """What the ids of the jobs begin with that tidy an account's unused places: their number is that of the places."""
+    """Return the common prefix of the jobs that clean up an account's unused uploads; counting the jobs counts the
+    uploads.
+    """
     return f"{TIDY_UPLOAD}:{account_id}:{mode}"
 
 
 def _unused(upload: Upload) -> str:
-    """The id of the job that tidies it while no check uses it."""
+    """Return the id of the job that cleans up an upload which no check uses."""
     return f"{_prefix(upload.account_id, upload.mode)}:{'open:' if is_open(upload) else ''}{upload.id}"
 
 
 def _used(upload: Upload) -> str:
-    """The same once a check uses it."""
+    """Return the id of the same job once a check uses the upload."""
     return f"{TIDY_UPLOAD}:{upload.id}"
 
 
 async def missing_files(ports: Ports, order: RegisterOrder) -> set[str]:
-    """The fields whose file was not uploaded, or is larger than granted. Raises: Unavailable."""
+    """Return the fields whose file was not uploaded, is empty, or exceeds UPLOAD_MAX. Raises: Unavailable."""
     missing = set()
     for name, key in order.keys().items():
         stored = await ports.files.stat(key)
@@ -157,10 +164,10 @@ async def missing_files(ports: Ports, order: RegisterOrder) -> set[str]:
 
 
 async def use_uploads(unit: Unit, client: Client, order: RegisterOrder, missing: set[str]) -> tuple[Document, ...]:
-    """Give the documents of a registration to the client's check, each for good, in the unit that begins it.
+    """Assign the documents of a registration to the client's check for good, in the unit that begins it.
 
-    Raises: Refusal VALIDATION_ERROR for a key that the account has not, that was used, or that holds no file; with
-    one message, so that a stranger's key is not told from none.
+    Raises: Refusal VALIDATION_ERROR for a key that belongs to another account, is used, or has no file. The message is
+    the same for all, so that it does not reveal the keys of others.
     """
     documents = []
     for name, key in order.keys().items():
@@ -170,7 +177,7 @@ async def use_uploads(unit: Unit, client: Client, order: RegisterOrder, missing:
             raise shape_error(name, "must be the key of a file that was uploaded and not used yet")
         unit[Upload].save(msgspec.structs.replace(upload, used_by=operation_of(client)))
         waiting = await unit[Job].get(_unused(upload))
-        if waiting is not None:  # it makes room for another unused one
+        if waiting is not None:  # This frees room for another unused upload.
             unit[Job].remove(waiting)
             due = upload.created_at + UPLOAD_KEPT
             unit[Job].add(msgspec.structs.replace(waiting, id=_used(upload), due=due, version=0))
@@ -179,7 +186,7 @@ async def use_uploads(unit: Unit, client: Client, order: RegisterOrder, missing:
 
 
 async def forget_upload(ports: Ports, upload: Upload) -> None:
-    """Take a document away now, with its place and its job. Raises: Unavailable."""
+    """Delete a document now, with its record and its job. Raises: Unavailable."""
     await ports.files.remove(upload.id)
 
     async def work(unit: Unit) -> None:
@@ -195,8 +202,9 @@ async def forget_upload(ports: Ports, upload: Upload) -> None:
 
 
 async def tidy_upload(ports: Ports, job: Job) -> None:
-    """The job that takes a document away, once no check needs it: a day after it was granted, or after that, once its
-    check is decided; and a place to which nothing was uploaded in its time."""
+    """Delete a document that no check needs (a job): a day after its grant, or once its check is decided if that is
+    later. An upload that was never filled is deleted after its grant has expired.
+    """
     now = ports.clock.now()
     async with ports.storage.unit() as unit:
         upload = await unit[Upload].get(job.argument)
