@@ -1,1 +1,1 @@
-"""Banks as merchants see them: which work, and which operations have no known outcome."""
+"""Banks as merchants see them: their status, and operations whose outcome is unknown."""

@@ -1,4 +1,4 @@
-"""Closing an invoice that nobody shall pay any more (docs/adapters.md "What an invoice says")."""
+"""Closing of an invoice that must not be paid any more (docs/adapters.md "What an invoice says")."""
 
 from contextlib import suppress
 from typing import cast
@@ -10,9 +10,11 @@ from .watch import Banked, at_bank
 
 
 async def close_invoice(ports: Ports, of: Banked, reference: str) -> None:
-    """Close the invoice of something that is over, where its bank can, so that no late money comes. To be called when
-    the bank has just called it open: so once, since the bank calls it closed from then on. What has no end is heard by
-    the next look, which finds it closed, paid, or open still."""
+    """Close the invoice of a finished object if its bank supports that, so that no late money comes.
+
+    Call it when the bank has just reported the invoice as open. The bank reports it as closed afterwards, so this
+    happens once. If the outcome is unknown, the next poll finds the invoice closed, paid or still open.
+    """
     can = ports.banks.capabilities_of(of.bank)
     if can is None or not can.cancels_invoices:
         return

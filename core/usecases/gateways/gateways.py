@@ -1,7 +1,7 @@
-"""How gateways are set, shown, announced and passed over (docs/webhooks.md "Gateways").
+"""Gateways: set and show their status, and route around gateways that are down (docs/webhooks.md "Gateways").
 
-A gateway is shared by all accounts of its mode. In test mode an account may simulate a status of one: that is a record
-of its own, which changes nothing for anybody else.
+All accounts of a mode share a gateway. In test mode an account may simulate a gateway's status; the simulation is a
+separate record, and affects no other account.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ class ShownGateway(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_status(text: str) -> GatewayStatus:
-    """A status by its word. Raises: Refusal VALIDATION_ERROR."""
+    """Parse a status. Raises: Refusal VALIDATION_ERROR."""
     try:
         return GatewayStatus(text)
     except ValueError:
@@ -52,8 +52,9 @@ def read_status(text: str) -> GatewayStatus:
 
 
 async def list_gateways(ports: Ports, mode: Mode, account_id: str | None = None) -> list[ShownGateway]:
-    """The gateways of a mode, in the order in which payments try them, as they are now; for an account with what it
-    simulates."""
+    """Return the gateways of a mode, in the order in which payments try them, with their current status; for an
+    account, with its simulated statuses.
+    """
     names = ports.banks.order.get(mode, ())
     wanted = (*names, *(() if account_id is None else (own_id(account_id, name) for name in names)))
     async with ports.storage.unit() as unit:
@@ -82,10 +83,11 @@ def _shown(name: str, mode: Mode, record: Gateway | None) -> ShownGateway:
 async def set_gateway(
     ports: Ports, gateway_id: str, status: GatewayStatus, reason: GatewayReason | None = None
 ) -> ShownGateway:
-    """Put a gateway into a status; receivers are told once it has held for a minute, unless it is what they were last
-    told. Without a reason it is the operator's; operational has none. Without a change of status nothing is told.
+    """Set a gateway's status. Receivers are notified once it has held for a minute, unless it equals the status of
+    their last notification.
 
-    Raises: Refusal GATEWAY_NOT_FOUND.
+    Without a reason it counts as the operator's; operational has no reason. Setting the same status again notifies
+    nobody. Raises: Refusal GATEWAY_NOT_FOUND.
     """
     mode = mode_of(ports, gateway_id)
 
@@ -103,8 +105,8 @@ async def set_gateway(
 
 
 async def simulate_gateway(ports: Ports, caller: Caller, gateway_id: str, wanted: GatewaySimulation) -> ShownGateway:
-    """Simulate a status of a gateway for the caller's account in test mode, announced to it at once. While that is
-    `down`, the account's payments do not go there; `operational` ends the simulation.
+    """Simulate a gateway's status for the caller's account in test mode, and announce it to the account at once. While
+    the status is `down`, the account's payments skip the gateway; `operational` ends the simulation.
 
     Raises: Refusal GATEWAY_NOT_FOUND, VALIDATION_ERROR.
     """
@@ -144,10 +146,10 @@ async def _tell_player(
 
 
 async def first_open(ports: Ports, routes: Sequence[AnyBank], mode: Mode, account_id: str) -> AnyBank | None:
-    """The first of these routes that takes something new; None when all are down by hand. One that was judged down gets
-    some, so that it is seen to be back, and all where none is left.
+    """Return the first route that accepts new payments; None when all were set down by hand. A gateway judged down
+    still gets a few payments, so that its recovery is noticed, and gets all if no other route is left.
 
-    What another process says of a gateway is heard within some seconds; what a merchant simulates, at once.
+    A status set by another process takes effect within some seconds, a simulated one at once.
     """
     last_resort = None
     for bank in routes:
@@ -164,7 +166,7 @@ async def first_open(ports: Ports, routes: Sequence[AnyBank], mode: Mode, accoun
 
 
 def read_reason(text: str) -> GatewayReason:
-    """A reason that an operator may give. Raises: Refusal VALIDATION_ERROR."""
+    """Parse a reason that an operator may give. Raises: Refusal VALIDATION_ERROR."""
     for reason in BY_HAND:
         if reason.value == text:
             return reason

@@ -1,5 +1,8 @@
-"""Which banks a provider can send money to, as it lists them (ports/members.py): read about once a day while somebody
-wants to know, and kept. A list that could not be read refuses nobody (docs/exchanges.md "Making one")."""
+"""Banks to which a provider can send money, from its own list (ports/members.py).
+
+A list is read about once a day, on demand, and stored. An unreadable list leads to no refusals (docs/exchanges.md
+"Making one").
+"""
 
 import re
 from collections.abc import Iterable
@@ -21,15 +24,15 @@ from ..units import retrying
 from .watch import watched
 
 READ_MEMBERS = FollowUp("bank.members")
-"""The job that reads a bank's list; it goes once that is done."""
+"""The job that reads a bank's list; it ends once the list is stored."""
 
 FRESH = timedelta(days=1)
-"""An older list is read anew, by who next wants to know."""
+"""Age from which a list is read again on the next demand."""
 BELIEVED = timedelta(days=7)
-"""An older one refuses nobody."""
+"""Age from which a list leads to no refusals."""
 _TRIES = 5
 _MOST = 5000
-"""Banks of one list; SBP has some hundred."""
+"""Most banks of one list; SBP has some hundred."""
 _ID = re.compile(r"bank[0-9]{1,20}\Z")
 
 
@@ -41,8 +44,9 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def members_of(ports: Ports, bank: Bank) -> Members | None:
-    """The banks that this one sends money to; None where it lists none, or was not heard of late. A list that is old
-    is read anew, after this."""
+    """Return the banks to which this one sends money; None if it gives no list, or the list is too old. An old list is
+    returned and read again afterwards.
+    """
     if not isinstance(bank, BankListing):
         return None
     found, now = await kept_members(ports, bank.name), ports.clock.now()
@@ -52,17 +56,19 @@ async def members_of(ports: Ports, bank: Bank) -> Members | None:
 
 
 async def kept_members(ports: Ports, name: str) -> Members | None:
-    """A bank's list as it was last read, however long ago; None where it never was."""
+    """Return a bank's stored list, however old; None if it was never read."""
     note = await ports.storage.get(ProviderNote, _note_id(name))
     try:
         return None if note is None else msgspec.json.decode(note.body, type=Members)
     except msgspec.MsgspecError:
-        # Not as it was written: it is read anew, and refuses nobody.
+        # The stored list is damaged. It is read again, and leads to no refusals.
         return None
 
 
 async def known_members(ports: Ports, mode: Mode) -> frozenset[str] | None:
-    """The ids of all banks to which a mode can send money; None while that is not known of all its banks that do."""
+    """Return the ids of all banks to which a mode can send money; None unless the lists of all its sending banks are
+    known.
+    """
     known: set[str] = set()
     for bank in ports.banks.of_mode(mode):
         if remits(bank):
@@ -74,13 +80,13 @@ async def known_members(ports: Ports, mode: Mode) -> frozenset[str] | None:
 
 
 async def reaches(ports: Ports, bank: Bank, bank_id: str) -> bool:
-    """Whether the bank sends money there, as far as is known."""
+    """Return whether the bank sends money there, as far as is known."""
     found = await members_of(ports, bank)
     return found is None or any(each.id == bank_id for each in found.banks)
 
 
 async def read_members(ports: Ports, job: Job) -> None:
-    """The job: read a bank's list and keep it. After some tries it is left to who next wants to know."""
+    """Read a bank's list and store it (a job). After some failures it is left to the next demand."""
     bank = ports.banks.banks.get(job.argument)
     mode = next((mode for mode in Mode if job.argument in ports.banks.order.get(mode, ())), None)
     due = None
@@ -95,7 +101,7 @@ async def read_members(ports: Ports, job: Job) -> None:
 
 
 def _usable(banks: Iterable[MemberBank]) -> tuple[MemberBank, ...]:
-    """Those that a client could name, each once, in the order of their names."""
+    """Return the banks with a valid id, without duplicates, sorted by name."""
     named = {each.id: each for each in banks if _ID.match(each.id)}
     return tuple(sorted(named.values(), key=lambda each: (each.name, each.id))[:_MOST])
 

@@ -1,5 +1,6 @@
-"""Telling receivers that a gateway changed (docs/webhooks.md "Gateways"): once the change has held for a minute, one
-account after another, each exactly once."""
+"""Notification of receivers about a gateway's change (docs/webhooks.md "Gateways"): once the change has held for a
+minute, account by account, each exactly once.
+"""
 
 from datetime import datetime
 
@@ -27,33 +28,33 @@ HOLD = FollowUp("gateway.hold")
 TELL = "gateway.tell"
 
 COUNTED = ("gateway_counts_id",)
-"""Two units tell an account something for the first time."""
+"""Conflict of two units that notify an account for the first time."""
 
 _BATCH = 100
-"""Accounts that are told in one unit."""
+"""Accounts notified in one unit."""
 
 
 class Telling(msgspec.Struct, frozen=True, kw_only=True):
-    """One announcement on its way to all accounts; the argument of the job that carries it."""
+    """An announcement to all accounts; the argument of the job that delivers it."""
 
     gateway_id: str
     status: GatewayStatus
     previous: GatewayStatus
     reason: GatewayReason | None
     sequence: int
-    """Of the gateway, not of an account's events about it."""
+    """Sequence of the gateway, not of an account's events about it."""
     at: datetime
     after: str = ""
-    """The last account that was told."""
+    """The last account that was notified."""
 
 
 def payment_method_of(gateway_id: str) -> str | None:  # noqa: ARG001 - all routes of today take the one method
-    """What a gateway takes."""
+    """Return the payment method of a gateway."""
     return PAYMENT_METHODS[0]
 
 
 def mode_of(ports: Ports, gateway_id: str) -> Mode:
-    """The mode that a gateway serves. Raises: Refusal GATEWAY_NOT_FOUND."""
+    """Return the mode that a gateway serves. Raises: Refusal GATEWAY_NOT_FOUND."""
     for mode in Mode:
         if gateway_id in ports.banks.order.get(mode, ()):
             return mode
@@ -61,13 +62,14 @@ def mode_of(ports: Ports, gateway_id: str) -> Mode:
 
 
 async def hold(unit: Unit, gateway: Gateway, now: datetime) -> None:
-    """Have it looked at once the change has held."""
+    """Plan a check for the moment when the change has held long enough."""
     await HOLD.plan(unit, gateway.id, now + HELD_FOR, now, anew=True)
 
 
 async def tell_if_held(ports: Ports, job: Job) -> None:
-    """The job behind `hold`: the change has held, so it is announced. The record that says so and the job that tells
-    all accounts are one unit, so it is announced once."""
+    """Announce a change that has held (the job of `hold`). The gateway's record and the job that notifies all accounts
+    are written in one unit, so the change is announced once.
+    """
 
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)
@@ -94,8 +96,9 @@ async def tell_if_held(ports: Ports, job: Job) -> None:
 
 
 async def tell_accounts(ports: Ports, job: Job) -> None:
-    """The job that tells the next accounts which have a receiver, in the order of their ids. Its place is saved with
-    their events, so that nobody is told twice or left out."""
+    """Notify the next accounts that have a receiver, in the order of their ids (a job). Its position is saved with
+    their events, so no account is notified twice or left out.
+    """
 
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)
@@ -106,7 +109,7 @@ async def tell_accounts(ports: Ports, job: Job) -> None:
         mode = mode_of(ports, telling.gateway_id)
         for account in accounts:
             if account.receives or account.further(mode):
-                # What the account is told happened in its own time.
+                # The event's time is on the account's own clock.
                 with ports.clock.entered(test_clock_of(account, mode)):
                     told = msgspec.structs.replace(telling, at=telling.at + (ports.clock.now() - ports.clock.real()))
                     announce(ports, unit, await gateway_event(ports, unit, account.id, mode, told), account)
@@ -120,9 +123,9 @@ async def tell_accounts(ports: Ports, job: Job) -> None:
 
 
 async def _next_number(unit: Unit, account_id: str, mode: Mode, gateway_id: str) -> int:
-    """Count an event about a gateway that an account is told in this unit."""
+    """Return the next sequence number of an account's events about a gateway, and count it in this unit."""
     counts, count_id = unit[GatewayCount], own_id(account_id, gateway_id)
-    # A program from before the counts, which serves beside this one, tells without counting.
+    # An older version that runs beside this one writes events without counting them.
     found = await unit[Event].find(
         account_id=account_id,
         mode=mode,
@@ -136,7 +139,7 @@ async def _next_number(unit: Unit, account_id: str, mode: Mode, gateway_id: str)
     try:
         counted = await counts.get(count_id)
     except Unreadable:
-        # Its events say it as well, and nobody else waits for it to be mended.
+        # The events give the number as well, so a damaged count blocks nothing.
         return last + 1
     number = max(last, 0 if counted is None else counted.told) + 1
     if counted is None:
@@ -147,7 +150,7 @@ async def _next_number(unit: Unit, account_id: str, mode: Mode, gateway_id: str)
 
 
 async def gateway_event(ports: Ports, unit: Unit, account_id: str, mode: Mode, telling: Telling) -> Event:
-    """The event of an announcement, for one account, which counts it in this unit."""
+    """Return the event of an announcement for one account; the unit counts it."""
     payload = GatewayPayload(
         event="gateway.status_changed",
         gateway_id=telling.gateway_id,

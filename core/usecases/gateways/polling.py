@@ -1,5 +1,6 @@
 """Polls banks by schedule: when an open payment or binding is polled next, and how many polls a bank gets in a minute
-from all processes together (docs/adapters.md "How often a provider is asked")."""
+from all processes together (docs/adapters.md "How often a provider is asked").
+"""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -32,52 +33,57 @@ LATE_LOOKS = (timedelta(minutes=30), timedelta(hours=2), LATE_WINDOW)
 """Ages at which an expired payment is polled, for late money whose notification was lost."""
 
 _UNHEARD, _UNHEARD_FOR = timedelta(minutes=10), timedelta(days=1)
-"""How often the last of these polls is repeated while the bank does not answer, and until which age."""
+"""Interval at which the last of these polls is repeated while the bank does not answer, and the age at which that
+ends.
+"""
 
 _FAILED_MOST = timedelta(minutes=1)
 """The longest pause after a poll that failed, while a payer waits."""
 
 _PAGES = 60
-"""Polls a minute by which pages are counted: in slots of ten seconds."""
+"""Polls per minute that define the slots for pages: ten seconds each."""
 _PAGE_SHARE = 5
-"""One in so many of a bank's polls may be caused by pages: links that are opened by programs leave the rest."""
+"""Divisor of a bank's polls: one in five may be triggered by pages, so programs that open links cannot use up the
+rest.
+"""
 _PAGE_FROM = timedelta(seconds=10)
-"""Age from which on a page causes polls. A payer who opens it at once has not paid yet."""
+"""Age from which a page triggers polls. A payer who opens it at once has not paid yet."""
 _PAGE_RUNS = 150
-"""After so many polls of one payment its page causes no more of them. The schedule takes 90 at most."""
+"""Polls of one payment after which its page triggers no more. The schedule alone takes 90 at most."""
 
 _PROOF_RECENT = 60.0
 """Seconds after which a process notices that a bank's first notification was verified."""
 
 _WAITED_FOR = timedelta(minutes=5)
-"""Age up to which a payer is assumed to be there."""
+"""Age up to which the payer is assumed to be present."""
 
 _OVER = (PaymentStatus.EXPIRED, PaymentStatus.FAILED, PaymentStatus.CANCELLED)
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a poll, as far as it decides when the next one comes."""
+    """Result of a poll, as far as it affects the time of the next one."""
 
     check_after: float | None = None
-    """Seconds after which the bank wants to be asked again, where it says so."""
+    """Pause in seconds that the bank suggests, if any."""
     turn: datetime | None = None
-    """When to come back, where the bank's polls of this slot were used up."""
+    """Time of the next attempt, if the bank's polls of this slot were used up."""
     is_heard: bool = True
-    """The bank answered."""
+    """Whether the bank answered."""
     is_proven: bool = True
-    """A notification of the bank was verified before."""
+    """Whether a notification of the bank was verified before."""
 
     @property
     def has_hint(self) -> bool:
-        """The bank, or its budget, says when to come back."""
+        """Return whether the bank, or its budget, determines the time of the next poll."""
         return self.turn is not None or self.check_after is not None
 
 
 async def poll(
     ports: Ports, payment: Payment, ask: Callable[[Ports, Payment], Awaitable[S]]
 ) -> tuple[S | None, Looked]:
-    """Ask the bank of a payment or binding by `ask`, within the bank's budget. None where it was not asked, or did not
-    answer."""
+    """Poll the bank of a payment or binding with `ask`, within the bank's budget. The state is absent without an
+    answer.
+    """
     turn = await turned_away(ports, payment)
     if turn is not None:
         return None, Looked(turn=turn, is_heard=False)
@@ -91,7 +97,9 @@ async def poll(
 
 
 async def _has_notified(ports: Ports, bank: str | None) -> bool:
-    """Whether a notification of the bank was ever verified. Until then its address may not be entered there."""
+    """Return whether a notification of the bank was ever verified. Until then our address may not be configured
+    there.
+    """
     if not is_backed_up(ports, bank):
         return True
     address = await ports.storage.recent(NoticeAddress, bank or "", within=_PROOF_RECENT)
@@ -99,15 +107,17 @@ async def _has_notified(ports: Ports, bank: str | None) -> bool:
 
 
 def is_backed_up(ports: Ports, bank: str | None) -> bool:
-    """Whether the bank sends notifications, and is polled all the same in case one is lost. Simulators lose none."""
+    """Return whether the bank sends notifications and is polled as a backup for lost ones. Simulators lose none."""
     known = ports.banks.capabilities_of(bank)
     return known is not None and known.sends_notices and not known.simulated
 
 
 def next_poll(ports: Ports, payment: Payment, looked: Looked) -> datetime | None:
-    """Return when the bank of a payment or binding is polled next, deadlines aside. None: this schedule has no further
-    poll, as at simulated banks, and at banks that send notifications after the deadline or, for a binding whose link
-    lives for long, after its first minutes."""
+    """Return when to poll the bank of a payment or binding next, without its deadlines.
+
+    None means that this schedule has no further poll: at simulated banks; and at banks that send notifications, after
+    the deadline or, for a binding whose link lives long, after its first minutes.
+    """
     if looked.turn is not None:
         return looked.turn
     now = ports.clock.now()
@@ -132,9 +142,10 @@ def _scheduled(ports: Ports, payment: Payment, now: datetime, *, is_proven: bool
 
 
 def next_late_poll(ports: Ports, payment: Payment, looked: Looked) -> datetime | None:
-    """Return when the bank of an expired payment is polled next, for a payer who was late: by its schedule, and at
-    the ages of `LATE_LOOKS`, because a notification may be lost. The last poll is repeated for a day until the bank
-    answers it."""
+    """Return when to poll the bank of an expired payment next, for a late payer: following its schedule, and at the
+    ages of `LATE_LOOKS`, because a notification may be lost. The last poll is repeated for a day until the bank answers
+    it.
+    """
     now, at = ports.clock.now(), next_poll(ports, payment, looked)
     last = next_late_look(LATE_LOOKS, payment.created_at, now, advanced=is_advanced_over(ports, payment.bank))
     if last is not None:
@@ -145,11 +156,11 @@ def next_late_poll(ports: Ports, payment: Payment, looked: Looked) -> datetime |
 
 
 async def turned_away(ports: Ports, payment: Payment) -> datetime | None:
-    """Take one of the polls that the payment's bank may get. Returns None when the bank may be asked now, else when to
-    come back.
+    """Use one of the polls that the payment's bank may get. Return None when the bank may be polled now, or the time of
+    the next attempt.
 
-    Some polls are kept for payments whose payer waits and for those at their deadline. Only live mode is counted: test
-    accounts have clocks of their own.
+    Some polls are reserved for payments whose payer waits and for those at their deadline. Only live mode is counted,
+    because test accounts have clocks of their own.
     """
     known = ports.banks.capabilities_of(payment.bank)
     if known is None or known.simulated or payment.mode is not Mode.LIVE:
@@ -165,11 +176,11 @@ async def turned_away(ports: Ports, payment: Payment) -> datetime | None:
 
 
 async def hurry_look(ports: Ports, watch: FollowUp, payment: Payment) -> None:
-    """Have the bank of an open payment polled now, by the job that follows it, because a payer opened its page or came
-    back to it from the bank's application.
+    """Poll the bank of an open payment soon, through the job that follows it, because a payer opened its page or
+    returned to it from the bank's app.
 
-    Bounded: once in ten seconds and `_PAGE_RUNS` polls for a payment, one in `_PAGE_SHARE` of a bank's polls for all
-    pages. Simulated banks are not polled. A fault of the storage is logged, and the page is shown all the same.
+    Limits: one poll in ten seconds and `_PAGE_RUNS` polls for a payment; one in `_PAGE_SHARE` of a bank's polls for all
+    pages. Simulated banks are not polled. A fault of the storage is logged, and the page is shown anyway.
     """
     now, known = ports.clock.now(), ports.banks.capabilities_of(payment.bank)
     if payment.mode is not Mode.LIVE or payment.bank_reference is None or is_simulated(ports, payment.bank):

@@ -1,7 +1,7 @@
-"""Watching how banks answer, so that a gateway's status follows by itself (docs/webhooks.md "Gateways").
+"""Observation of banks' answers, from which a gateway's status follows automatically (docs/webhooks.md "Gateways").
 
-Every call is counted in the counters. Written are only faults, and good answers while the gateway is not operational: a
-bank that is well costs no row. Test mode is not watched: its faults are what merchants simulate.
+Every call is counted in the counters. Rows are written only for faults, and for good answers while the gateway is not
+operational, so a healthy bank costs no rows. Test mode is not observed: its faults are simulated by merchants.
 """
 
 import logging
@@ -39,12 +39,12 @@ log = logging.getLogger("cambist.gateways")
 
 
 def health_id(gateway_id: str) -> str:
-    """The note in which a gateway's faults are kept."""
+    """Return the id of the note that stores a gateway's faults."""
     return f"{gateway_id}:health"
 
 
 class Banked(Protocol):
-    """What came to a bank, or goes by it: a payment, an exchange."""
+    """An object with money at a bank: a payment or an exchange."""
 
     @property
     def mode(self) -> Mode: ...
@@ -54,8 +54,9 @@ class Banked(Protocol):
 
 @asynccontextmanager
 async def at_bank(ports: Ports, of: Banked, *, invoices: bool = False) -> AsyncIterator[Bank]:
-    """The bank of an object, asked inside as `watched` has it. Raises: NotConfigured when it is not wired, which counts
-    as no answer of the bank."""
+    """Open the bank of an object for calls, observed as by `watched`. Raises: NotConfigured when the bank is not
+    configured, which does not affect the gateway's status.
+    """
     bank = ports.banks.named(of.bank or "")
     async with watched(ports, of.mode, of.bank, invoices=invoices):
         yield bank
@@ -63,15 +64,15 @@ async def at_bank(ports: Ports, of: Banked, *, invoices: bool = False) -> AsyncI
 
 @asynccontextmanager
 async def watched(ports: Ports, mode: Mode, gateway_id: str | None, *, invoices: bool = False) -> AsyncIterator[None]:
-    """Ask a gateway's bank inside. A refusal is a good answer: somebody is there and judges.
+    """Observe the calls to a gateway's bank in this block. A refusal is a good answer: the bank is working.
 
-    `invoices`: it is asked for what every bank does. Then NotConfigured says that it takes our credentials no more, and
-    it is down at once; of all else, that a feature is off there.
+    With `invoices` the block calls only functions that every bank has. NotConfigured then means that the bank no longer
+    accepts our credentials, and the gateway is down at once; otherwise it only means that a feature is disabled there.
     """
     try:
         yield
     except (Held, BulkheadFull):
-        # The bank was not asked.
+        # The bank was not called.
         raise
     except OutcomeUnknown:
         await _note(ports, mode, gateway_id, GatewayReason.PROVIDER_TIMEOUT)
@@ -97,8 +98,9 @@ async def watched(ports: Ports, mode: Mode, gateway_id: str | None, *, invoices:
 async def _note(
     ports: Ports, mode: Mode, gateway_id: str | None, fault: GatewayReason | None, *, is_certain: bool = False
 ) -> None:
-    """`is_certain`: it is down for this fault alone. Never raises what the storage does: the payment goes on whether or
-    not this was noted."""
+    """Count an answer or a fault. With `is_certain` this fault alone marks the gateway down. Faults of the storage are
+    logged and not raised: the payment continues.
+    """
     if mode is not Mode.LIVE or gateway_id is None:
         return
     minute = _minute(ports)
@@ -145,11 +147,11 @@ async def _take(ports: Ports, unit: Unit, gateway_id: str, minute: int, **counts
 
 
 async def may_be_tried(ports: Ports, gateway_id: str) -> bool:
-    """Whether a gateway that was judged down gets this payment."""
+    """Return whether a gateway that was judged down gets this payment."""
     [number] = await ports.counters.count(_minute(ports), [Counter(f"gateway:{gateway_id}:trials", _NO_LIMIT)])
     return number <= TRIALS
 
 
 def _minute(ports: Ports) -> int:
-    """the counters's windows are the minutes of the clock."""
+    """Return the current window of the counters; a window is a minute of the clock."""
     return int(ports.clock.now().timestamp()) // WINDOW
