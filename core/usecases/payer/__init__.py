@@ -1,1 +1,1 @@
-"""The pages of a payer: payment window, binding, KYC; each read by an id that is the only key to it."""
+"""Pages for payers: payment window, binding and KYC. The id in the address is the only permission to read a page."""

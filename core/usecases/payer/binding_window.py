@@ -1,6 +1,6 @@
-"""What a payer sees of a subscription, and does there. The id is the payer's only key, and nothing personal is shown.
+"""The payer's page of a subscription. The id is the payer's only permission, and the page shows no personal data.
 
-Reading a page asks no bank. The payer's press of its button does (`press_button`).
+Reading the page calls no bank; pressing its button does (`press_button`).
 """
 
 from datetime import datetime
@@ -31,39 +31,39 @@ from .window import seller_of
 
 
 class BindingAct(StrEnum):
-    """What the panel of a simulated bank can simulate."""
+    """Actions in the panel of a simulated bank."""
 
     CONFIRM = "confirm"
     REFUSE = "refuse"
 
 
 class Pressed(StrEnum):
-    """What came of the payer's press of the button."""
+    """Result of pressing the button."""
 
     SHOWN = "shown"
-    """The page shows a QR, or why there is none to be had."""
+    """The page shows a QR, or why no QR is available."""
     CHANGED = "changed"
-    """The terms are no longer those that the payer saw. No bank was asked."""
+    """The terms have changed since the payer saw them. No bank was called."""
     AWAY = "away"
-    """No bank gave a QR for the moment."""
+    """No bank could give a QR at the moment."""
 
 
 _WITHOUT_QR = (BindingFace.TERMS, BindingFace.LAPSED, BindingFace.LAPSED_PAID)
-"""The faces with a button."""
+"""Faces with a button."""
 
 
 class BindingStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """The little that changes while a payer looks. `now` is the service's time."""
+    """The part of the page that changes while it is open. `now` is the service's time."""
 
     face: BindingFace
     now: datetime
     deadline: datetime
     drawn: str
-    """Another text means that the page shows another amount or QR, also where the face is the same."""
+    """A key of the drawn content: a different text means a different amount or QR, even with the same face."""
 
 
 class BindingView(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the page is drawn from."""
+    """All data of the page."""
 
     id: str
     standing: BindingStanding
@@ -75,27 +75,30 @@ class BindingView(msgspec.Struct, frozen=True, kw_only=True):
     order_number: str | None
     """The merchant's own id of the subscription."""
     takes_money: bool
-    """The QR that is shown, or would be, takes the first charge; else it is the symbolic one."""
+    """Whether the shown or next QR takes the first charge; if not, the binding is symbolic."""
     may_press: bool
-    """The button asks a bank for a QR. Links of the calendar scheme come from the payment system instead."""
+    """Whether the button requests a QR from a bank. Links of the calendar scheme come from the payment system
+    instead.
+    """
     qr_payload: str | None
     bank_link: str | None
     link_kind: LinkKind | None
     return_url: str | None
-    """Where a payer goes on who confirmed."""
+    """Where the payer goes after confirming."""
     shop_url: str | None
-    """Where one goes who did not: to begin anew."""
+    """Where the payer goes without confirming, to start again."""
     auto_return: bool
     test_mode: bool
     simulated: bool
-    """The bank is a simulator: no money moves, and the page says so."""
+    """Whether the bank is a simulator: no money moves, and the page says so."""
     acts: tuple[BindingAct, ...]
 
 
 @in_test_time(Subscription)
 async def press_button(ports: Ports, subscription_id: str, seen: str) -> Pressed | None:
-    """Ask a bank for a QR, unless one is alive, where the amount is still the one that the payer has `seen`. None when
-    there is no such subscription."""
+    """Request a QR from a bank, unless one can still be confirmed, if the amount is still the one shown
+    to the payer (`seen`). Return None when there is no such subscription.
+    """
     try:
         await open_binding(ports, subscription_id, seen=seen)
     except TermsChanged:
@@ -110,9 +113,9 @@ async def press_button(ports: Ports, subscription_id: str, seen: str) -> Pressed
 
 @in_test_time(Subscription)
 async def binding_view(ports: Ports, subscription_id: str) -> BindingView | None:
-    """Return what to draw now, without asking anybody; None when there is no such subscription.
+    """Return the data of the page, without calling a bank; None when there is no such subscription.
 
-    Raises: Refusal PROVIDER_UNAVAILABLE while the payer would be led elsewhere than the bank said.
+    Raises: Refusal PROVIDER_UNAVAILABLE while the stored QR or link differs from the bank's.
     """
     now = ports.clock.now()
     async with ports.storage.unit() as unit:
@@ -149,8 +152,9 @@ async def binding_view(ports: Ports, subscription_id: str) -> BindingView | None
 
 
 async def binding_standing(ports: Ports, subscription_id: str, *, opened: bool = False) -> BindingStanding | None:
-    """Return what the page's script asks for every second. `opened`: the page was opened or returned to, so the bank is
-    asked soon. None as in `binding_view`."""
+    """Return the state that the page's script requests every second. With `opened` the page was opened or returned to,
+    so the bank is polled soon. None as in `binding_view`.
+    """
     async with ports.storage.unit() as unit:
         subscription, payment = await _read(unit, subscription_id)
         test_clock = (
@@ -164,8 +168,9 @@ async def binding_standing(ports: Ports, subscription_id: str, *, opened: bool =
 
 @in_test_time(Subscription)
 async def simulate_binding(ports: Ports, subscription_id: str, act: BindingAct, reason: FailureReason) -> bool:
-    """Let the simulated bank act, as a payer would. False when there is no such subscription, or its bank is a real
-    one. An act that comes too late changes nothing: the page then shows why."""
+    """Perform an action at the simulated bank, as a payer would. Return False when there is no such subscription or its
+    bank is real. An action that comes too late changes nothing, and the page shows why.
+    """
     view = await binding_view(ports, subscription_id)
     if view is None or not view.simulated:
         return False
@@ -179,7 +184,7 @@ async def simulate_binding(ports: Ports, subscription_id: str, act: BindingAct, 
 
 
 async def _read(unit: Unit, subscription_id: str) -> tuple[Subscription | None, Payment | None]:
-    """Return a subscription as its next binding finds it, with the payment of the present one."""
+    """Return a subscription as its next binding will see it, and the payment of its current binding."""
     subscription = await any_subscription(unit, subscription_id)
     if subscription is None:
         return None, None

@@ -1,7 +1,7 @@
-"""The hosted KYC page for who comes without a link of the merchant's: whose client he is, and which phone
-(docs/kyc.md "Without a link of yours").
+"""The hosted KYC page for visitors without a merchant's link: find the merchant, and ask for the phone (docs/kyc.md
+"Without a link of yours").
 
-Nobody vouches for him, so what he begins tells him nothing of a phone that is known already (kyc_page.py).
+No merchant vouches for such a visitor, so the page reveals nothing about a phone that is known already (kyc_page.py).
 """
 
 import asyncio
@@ -18,16 +18,17 @@ from ..kyc.gate import client_id
 from ..kyc.links import new_session
 
 PER_ADDRESS = 30
-"""Sessions that one address may begin in a window: a mobile operator has many people behind one."""
+"""Sessions that one client address may start in a window; a mobile operator puts many people behind one address."""
 PER_PHONE = 10
-"""Sessions that may be begun for one phone in a window, by whomever."""
+"""Sessions that may be started for one phone in a window, from all addresses."""
 
 _KEPT = timedelta(minutes=1)
 
 
 class Merchants:
-    """Whose clients may come by themselves, by the address of the shop. What it knows is a minute old at most: who asks
-    is a stranger, and each question would walk all accounts."""
+    """Merchants whose clients may come without a link, by the origin of the shop. The data is up to a minute old:
+    visitors are anonymous, and each uncached lookup would read all accounts.
+    """
 
     def __init__(self, ports: Ports) -> None:
         self._ports = ports
@@ -37,13 +38,14 @@ class Merchants:
         self._only: str | None = None
 
     async def are_there(self) -> bool:
-        """Whether there is any."""
+        """Return whether any merchant allows this."""
         await self._refresh()
         return self._only is not None or bool(self._by_origin)
 
     async def find(self, site: str | None, redirect: str | None) -> str | None:
-        """The account of the shop that was typed; else of the address to go back to; else the only one there is. Of an
-        origin that several accounts have, none."""
+        """Return the account of the typed shop, or of the address to return to, or the only account that allows this.
+        An origin that several accounts share matches none.
+        """
         await self._refresh()
         if site:
             return next((self._by_origin[each] for each in shop_origins(site) if each in self._by_origin), None)
@@ -72,13 +74,13 @@ class Merchants:
 
 
 class Begun(Masked, frozen=True, kw_only=True):
-    """What came of it: a session, or what is still to be asked. Its repr hides both."""
+    """Result of a start: a session, or the data that is still missing. Its repr hides the session."""
 
     _shown = ("account_id", "asks_phone", "asks_site")
 
     session: str | None = None
     account_id: str | None = None
-    """The merchant, once he is known."""
+    """The merchant, once known."""
     asks_phone: bool = False
     asks_site: bool = False
 
@@ -86,10 +88,10 @@ class Begun(Masked, frozen=True, kw_only=True):
 async def begin(
     ports: Ports, merchants: Merchants, address: str, phone: str | None, site: str | None, redirect: str | None
 ) -> Begun:
-    """Begin a session for the phone that somebody at a client address typed, with the merchant whose shop he named or
-    came from. Nothing is stored.
+    """Start a session for a typed phone, with the merchant whose shop the visitor named or came from. Nothing is
+    stored.
 
-    Raises: Refusal NOT_FOUND where no merchant has the page open; RATE_LIMIT_EXCEEDED.
+    Raises: Refusal NOT_FOUND if no merchant has the page open; RATE_LIMIT_EXCEEDED.
     """
     if not await merchants.are_there():
         raise Refusal("NOT_FOUND", "No merchant's clients come without a link")

@@ -1,8 +1,7 @@
-"""The hosted KYC page: a client acts for itself, by the link that the merchant got from POST /kyc/check.
+"""The hosted KYC page, on which clients act for themselves with the link from POST /kyc/check.
 
-The link names account and phone, so nothing that the browser says can name another client. Whoever has a session that
-the page began by itself (kyc_begin.py) is told nothing of a client who is known; what he himself registers he may
-follow.
+The link contains account and phone, so no input of the browser can select another client. A session that the page
+started itself (kyc_begin.py) reveals nothing about a known client, but can follow a check that it registered.
 """
 
 import msgspec
@@ -22,11 +21,11 @@ from ..kyc.uploads import Grant, grant_to_client
 from ..kyc.verifiers import is_left_behind, may_begin
 
 PER_MINUTE = 60
-"""Calls by links of one client in a window: the page polls every three seconds."""
+"""Calls with links of one client in a window; the page polls every three seconds."""
 
 
 class KycView(Masked, frozen=True, kw_only=True):
-    """What the page shows. Its repr hides the phone."""
+    """The data of the page. Its repr hides the phone."""
 
     _shown = ("face",)
 
@@ -34,15 +33,15 @@ class KycView(Masked, frozen=True, kw_only=True):
     phone: str
     merchant: str
     was_refused: bool
-    """The client was refused and may try again."""
+    """Whether the client was refused and may try again."""
     reason: str | None
-    """Why, in English; the page has words of its own for it."""
+    """The reason, in English; the page has texts of its own for it."""
     form_url: str | None
     back: str | None
 
 
 async def view(ports: Ports, session: str, redirect: str | None) -> KycView | None:
-    """What the holder of a link sees; None when the link is none, or is over.
+    """Return the page for the holder of a link; None when the link is invalid or has expired.
 
     Raises: Refusal RATE_LIMIT_EXCEEDED, PROVIDER_DISABLED, PROVIDER_ERROR, KYC_UNAVAILABLE.
     """
@@ -63,7 +62,7 @@ async def view(ports: Ports, session: str, redirect: str | None) -> KycView | No
 
 
 async def grant(ports: Ports, session: str, order: UploadOrder) -> Grant | None:
-    """A place for a document that only this client's check may use; None as above.
+    """Grant an upload that only this client's check may use; None as in `view`.
 
     Raises: Refusal RATE_LIMIT_EXCEEDED, PROVIDER_DISABLED, KYC_NOT_REQUIRED, VALIDATION_ERROR.
     """
@@ -79,21 +78,21 @@ async def grant(ports: Ports, session: str, order: UploadOrder) -> Grant | None:
 
 
 class Registered(Masked, frozen=True, kw_only=True):
-    """What came of a registration. Its repr hides the session."""
+    """Result of a registration. Its repr hides the session."""
 
     _shown = ("status",)
 
     status: str
     session: str | None = None
-    """By which who began the check himself follows it, instead of by the one that he had."""
+    """The session with which an anonymous visitor follows the check, replacing the previous one."""
 
 
 async def register(ports: Ports, session: str, given: RegisterOrder) -> Registered | None:
-    """Register the link's client with what was given, whatever phone it names; None as above. Whoever has nobody to
-    vouch for him begins a check where there is none, and is told no other's.
+    """Register the link's client with the given data; the phone in the data is ignored. None as in `view`. An anonymous
+    visitor begins a check only if the client has none, and sees no existing one.
 
-    Raises: Refusal RATE_LIMIT_EXCEEDED, PROVIDER_DISABLED, KYC_NOT_REQUIRED, and what kyc_register.register_client
-    raises.
+    Raises: Refusal RATE_LIMIT_EXCEEDED, PROVIDER_DISABLED, KYC_NOT_REQUIRED, and refusals of
+    kyc_register.register_client.
     """
     opened = await _opened(ports, session)
     if opened is None:

@@ -1,4 +1,4 @@
-"""What a payer sees of a payment: read by its id alone, which is the payer's only key, and nothing personal in it."""
+"""The payer's page of a payment. The id is the payer's only permission to read it, and it shows no personal data."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -26,7 +26,7 @@ from ..test_clock import find_test_clock, in_test_time
 
 
 class Act(StrEnum):
-    """What the panel of a simulated bank can simulate."""
+    """Actions in the panel of a simulated bank."""
 
     PAY = "pay"
     UNDERPAY = "underpay"
@@ -42,8 +42,9 @@ _ACTS = {
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """The little that changes while a payer looks. `now` is the service's time, so that a payer's wrong clock does
-    not bend the countdown."""
+    """The part of the page that changes while it is open. `now` is the service's time, so that a wrong clock in the
+    payer's browser does not distort the countdown.
+    """
 
     status: PaymentStatus
     face: Face
@@ -52,34 +53,35 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PayerView(msgspec.Struct, frozen=True, kw_only=True):
-    """All that the page is drawn from."""
+    """All data of the page."""
 
     id: str
     standing: Standing
     shop_name: str
     amount: Rub
     received: Rub | None
-    """What came, where it is not what was asked."""
+    """The amount received, if it differs from the payment's amount."""
     description: str | None
     order_number: str | None
     """The merchant's own id of the payment, by which its support finds it."""
     qr_payload: str | None
     bank_link: str | None
     link_kind: LinkKind | None
-    """None: SBP's, with a QR."""
+    """None means an SBP link with a QR."""
     failure_reason: FailureReason | None
     return_url: str | None
     auto_return: bool
     test_mode: bool
     simulated: bool
-    """The bank is a simulator: no money moves, and the page says so."""
+    """Whether the bank is a simulator: no money moves, and the page says so."""
     acts: tuple[Act, ...]
-    """What the panel that stands in for the payer offers now; empty with a real bank."""
+    """Actions that the simulator's panel offers now; empty with a real bank."""
 
 
 class ClosedView(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left to say of a payment whose window is closed: whom to ask, and by which numbers. Nothing of the money:
-    it is no receipt."""
+    """The page of a payment whose window is closed: the seller to contact, and the numbers to mention. It shows no
+    amounts, because it is no receipt.
+    """
 
     id: str
     shop_name: str
@@ -89,10 +91,10 @@ class ClosedView(msgspec.Struct, frozen=True, kw_only=True):
 
 @in_test_time(Payment)
 async def view(ports: Ports, payment_id: str, *, opened: bool = False) -> PayerView | None:
-    """Return what to draw now; None when there is no such payment or its window is closed. `opened`: a payer may have
-    opened the page, so the bank is asked soon. Nothing else follows from it, whoever opens the page how often.
+    """Return the data of the page; None when there is no such payment or its window is closed. With `opened` a payer
+    may have opened the page, so the bank is polled soon; opening it has no other effect, however often.
 
-    Raises: Refusal PROVIDER_UNAVAILABLE while the payer would be led elsewhere than the bank said.
+    Raises: Refusal PROVIDER_UNAVAILABLE while the stored QR or link differs from the bank's.
     """
     async with ports.storage.unit() as unit:
         payment = await _payment(unit, payment_id)
@@ -127,7 +129,7 @@ async def view(ports: Ports, payment_id: str, *, opened: bool = False) -> PayerV
 
 
 async def closed(ports: Ports, payment_id: str) -> ClosedView | None:
-    """What to say where `view` shows nothing; None when there is no such payment."""
+    """Return the page of a closed window; None when there is no such payment."""
     async with ports.storage.unit() as unit:
         payment = await _payment(unit, payment_id)
         seller = None if payment is None else await seller_of(unit, payment)
@@ -142,8 +144,9 @@ async def closed(ports: Ports, payment_id: str) -> ClosedView | None:
 
 
 async def standing(ports: Ports, payment_id: str, *, opened: bool = False) -> Standing | None:
-    """For whoever asks every second: one read, and in test mode another. `opened`: the page begins to ask, or is back
-    from the bank's, so the bank is asked soon. None as in `view`."""
+    """Return the state that the page's script requests every second, with one read (two in test mode). With `opened`
+    the page was opened or returned to from the bank, so the bank is polled soon. None as in `view`.
+    """
     async with ports.storage.unit() as unit:
         payment = await _payment(unit, payment_id)
         test_clock = None if payment is None else await find_test_clock(unit, payment.account_id, payment.mode)
@@ -159,7 +162,7 @@ async def _hurry_look(ports: Ports, payment: Payment) -> None:
 
 
 def acts(ports: Ports, payment: Payment, shown: Face) -> tuple[Act, ...]:
-    """What may be simulated of a payment with this face; an expired one can only be paid late."""
+    """Return the actions for a payment with this face; an expired payment can only be paid late."""
     if payment.bank_reference is None or not is_simulated(ports, payment.bank):
         return ()
     return _ACTS.get(shown, ())
@@ -167,10 +170,11 @@ def acts(ports: Ports, payment: Payment, shown: Face) -> tuple[Act, ...]:
 
 @in_test_time(Payment)
 async def simulate(ports: Ports, payment_id: str, act: Act, reason: FailureReason) -> bool:
-    """Let the simulated bank act, as a payer would. False when the payment has no simulated bank or no open window.
+    """Perform an action at the simulated bank, as a payer would. Return False when the payment has no simulated bank or
+    no open window.
 
-    An act that came too late for the payment's state changes nothing: the page then shows why. A payment that was
-    paid short gets half.
+    An action that comes too late for the payment's state changes nothing, and the page shows why. An underpaid payment
+    gets half of its amount.
     """
     async with ports.storage.unit() as unit:
         payment = await _payment(unit, payment_id)
@@ -192,26 +196,26 @@ def _pretence(act: Act, payment: Payment, reason: FailureReason) -> Pretence:
 
 
 def half_of(amount: Rub) -> Rub:
-    """What an underpaying payer sends."""
+    """Return the amount that an underpaying payer sends."""
     return Rub(amount.kopecks // 2)
 
 
 async def _payment(unit: Unit, payment_id: str) -> Payment | None:
-    # Only ids of our own shape reach the storage: what else stands in a link is not worth a query.
+    # Look up only ids of our own format; other texts in a link are not worth a query.
     payment = await unit[Payment].get(payment_id) if is_prefixed(PAYMENT, payment_id) else None
-    # A charge asks its payer nothing, and a subscription is confirmed on a page of its own.
+    # A charge needs nothing from its payer, and a subscription is confirmed on its own page.
     return None if payment is None or payment.subscription_id is not None else payment
 
 
 class Seller(msgspec.Struct, frozen=True, kw_only=True):
-    """What a payer is told of whom the money is for."""
+    """The seller as the payer sees it."""
 
     name: str
     return_url: str | None
 
 
 async def seller_of(unit: Unit, sold: Payment | Subscription) -> Seller | None:
-    """Whom the payer pays, and where to go back to."""
+    """Return the seller's name and the address to return to."""
     shop = await unit[Shop].get(sold.shop_id)
     account = await unit[Account].get(sold.account_id)
     if shop is None or account is None:
@@ -227,6 +231,8 @@ def _standing(ports: Ports, payment: Payment) -> Standing | None:
 
 
 def shop_name(shop: Shop, account: Account) -> str:
-    """Whom the payer pays. The shop every account starts with is named for the merchant, not for payers."""
+    """Return the seller's name. The default shop's name is meant for the merchant, so payers see the account's name
+    instead.
+    """
     default = shop.id == account.default_shop_id and shop.name == DEFAULT_SHOP_NAME
     return account.name if default else shop.name
