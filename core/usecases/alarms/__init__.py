@@ -1,1 +1,1 @@
-"""Alarms: what operators, and merchants with a dead receiver, are told of (docs/alarms.md)."""
+"""Alarms for operators, and for merchants whose receiver is down (docs/alarms.md)."""

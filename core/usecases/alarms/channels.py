@@ -1,5 +1,6 @@
-"""How the alarm channels do, and a test of them: for `cambist alarm`, doctor and metrics
-(docs/alarms.md "A channel that does not work")."""
+"""State and test of the alarm channels, for `cambist alarm`, doctor and metrics (docs/alarms.md "A channel that does
+not work").
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -14,19 +15,19 @@ from ...domain.errors import Refusal
 
 
 class ShownChannel(msgspec.Struct, frozen=True, kw_only=True):
-    """A channel as it does."""
+    """The state of a channel."""
 
     name: str
     told_at: datetime | None
     """When a message last arrived."""
     knows: int
-    """Of how many troubles it was told, and not of their end."""
+    """Number of open alarms of which the channel was notified."""
     failing_since: datetime | None
     fault: str | None
 
 
 class ShownTrouble(msgspec.Struct, frozen=True, kw_only=True):
-    """A trouble that is there now; `told_by`: the channels that told of it."""
+    """An open alarm; `told_by` lists the channels that reported it."""
 
     trouble: Trouble
     told_by: tuple[str, ...]
@@ -39,7 +40,7 @@ async def _rows(ports: Ports) -> Mapping[str, AlarmRecipient]:
 
 
 async def list_channels(ports: Ports) -> list[ShownChannel]:
-    """The channels that the settings name. Raises: Unavailable."""
+    """Return the channels in the settings. Raises: Unavailable."""
     return [
         ShownChannel(
             name=row.id,
@@ -53,8 +54,8 @@ async def list_channels(ports: Ports) -> list[ShownChannel]:
 
 
 async def list_troubles(ports: Ports) -> list[ShownTrouble]:
-    """What alarms now, what is urgent first. Raises: Unavailable."""
-    from .troubles import look  # here: metrics, which every process loads, need no more than the rows
+    """Return the open alarms, urgent ones first. Raises: Unavailable."""
+    from .troubles import look  # Import here: metrics, which every process loads, need only the rows.
 
     looked, rows = await look(ports), await _rows(ports)
     told = {name: {each.trouble.id for each in row.known} for name, row in rows.items()}
@@ -65,7 +66,7 @@ async def list_troubles(ports: Ports) -> list[ShownTrouble]:
 
 
 async def channels_failing(ports: Ports) -> dict[str, float]:
-    """For how many seconds each channel does not work; 0: it does. Raises: Unavailable."""
+    """Return for how many seconds each channel has been failing; 0 if it works. Raises: Unavailable."""
     now = ports.clock.now()
     return {
         row.id: 0.0 if row.failing_since is None else max(0.0, (now - row.failing_since).total_seconds())
@@ -74,8 +75,9 @@ async def channels_failing(ports: Ports) -> dict[str, float]:
 
 
 async def try_channels(ports: Ports, channel: str | None = None) -> dict[str, str | None]:
-    """Send a test by every channel, or by one; of each what went wrong, null where it was taken. It is told at once,
-    in quiet hours, too, and nothing of it is kept. Raises: Refusal NOT_FOUND for a channel that is not set.
+    """Send a test message by every channel, or by one; return the fault of each, None if it was accepted. The test is
+    sent at once, even in quiet hours, and is not stored. Raises: Refusal NOT_FOUND for a channel that is not
+    configured.
     """
     channels = ports.alarms.channels
     if channel is not None and channel not in channels:

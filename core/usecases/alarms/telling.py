@@ -1,8 +1,8 @@
-"""The job that tells one recipient: it looks, keeps what it is about to tell, sends it, and keeps that it arrived
+"""The job that sends alarms to one recipient: find new alarms, save the message, send it, and save its delivery
 (docs/alarms.md "When a message comes").
 
-What is to be told is on disk before it leaves, so it is told once, whichever process has the job: after a crash, or
-where nobody knows whether it arrived, the same message goes out again under the same id.
+The message is saved before it is sent, so it is delivered once, whichever process runs the job. After a crash or an
+unknown outcome the same message is sent again under the same id.
 """
 
 import logging
@@ -35,11 +35,11 @@ from ..units import retrying
 from .troubles import RECEIVER_DEAD, look
 
 EVERY = timedelta(minutes=1)
-"""Between two looks."""
+"""Interval between two checks."""
 UNKNOWN_CHANNEL = timedelta(hours=1)
-"""How often a process looks at the job of a channel that its settings do not name: another's may."""
+"""Interval at which a process checks the job of a channel that is not in its settings; another process may have it."""
 SLOWEST = timedelta(minutes=10)
-"""How long a channel that does not work is left alone at most, unless it says so itself."""
+"""Longest pause after a failure of a channel, unless the channel asks for a longer one."""
 LONGEST_WAIT = timedelta(hours=1)
 
 _FAULT_SHOWN = 200
@@ -48,7 +48,7 @@ log = logging.getLogger("cambist.alarms")
 
 
 async def tell_recipient(ports: Ports, job: Job) -> None:
-    """Tell one recipient what is new to him, if there is anything. Raises: Unavailable; Stale."""
+    """Send new alarms to one recipient, if there are any. Raises: Unavailable; Stale."""
     channel_name, account_id = recipient_of(job.argument)
     channel = ports.alarms.channels.get(channel_name)
     if channel is None:
@@ -95,7 +95,7 @@ async def _tell_merchant(ports: Ports, job: Job, channel: Alarms, account_id: st
 
 
 async def _of_receivers(ports: Ports, account: Account) -> tuple[Trouble, ...]:
-    """The merchant's receivers of live mode that are dead: its own, and those of further endpoints."""
+    """Return alarms for the merchant's dead receivers of live mode: its own, and those of further endpoints."""
     further_ids = [ref.id for ref in account.further(Mode.LIVE)]
     named: dict[str | None, str] = {None: "receiver", **{each: f"endpoint {each}" for each in further_ids}}
     wanted = {endpoint_id(account.id, Mode.LIVE, further): further for further in named}
@@ -112,7 +112,7 @@ async def _of_receivers(ports: Ports, account: Account) -> tuple[Trouble, ...]:
 
 
 async def _wake_merchants(ports: Ports, channel: str, looked: Looked) -> None:
-    """Have every merchant with a dead receiver told, where he left an address."""
+    """Plan the alarm job of every merchant with a dead receiver and an alarm address."""
     dead = {trouble.account_id for trouble in looked.troubles if trouble.kind == "breaker"}
     for account_id in sorted(filter(None, dead)):
         account = await ports.storage.get(Account, account_id)
@@ -129,7 +129,7 @@ async def _wake_merchants(ports: Ports, channel: str, looked: Looked) -> None:
 async def _prepared(
     ports: Ports, job: Job, looked: Looked, *, of_operators: bool, mirrors: bool = False
 ) -> AlarmRecipient:
-    """The recipient's row, with what is to be sent now on disk. A message on its way stays as it is for an hour."""
+    """Return the recipient's row with its next message, saved. A message being sent stays unchanged for an hour."""
     row = await ports.storage.get(AlarmRecipient, job.argument) or AlarmRecipient(id=job.argument)
     now = ports.clock.now()
     if row.sending is not None and abs(now - row.sending.at) < SAME_MESSAGE:
@@ -151,7 +151,7 @@ async def _prepared(
         message = msgspec.structs.replace(message, id=f"alarm_{ports.ids.uuid()}")
     wanted = msgspec.structs.replace(row, known=known, sending=message)
     if message is None or mirrors:
-        return wanted  # what a mirror hears it hears again in a minute: nothing to keep
+        return wanted  # A mirror gets the full state again in a minute, so nothing needs to be saved.
     return await _kept(ports, wanted)
 
 
@@ -168,7 +168,7 @@ def _going_on(row: AlarmRecipient, message: Message) -> tuple[Known, ...]:
 
 
 def alarm_of(ports: Ports, message: Message, going_on: tuple[Known, ...]) -> Alarm:
-    """The message as a channel sends it."""
+    """Convert a message to the alarm that a channel sends."""
     return Alarm(
         id=message.id,
         at=message.at,
@@ -181,14 +181,14 @@ def alarm_of(ports: Ports, message: Message, going_on: tuple[Known, ...]) -> Ala
 
 
 def line_of(trouble: Trouble) -> AlarmLine:
-    """A trouble as a channel tells it."""
+    """Convert an alarm's record to a line of a message."""
     return AlarmLine(id=trouble.id, kind=trouble.kind, text=trouble.text, urgent=trouble.urgent, since=trouble.since)
 
 
 async def _sent(
     ports: Ports, job: Job, row: AlarmRecipient, channel: Alarms, alarm: Alarm, address: str | None
 ) -> None:
-    """Send it, and keep what came of it."""
+    """Send the message, and save the result."""
     message = row.sending
     if message is None:
         raise ValueError("nothing to send")
@@ -199,7 +199,7 @@ async def _sent(
             await channel.tell(alarm)
     except NO_ANSWER as fault:
         failed, due = _failed(row, fault, ports.clock.now())
-        # A mirror hears all of it anew.
+        # A mirror gets the full state anew.
         kept = msgspec.structs.replace(failed, sending=None) if channel.mirrors else failed
         await _end(ports, job, kept, due)
         return
@@ -219,8 +219,9 @@ async def _sent(
 
 
 def _failed(row: AlarmRecipient, fault: Exception, now: datetime) -> tuple[AlarmRecipient, datetime]:
-    """The row of a message that did not arrive, as far as is known, and when it is tried again. What certainly did not
-    arrive is made anew by then: more may have happened."""
+    """Return the row after a failed delivery, and the time of the next attempt. A message that certainly did not arrive
+    is composed anew by then, because more may have happened.
+    """
     failures = row.failures + 1
     if failures == 1:
         log.warning("the alarm channel of %s does not work: %s", row.id, fault)
@@ -239,8 +240,9 @@ def _failed(row: AlarmRecipient, fault: Exception, now: datetime) -> tuple[Alarm
 
 
 async def _end(ports: Ports, job: Job, row: AlarmRecipient | None, due: datetime) -> None:
-    """Save the row, as far as it changed, and have the job done again at `due`, in one unit. A job that is not ours any
-    more is another's, and so is the row."""
+    """Save the row if it changed, and reschedule the job for `due`, in one unit. If the job belongs to another process
+    by now, so does the row.
+    """
 
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)
@@ -259,7 +261,7 @@ async def _end(ports: Ports, job: Job, row: AlarmRecipient | None, due: datetime
 
 
 async def _forget(ports: Ports, job: Job) -> None:
-    """A merchant who need not be told of anything any more."""
+    """Remove the row and the job of a merchant who gets no more alarms."""
 
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)

@@ -1,6 +1,6 @@
-"""What alarms: one look at everything, in bounded reads, each source by itself (docs/alarms.md "What alarms").
+"""Sources of alarms: one check of all of them, in bounded reads, each source separately (docs/alarms.md "What alarms").
 
-Test mode alarms nobody.
+Test mode raises no alarms.
 """
 
 import logging
@@ -22,18 +22,18 @@ from ..operators.provider_checks import shortages
 from ..standing import missing_standing
 
 GATEWAY_HELD = timedelta(minutes=1)
-"""As long as it takes until merchants are told of a gateway, too."""
+"""The same period after which merchants are notified of a gateway."""
 RECEIVER_DEAD = timedelta(hours=1)
 SETTLEMENT_LATE = 3600.0
 """Seconds."""
 CATCHING_UP = timedelta(minutes=5)
-"""For which a process that was just started says nothing of work that is late: it is being done."""
+"""Period after its start in which a process reports no late work, because it is catching up."""
 CHANNEL_DEAD = timedelta(minutes=15)
 NODES_LACK = timedelta(minutes=1)
-"""So that a node that starts again alarms nobody."""
+"""A node that restarts raises no alarm."""
 
 _AFTER: Mapping[str, timedelta] = {"gateway": GATEWAY_HELD, "breaker": RECEIVER_DEAD}
-"""By kind, for how long it must have been so; all others alarm as they are found."""
+"""Minimum duration by kind before an alarm is raised; other kinds alarm at once."""
 
 _NAMED: Mapping[str, str] = {"breaker": "receiver", "delivery": "webhooks to"}
 
@@ -43,7 +43,7 @@ Source = Callable[[Ports], Awaitable[list[Trouble]]]
 
 
 async def look(ports: Ports) -> Looked:
-    """What is wrong now, the oldest first. A source that cannot be read is a trouble of its own.
+    """Return the open alarms. A source that cannot be read is an alarm of its own.
 
     Raises: Unavailable when the storage does not answer at all.
     """
@@ -53,7 +53,7 @@ async def look(ports: Ports) -> Looked:
         try:
             some = await source(ports)
         except Fault as fault:
-            # Its message may name what is private: its kind tells where to look.
+            # The message may contain private data, so report only the kind of fault.
             log.warning("what alarms cannot be looked at: %s: %s", name, fault)
             blind.append(name)
             some = [_blind(name, fault)]
@@ -152,7 +152,7 @@ async def _backup(ports: Ports) -> list[Trouble]:
 
 
 async def _channels(ports: Ports) -> list[Trouble]:
-    """Of one channel the others tell."""
+    """Alarms about one channel, which the other channels report."""
     now = ports.clock.now()
     async with ports.storage.unit() as unit:
         rows = [await unit[AlarmRecipient].get(name) for name in ports.alarms.channels]
@@ -170,7 +170,7 @@ async def _channels(ports: Ports) -> list[Trouble]:
 
 
 async def _nodes(ports: Ports) -> list[Trouble]:
-    """Of networks whose money waits because too few nodes agree."""
+    """Alarms about networks whose money waits because too few nodes agree."""
     now = ports.clock.now()
     return [
         Trouble(
@@ -198,4 +198,4 @@ SOURCES: Mapping[str, Source] = {
     "channels": _channels,
     "nodes": _nodes,
 }
-"""Where troubles are looked for, by the name under which a source that cannot be read is told."""
+"""Sources by the name that is reported when a source cannot be read."""
