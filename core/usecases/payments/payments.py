@@ -154,7 +154,7 @@ async def get_sbp_link(ports: Ports, caller: Caller, payment_id: str) -> str | N
     the payment can no longer be paid.
 
     Raises: Refusal PAYMENT_NOT_FOUND; DIRECT_LINK_NOT_ALLOWED unless the account or the terminal allows direct links
-    and the bank does not forbid them; PROVIDER_UNAVAILABLE if the stored link differs from the one that the bank gave.
+    and the bank does not forbid them; PROVIDER_UNAVAILABLE if the stored link differs from the bank's.
     """
     payment = await get_payment(ports, caller, payment_id)
     async with ports.storage.unit() as unit:
