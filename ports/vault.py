@@ -36,13 +36,13 @@ class Vault(Protocol):
         ...
 
     def tag(self, said: bytes, place: str) -> bytes:
-        """Return a keyed digest of `said` at this place, by the current key: 33 bytes, the key's id first. It cannot be
-        made without a key of the vault, and does not match another place or other bytes."""
+        """Return a keyed digest of `said` with the associated data `place`, by the current key: 33 bytes, the key's id
+        first. It cannot be made without a key of the vault, and does not match another place or other bytes."""
         ...
 
     def fits(self, tag: bytes, said: bytes, place: str) -> bool:
-        """Return whether any key of the vault made `tag` for exactly these bytes at this place; in constant time.
-        Raises VaultError for a tag that is too short, or by a key that the vault does not have."""
+        """Return whether any key of the vault made `tag` for exactly these bytes with the associated data `place`; in
+        constant time. Raises VaultError for a tag that is too short, or by a key that the vault does not have."""
         ...
 
 

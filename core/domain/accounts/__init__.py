@@ -1,1 +1,1 @@
-"""Accounts, what belongs to one, and its limits."""
+"""Accounts, their records, and their limits."""

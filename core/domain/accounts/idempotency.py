@@ -8,17 +8,17 @@ from .accounts import Mode
 
 
 class IdempotencyKey(msgspec.Struct, frozen=True, kw_only=True):
-    """Which resource a key made. Kept for ever; its id spells (account, mode, key), so that the primary key is the
-    unique rule and the lookup is one read."""
+    """The resource that a key created. Stored forever; its id consists of account, mode and key, so that the primary
+    key is the unique rule and the look-up is one read."""
 
     id: str
     kind: str
-    """The kind of resource: a key is one over all endpoints of an account and mode."""
+    """Kind of the resource: one key is shared by all endpoints of an account and mode."""
     resource_id: str
     created_at: datetime
     version: int = 0
 
 
 def key_id(account_id: str, mode: Mode, key: str) -> str:
-    """The record id of a canonical key."""
+    """Return the record id of a canonical key."""
     return ":".join((account_id, mode, key))

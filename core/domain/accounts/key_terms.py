@@ -1,4 +1,4 @@
-"""What a key pair may do, and from where (docs/concepts.md "Keys with fewer rights")."""
+"""Permissions of a key pair, and its allowed addresses (docs/concepts.md "Keys with fewer rights")."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -13,51 +13,52 @@ from .quota import Network
 
 
 class Right(StrEnum):
-    """What operations need, as their rows say. None includes another: who may refund need not read."""
+    """Rights that operations require. None includes another: a key for refunds need not be able to read."""
 
     READ = "read"
-    """Everything that is asked for by GET."""
+    """All GET requests."""
     PAYMENTS = "payments"
     """Payments, subscriptions and their charges, delivery proofs."""
     REFUNDS = "refunds"
     EXCHANGES = "exchanges"
     KYC = "kyc"
-    """Verifying clients: also to ask how one stands, which tells of a person."""
+    """Verification of clients, including the query of a client's state, which is personal data."""
     WEBHOOKS = "webhooks"
-    """To have events sent again, test events, and to make and change further endpoints."""
+    """Resending events, test events, and creating and changing further endpoints."""
     SANDBOX = "sandbox"
-    """The sandbox's own calls, but for its reads."""
+    """The sandbox's own calls, except its reads."""
 
 
 MOST_ADDRESSES = 50
 LONGEST_NAME = 40
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 _MARK = 0xA5
-"""What each byte of the digest of a key with terms is combined with."""
+"""Each byte of the digest of a key with terms is combined with this."""
 
 
 class KeyTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pair may do. Of a program that is older than this the pair is none (`marked`)."""
+    """Permissions of a pair. Versions of the program without this feature do not accept such a pair (`marked`)."""
 
     rights: tuple[str, ...] | None = None
-    """Values of Right, or words of a newer program; None: all that there are, and will be."""
+    """Values of Right, or of a newer version; None: all present and future ones."""
     addresses: tuple[str, ...] | None = None
-    """Networks from which it may be used; None: from everywhere."""
+    """Networks from which it may be used; None: everywhere."""
 
     @property
     def are_all(self) -> bool:
-        """Whether nothing is kept from its holder."""
+        """Whether nothing is restricted."""
         return self.rights is None and self.addresses is None
 
 
 def marked(digest: bytes) -> bytes:
-    """The digest of a secret as it is stored of a key with terms, and back again: programs from before there were any
-    find no match, and refuse a pair of which they would not know what it may not do."""
+    """Convert the digest of a secret to or from its stored form for a key with terms. Versions of the program without
+    terms find no match, and so refuse a pair whose restrictions they do not know."""
     return bytes(byte ^ _MARK for byte in digest)
 
 
 def key_name(text: str) -> str:
-    """The name by which a key with terms is told from the others of its mode. Raises: Refusal VALIDATION_ERROR."""
+    """Check the name that distinguishes a key with terms from the others of its mode. Raises: Refusal
+    VALIDATION_ERROR."""
     if not _NAME.match(text) or len(text) > LONGEST_NAME:
         raise Refusal(
             "VALIDATION_ERROR", f"A key's name has 1 to {LONGEST_NAME} letters, digits, dots, dashes and underscores"
@@ -66,7 +67,8 @@ def key_name(text: str) -> str:
 
 
 def read_rights(texts: Collection[str]) -> tuple[str, ...]:
-    """Rights in the order of Right, each once. Raises: Refusal VALIDATION_ERROR for an unknown one, and for none."""
+    """Return rights in the order of Right, without repetition. Raises: Refusal VALIDATION_ERROR for an unknown one, and
+    for an empty list."""
     unknown = sorted(set(texts) - {*Right})
     if unknown or not texts:
         raise Refusal("VALIDATION_ERROR", f"Rights are some of: {', '.join(Right)}")
@@ -74,7 +76,7 @@ def read_rights(texts: Collection[str]) -> tuple[str, ...]:
 
 
 def read_addresses(texts: Sequence[str]) -> tuple[str, ...]:
-    """Addresses and networks (`203.0.113.7`, `2001:db8::/32`) as networks. Raises: Refusal VALIDATION_ERROR."""
+    """Return addresses and networks (`203.0.113.7`, `2001:db8::/32`) as networks. Raises: Refusal VALIDATION_ERROR."""
     if not 1 <= len(texts) <= MOST_ADDRESSES:
         raise Refusal("VALIDATION_ERROR", f"A key has 1 to {MOST_ADDRESSES} addresses")
     try:
@@ -93,5 +95,5 @@ def _network(text: str) -> Network:
 
 @lru_cache(maxsize=1024)
 def networks(addresses: tuple[str, ...]) -> tuple[Network, ...]:
-    """Stored addresses as networks. Kept: it is asked for with every request."""
+    """Return stored addresses as networks. Cached, because every request needs it."""
     return tuple(ip_network(each) for each in addresses)

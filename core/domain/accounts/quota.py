@@ -1,7 +1,7 @@
-"""Rate limits (docs/limits.md "Requests"): which counters a request moves, when it is over, what the headers say.
+"""Rate limits (docs/limits.md "Requests"): the counters of a request, the verdict, and the headers.
 
-Two buckets that share no counter, each with a limit per source address and one per key. Everything here runs on every
-request before authorization, so names are bounded in size, and what can be made once is made once.
+There are two buckets without common counters, each with a limit per source address and one per key. All of this runs on
+every request before authorization, so names are limited in size, and constant values are computed once.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -13,7 +13,8 @@ from typing import TypeVar
 import msgspec
 
 WINDOW = 60
-"""Seconds. Windows are fixed and begin at whole minutes of Unix time, so that the clock alone tells when one ends."""
+"""Length of a window in seconds. Windows are fixed and begin at whole minutes of Unix time, so the clock alone decides
+when one ends."""
 
 API = "/api/v1"
 _UNDER_API = API + "/"
@@ -28,14 +29,14 @@ _LONGEST_NAME = 64
 
 
 class Limit(msgspec.Struct, frozen=True, gc=False):
-    """One counter's rule, with the headers that depend on nothing else already made."""
+    """Rule of one counter, with its constant headers precomputed."""
 
     name: str
-    """What the names of its counters begin with: bucket and kind."""
+    """Prefix of the names of its counters: bucket and kind."""
     number: int
-    """Requests per window; the next one is over."""
+    """Requests per window; the next one exceeds the limit."""
     message: str
-    """What a merchant reads who is over it, word for word as the interface promises it."""
+    """Message for a merchant over the limit, word for word as documented."""
     fixed: tuple[Header, Header, Header]
 
 
@@ -54,7 +55,7 @@ def _limit(name: str, number: int, message: str) -> Limit:
 
 
 class Bucket(msgspec.Struct, frozen=True, gc=False):
-    """Endpoints that are counted together."""
+    """A group of endpoints that are counted together."""
 
     name: str
     per_ip: Limit
@@ -82,20 +83,19 @@ _MOST = max(limit.number for each in (MONEY, GENERAL) for limit in (each.per_ip,
 _REMAINING = tuple(
     ((b"x-ratelimit-remaining", b"%d" % left), (b"ratelimit-remaining", b"%d" % left)) for left in range(_MOST + 1)
 )
-"""By the number of requests left."""
+"""Indexed by the number of requests left."""
 _MONEY_PATHS = frozenset({"/payments", "/exchanges", "/subscriptions"})
 _RESET = tuple(((b"ratelimit-reset", b"%d" % left), (b"retry-after", b"%d" % left)) for left in range(WINDOW + 1))
-"""By the seconds until the window ends."""
+"""Indexed by the seconds until the window ends."""
 
 
 def normalise_path(path: str) -> str:
-    """One spelling of a path: one slash in front, one between two parts, none at the end.
+    """Return the canonical spelling of a path: one slash in front, one between two parts, none at the end.
 
-    Takes the path as the server decoded it (`/%70ayments` is `/payments` by then). Exactly the slashes are
-    normalised, because exactly those spellings reach the same endpoint. Everything else is another path, which no
-    endpoint answers, and stays one: dot segments are not resolved (`/payments/.` is 404 in the general bucket), a
-    second percent-encoding is not decoded, capitals are not lowered. What is counted by this path must also be
-    routed by it.
+    Takes the path as the server decoded it (`/%70ayments` is `/payments` by then). Only slashes are normalised, because
+    only those spellings reach the same endpoint. Everything else is a different path that no endpoint answers, and
+    stays unchanged: dot segments are not resolved (`/payments/.` is 404 in the general bucket), a second
+    percent-encoding is not decoded, capitals are not lowered. Routing must use the same path as counting.
     """
     if "//" not in path and path[-1:] != "/" and path[:1] == "/":
         return path
@@ -103,7 +103,7 @@ def normalise_path(path: str) -> str:
 
 
 def api_path(path: str) -> str | None:
-    """A normalised path relative to /api/v1 (`/payments`; `/` for the prefix alone), or None when it is not under
+    """Return a normalised path relative to /api/v1 (`/payments`; `/` for the prefix alone), or None if it is not under
     it and so is not counted."""
     if path.startswith(_UNDER_API):
         return path[_API_LENGTH:]
@@ -111,8 +111,8 @@ def api_path(path: str) -> str | None:
 
 
 def bucket(method: str, path: str) -> Bucket:
-    """The bucket of a request; `path` is normalised and relative to /api/v1. The list of money endpoints is closed
-    (docs/limits.md "Requests"); `{id}` is any one part, known or not."""
+    """Return the bucket of a request; `path` is normalised and relative to /api/v1. The list of money endpoints is
+    closed (docs/limits.md "Requests"); `{id}` is any one part, known or not."""
     if method != "POST":
         return GENERAL
     if path in _MONEY_PATHS:
@@ -123,11 +123,11 @@ def bucket(method: str, path: str) -> Bucket:
 
 
 def limits(of: Bucket, ip: str, api_key: str | None, make: Callable[[str, int], G]) -> tuple[G, ...]:
-    """The counters that a request moves, in order: its address, then its key (docs/limits.md "Requests").
+    """Return the counters of a request, in order: its address, then its key (docs/limits.md "Requests").
 
-    Without a key, or with an empty one, only the address is counted. Each is made as `make(name, limit)`, so that
-    the use case gets its port's own words for them. A long or non-ASCII key is counted by its digest: the names stay
-    small, and different keys stay different counters.
+    Without a key, or with an empty one, only the address is counted. Each counter is made by `make(name, limit)`, so
+    that the use case can use the type of its port. A long or non-ASCII key is counted by its digest: names stay small,
+    and different keys keep different counters.
     """
     per_ip = of.per_ip
     first = make(per_ip.name + ip, per_ip.number)
@@ -140,11 +140,11 @@ def limits(of: Bucket, ip: str, api_key: str | None, make: Callable[[str, int], 
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):
-    """What became of a request at the limits; it describes the limit that the request reached last."""
+    """Result of a request at the limits, for the last limit that it reached."""
 
     limit: Limit
     over: bool
-    """Answer 429 RATE_LIMIT_EXCEEDED with the limit's message."""
+    """Whether to answer 429 RATE_LIMIT_EXCEEDED with the limit's message."""
     remaining: int
     """Requests left in this window, never below zero."""
     reset: int
@@ -154,15 +154,15 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
 
 
 def window(now: int) -> int:
-    """The number of the window that holds the Unix second `now`."""
+    """Return the number of the window that contains the Unix second `now`."""
     return now // WINDOW
 
 
 def verdict(of: Bucket, counts: Sequence[int], now: int) -> Verdict:
-    """Judge by the counts reached: one when the request stopped at its address or has no key, two otherwise.
+    """Judge by the counts reached: one if the request was refused by its address or has no key, two otherwise.
 
-    A counter over its limit is always the last one counted, so the last one is the one to tell of. `now` is in whole
-    Unix seconds, rounded down, so that whoever waits for `wait` seconds is never a moment early.
+    A counter over its limit is always the last one counted, so the last one determines the result. `now` is in whole
+    Unix seconds, rounded down, so that a client that waits for `wait` seconds is never too early.
     """
     limit = of.per_ip if len(counts) == 1 else of.per_key
     left = limit.number - counts[-1]
@@ -173,7 +173,7 @@ def verdict(of: Bucket, counts: Sequence[int], now: int) -> Verdict:
 
 
 def headers(of: Verdict) -> list[Header]:
-    """The seven headers that every response carries, and `Retry-After` when the request is over
+    """Return the seven headers of every response, and `Retry-After` if the request is over the limit
     (docs/limits.md "Requests")."""
     limit = of.limit
     x_limit, policy, plain_limit = limit.fixed
@@ -186,30 +186,30 @@ def headers(of: Verdict) -> list[Header]:
 
 
 def networks(texts: Iterable[str]) -> tuple[Network, ...]:
-    """The setting `trusted_proxies`: addresses or networks. Raises ValueError for anything else."""
+    """Parse the setting `trusted_proxies`: addresses or networks. Raises ValueError for anything else."""
     return tuple(ip_network(text.strip()) for text in texts)
 
 
 def client_ip(peer: str | None, forwarded_for: str | None, trusted_proxies: Collection[Network]) -> str:
-    """The source that a request is counted by (docs/limits.md "Requests").
+    """Return the source by which a request is counted (docs/limits.md "Requests").
 
-    The address at the other end of the socket, unless a trusted proxy is there. Then the hops of `X-Forwarded-For`
-    (several such headers joined with commas) are read from the right, each vouched for by the one after it, up to the
-    first that is not trusted: the client, whatever it wrote further left. A hop that is no address ends the walk at
-    the proxy that wrote it. A peer without an address (a Unix socket) is no trusted one.
+    It is the address at the other end of the socket, unless that is a trusted proxy. Then the hops of `X-Forwarded-For`
+    (several such headers joined with commas) are read from the right, since each hop is confirmed by the one after it.
+    The first one that is not trusted is the client, whatever the client wrote further left. A hop that is not an
+    address ends the search at the proxy that wrote it. A peer without an address (a Unix socket) is not trusted.
 
-    IPv4 by the address, also where it comes mapped into IPv6; IPv6 by the /64, since one customer has at least that.
+    IPv4 counts by the address, even if mapped into IPv6; IPv6 by the /64, since one customer has at least that.
     """
     if not trusted_proxies and peer and ":" not in peer:
-        return peer  # a socket spells IPv4 in one way only
+        return peer  # a socket spells IPv4 in only one way
     told = forwarded_for or ""
     behind = _behind_proxies if len(told) <= _LONGEST_NAME else _behind_proxies.__wrapped__
-    # A frozenset remembers its hash, and one that is given is not copied.
+    # A frozenset caches its hash, and passing an existing one makes no copy.
     return behind(peer or "", told, frozenset(trusted_proxies))
 
 
 def is_trusted(peer: str | None, trusted_proxies: Collection[Network]) -> bool:
-    """Whether a trusted proxy is at the other end of the socket."""
+    """Return whether a trusted proxy is at the other end of the socket."""
     address = _address(peer or "") if trusted_proxies else None
     return address is not None and is_among(address, trusted_proxies)
 
@@ -217,18 +217,18 @@ def is_trusted(peer: str | None, trusted_proxies: Collection[Network]) -> bool:
 def client_address(
     peer: str | None, forwarded_for: str | None, trusted_proxies: Collection[Network]
 ) -> IPv4Address | IPv6Address | None:
-    """The same source as an address, IPv6 in full; None where it has none."""
+    """Return the same source as an address, IPv6 in full; None if it has none."""
     return _first_untrusted(peer or "", forwarded_for or "", trusted_proxies)
 
 
 def is_among(address: IPv4Address | IPv6Address, networks: Collection[Network]) -> bool:
-    """Whether an address is in one of the networks."""
+    """Return whether an address is in one of the networks."""
     return any(address in network for network in networks)
 
 
 @lru_cache(maxsize=4096)
 def _behind_proxies(peer: str, forwarded_for: str, trusted_proxies: frozenset[Network]) -> str:
-    """Kept, because a client sends many requests; long headers are not, because anybody may send them."""
+    """Cached, because a client sends many requests. Long headers bypass the cache, because anybody may send them."""
     address = _first_untrusted(peer, forwarded_for, trusted_proxies)
     return "unknown" if address is None else _source(address)
 
@@ -251,7 +251,8 @@ def _first_untrusted(
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
-    """The address in a hop: bare, or with a port as some proxies write it (`1.2.3.4:80`, `[2001:db8::1]:443`)."""
+    """Return the address in a hop: bare, or with a port as some proxies write it (`1.2.3.4:80`,
+    `[2001:db8::1]:443`)."""
     return _read_address(text) if len(text) <= _LONGEST_NAME else None
 
 

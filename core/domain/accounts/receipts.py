@@ -1,5 +1,5 @@
-"""What an account's receipts by 54-FZ say beside name, amount and address (docs/payments.md "Receipts"). The words are
-those of ports/receipts.py, which says what each means."""
+"""Content of an account's receipts by 54-FZ, besides name, amount and address (docs/payments.md "Receipts"). The values
+are those of ports/receipts.py, which explains them."""
 
 import re
 from collections.abc import Sequence
@@ -63,19 +63,19 @@ class PaymentMode(StrEnum):
 
 
 class ReceiptTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """What the receipts of one payment and of its refunds say, as the account's settings were when it was made: a
-    refund's receipt must say what the payment's said, and a repeat what its first sending said."""
+    """Content of the receipts of one payment and its refunds, copied from the account's settings at its creation: a
+    refund's receipt must match the payment's, and a repeat must match the first request."""
 
     tax_system: TaxSystem
     vat: Vat
     subject: PaymentSubject
     mode: PaymentMode
     email: str | None = None
-    """The merchant's own (the setting `receipt_email`), where the payer's address is not known."""
+    """The merchant's own address (the setting `receipt_email`), if the payer's address is unknown."""
 
 
 def receipts_lack(settings: Sequence[str]) -> Refusal:
-    """The refusal where every bank requires receipts, for which these settings of the account are missing."""
+    """Return the refusal if every bank requires receipts and these settings of the account are missing."""
     return Refusal(
         "PAYMENT_ROUTE_UNAVAILABLE",
         f"The bank sends payers receipts, for which settings of the account are missing: {', '.join(settings)}",
@@ -86,5 +86,5 @@ _EMAIL = re.compile(r"[^\s@]{1,64}@[^\s@]{1,189}\Z")
 
 
 def is_email(text: str | None) -> bool:
-    """Whether a receipt could be sent there: merchants may write anything as `client_email`."""
+    """Return whether a receipt could be sent there: merchants may write any text as `client_email`."""
     return text is not None and _EMAIL.match(text) is not None

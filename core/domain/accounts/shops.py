@@ -1,4 +1,4 @@
-"""Shops: directions of acceptance inside an account, their names and markups (docs/concepts.md "Shops")."""
+"""Shops: lines of business inside an account, with their names and markups (docs/concepts.md "Shops")."""
 
 import re
 import unicodedata
@@ -11,7 +11,7 @@ from .accounts import plain_name
 
 
 class Shop(msgspec.Struct, frozen=True, kw_only=True):
-    """A direction of acceptance inside an account."""
+    """A line of business inside an account."""
 
     id: str
     account_id: str
@@ -31,7 +31,7 @@ DEFAULT_MARKUP = "0.03"
 
 
 def shop_name(text: str) -> str:
-    """A shop's name as it is kept: trimmed, 1 to 120 characters, no control characters.
+    """Return a shop's name in its stored form: trimmed, 1 to 120 characters, no control characters.
 
     Raises: Refusal VALIDATION_ERROR.
     """
@@ -39,8 +39,8 @@ def shop_name(text: str) -> str:
 
 
 def fold_name(name: str) -> str:
-    """The form in which two shop names are compared. Normalised again at the end, because folding takes composed
-    letters apart (`ΐ`) and leaves those that came apart (`Ϊ́`) so."""
+    """Return the form in which two shop names are compared. It is normalised again at the end, because folding
+    decomposes letters (`ΐ`) and leaves decomposed ones (`Ϊ́`) unchanged."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
 
 
@@ -48,7 +48,8 @@ _MARKUP = re.compile(r"0(?:\.[0-9]{1,6})?\Z")
 
 
 def shop_markup(text: str) -> str:
-    """A markup as it is kept: a fraction from 0 to below 1 with up to 6 decimals. Raises: Refusal VALIDATION_ERROR."""
+    """Return a markup in its stored form: a fraction from 0 to below 1 with up to 6 decimals. Raises: Refusal
+    VALIDATION_ERROR."""
     if not _MARKUP.match(text):
         raise Refusal("VALIDATION_ERROR", "A markup is a fraction from 0 to below 1, such as 0.03")
     return text

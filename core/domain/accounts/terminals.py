@@ -1,4 +1,4 @@
-"""Terminals: ways of paying with rules of their own, agreed per account (docs/payments.md "Terminals")."""
+"""Terminals: ways to pay with their own rules, agreed with an account (docs/payments.md "Terminals")."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -10,29 +10,29 @@ from ..money import Rub
 from .accounts import plain_name
 
 PAYMENT_METHODS = ("sbp",)
-"""What a one-off payment may be paid by, and so what a terminal may offer."""
+"""Methods for one-off payments, and so for terminals."""
 
 REQUIRABLE = ("client_phone", "payer", "client_email", "description")
 """The fields of POST /payments that a terminal may require (docs/payments.md "Terminals")."""
 
 EXCHANGE_LOWEST = Rub(10_000_00)
 EXCHANGE_HIGHEST = Rub(80_000_00)
-"""Bounds of a payment by a terminal of the exchange kind, both inclusive (docs/payments.md "Terminals")."""
+"""Limits of a payment through a terminal of the exchange kind, both inclusive (docs/payments.md "Terminals")."""
 
 
 class TerminalKind(StrEnum):
-    """What a terminal is for."""
+    """Purpose of a terminal."""
 
     ORDINARY = "ordinary"
     EXCHANGE = "exchange"
-    """The payer buys USDT: bounds of its own, no direct link, delivery proofs."""
+    """The payer buys USDT: special limits, no direct link, delivery proofs."""
 
 
 class Terminal(msgspec.Struct, frozen=True, kw_only=True):
     """A terminal of an account, the same in both modes, as shops are. `id` is a bare UUID: the `method_id`.
 
-    It never changes but for `enabled`: payments keep only its id, and what it said when they were made must hold for
-    as long as they live. Another rule is another terminal.
+    Only `enabled` ever changes: payments store only the terminal's id, and the terms at their creation must remain
+    valid as long as they exist. Other terms need another terminal.
     """
 
     id: str
@@ -42,15 +42,15 @@ class Terminal(msgspec.Struct, frozen=True, kw_only=True):
     kind: TerminalKind
     created_at: datetime
     required_fields: tuple[str, ...] = ()
-    """Of REQUIRABLE, in the order in which a refusal names the missing ones."""
+    """Members of REQUIRABLE, in the order in which a refusal lists the missing ones."""
     own_lifetime: bool = True
-    """A merchant's `ttl_minutes` counts, where the bank can do it, too."""
+    """Whether a merchant's `ttl_minutes` is honoured, if the bank supports it, too."""
     direct_link: bool = False
-    """The bank's link may be handed out although the account's `direct_links` is off."""
+    """Whether merchants may get the bank's link even if the account's `direct_links` is off."""
     credit_follows_receipt: bool = False
-    """No partial refund before settlement (`PARTIAL_BEFORE_SETTLEMENT`)."""
+    """Forbids partial refunds before settlement (`PARTIAL_BEFORE_SETTLEMENT`)."""
     routes: tuple[str, ...] = ()
-    """Names of banks, the first tried first; empty: the mode's order."""
+    """Names of banks in the order of attempts; empty: the mode's order."""
     enabled: bool = True
     version: int = 0
 
@@ -60,7 +60,7 @@ class Terminal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TerminalWish(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator asks for, as typed."""
+    """An operator's request, as typed."""
 
     label: str
     payment_method: str = "sbp"
@@ -75,9 +75,9 @@ class TerminalWish(msgspec.Struct, frozen=True, kw_only=True):
 def new_terminal(
     wish: TerminalWish, *, terminal_id: str, account_id: str, banks: tuple[str, ...], now: datetime
 ) -> Terminal:
-    """The terminal of this wish; `banks` are the names that a route may have.
+    """Return the terminal of this request; `banks` are the valid names of routes.
 
-    Raises: Refusal VALIDATION_ERROR that names every fault at once.
+    Raises: Refusal VALIDATION_ERROR that lists all faults at once.
     """
     label = plain_name(wish.label, "A terminal's")
     faults = [
@@ -105,7 +105,7 @@ def new_terminal(
 
 
 def _unlisted(path: str, given: tuple[str, ...], known: tuple[str, ...]) -> list[FieldFault]:
-    """The fault of naming what is not known, or one thing twice; none when all is well."""
+    """Return the fault of an unknown or repeated name, if there is one."""
     if set(given) <= set(known) and len(set(given)) == len(given):
         return []
     return [FieldFault(path, f"names each once, of: {', '.join(known)}")]

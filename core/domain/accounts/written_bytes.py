@@ -1,4 +1,4 @@
-"""How many bytes an account has the service write in a UTC day, so that no key fills everybody's disk
+"""Limit of the bytes that an account can make the service write in a UTC day, so that no key fills the shared disk
 (docs/limits.md "Data")."""
 
 from datetime import UTC, datetime, timedelta
@@ -8,19 +8,19 @@ import msgspec
 from .accounts import Mode
 
 PER_REQUEST = 512
-"""Bytes that a request counts for beside its body: rows of the object, of its key, event and jobs."""
+"""Bytes counted for a request besides its body: rows of the object, of its key, event and jobs."""
 COPIES = 2
-"""How often a body is kept: in the object, and what matters of it in the object's events."""
+"""Number of stored copies of a body: in the object, and its relevant part in the object's events."""
 MEGABYTE = 1024 * 1024
 KEPT = timedelta(days=8)
-"""How long a day's count is kept, for operators."""
+"""Retention of a day's count, for operators."""
 
 
 class WrittenBytes(msgspec.Struct, frozen=True, kw_only=True):
-    """What the requests of one account and mode wrote in one UTC day, in all processes."""
+    """Bytes written by the requests of one account and mode in one UTC day, in all processes."""
 
     id: str
-    """Begins with the day, so that a range of ids is a span of days."""
+    """Begins with the day, so that a range of ids is a period of days."""
     account_id: str
     mode: Mode
     bytes: int = 0
@@ -28,7 +28,7 @@ class WrittenBytes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DailyBytes(msgspec.Struct, frozen=True, kw_only=True):
-    """How many megabytes one account may write in a day in each mode."""
+    """Limits of one account for a day in each mode, in megabytes."""
 
     live: int = 2048
     test: int = 200
@@ -49,7 +49,7 @@ def day_of_bytes(moment: datetime) -> str:
 
 
 def size_of(body: bytes) -> int:
-    """Return what a request with this body counts for."""
+    """Return the number of bytes counted for a request with this body."""
     return PER_REQUEST + COPIES * len(body)
 
 
