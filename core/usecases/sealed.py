@@ -9,7 +9,7 @@ import msgspec
 from ...ports.notes import ENCRYPTED, ProviderNote, note_place
 from ...ports.vault import Vault, VaultError
 from ..domain import ids
-from ..domain.accounts.accounts import Account, ApiKey
+from ..domain.accounts.accounts import Account, ApiKey, Settings, money_settings, without_money
 from ..domain.chains import Chain, ChainHead
 from ..domain.errors import Refusal
 from ..domain.exchanges.exchanges import Exchange
@@ -123,26 +123,36 @@ def open_webhook_secret(vault: Vault, holder: str, sealed: bytes) -> str:
     return vault.unseal(sealed, webhook_secret_place(holder)).decode()
 
 
-def _wallet_said(account: Account) -> bytes:
-    return (account.settings.payout_wallet or "").encode()
+def _settings_said(account: Account) -> bytes:
+    said = {name: str(value) for name, value in money_settings(account.settings).items()}
+    return msgspec.json.encode(said, order="deterministic")
 
 
-def _wallet_place(account: Account) -> str:
-    return f"accounts.payout_wallet:{account.id}"
+def _settings_place(account: Account) -> str:
+    return f"accounts.settings:{account.id}"
 
 
-def tag_wallet(vault: Vault, account: Account) -> Account:
-    """The account with a tag over its payout wallet: to be called where an operator set that, and nowhere else."""
-    is_set = account.settings.payout_wallet is not None
-    tag = vault.tag(_wallet_said(account), _wallet_place(account)) if is_set else None
-    return msgspec.structs.replace(account, payout_wallet_tag=tag)
+def tag_settings(vault: Vault, account: Account) -> Account:
+    """Return the account with a tag over the settings that move money. Only call it where an operator set them."""
+    is_set = bool(money_settings(account.settings))
+    tag = vault.tag(_settings_said(account), _settings_place(account)) if is_set else None
+    return msgspec.structs.replace(account, settings_tag=tag)
 
 
-def wallet_fits(vault: Vault, account: Account) -> bool:
-    """Whether the payout wallet, or that there is none, is what was set."""
-    if account.settings.payout_wallet is None or account.payout_wallet_tag is None:
-        return account.settings.payout_wallet is None and account.payout_wallet_tag is None
-    return _fits(vault, account.payout_wallet_tag, _wallet_said(account), _wallet_place(account))
+def settings_fit(vault: Vault, account: Account) -> bool:
+    """Return whether the settings that move money are those that an operator set."""
+    if account.settings_tag is None:
+        return not money_settings(account.settings)
+    return _fits(vault, account.settings_tag, _settings_said(account), _settings_place(account))
+
+
+def true_settings(vault: Vault, account: Account) -> Settings:
+    """Return the settings to decide about money by. Where they are not what an operator set, the log has an error, and
+    nothing leaves by them: refunds wait for an operator, there is no overdraft, wallet or exchange."""
+    if settings_fit(vault, account):
+        return account.settings
+    log.error("settings of %s that move money are not what the vault tagged: nothing leaves by them", account.id)
+    return without_money(account.settings)
 
 
 def _key_said(key: ApiKey) -> bytes:
@@ -165,7 +175,7 @@ def key_fits(vault: Vault, key: ApiKey) -> bool:
 
 
 def _pay_said(payment: Payment) -> bytes:
-    whose = (payment.account_id, payment.mode, payment.bank, payment.bank_reference)
+    whose = (payment.account_id, payment.mode, payment.bank_reference)
     return msgspec.json.encode((*whose, payment.qr_payload, payment.bank_link, payment.link_kind))
 
 
@@ -362,7 +372,7 @@ def _chain_of(head: ChainHead) -> Chain:
 
 TAGGED: tuple[TaggedField, ...] = (
     TaggedField(ChainHead, "tag", lambda head: _chain_of(head).head_place(head.number), lambda head: bytes(head.seal)),
-    TaggedField(Account, "payout_wallet_tag", _wallet_place, _wallet_said),
+    TaggedField(Account, "settings_tag", _settings_place, _settings_said),
     TaggedField(ApiKey, "tag", _key_place, _key_said),
     TaggedField(Payment, "pay_tag", _pay_place, _pay_said),
     TaggedField(Withdrawal, "tag", _payout_place, _payout_said),

@@ -91,6 +91,28 @@ async def test_changes_by_operators_keep_a_key_open(attacked: TestHouse) -> None
     assert await differing(attacked) == []
 
 
+@pytest.mark.parametrize("name", ["reports", None])
+async def test_rotation_takes_no_altered_right_over(attacked: TestHouse, attacker: Attacker, name: str | None) -> None:
+    owner = attacked.account.account_id
+    if name is None:
+        key = attacked.account.test.api_key
+        await set_key(attacked.ports, key, rights=["read"])
+    else:
+        key = (await create_key(attacked.ports, owner, Mode.TEST, name, rights=["read"])).pair.api_key
+    await attacker.run(f"UPDATE api_keys SET rights = NULL WHERE id = '{key}'")
+    with pytest.raises(Refusal) as refused:
+        await rotate_key(attacked.ports, owner, Mode.TEST, name=name)
+    assert refused.value.code == "INVALID_STATE"
+    await end_key(attacked.ports, key)
+    # An operator who makes the next pair says what it may do.
+    if name is None:
+        made = await rotate_key(attacked.ports, owner, Mode.TEST)
+    else:
+        made = await create_key(attacked.ports, owner, Mode.TEST, name, rights=["read"])
+    assert await opens(attacked, made.pair)
+    assert await differing(attacked) == [(key, "api_keys.account_id")]
+
+
 async def test_operators_change_makes_an_altered_key_no_truer(attacked: TestHouse, attacker: Attacker) -> None:
     owner = attacked.account.account_id
     made = await create_key(attacked.ports, owner, Mode.TEST, "reports", rights=["read"])

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from cambist.core.domain.accounts.accounts import Account, Mode
+from cambist.core.domain.errors import Refusal
 from cambist.core.domain.ledger import EntryKind, Purse, journal_entry
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.domain.tron import tron_address
@@ -64,16 +65,16 @@ async def test_an_altered_wallet_is_paid_nothing(attacked: TestHouse, attacker: 
     other = await create_account(attacked.ports, "Thief")
     theirs = await set_settings(attacked.ports, other.account_id, {"payout_wallet": THIEF})
     tags = {
-        "left": account.payout_wallet_tag,
+        "left": account.settings_tag,
         "taken away": None,
-        "his own": OWN.tag(THIEF.encode(), f"accounts.payout_wallet:{account.id}"),
-        "another account's": theirs.payout_wallet_tag,
+        "his own": OWN.tag(b'{"payout_wallet":"' + THIEF.encode() + b'"}', f"accounts.settings:{account.id}"),
+        "another account's": theirs.settings_tag,
     }
     forged = msgspec.structs.replace(account.settings, payout_wallet=THIEF)
-    await attacker.write(msgspec.structs.replace(account, settings=forged, payout_wallet_tag=tags[tag]))
-    assert await differing(attacked) == [(account.id, "accounts.settings.payout_wallet")]
-    # A change of another setting makes it no truer.
-    await set_settings(attacked.ports, account.id, {"refunds": "true"})
+    await attacker.write(msgspec.structs.replace(account, settings=forged, settings_tag=tags[tag]))
+    assert await differing(attacked) == [(account.id, "accounts.settings")]
+    with pytest.raises(Refusal, match="payout_wallet"):
+        await set_settings(attacked.ports, account.id, {"refunds": "true"})
 
     await pay_out_now(attacked.ports, account.id, Mode.TEST)
     payout = await unsigned(attacked)

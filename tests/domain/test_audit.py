@@ -76,7 +76,7 @@ WAITS = refund(RefundStatus.PENDING)
             "refunds=false webhook_secret_set=false",
             "refunds=true webhook_secret_set=true",
         ),
-        (exchange_kit.account(), replaced(exchange_kit.account(), payout_wallet_tag=b"tag"), "", ""),
+        (exchange_kit.account(), replaced(exchange_kit.account(), settings_tag=b"tag"), "", ""),
         (None, object(), "", ""),
         # And not at length.
         (KEY, replaced(KEY, name="x" * 495), "name=-", f"name={'x' * 495}"),

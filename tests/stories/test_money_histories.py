@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from cambist.adapters.payouts.simulator import SimulatedSender
 from cambist.adapters.script import Ending, Twist
+from cambist.core.domain.refunds.refunds import Refund, holds_money
 from cambist.core.domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from cambist.core.usecases.accounts import shops
 from cambist.core.usecases.accounts.accounts import set_settings
@@ -181,7 +182,9 @@ async def live_through(history: list[tuple[Any, ...]]) -> None:
         await check_books(house.ports)
         balance = await read_balance(house.ports, await caller(house))
         assert balance.reserved.units == 0
-        assert balance.available + balance.withdrawn == balance.settled
+        refunds = [refund for refund in await everything(house.ports, Refund) if holds_money(refund)]
+        refunded = sum(refund.taken_usdt.units for refund in refunds if refund.taken_usdt is not None)
+        assert (balance.available + balance.withdrawn).units + refunded == balance.settled.units
         ends = {withdrawal.status for withdrawal in await everything(house.ports, Withdrawal)}
         assert ends <= {WithdrawalStatus.COMPLETED, WithdrawalStatus.FAILED, WithdrawalStatus.CANCELLED}
         for payment_id in story.payments:

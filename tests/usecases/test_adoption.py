@@ -18,7 +18,7 @@ from cambist.core.usecases.acts.audit import note
 from cambist.core.usecases.chains import CHAINS, extend_chain
 from cambist.core.usecases.ledger.adoption import adopt
 from cambist.core.usecases.ledger.check import verify_ledger
-from cambist.core.usecases.sealed import tag_exchange, tag_return, tag_wallet, tag_withdrawal
+from cambist.core.usecases.sealed import tag_exchange, tag_return, tag_settings, tag_withdrawal
 from tests.domain.exchange_kit import NOW, exchange
 from tests.domain.test_exchange_returns import late, planned, standing
 from tests.houses import TestHouse
@@ -156,7 +156,7 @@ def payout(name: str, **more: Any) -> Withdrawal:
 
 def account(name: str, wallet: str | None, tag: bytes | None = None) -> Account:
     settings = Settings(payout_wallet=wallet)
-    return Account(id=name, name=name, default_shop_id="s", created_at=NOW, settings=settings, payout_wallet_tag=tag)
+    return Account(id=name, name=name, default_shop_id="s", created_at=NOW, settings=settings, settings_tag=tag)
 
 
 def exchanged(name: str, **more: Any) -> Exchange:
@@ -194,7 +194,7 @@ async def test_wallets_and_what_is_under_way_are_taken_over_where_no_tag_is(hous
     done = await adopt(house.ports)
     assert done.wallets == (("acc_mine", WALLET),)
     by: dict[Any, Any] = {
-        Account: tag_wallet, Withdrawal: tag_withdrawal, Exchange: tag_exchange, ExchangeTransfer: tag_return,
+        Account: tag_settings, Withdrawal: tag_withdrawal, Exchange: tag_exchange, ExchangeTransfer: tag_return,
     }  # fmt: skip
     for each in TAKEN:
         found = await house.ports.storage.get(type(each), each.id)

@@ -28,7 +28,7 @@ from cambist.core.usecases.operators.review import list_suspense, resolve_mismat
 from cambist.core.usecases.operators.unanswered import end_unanswered
 from cambist.core.usecases.refunds.refunds import approve_refund, cancel_refund, create_refund_for, reject_refund
 from cambist.core.usecases.refunds.suspense_return import return_suspense
-from cambist.core.usecases.sealed import open_webhook_secret, tag_wallet
+from cambist.core.usecases.sealed import open_webhook_secret, tag_settings
 from cambist.core.usecases.settlement.withdrawals import accept_sent
 from cambist.core.usecases.units import retrying
 from cambist.ports.bank import InvoiceStatus
@@ -257,7 +257,7 @@ async def test_what_moved_meanwhile_is_not_confirmed(refunds: RefundHouse) -> No
     async with refunds.ports.storage.unit() as unit:
         [account] = await unit[Account].find(limit=1)
         other = msgspec.structs.replace(account.settings, payout_wallet=BACK)
-        unit[Account].save(tag_wallet(refunds.ports.vault, msgspec.structs.replace(account, settings=other)))
+        unit[Account].save(tag_settings(refunds.ports.vault, msgspec.structs.replace(account, settings=other)))
         await unit.commit()
     said = await refused(confirm_act(by(refunds.ports, "ivan"), first.id))
     assert said == (

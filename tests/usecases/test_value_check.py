@@ -69,7 +69,7 @@ AMOUNT, WHERE = "withdrawals.amount", "withdrawals.wallet"
     ("status", "is_tagged", "altered", "reserved", "named"),
     [
         (W.PENDING, True, {}, UNITS, []),
-        (W.PENDING, True, {}, None, []),
+        (W.PENDING, True, {}, None, [AMOUNT]),
         (W.PENDING, True, {}, UNITS + 1, [AMOUNT]),
         (W.PENDING, True, {"wallet": OTHER_WALLET}, UNITS, [WHERE]),
         (W.PENDING, False, {}, UNITS, [WHERE]),
@@ -137,5 +137,5 @@ async def test_so_many_values_are_named_and_no_more(house: TestHouse, monkeypatc
         await unit.commit()
     report = await verify_ledger(house.ports)
     assert [(each.id, each.field) for each in report.bad_values] == [
-        (f"acc_{number}", "accounts.settings.payout_wallet") for number in range(2)
+        (f"acc_{number}", "accounts.settings") for number in range(2)
     ]

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -159,6 +159,32 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return ReceiptTerms(tax_system=tax_system, vat=vat, subject=subject, mode=mode, email=email)
 
 
+MONEY_SETTINGS = (
+    *("payout_wallet", "refunds", "refund_approval", "refund_overdraft_usdt", "refund_reserve"),
+    *("exchange", "exchange_markup_percent", "amount_rub_max"),
+)
+"""Settings that decide what money leaves, or where it goes."""
+
+_DEFAULTS = Settings()
+
+
+def money_settings(settings: Settings) -> dict[str, Any]:
+    """Return the settings that move money and are not the defaults."""
+    found = {name: getattr(settings, name) for name in MONEY_SETTINGS}
+    return {name: value for name, value in found.items() if value != getattr(_DEFAULTS, name)}
+
+
+def without_money(settings: Settings) -> Settings:
+    """Return the settings with those that move money at the values that let the least out."""
+    return msgspec.structs.replace(
+        settings,
+        payout_wallet=None,
+        refund_approval=RefundApproval.MANUAL,
+        refund_overdraft_usdt=Usdt(0),
+        exchange=False,
+    )
+
+
 _RECEIPT = ("receipt_tax_system", "receipt_vat", "receipt_subject", "receipt_mode")
 
 
@@ -185,8 +211,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     webhook_secret: bytes | None = None
     previous_secret: bytes | None = None
     previous_secret_until: datetime | None = None
-    payout_wallet_tag: bytes | None = None
-    """The vault's over the payout wallet, by whom it was set; null without one."""
+    settings_tag: bytes | None = None
+    """The vault's tag over the settings that move money, as an operator set them; null while all are the defaults."""
     clock: SandboxClock | None = None
     """Of test mode; null until it is first moved."""
     endpoints: tuple[EndpointRef, ...] | None = None

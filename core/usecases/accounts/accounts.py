@@ -7,6 +7,7 @@ Shops live in shops.py, keys in keys.py.
 import hmac
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,16 @@ from ....ports.storage import OneOf, Unit
 from ....ports.vault import VaultError
 from ...domain import ids
 from ...domain.account_settings import WEBHOOK_SECRET, read_settings
-from ...domain.accounts.accounts import KEY_PREFIXES, Account, ApiKey, KeyUse, Mode, Settings, account_name
+from ...domain.accounts.accounts import (
+    KEY_PREFIXES,
+    Account,
+    ApiKey,
+    KeyUse,
+    Mode,
+    Settings,
+    account_name,
+    money_settings,
+)
 from ...domain.accounts.shops import DEFAULT_MARKUP, DEFAULT_SHOP_NAME, Shop, fold_name
 from ...domain.days import LONG_AGO
 from ...domain.errors import Refusal
@@ -24,7 +34,14 @@ from ...domain.webhooks.endpoints import refuse_gap
 from ..acts.four_eyes import gated
 from ..chains import HEAD_RULE, begin_chains
 from ..own_addresses import refuse_own_address
-from ..sealed import open_webhook_secret, tag_key, tag_wallet, waiting_secret_place, webhook_secret_place
+from ..sealed import (
+    open_webhook_secret,
+    settings_fit,
+    tag_key,
+    tag_settings,
+    waiting_secret_place,
+    webhook_secret_place,
+)
 from ..units import retrying
 from ..webhooks.outbox import release
 from ..webhooks.results import close_breakers
@@ -162,8 +179,9 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
         before = await find_account(unit, account_id)
         after = msgspec.structs.replace(before, settings=msgspec.structs.replace(before.settings, **values))
         refuse_gap(before, after)
-        if WALLET in values:
-            after = tag_wallet(ports.vault, after)
+        if not settings_fit(ports.vault, before):
+            _require_all_set(before, values)
+        after = tag_settings(ports.vault, after)
         if rotates:
             after = _with_secret(ports, after, secret)
         saved = unit[Account].save(after)
@@ -175,6 +193,18 @@ async def set_settings(ports: Ports, account_id: str, texts: Mapping[str, str]) 
         return saved
 
     return await retrying(ports.storage, work)
+
+
+def _require_all_set(before: Account, values: Mapping[str, Any]) -> None:
+    """Let an operator tag altered settings only by setting each one anew that moves money and is not its default.
+    Raises: Refusal INVALID_STATE, with the names that are missing."""
+    missing = sorted(money_settings(before.settings).keys() - values.keys())
+    if missing:
+        raise Refusal(
+            "INVALID_STATE",
+            "Settings that move money were altered outside of the service: set these as they are to be, too: "
+            + ", ".join(missing),
+        )
 
 
 def guarded_settings(texts: Mapping[str, str]) -> set[str]:

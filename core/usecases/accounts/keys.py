@@ -86,7 +86,8 @@ async def rotate_key(
     older pair that is still valid ends now, or after `overlap` where it had no earlier end.
 
     Raises: Refusal ACCOUNT_NOT_FOUND; VALIDATION_ERROR for an overlap below zero or above 30 days; KEY_NOT_FOUND where
-    no key of the name is in force.
+    no key of the name is in force; INVALID_STATE where the one in force was altered outside of the service, because the
+    new pair would take over its rights.
     """
     pause = _check_overlap(overlap)
     seconds = str(int(pause.total_seconds()))
@@ -101,6 +102,8 @@ async def rotate_key(
         ending = await unit[ApiKey].find(account_id=account_id, mode=mode, name=name, ends_at=AtLeast(ends_at))
         if name is not None and not in_force:
             raise _no_key()
+        if not all(key_fits(ports.vault, key) for key in in_force):
+            raise _altered()
         terms = in_force[0].terms if in_force else KeyTerms()
         replaced = [unit[ApiKey].save(_changed(ports, key, ends_at=ends_at)) for key in (*in_force, *ending)]
         unit[ApiKey].add(tag_key(ports.vault, msgspec.structs.replace(_on_terms(fresh, terms), name=name)))
@@ -173,7 +176,7 @@ async def set_key(
     async def work(unit: Unit) -> ApiKey:
         key = await _in_force(ports, unit, api_key)
         if not key_fits(ports.vault, key):
-            raise Refusal("INVALID_STATE", "The key was altered outside of the service: end or rotate it")
+            raise _altered()
         terms = KeyTerms(
             rights=key.rights if new_rights is UNSET else new_rights,
             addresses=key.addresses if new_addresses is UNSET else new_addresses,
@@ -187,13 +190,13 @@ async def end_key(ports: Ports, api_key: str, overlap: timedelta | None = None) 
     """End a pair that was made beside the mode's own, now or after `overlap`.
 
     Raises: Refusal KEY_NOT_FOUND; VALIDATION_ERROR for an overlap below zero or above 30 days; INVALID_STATE for the
-    mode's own, which is only ever exchanged for another one.
+    mode's own, which is only exchanged for another one, unless it was altered outside of the service.
     """
     pause = _check_overlap(overlap)
 
     async def work(unit: Unit) -> ApiKey:
         key = await _in_force(ports, unit, api_key)
-        if key.name is None:
+        if key.name is None and key_fits(ports.vault, key):
             raise Refusal("INVALID_STATE", "It is the mode's own key: rotate it")
         return unit[ApiKey].save(_changed(ports, key, ends_at=ports.clock.now() + pause))
 
@@ -211,6 +214,10 @@ async def _in_force(ports: Ports, unit: Unit, api_key: str) -> ApiKey:
     if key is None or (key.ends_at is not None and key.ends_at <= ports.clock.now()):
         raise _no_key()
     return key
+
+
+def _altered() -> Refusal:
+    return Refusal("INVALID_STATE", "The key was altered outside of the service: end it, and make or rotate another")
 
 
 def _no_key() -> Refusal:

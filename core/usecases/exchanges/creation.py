@@ -40,7 +40,7 @@ from ..kyc.gate import find_client, present_client
 from ..own_addresses import refuse_own_address
 from ..payments.receipts import takes_without
 from ..payments.route_refusals import outside_limits
-from ..sealed import exchange_phone_place, tag_exchange
+from ..sealed import exchange_phone_place, tag_exchange, true_settings
 from ..settlement.rates import market_rate
 from ..test_clock import in_test_time_of_account
 from ..units import retrying
@@ -85,7 +85,8 @@ async def _judged(ports: Ports, caller: Caller, case: ExchangeCase) -> ExchangeC
     switch = await ports.storage.get(DirectionSwitch, case.direction)
     pays_rub = case.direction is Direction.USDT_TO_RUB
     members = await known_members(ports, case.mode) if pays_rub else None
-    case = msgspec.structs.replace(case, is_on=switch is None or switch.is_on, members=members)
+    account = msgspec.structs.replace(case.account, settings=true_settings(ports.vault, case.account))
+    case = msgspec.structs.replace(case, account=account, is_on=switch is None or switch.is_on, members=members)
     judge_exchange(case, Step.ORDER)
     client = await present_client(ports, caller, case.order.client_phone)
     case = msgspec.structs.replace(case, client=client)

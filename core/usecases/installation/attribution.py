@@ -13,7 +13,7 @@ from ....ports.payouts import FindingSender, SentTransfer
 from ...domain.accounts.accounts import Account, Mode
 from ...domain.settlement.settlement import SettlementBatch, last_run
 from ...domain.settlement.withdrawals import Withdrawal
-from ..sealed import wallet_fits
+from ..sealed import settings_fit
 from ..settlement.settlement import daily_id
 from ..settlement.withdrawals import payout_id
 from ..signed_transfers.wallet import is_same_address, sent_before
@@ -89,6 +89,6 @@ async def owner_by_address(ports: Ports, address: str) -> str | None:
         for account in batch
         if account.settings.payout_wallet is not None
         and is_same_address(account.settings.payout_wallet, address)
-        and wallet_fits(ports.vault, account)
+        and settings_fit(ports.vault, account)
     ]
     return owners[0] if len(owners) == 1 else None

@@ -9,14 +9,14 @@ import msgspec
 
 from ....ports.bundle import Ports
 from ....ports.storage import OneOf, Unit
-from ...domain.accounts.accounts import Account, ApiKey
+from ...domain.accounts.accounts import Account, ApiKey, money_settings
 from ...domain.chains import ChainHead
 from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import FINAL, Exchange, ExchangeStatus
 from ...domain.exchanges.funds import ExchangeTransfer, is_under_way
 from ...domain.settlement.withdrawals import Withdrawal, WithdrawalStatus
 from ..chains import CHAINS, HEAD_RULE, extend_chain, head_fault, new_head, tagged
-from ..sealed import key_fits, tag_exchange, tag_key, tag_return, tag_wallet, tag_withdrawal
+from ..sealed import key_fits, tag_exchange, tag_key, tag_return, tag_settings, tag_withdrawal
 from ..units import retrying
 from .check import LedgerReport, Progress, nobody, verify_ledger
 
@@ -72,9 +72,10 @@ async def _tag_wallets(ports: Ports, unit: Unit) -> tuple[tuple[str, str], ...]:
     found: dict[str, str] = {}
     async for accounts in ports.storage.scan(Account, readable=True):
         for account in accounts:
-            if account.settings.payout_wallet is not None and account.payout_wallet_tag is None:
-                unit[Account].save(tag_wallet(ports.vault, account))
-                found[account.id] = account.settings.payout_wallet
+            if money_settings(account.settings) and account.settings_tag is None:
+                unit[Account].save(tag_settings(ports.vault, account))
+                if account.settings.payout_wallet is not None:
+                    found[account.id] = account.settings.payout_wallet
     async for payouts in ports.storage.scan(Withdrawal, status=WithdrawalStatus.PENDING, readable=True):
         for payout in payouts:
             # One that goes elsewhere nobody has looked at: an operator calls it off, and has it made anew.

@@ -18,7 +18,7 @@ from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.payments.tallies import TOOK_MONEY
 from ...domain.refunds.refunds import Refund, holds_money
 from ...domain.settlement.withdrawals import GIVEN_BACK, Withdrawal, WithdrawalStatus
-from ..sealed import act_fits, exchange_fits, key_fits, pay_to_fits, return_fits, wallet_fits, withdrawal_fits
+from ..sealed import act_fits, exchange_fits, key_fits, pay_to_fits, return_fits, settings_fit, withdrawal_fits
 from .movement_check import movement_faults
 from .object_check import object_faults
 from .statement_check import statement_faults
@@ -60,8 +60,8 @@ async def bad_values(seen: Snapshot, vault: Vault, counted: Mapping[str, int]) -
 async def _every(seen: Snapshot, vault: Vault, counted: Mapping[str, int]) -> AsyncIterator[BadValue]:
     async for accounts in _batches(seen, Account):
         for account in accounts:
-            if not wallet_fits(vault, account):
-                yield _bad(account.id, "accounts.settings.payout_wallet", "is not what the vault tagged")
+            if not settings_fit(vault, account):
+                yield _bad(account.id, "accounts.settings", "that move money are not what the vault tagged")
     async for keys in _batches(seen, ApiKey):
         for key in keys:
             if not key_fits(vault, key):

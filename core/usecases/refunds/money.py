@@ -16,6 +16,7 @@ from ...domain.payments.payments import Payment
 from ...domain.refunds.refunds import Refund
 from ...domain.settlement.settlement import Correction, Settlement, at_market
 from ..ledger.ledger import book, may_take
+from ..sealed import true_settings
 
 
 async def take(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tuple[Payment, Refund] | None:
@@ -27,7 +28,7 @@ async def take(ports: Ports, unit: Unit, payment: Payment, refund: Refund) -> tu
     if payment.settlement_id is not None:
         value = await market_value(unit, payment, refund)
         account = await unit[Account].get(payment.account_id)
-        overdraft = Usdt(0) if account is None else account.settings.refund_overdraft_usdt
+        overdraft = Usdt(0) if account is None else true_settings(ports.vault, account).refund_overdraft_usdt
         if not await may_take(unit, payment.account_id, payment.mode, value, overdraft=overdraft):
             return None
     return await take_executed(ports, unit, payment, refund)

@@ -22,6 +22,7 @@ from ..accounts.terminals import terminal_of
 from ..acts.four_eyes import gated
 from ..causes import caused_id
 from ..idempotency import Lock, Made, once, yield_to_maker
+from ..sealed import true_settings
 from ..test_clock import in_test_time
 from ..units import retrying
 from .executed import is_executed
@@ -65,7 +66,8 @@ async def create_refund(ports: Ports, caller: Caller, key: str | None, read_orde
                 unit[IdempotencyKey].add(key_record)
                 return unit[Refund].save(_completed_by(brought_in, order, key_record.id))
             try:
-                refund = await _applied_for(ports, unit, refund_id, order, payment, caller.account.settings)
+                settings = true_settings(ports.vault, caller.account)
+                refund = await _applied_for(ports, unit, refund_id, order, payment, settings)
             except Refusal:
                 await yield_to_maker(unit, lock)
                 raise
@@ -106,7 +108,8 @@ async def create_refund_for(
 
     async def work(unit: Unit) -> Refund:
         payment = await _payment(unit, order.payment_id)
-        settings = Settings() if payment is None else (await find_account(unit, payment.account_id)).settings
+        account = None if payment is None else await find_account(unit, payment.account_id)
+        settings = Settings() if account is None else true_settings(ports.vault, account)
         return unit[Refund].add(await _applied_for(ports, unit, refund_id, order, payment, settings))
 
     return await retrying(ports.storage, work)

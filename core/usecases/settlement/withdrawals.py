@@ -27,7 +27,7 @@ from ..holding import holds_back
 from ..ledger.ledger import LEDGER_RULES, may_take, purses
 from ..paging import MomentFilter, Page, list_newest
 from ..refunds.waiting import kept_for_refunds
-from ..sealed import tag_withdrawal, wallet_fits
+from ..sealed import settings_fit, tag_withdrawal
 from ..signed_transfers.wallet import sent_before
 from ..test_clock import in_test_time, in_test_time_of_account
 from ..units import retrying
@@ -83,11 +83,11 @@ async def pay_out(
             settlement_id=settlement_id,
             sequence=1,
         )
-        if wallet_fits(ports.vault, account):
+        if settings_fit(ports.vault, account):
             withdrawal = tag_withdrawal(ports.vault, withdrawal)
         else:
             # It waits unsigned, for an operator to see (withdrawal_progress.py).
-            log.error("the payout_wallet of %s is not what the vault tagged: nothing is signed", account_id)
+            log.error("settings of %s that move money are not what the vault tagged: nothing is signed", account_id)
         book_payout(ports, unit, withdrawal, EntryKind.PAYOUT_RESERVED, Purse.AVAILABLE, Purse.RESERVED)
         await announce_withdrawal(ports, unit, withdrawal, None)
         unit[Job].add(EXECUTE.first(withdrawal.id, withdrawal.created_at, withdrawal.created_at))
