@@ -1,1 +1,1 @@
-"""Test mode: what a bank would do is asked for, the clock is advanced, and test data is forgotten."""
+"""Test mode: simulate providers, advance the clock, and delete test data."""

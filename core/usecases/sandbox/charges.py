@@ -1,4 +1,4 @@
-"""Simulates the bank of a charge in test mode (docs/sandbox.md "The calls")."""
+"""Simulation of a charge's bank in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable, Mapping
 
@@ -42,8 +42,8 @@ class NextChargeWish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 async def wish_next_charge(
     ports: Ports, caller: Caller, subscription_id: str, read_wish: Callable[[], NextChargeWish]
 ) -> NextChargeWish:
-    """What the simulated bank answers to the next charge; the last wish counts, and for one charge. Returns
-    the wish.
+    """Set the simulated bank's answer to the next charge, and return it. A later call replaces it, and it applies to
+    one charge.
 
     Raises: Refusal SUBSCRIPTION_NOT_FOUND, VALIDATION_ERROR; INVALID_STATE before the binding; NOT_FOUND with a real
     bank.
@@ -80,9 +80,10 @@ def _simulator(ports: Ports, name: str | None) -> MandateSimulator:
 async def simulate_charge(
     ports: Ports, payment: Payment, *, outcome: str, failure: str | None, payer_name: str | None
 ) -> Payment:
-    """Let a charge that is pending come to its end, as the bank would report it; one that has ended stays.
+    """Give a pending charge its outcome, as the bank would report it; a finished charge stays unchanged.
 
-    Raises: Refusal VALIDATION_ERROR for what no charge meets; PROVIDER_UNAVAILABLE while the bank does not have it.
+    Raises: Refusal VALIDATION_ERROR for an outcome that charges do not have; PROVIDER_UNAVAILABLE while the bank does
+    not know the charge.
     """
     if outcome not in _OUTCOMES:
         raise shape_error("outcome", f"must be one of, for a charge: {', '.join(_OUTCOMES)}")

@@ -1,14 +1,14 @@
-"""Reads and advances the clock of a test account; an advance does every job that falls due on the way
-(docs/sandbox.md "The clock").
+"""Reads and advances the clock of a test account; an advance runs every job that falls due on the way (docs/sandbox.md
+"The clock").
 
 An advance is stored, in the account (`Account.clock`) and as a job (`ADVANCE`), before it begins. The request that
-asked for it runs it for `PATIENCE` seconds; then, or when its process dies, a worker runs the job to the end. Meanwhile
+started it runs it for `PATIENCE` seconds; then, or when its process dies, a worker runs the job to the end. Meanwhile
 workers leave the account's test jobs alone.
 
-Each step takes the next jobs and stores the clock at their time in one unit, then runs them: so a reader never sees the
-clock go back, nor anything from after it. Jobs run in the order of their times, each at its own; jobs of different
-objects within one second run together, because they mostly wait for the disk (clock_batches.py). At the end the jobs
-that are left get due times of the storage's clock (clock_dues.py).
+Each step claims the next jobs and sets the clock to their time in one unit, then runs them. A reader therefore never
+sees the clock go back, nor an effect from a later time. Jobs run in the order of their times, each at its own; jobs of
+different objects within one second run together, because they mostly wait for the disk (clock_batches.py). At the end
+the remaining jobs get due times of the storage's clock (clock_dues.py).
 """
 
 import asyncio
@@ -43,29 +43,32 @@ from .clock_dues import plan_straightening, straighten
 ADVANCE = "sandbox.clock"
 
 LEASE = 8.0
-"""Seconds after which a worker takes up an advance whose process died."""
+"""Seconds after which a worker takes over an advance whose process died."""
 KEEP = 2.0
 """Seconds between two renewals of that lease."""
 PATIENCE = 20.0
-"""Seconds for which the request itself advances: less than HTTP clients wait, so that it can answer how far it came."""
+"""Seconds for which the request itself advances. HTTP clients wait longer, so the answer can report its progress."""
 VAIN = 5.0
-"""Seconds that an advance may spend on deliveries that fail: one webhook without an answer, or thousands refused at
-once. After them the account's webhooks wait for the end of the advance; else a dead receiver would make a year take
-hours."""
+"""Seconds that an advance may spend on failing deliveries: one webhook without an answer, or thousands refused at once.
+After that the account's webhooks wait for the end of the advance; otherwise a dead receiver would make an advance of a
+year take hours.
+"""
 
 TRIES, AGAIN = 5, 1.0
-"""So many failures of the storage in a row an advance lives through, and so many seconds later it goes on: somebody
-waits for it, and what was stepped stays."""
+"""Consecutive storage failures that an advance survives, and the pause in seconds after each. The advance continues
+because a caller waits for it, and completed steps are saved.
+"""
 IN_HAND = 0.05
-"""Seconds between two looks at a job that a worker claimed before the advance began, and still runs."""
+"""Seconds between two checks of a job that a worker claimed before the advance began and still runs."""
 
 Runner = Callable[[Ports, Job], Awaitable[None]]
-"""Runs a job in the test time that is entered (jobs.py: `do`; a parameter, because jobs.py imports this room)."""
+"""Runs a job at the current test time (jobs.py: `do`; a parameter, because jobs.py imports this module)."""
 
 
 class ClockStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """A test clock's time, where it is being advanced to (null: nowhere), and how many jobs the present or last advance
-    ran and events it made."""
+    """A test clock's time, the target of a running advance (None if there is no advance), and the number of jobs and
+    events of the current or last advance.
+    """
 
     now: datetime
     target: datetime | None
@@ -74,7 +77,7 @@ class ClockStanding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_clock(ports: Ports, caller: Caller) -> ClockStanding:
-    """Read the caller's test clock."""
+    """Return the caller's test clock."""
     async with ports.storage.unit() as unit:
         account = await find_account(unit, caller.account_id)
         clock = account.clock or SandboxClock()
@@ -87,8 +90,8 @@ async def read_clock(ports: Ports, caller: Caller) -> ClockStanding:
 
 
 async def advance(ports: Ports, caller: Caller, wish: ClockWish, run: Runner) -> ClockStanding:
-    """Move the caller's clock forward, and run what is due on the way. An advance that takes longer than `PATIENCE`
-    returns with its `target`, and a worker goes on.
+    """Move the caller's clock forward, and run the jobs that fall due on the way. An advance that takes longer than
+    `PATIENCE` returns with its `target`, and a worker continues it.
 
     Raises: Refusal VALIDATION_ERROR; INVALID_STATE while another advance is under way.
     """
@@ -101,7 +104,7 @@ async def advance(ports: Ports, caller: Caller, wish: ClockWish, run: Runner) ->
 
 
 async def carry_on(ports: Ports, job: Job, run: Runner) -> None:
-    """Handle the job of an advance: run it to its end."""
+    """Run an advance to its end (a job)."""
     await _Advance(ports, job, run).go_on(until=None)
 
 
@@ -129,7 +132,7 @@ async def _begin(ports: Ports, account_id: str, wish: ClockWish) -> Job:
 
 
 def advance_id(account_id: str) -> str:
-    """The id of the one job that advances an account's clock."""
+    """Return the id of the job that advances an account's clock."""
     return f"{ADVANCE}:{account_id}"
 
 
@@ -139,8 +142,9 @@ async def _events(unit: Unit, account_id: str) -> int:
 
 @asynccontextmanager
 async def _held(ports: Ports, job: Job) -> AsyncIterator[None]:
-    """Renew the lease of `job` while the block runs, as a worker does for its jobs. A renewal that fails is made up for
-    by the next; if none succeeds, the lease ends and a worker takes the advance over."""
+    """Renew the lease of `job` while the block runs, as a worker does for its jobs. A failed renewal is repeated by the
+    next one; if none succeeds, the lease ends and a worker takes the advance over.
+    """
 
     async def keep() -> None:
         while True:
@@ -156,21 +160,22 @@ async def _held(ports: Ports, job: Job) -> AsyncIterator[None]:
 
 
 class _Next(msgspec.Struct, frozen=True):
-    """What a step found. All empty: nothing to run in this step, take another one."""
+    """Result of a step. If all fields are empty there is nothing to run; take another step."""
 
     batch: Sequence[tuple[Job, TestClock | None]] = ()
-    """Jobs to run together, each with the test clock that it is run at."""
+    """Jobs to run together, each with its test clock."""
     wait: bool = False
-    """A worker still has the next job in hand."""
+    """Whether a worker is still running the next job."""
     over: bool = False
-    """The clock is at its target, and the advance was ended in the step's unit."""
+    """Whether the clock is at its target, and this step's unit has ended the advance."""
     lost: bool = False
-    """Another process has taken the advance over, or the account is gone."""
+    """Whether another process has taken the advance over, or the account is gone."""
 
 
 class _Advance:
-    """Runs one advance in one process. Its own reads and writes are outside of all test time; only a job's run enters
-    the job's."""
+    """One advance in one process. Its own reads and writes use no test time; only the run of a job enters the job's
+    time.
+    """
 
     def __init__(self, ports: Ports, job: Job, run: Runner) -> None:
         self._ports = ports
@@ -178,14 +183,14 @@ class _Advance:
         self._account_id = job.argument
         self._run = run
         self._vain: dict[str, float] = {}
-        """By endpoint, how long it was posted to without a good answer."""
+        """Seconds spent on deliveries without a good answer, by endpoint."""
         self._done: dict[str, int] = {}
-        """By id, the jobs of the last batch with the version at which each was taken: one that is met again at this
-        version was not moved by its own run."""
+        """Versions of the last batch's jobs, by id. A job found again at this version was not moved by its own run."""
 
     async def go_on(self, *, until: float | None) -> None:
         """Step until the advance ends or is lost; past `until` (seconds of the monotonic clock) hand it to a worker.
-        Raises: Unavailable, after TRIES others in a row."""
+        Raises: Unavailable, after more than TRIES consecutive failures.
+        """
         clock, failed = self._ports.clock, 0
         while until is None or clock.monotonic() < until:
             try:
@@ -200,7 +205,7 @@ class _Advance:
         await self._hand_over()
 
     async def _ended_with_next(self) -> bool:
-        """Whether the advance ended, or was lost, with the next step; else its jobs were run."""
+        """Take the next step and run its jobs. Return whether the advance ended or was lost."""
         found = await retrying(self._ports.storage, self._step)
         if found.over:
             await straighten(self._ports, self._account_id)
@@ -211,8 +216,9 @@ class _Advance:
         return found.over or found.lost
 
     async def _step(self, unit: Unit) -> _Next:
-        """In one unit, take the next jobs (count their attempts, and set the clock to their time), or end the
-        advance."""
+        """In one unit, claim the next jobs (count their attempts, and set the clock to their time), or end the
+        advance.
+        """
         account = await unit[Account].get(self._account_id)
         holding = await unit[Job].get(self._job.id)
         if account is None or account.clock is None or holding is None or not self._is_ours(holding):
@@ -238,28 +244,30 @@ class _Advance:
         if first.leased_until is not None and first.leased_until > await self._ports.storage.now():
             return _Next(wait=True)
         if self._done.get(first.id) == first.version:
-            # Its run lost to another writer and left the job as it was: it runs again, as after a lease that ended.
+            # The job's run lost a race against another writer and left the job unchanged. Run it again, as after an
+            # expired lease.
             later = moment_of(first) + timedelta(seconds=LEASE)
             unit[Job].save(msgspec.structs.replace(first, moment=later))
             return _Next()
         return self._take(unit, account, clock, batch_of(due))
 
     def _take(self, unit: Unit, account: Account, clock: SandboxClock, jobs: Sequence[Job]) -> _Next:
-        """Take each job at its own moment, and set the account's clock to the last of them."""
+        """Claim each job at its own time, and set the account's clock to the last of them."""
         batch, real = [], self._ports.clock.real()
         for job in jobs:
             clock = moved(clock, real, moment_of(job))
             there = test_clock_of(msgspec.structs.replace(account, clock=clock), Mode.TEST)
             taken = unit[Job].save(msgspec.structs.replace(job, attempts=job.attempts + 1, leased_until=None))
-            # In its test time `due` is the job's moment there.
+            # While test time is entered, `due` is the job's time on that clock.
             batch.append((msgspec.structs.replace(taken, due=moment_of(job)), there))
         clock = msgspec.structs.replace(clock, jobs_run=clock.jobs_run + len(batch))
         unit[Account].save(msgspec.structs.replace(account, clock=clock))
         return _Next(batch=batch)
 
     def _is_ours(self, present: Job) -> bool:
-        """Whether the stored job of the advance is still the one that this process claimed. Renewing a lease moves no
-        version; another claim, and another advance, do."""
+        """Return whether this process still owns the stored job of the advance. Renewing a lease keeps the version;
+        another claim or advance raises it.
+        """
         return is_ours(present, self._job)
 
     def _left_out(self) -> tuple[str, ...]:

@@ -1,4 +1,6 @@
-"""Chooses which jobs of a test clock an advance runs next, and which of them together (docs/sandbox.md "The clock")."""
+"""Chooses the jobs of a test clock that an advance runs next, and groups them into batches (docs/sandbox.md "The
+clock").
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -17,29 +19,30 @@ from ..webhooks.outbox import DELIVER
 from ..webhooks.results import TIMER
 
 _MOST = 32
-"""Jobs in a batch, at most: the commits of more are hardly shared any better."""
+"""Most jobs in a batch; larger batches hardly share commits any better."""
 _FEW = 6
-"""Jobs that are read, at least: more than `but` of `due_in_test_time` ever leaves out."""
+"""Fewest jobs read; more than `but` of `due_in_test_time` ever excludes."""
 
 _ALONE = frozenset({OWN_DAILY.kind, SETTLE, DELIVER, TIMER})
-"""Kinds that work on the whole account and therefore run alone: all that was due before is done, and nothing runs
-beside."""
+"""Kinds that work on the whole account and therefore run alone, after all earlier jobs and with no job beside them."""
 
 
 def moment_of(job: Job) -> datetime:
-    """When a job is due by its test clock. Call it outside of all test time, where jobs are as they are stored."""
+    """Return a job's due time on its test clock. Call it without a test time entered, because jobs are then as
+    stored.
+    """
     return job.due if job.moment is None else job.moment
 
 
 async def due_in_test_time(
     ports: Ports, unit: Unit, account: Account, until: datetime, *, but: Collection[str], most: int
 ) -> Sequence[Job]:
-    """Read the next jobs of the account's test clock that are due by `until`, by their times, without the ids in `but`;
-    `most` of them (`worth_reading`).
+    """Return the next jobs of the account's test clock that are due by `until`, in order, without the ids in `but`; at
+    most `most` of them (`worth_reading`).
 
-    A daily settlement for which nothing waits is put off in this unit, to the first run after the next other job:
-    until that job runs nothing can begin to wait. (A payment that a request makes while this unit commits is settled by
-    that run, too.)
+    A daily settlement with nothing to settle is postponed in this unit, to its first run after the next other job:
+    until that job runs, nothing can begin to wait. A payment that a request makes while this unit commits is settled by
+    that run, too.
     """
     found = await unit[Job].find(world=account.id, moment=AtMost(until), order="moment", limit=most, quick=True)
     due = [job for job in found if job.id not in but]
@@ -54,14 +57,16 @@ async def due_in_test_time(
 
 
 def worth_reading(last_batch: int | None) -> int:
-    """How many jobs to read after a batch of `last_batch`: twice as many, because batches that follow one another have
-    about the same size, and most are small."""
+    """Return how many jobs to read after a batch of `last_batch`: twice as many, because consecutive batches have about
+    the same size, and most are small.
+    """
     return _MOST if last_batch is None else min(max(2 * last_batch, _FEW), _MOST)
 
 
 def batch_of(due: Sequence[Job]) -> Sequence[Job]:
-    """The first job, and those after it that can run with it: due within `TOGETHER`, each of another object, none in
-    hand or of a kind in `_ALONE`."""
+    """Return the first job and the following jobs that can run with it: due within `TOGETHER`, each of a different
+    object, none leased or of a kind in `_ALONE`.
+    """
     first, *others = due
     batch, objects = [first], {first.argument}
     if first.kind in _ALONE:

@@ -1,8 +1,8 @@
 """Sets the due times of a test clock's jobs after the clock was moved (docs/sandbox.md "The clock").
 
-A job has two times: `moment`, when it is due by its test clock, and `due`, the same by the storage's clock, by which
-workers claim. The offset between the clocks grows with an advance, so `due` has to be computed anew: `moment` less the
-offset. That is done once at the end of an advance, because the advance itself goes by the moments.
+A job has two times: `moment`, its due time on the test clock, and `due`, the same on the storage's clock, by which
+workers claim. An advance changes the offset between the clocks, so `due` is computed anew as `moment` minus the offset.
+That happens once at the end of an advance, because the advance itself uses the moments.
 """
 
 from datetime import datetime, timedelta
@@ -23,25 +23,28 @@ _AT_ONCE = 200
 """Jobs in one unit."""
 _LOOKS = (timedelta(seconds=2), timedelta(seconds=8), timedelta(seconds=50))
 """Pauses before further runs: a unit that read the account just before an advance ended may commit jobs with the old
-offset just after it."""
+offset just after it.
+"""
 
 
 async def plan_straightening(unit: Unit, account_id: str, now: datetime) -> None:
-    """Plan the job that straightens, due at `now`. Call it in the unit that ends an advance."""
+    """Plan the job that recomputes due times, due at `now`. Call it in the unit that ends an advance."""
     await STRAIGHTEN.plan(unit, account_id, now, now, anew=True)
 
 
 async def straighten_again(ports: Ports, job: Job) -> None:
-    """Handle that job: straighten for an advance whose process died before it could, and again after each of
-    `_LOOKS`."""
+    """Recompute due times for an advance whose process died before doing so, and again after each of `_LOOKS` (a
+    job).
+    """
     await straighten(ports, job.argument)
     passed = job.attempts - 1
     await reschedule_at(ports, job, ports.clock.now() + _LOOKS[passed] if passed < len(_LOOKS) else None)
 
 
 async def straighten(ports: Ports, account_id: str) -> None:
-    """Set `due` of all jobs of an account's test clock, `_AT_ONCE` in each unit. A job that somebody has in hand is
-    left out; its run sets it. Nothing is done while the clock is being advanced."""
+    """Recompute `due` of all jobs of an account's test clock, `_AT_ONCE` in each unit. Leased jobs are left out; their
+    runs set it. Do nothing while the clock is being advanced.
+    """
     seen, found = 0, _AT_ONCE
     while found == _AT_ONCE:
         found = await retrying(ports.storage, partial(_straighten, ports, account_id, seen))
@@ -49,7 +52,7 @@ async def straighten(ports: Ports, account_id: str) -> None:
 
 
 async def _straighten(ports: Ports, account_id: str, seen: int, unit: Unit) -> int:
-    """Straighten the jobs after the first `seen`. Returns how many there were."""
+    """Recompute the jobs after the first `seen`, and return how many were read."""
     account = await unit[Account].get(account_id)
     clock = None if account is None else account.clock
     if clock is None or clock.is_advancing:

@@ -1,7 +1,7 @@
-"""DELETE /sandbox/data: an account's test objects are forgotten (docs/sandbox.md "Forgetting").
+"""DELETE /sandbox/data: delete an account's test objects (docs/sandbox.md "Forgetting").
 
-One table says of each kind of record how its rows of an account in test mode are found; they go in units of some
-hundred rows. Each unit leaves all that stays whole, so it may stop anywhere, and a second call goes on.
+A table defines for each kind of record how an account's rows in test mode are found. Rows are deleted in units of some
+hundred rows. Each unit leaves the remaining data consistent, so a call may stop anywhere, and a second call continues.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -67,31 +67,31 @@ from .forgetting import (
 )
 
 AT_ONCE = 20_000
-"""Records of one call; what is left is for the next."""
+"""Records deleted in one call; the next call deletes the rest."""
 
 RACES = ("journal_id",)
-"""Two calls at once: the second finds the object forgotten."""
+"""Conflict of two concurrent calls; the second finds the object deleted."""
 
 _PAYMENTS = 50
-"""In one unit. Each has refunds, lines, jobs and entries that go with it."""
+"""Payments in one unit; each has refunds, lines, jobs and entries that are deleted with it."""
 _FEW = 100
 
 Forget = Callable[[Ports, Unit, Sequence[Any]], Awaitable[int]]
-"""Takes records away, in the caller's unit; how many of them went."""
+"""Deletes records in the caller's unit; returns how many were deleted."""
 Rows = Callable[[str, Mode], dict[str, Any]]
 
 
 class Kind(msgspec.Struct, frozen=True):
-    """One kind of record that is forgotten."""
+    """A kind of record to delete."""
 
     record: type[Any]
     name: str
-    """In the answer."""
+    """Name in the answer."""
     rows: Rows
-    """By what the rows of an account and mode are found."""
+    """Returns the criteria for the rows of an account and mode."""
     forget: Forget
     order: str = "created_at"
-    """An index follows it."""
+    """A field with an index."""
     batch: int = _FEW
 
 
@@ -100,7 +100,7 @@ def _own(account_id: str, mode: Mode) -> dict[str, Any]:
 
 
 def _named(account_id: str, mode: Mode) -> dict[str, Any]:
-    """Ids that begin with the account and the mode."""
+    """Return a range of ids that begin with the account and the mode."""
     return {"id": Between(key_id(account_id, mode, ""), f"{endpoint_id(account_id, mode)};")}
 
 
@@ -113,12 +113,12 @@ def _own_batches(account_id: str, mode: Mode) -> dict[str, Any]:
 
 
 def _simulated(account_id: str, _mode: Mode) -> dict[str, Any]:
-    # `0` is the character that follows the slash.
+    # `0` is the character after the slash.
     return {"id": Between(own_id(account_id, ""), f"{account_id}0")}
 
 
 def _breakers(account_id: str, mode: Mode) -> dict[str, Any]:
-    """Of its own endpoint and of further ones."""
+    """Return the range of the account's own endpoint and of further ones."""
     endpoint = endpoint_id(account_id, mode)
     return {"id": Between(endpoint, f"{endpoint}0")}
 
@@ -143,13 +143,13 @@ async def _empty_turnover(_ports: Ports, unit: Unit, found: Sequence[Turnover]) 
 
 
 FORGOTTEN: tuple[Kind, ...] = (
-    # First, so that nobody is answered with an object that is half gone.
+    # First, so that no repeated request returns an object that is half deleted.
     Kind(IdempotencyKey, "idempotency_keys", _named, _just(IdempotencyKey), order="id"),
     # Before their payments, so that no further charge is made.
     Kind(Subscription, "subscriptions", _own, forget_subscriptions),
-    # Before the payouts: what the balance loses is not paid out meanwhile.
+    # Before the payouts, so that a payout does not pay the balance that is being removed.
     Kind(Payment, "payments", _own, forget_payments, batch=_PAYMENTS),
-    # What came after its payment went.
+    # Objects that were created after their payment was deleted.
     Kind(Refund, "refunds", _own, forget_refunds),
     Kind(Suspense, "suspense", _own, forget_suspense, order="received_at"),
     Kind(Correction, "corrections", _own, _just(Correction), order="id"),
@@ -159,14 +159,14 @@ FORGOTTEN: tuple[Kind, ...] = (
     Kind(SettlementBatch, "settlement_batches", _own_batches, forget_batches, order="id"),
     Kind(Client, "clients", _own, forget_clients),
     Kind(Gateway, "gateways", _simulated, _just(Gateway), order="id"),
-    # Last, because what goes before may still have had some.
+    # Last, because objects deleted earlier may still have written some.
     Kind(Event, "events", _own, forget_events),
     Kind(FeedEntry, "feed_entries", _of_test_mode, _just(FeedEntry), order="position"),
     Kind(Breaker, "breakers", _breakers, _just(Breaker), order="id"),
     Kind(Tally, "tallies", _named, _empty_tallies, order="id"),
     Kind(Turnover, "turnover", _named, _empty_turnover, order="id"),
 )
-"""In this order."""
+"""Kinds in the order of deletion."""
 
 GOES_WITH: Mapping[type[Any], type[Any]] = {
     DeliveryProof: Payment,
@@ -177,7 +177,7 @@ GOES_WITH: Mapping[type[Any], type[Any]] = {
     EndpointDelivery: Event,
     Attempt: Event,
 }
-"""Records that go in the same unit as another one."""
+"""Records that are deleted in the same unit as another record."""
 
 STAYS: Mapping[type[Any], str] = {
     Account: "settings stay, and so does the clock: what stays, or is made meanwhile, must not lie in its future",
@@ -213,22 +213,24 @@ STAYS: Mapping[type[Any], str] = {
     UnreadableRow: "tells of what lies elsewhere, or of a job, which ends by itself",
     ProviderNote: "the memory of the banks: without the object it leads to nothing",
 }
-"""Records that are not forgotten, and why."""
+"""Records that are not deleted, with the reason."""
 
 
 class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call forgot."""
+    """Result of a call."""
 
     removed: dict[str, int]
-    """How many of each kind."""
+    """Number of deleted records by kind."""
     complete: bool
-    """Nothing is left. Else the call was at its limit, or a settlement was under way: another call goes on."""
+    """Whether nothing is left. If not, the call was at its limit, or a settlement was under way; another call
+    continues.
+    """
 
 
 async def forget_test_data(ports: Ports, caller: Caller) -> Forgotten:
-    """Forget the test objects of the caller's account: all that were there when it began, at most AT_ONCE of them.
+    """Delete the test objects of the caller's account that existed when the call began, at most AT_ONCE of them.
 
-    What is under way finds its object gone, and ends. Raises: Refusal NOT_FOUND in live mode.
+    A process that is working on an object finds it gone, and ends. Raises: Refusal NOT_FOUND in live mode.
     """
     if caller.mode is not Mode.TEST:
         raise Refusal("NOT_FOUND", "Endpoint not found")
@@ -246,7 +248,9 @@ async def forget_test_data(ports: Ports, caller: Caller) -> Forgotten:
 
 
 async def forget_some(ports: Ports, kind: Kind, rows: Mapping[str, Any], most: int) -> int:
-    """Forget at most so many of a kind, the oldest first; how many went. What is to stay for now is passed over."""
+    """Delete at most `most` records of a kind, oldest first, and return how many were deleted. Records that must stay
+    for now are skipped.
+    """
     seen = gone = 0
     while seen < most:
         offset, limit = seen - gone, min(kind.batch, most - seen)

@@ -1,5 +1,6 @@
-"""Beginning an exchange in test mode as nobody can by the public interface: RUB to USDT, which live an operator begins,
-and in either direction one that is still without a place for the client's money (docs/sandbox.md "The calls")."""
+"""Exchanges that only test mode can create through the API (docs/sandbox.md "The calls"): RUB to USDT, which an
+operator creates in live mode, and in both directions a pending exchange without an address or invoice.
+"""
 
 from collections.abc import Callable
 
@@ -13,28 +14,28 @@ from ..exchanges.creation import begin_exchange
 from .exchanges import made_up_wallet
 
 SANDBOX_BANK = "bank100000000004"
-"""Where simulated RUB go unless the wish says otherwise."""
+"""Default destination of simulated RUB."""
 
 
 class ExchangeWish(Masked, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /sandbox/exchanges. Which of the amounts it has says the direction."""
+    """The body of POST /sandbox/exchanges. The amount that is set determines the direction."""
 
     client_phone: str
     amount_rub: str | None = None
-    """RUB to USDT."""
+    """Set for RUB to USDT."""
     amount_usdt: str | None = None
-    """USDT to RUB."""
+    """Set for USDT to RUB."""
     address: str | None = None
-    """Of the client's wallet, for RUB to USDT; absent: a made-up one."""
+    """Address of the client's wallet, for RUB to USDT; made up if absent."""
     client_bank_id: str | None = None
-    """Of USDT to RUB; absent: a made-up one."""
+    """Bank of the client, for USDT to RUB; a default if absent."""
     external_id: str | None = None
     pending: bool = False
-    """It stays `pending` until it is looked at ten seconds later."""
+    """Whether it stays `pending` until the first run of its watch ten seconds later."""
 
 
 async def begin_simulated(ports: Ports, caller: Caller, read_wish: Callable[[], ExchangeWish]) -> Exchange:
-    """Begin what is wished for. Raises: Refusal, as `orders.RULES` and `RUB_RULES` have them."""
+    """Create the requested exchange. Raises: Refusal, in the order of `orders.RULES` and `RUB_RULES`."""
     wish = read_wish()
     if (wish.amount_rub is None) == (wish.amount_usdt is None):
         raise Refusal("VALIDATION_ERROR", "Give either amount_rub or amount_usdt")

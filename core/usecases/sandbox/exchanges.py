@@ -1,4 +1,4 @@
-"""Simulates the client, the chain and the bank of an exchange in test mode (docs/sandbox.md "The calls")."""
+"""Simulation of an exchange's client, chain and bank in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable
 from hashlib import sha256
@@ -35,12 +35,13 @@ _S = ExchangeStatus
 Money = TypeVar("Money", Rub, Usdt)
 
 OUTCOMES = ("usdt_received", "rub_received", "rub_taken_back", "completed", "failed", "cancelled", "returned")
-"""The outcomes of docs/sandbox.md "The calls"; of RUB to USDT what the client and its bank do; the operator's calling
-off, and his return of what waits."""
+"""Outcomes of docs/sandbox.md "The calls": actions of the client, the chain and the banks, and the operator's
+cancellation and return of suspended money.
+"""
 FAILED_BY_SANDBOX = "failed in the sandbox"
 
 _ROUNDS = 100
-"""More than there are steps and parts of any exchange."""
+"""More than the steps and parts of any exchange."""
 
 
 class ExchangeSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -48,20 +49,21 @@ class ExchangeSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
     outcome: str
     amount_usdt: str | None = None
-    """With `usdt_received`: what the client sends; absent: what is missing."""
+    """With `usdt_received`: the amount that the client sends; the missing amount if absent."""
     amount_rub: str | None = None
-    """With `rub_received`, the same."""
+    """With `rub_received`: the amount that the client pays; the missing amount if absent."""
     address: str | None = None
-    """With `returned`, where USDT go to; absent: to a made-up client."""
+    """With `returned`: the address that receives USDT; a made-up one if absent."""
 
 
 async def simulate_exchange(
     ports: Ports, caller: Caller, exchange_id: str, read_wish: Callable[[], ExchangeSimulation]
 ) -> Exchange:
-    """Lead the exchange to `outcome`, and answer with it as it then stands; one that is there already stays.
+    """Bring the exchange to `outcome`, and return it as saved. An exchange that has the outcome already stays
+    unchanged.
 
-    Raises: Refusal EXCHANGE_NOT_FOUND, VALIDATION_ERROR, INVALID_AMOUNT; INVALID_STATE where no way leads there;
-    PROVIDER_UNAVAILABLE while the bank has nothing of it.
+    Raises: Refusal EXCHANGE_NOT_FOUND, VALIDATION_ERROR, INVALID_AMOUNT; INVALID_STATE if the outcome cannot be
+    reached; PROVIDER_UNAVAILABLE while the bank does not know the exchange.
     """
     exchange = await get_exchange(ports, caller, exchange_id)
     wish = read_wish()
@@ -101,7 +103,7 @@ def _amount(name: str, text: str | None, kind: type[Money]) -> Money | None:
 
 
 async def _deposit(ports: Ports, exchange: Exchange, amount: Usdt | None) -> Exchange:
-    """Let the client send USDT, and have the service see them. What follows is left to the watch."""
+    """Simulate a deposit of USDT by the client, and poll for it. The watch does the rest."""
     watcher = None if exchange.watcher is None else _wired(lambda: ports.deposits.named(exchange.watcher or ""))
     address = exchange.crypto_deposit_address
     if address is None or not isinstance(watcher, DepositSimulator):
@@ -121,7 +123,7 @@ async def _seen(ports: Ports, exchange: Exchange) -> Exchange:
 
 
 async def _paid(ports: Ports, exchange: Exchange, amount: Rub | None, *, taken_back: bool) -> Exchange:
-    """Let the client pay the invoice, or its bank take back what it paid, and have the service see it."""
+    """Simulate the client's payment of the invoice, or its revocation by the client's bank, and poll for it."""
     bank = _wired(lambda: ports.banks.named(exchange.bank or ""))
     wanted = (_S.RUB_RECEIVED, _S.PARTIAL) if taken_back else AWAITING
     is_possible = exchange.status in wanted or (amount is not None and not taken_back)
@@ -130,7 +132,7 @@ async def _paid(ports: Ports, exchange: Exchange, amount: Rub | None, *, taken_b
     missing = exchange.amount_rub - exchange.amount_rub_received
     kopecks = None if taken_back else (amount or missing).kopecks
     pretence = Pretence(status=InvoiceStatus.PAID, amount_kopecks=kopecks, again=True, taken_back=taken_back)
-    # Earlier versions called the invoice like the exchange.
+    # Earlier versions used the exchange's id for the invoice.
     named, reference = (invoice_operation(exchange.id), exchange.id), exchange.invoice_reference
     try:
         await first_known(named, lambda each: bank.pretend(each, pretence, reference=reference))
@@ -140,7 +142,7 @@ async def _paid(ports: Ports, exchange: Exchange, amount: Rub | None, *, taken_b
 
 
 async def _returned(ports: Ports, exchange: Exchange, address: str | None) -> Exchange:
-    """The operator sends back what waits of an exchange that is over, and it arrives."""
+    """Return the suspended money of a finished exchange as an operator would, and simulate its arrival."""
     if exchange.takes_usdt and address is None:
         address = made_up_wallet(exchange.id)
     for transfer in await return_money(ports, exchange.id, address):
@@ -153,7 +155,7 @@ async def _returned(ports: Ports, exchange: Exchange, address: str | None) -> Ex
 
 
 def made_up_wallet(seed: str) -> str:
-    """A client's wallet that nobody has."""
+    """Return an address for a client's wallet that has no owner."""
     return tron_address(sha256(f"client of {seed}".encode()).digest()[:20])
 
 
@@ -172,7 +174,7 @@ async def _complete(ports: Ports, exchange: Exchange) -> Exchange:
 
 
 async def _complete_rub(ports: Ports, exchange: Exchange) -> Exchange:
-    """RUB to USDT: the client pays, the hold is over at once, and the transfer is final."""
+    """Complete an exchange of RUB to USDT: the client pays, the hold ends at once, and the transfer is final."""
     bank = _wired(lambda: ports.banks.named(exchange.bank or ""))
     if exchange.status in AWAITING and isinstance(bank, BankSimulator):
         exchange = await _paid(ports, exchange, None, taken_back=False)
@@ -202,7 +204,7 @@ async def _on_chain(ports: Ports, sender_name: str | None, tx_hash: str, state: 
 
 
 async def _fail(ports: Ports, exchange: Exchange) -> Exchange:
-    """A technical error before the payout; in it a refusal of the bank, or of the wallet."""
+    """Simulate a technical error before the payout, or a refusal by the bank or the wallet."""
     if exchange.status is _S.RUB_SENDING:
         exchange = await _at_bank(ports, exchange, RemittanceStatus.FAILED)
     elif exchange.status is _S.USDT_SENDING:
@@ -222,7 +224,7 @@ async def _fail(ports: Ports, exchange: Exchange) -> Exchange:
 
 
 async def _refused_by_the_wallet(ports: Ports, exchange: Exchange) -> Exchange:
-    """The network drops what was sent, so it must be signed again, and that the wallet refuses."""
+    """Let the network drop the sent transfer, so that it must be signed again, and let the wallet refuse to sign."""
     if exchange.tx_hash is not None:
         await _on_chain(ports, exchange.sender, exchange.tx_hash, TransferState.FAILED)
         paying = await progress(ports, exchange)
@@ -231,7 +233,7 @@ async def _refused_by_the_wallet(ports: Ports, exchange: Exchange) -> Exchange:
 
 
 async def _at_bank(ports: Ports, exchange: Exchange, status: RemittanceStatus) -> Exchange:
-    """Have the service do what it can, and the simulated bank do so with the part that it has in hand."""
+    """Advance the exchange, and let the simulated bank give the current part this outcome."""
     paying = await progress(ports, exchange)
     exchange = exchange if paying is None else paying.exchange
     part = None if exchange.is_final else next_part(exchange.parts)

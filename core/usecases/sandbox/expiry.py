@@ -1,5 +1,6 @@
-"""Test data is forgotten by itself once it is old (docs/sandbox.md "Forgetting"): a standing job goes from account to
-account, some records of each, so that one account's amount of data costs only that account."""
+"""Automatic deletion of old test data (docs/sandbox.md "Forgetting"). A recurring job visits account after account, and
+deletes some records of each, so that an account with much data delays only itself.
+"""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -19,9 +20,9 @@ from ..test_clock import living_with
 from .data import FORGOTTEN, Forget, Kind, forget_some
 
 PORTION = 500
-"""Records of one account that are forgotten before the next account has its turn."""
+"""Records of one account that are deleted before the next account is visited."""
 _ACCOUNTS = 20
-"""Accounts of one run: the lease of the job lasts longer."""
+"""Accounts of one run; small enough for the lease of the job."""
 _AGAIN = timedelta(seconds=10)
 _EVERY = timedelta(days=1)
 
@@ -29,17 +30,18 @@ log = logging.getLogger("cambist.sandbox")
 
 
 class _Round(msgspec.Struct, frozen=True):
-    """Where the job is; its argument."""
+    """The position of the job, stored in its argument."""
 
     after: str = ""
-    """The last account that was looked at."""
+    """The last account visited."""
     left: bool = False
-    """An account of this round has more."""
+    """Whether an account of this round has more data."""
 
 
 async def expire(ports: Ports, job: Job) -> None:
-    """Forget old test data of the next accounts. A round over all accounts is repeated while one of them has more, and
-    after a day."""
+    """Delete old test data of the next accounts. A round over all accounts is repeated at once while an account has
+    more, otherwise after a day.
+    """
     place = msgspec.json.decode(job.argument, type=_Round) if job.argument else _Round()
     async with ports.storage.unit() as unit:
         found = await unit[Account].find(id=AtLeast(f"{place.after}!"), order="id", limit=_ACCOUNTS, readable=True)
@@ -58,12 +60,13 @@ async def expire(ports: Ports, job: Job) -> None:
 
 
 async def _expire(ports: Ports, account: Account) -> bool:
-    """Forget a portion of an account's old test data. Returns whether there is more. A fault is logged, and ends this
-    account's turn alone."""
+    """Delete a portion of an account's old test data, and return whether there is more. A fault is logged, and skips
+    only this account.
+    """
     gone = 0
     try:
         async with living_with(ports, account.id, Mode.TEST):
-            # By the service's time: what was made at a test clock that is ahead counts as younger than it is.
+            # Use the service's clock: an object created on a test clock that is ahead counts as younger than it is.
             before = ports.clock.real() - timedelta(days=ports.test_data_days)
             for kind in _EXPIRING:
                 rows: dict[str, Any] = {**kind.rows(account.id, Mode.TEST), kind.order: Below(before)}
@@ -76,7 +79,7 @@ async def _expire(ports: Ports, account: Account) -> bool:
 
 
 def _but_recurring(forget: Forget) -> Forget:
-    """Leave the payments of subscriptions that go on: the period of a charge must not become free again."""
+    """Keep the payments of active subscriptions, because deleting a charge would free its period."""
 
     async def some(ports: Ports, unit: Unit, found: Any) -> int:
         named = tuple({each.subscription_id for each in found if each.subscription_id is not None})
@@ -92,7 +95,7 @@ def _but_recurring(forget: Forget) -> Forget:
 
 
 def _but_going(forget: Forget) -> Forget:
-    """Leave subscriptions that go on."""
+    """Keep active subscriptions."""
 
     async def some(ports: Ports, unit: Unit, found: Any) -> int:
         gone = [each for each in found if each.is_final]
@@ -110,4 +113,4 @@ def _expiring(kind: Kind) -> Kind:
 
 
 _EXPIRING = tuple(_expiring(kind) for kind in FORGOTTEN if kind.order in ("created_at", "received_at", "started_at"))
-"""Kinds that an index finds by their age. All others go with these, or have a tidying of their own."""
+"""Kinds that an index finds by age. The others are deleted with these, or have a cleanup of their own."""

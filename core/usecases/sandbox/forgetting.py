@@ -1,12 +1,12 @@
-"""Remove test objects with all that hangs on them: idempotency keys, jobs, money (docs/sandbox.md "Forgetting").
-data.py says which records are found and in which order; here each kind of object has its `forget_…`.
+"""Deletion of test objects with everything that belongs to them: idempotency keys, jobs, money (docs/sandbox.md
+"Forgetting"). data.py defines the records and their order; here each kind of object has its `forget_…`.
 
-No function here changes the journal: for each object that moved money `_counter` posts one entry that takes back what
-the object's entries moved, purse by purse, in the unit that removes the object. So balances, books and objects agree
-after every unit, and the hash chain stays whole. The service's own purses of test mode are taken back, too: else they
-would hold income of objects that are gone.
+No function here changes the journal. For each object that moved money, `_counter` posts one entry that reverses the
+object's entries, ledger account by ledger account, in the unit that deletes the object. Balances, books and objects
+therefore agree after every unit, and the hash chain stays intact. The service's own ledger accounts of test mode are
+reversed, too; otherwise they would hold income of deleted objects.
 
-Every `forget_…` takes objects of one account and mode, at least one, and returns how many of them it removed.
+Every `forget_…` takes objects of one account and mode, at least one, and returns how many of them it deleted.
 """
 
 from collections import Counter
@@ -53,7 +53,7 @@ JOBS: Mapping[type, tuple[str, ...]] = {
     for record in (row.follows for row in JOB_KINDS)
     if record is not None
 }
-"""For each type of record the kinds of its jobs. A job's id is the kind, a colon and the record's id."""
+"""Kinds of jobs for each type of record. A job's id is the kind, a colon and the record's id."""
 
 ENTRIES: Mapping[type, tuple[EntryKind, ...]] = {
     Payment: (_K.RECEIPT, _K.REVIEW, _K.REVIEW_ACCEPTED, _K.SETTLEMENT),
@@ -72,28 +72,29 @@ ENTRIES: Mapping[type, tuple[EntryKind, ...]] = {
         _K.EXCHANGE_FAILED,
     ),
 }
-"""For each type of record the kinds of journal entries that can be booked of it."""
+"""Kinds of journal entries that can be booked for each type of record."""
 
 _REVISIONS = {
-    # The second where what the wallet sent was accepted.
+    # The second revision exists if a transfer that the wallet sent was accepted later.
     _K.PAYOUT_RESERVED: 2,
     _K.SUSPENSE: suspense_returns.MOST_TRIES + 1,
     _K.SUSPENSE_RETURNED: suspense_returns.MOST_TRIES,
     _K.EXCHANGE_RETURNED: MOST_TRIES,
     _K.EXCHANGE_SUSPENDED: MOST_TRIES,
 }
-"""How often a kind can be booked of one object, where that is more than once: the highest revision of an entry's id."""
+"""Highest revision of an entry's id, for kinds that can be booked more than once for one object."""
 
 
 async def forget_payments(ports: Ports, unit: Unit, payments: Sequence[Payment]) -> int:
-    """Remove payments with their refunds, corrections, proofs, money in suspense, lines in statements, and rows of
-    unknown outcomes."""
+    """Delete payments with their refunds, corrections, proofs, money in suspense, lines in statements, and rows of
+    unknown outcomes.
+    """
     account_id, mode = payments[0].account_id, payments[0].mode
     ids = tuple(payment.id for payment in payments)
     refunds = await unit[Refund].find(payment_id=OneOf(ids))
     suspended = await unit[Suspense].find(account_id=account_id, mode=mode, payment_id=OneOf(ids))
     corrections = await _of_ids(unit, Correction, [refund.id for refund in refunds])
-    # In the order in which a settlement writes, so that databases lock them in one order.
+    # Delete in the order in which a settlement writes, so that databases lock rows in one order.
     for payment in payments:
         remove_payment(unit, payment)
     _take_away(unit, Refund, refunds)
@@ -111,8 +112,9 @@ async def forget_payments(ports: Ports, unit: Unit, payments: Sequence[Payment])
 async def _take_lines(
     unit: Unit, payments: Sequence[Payment], refunds: Sequence[Refund], corrections: Sequence[Correction]
 ) -> None:
-    """Remove the lines of these objects from their statements, and subtract them from the sums of statement and batch
-    (kopecks of RUB, units of USDT), so that each still sums to its lines."""
+    """Delete the lines of these objects from their statements, and subtract them from the sums of statement and batch
+    (kopecks of RUB, units of USDT), so that each sum still matches its lines.
+    """
     of_payment: dict[str, list[str]] = {payment.id: [] for payment in payments}
     for refund in refunds:
         of_payment[refund.payment_id].append(refund.id)
@@ -146,13 +148,13 @@ async def _take_lines(
 
 
 def _line_id(settlement_id: str, payment_id: str, kind: ItemKind, object_id: str) -> str:
-    """Return the id of an object's line in a statement. No amount is part of it."""
+    """Return the id of an object's line in a statement. The id contains no amount."""
     nothing = Line(kind=kind, object_id=object_id, amount=Rub(0), fee=Usdt(0), credit=Usdt(0))
     return item_id(settlement_id, nothing, payment_id)
 
 
 async def forget_refunds(ports: Ports, unit: Unit, refunds: Sequence[Refund]) -> int:
-    """Remove refunds whose payment is gone. `forget_payments` removes the others with their payment."""
+    """Delete refunds whose payment is gone. `forget_payments` deletes the others with their payment."""
     present = await _of_ids(unit, Payment, {refund.payment_id for refund in refunds})
     gone = [refund for refund in refunds if refund.payment_id not in {payment.id for payment in present}]
     await _take_jobs(unit, gone)
@@ -162,7 +164,7 @@ async def forget_refunds(ports: Ports, unit: Unit, refunds: Sequence[Refund]) ->
 
 
 async def forget_suspense(ports: Ports, unit: Unit, suspended: Sequence[Suspense]) -> int:
-    """Remove money in suspense whose payment is gone. `forget_payments` removes the rest with its payment."""
+    """Delete money in suspense whose payment is gone. `forget_payments` deletes the rest with its payment."""
     present = await _of_ids(unit, Payment, {each.payment_id for each in suspended})
     gone = [each for each in suspended if each.payment_id not in {payment.id for payment in present}]
     await _take_jobs(unit, gone)
@@ -171,14 +173,14 @@ async def forget_suspense(ports: Ports, unit: Unit, suspended: Sequence[Suspense
 
 
 async def forget_subscriptions(_ports: Ports, unit: Unit, subscriptions: Sequence[Subscription]) -> int:
-    """Remove subscriptions. Their payments are removed as all others are."""
+    """Delete subscriptions. Their payments are deleted like all others."""
     await _take_jobs(unit, subscriptions)
     await _take_keys(unit, subscriptions)
     return _take_away(unit, Subscription, subscriptions)
 
 
 async def forget_exchanges(ports: Ports, unit: Unit, exchanges: Sequence[Exchange]) -> int:
-    """Remove exchanges with their transfers, and take back what exchange, transfers and parts booked."""
+    """Delete exchanges with their transfers, and reverse the entries of exchange, transfers and parts."""
     moved: list[tuple[str, tuple[EntryKind, ...]]] = []
     for exchange in exchanges:
         transfers = await unit[ExchangeTransfer].find(id=Between(*transfer_ids(exchange.id)))
@@ -193,32 +195,34 @@ async def forget_exchanges(ports: Ports, unit: Unit, exchanges: Sequence[Exchang
 
 
 async def forget_withdrawals(ports: Ports, unit: Unit, withdrawals: Sequence[Withdrawal]) -> int:
-    """Remove payouts, and take back what they booked."""
+    """Delete payouts, and reverse their entries."""
     await _take_jobs(unit, withdrawals)
     await _take_back(ports, unit, withdrawals)
     return _take_away(unit, Withdrawal, withdrawals)
 
 
 async def forget_settlements(_ports: Ports, unit: Unit, settlements: Sequence[Settlement]) -> int:
-    """Remove statements that are completed and have no lines left. Others stay: a settlement may be filling them."""
+    """Delete statements that are completed and have no lines left. The others stay: a settlement may be filling
+    them.
+    """
     return _take_away(unit, Settlement, [each for each in settlements if each.completed_at and not each.items])
 
 
 async def forget_batches(_ports: Ports, unit: Unit, batches: Sequence[SettlementBatch]) -> int:
-    """Remove completed batches to which no statement belongs any more."""
+    """Delete completed batches that have no statements left."""
     used = await unit[Settlement].find(batch_id=OneOf(tuple(batch.id for batch in batches)))
     in_use = {statement.batch_id for statement in used}
     return _take_away(unit, SettlementBatch, [each for each in batches if each.completed_at and each.id not in in_use])
 
 
 async def forget_clients(_ports: Ports, unit: Unit, clients: Sequence[Client]) -> int:
-    """Remove end clients with their jobs."""
+    """Delete end clients with their jobs."""
     await _take_jobs(unit, clients)
     return _take_away(unit, Client, clients)
 
 
 async def forget_events(_ports: Ports, unit: Unit, events: Sequence[Event]) -> int:
-    """Remove events with their deliveries and all attempts."""
+    """Delete events with their deliveries and all attempts."""
     deliveries = await _of_ids(unit, Delivery, [event.id for event in events])
     further = await further_deliveries(unit, events)
     _take_away(unit, Attempt, await attempts_of(unit, (*deliveries, *further)))
@@ -228,21 +232,22 @@ async def forget_events(_ports: Ports, unit: Unit, events: Sequence[Event]) -> i
 
 
 async def _take_jobs(unit: Unit, objects: Iterable[Record]) -> None:
-    """Remove the jobs that follow these objects, leased ones among them: a worker that saves such a job finds it gone,
-    and lets it be."""
+    """Delete the jobs that follow these objects, including leased ones. A worker that saves such a job finds it gone,
+    and stops.
+    """
     ids = [f"{kind}:{each.id}" for each in objects for kind in JOBS[type(each)]]
     _take_away(unit, Job, await _of_ids(unit, Job, ids))
 
 
 async def _take_keys(unit: Unit, objects: Iterable[Payment | Refund | Subscription | Exchange]) -> None:
-    """Free the idempotency keys with which these objects were made. A key that names another object by now stays."""
+    """Free the idempotency keys with which these objects were made. A key that now names another object stays."""
     made = {each.key_id: each.id for each in objects if each.key_id is not None}
     keys = await _of_ids(unit, IdempotencyKey, made)
     _take_away(unit, IdempotencyKey, [key for key in keys if key.resource_id == made[key.id]])
 
 
 async def _take_back(ports: Ports, unit: Unit, objects: Sequence[Payment | Refund | Suspense | Withdrawal]) -> None:
-    """Post the counter-entries of objects of one account and mode; of none nothing."""
+    """Post the reversing entries of objects of one account and mode; do nothing without objects."""
     if objects:
         moved = [(each.id, ENTRIES[type(each)]) for each in objects]
         await _counter(ports, unit, objects[0].account_id, objects[0].mode, moved)
@@ -251,9 +256,10 @@ async def _take_back(ports: Ports, unit: Unit, objects: Sequence[Payment | Refun
 async def _counter(
     ports: Ports, unit: Unit, account_id: str, mode: Mode, moved: Iterable[tuple[str, tuple[EntryKind, ...]]]
 ) -> None:
-    """Post one counter-entry (SANDBOX_CLEARED) for each object whose entries do not sum to nothing in every purse.
+    """Post one reversing entry (SANDBOX_CLEARED) for each object whose entries do not sum to zero in every ledger
+    account.
 
-    `moved`: an object's id, with the kinds of entries to look for.
+    `moved` contains pairs of an object's id and the kinds of its entries.
     """
     ids = [
         entry_id(kind, object_id, revision)
@@ -280,13 +286,13 @@ async def _counter(
 
 
 async def _of_ids(unit: Unit, kind: type[R], ids: Iterable[str]) -> list[R]:
-    """Return the records that there are of these ids."""
+    """Return the existing records with these ids."""
     wanted = tuple(ids)
     return await unit[kind].find(id=OneOf(wanted), limit=len(wanted)) if wanted else []
 
 
 def _take_away(unit: Unit, kind: type[R], records: Sequence[R]) -> int:
-    """Have the unit remove these records. Returns how many."""
+    """Delete these records in the unit, and return how many."""
     for record in records:
         unit[kind].remove(record)
     return len(records)

@@ -1,4 +1,4 @@
-"""Simulates the operator and the bank of a refund in test mode (docs/sandbox.md "The calls")."""
+"""Simulation of a refund's operator and bank in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable, Mapping
 
@@ -26,7 +26,7 @@ _AT_BANK: Mapping[RefundStatus, AtBank] = {
     _S.REVERSED: AtBank.REVERSED,
 }
 WAITS = PendingReason.AWAITING_APPROVAL.value
-"""No status: the refund is not approved by itself."""
+"""An outcome that is no status: the refund waits for manual approval."""
 OUTCOMES: tuple[str, ...] = (WAITS, _S.PROCESSING, _S.COMPLETED, _S.REJECTED, _S.FAILED, _S.REVERSED)
 _FROM: Mapping[RefundStatus, tuple[RefundStatus, ...]] = {
     _S.PROCESSING: (_S.PENDING,),
@@ -35,8 +35,9 @@ _FROM: Mapping[RefundStatus, tuple[RefundStatus, ...]] = {
     _S.FAILED: (_S.PENDING, _S.PROCESSING),
     _S.REVERSED: (_S.COMPLETED,),
 }
-"""The statuses from which each outcome can be simulated; on the way from pending the refund is approved and goes to the
-bank."""
+"""Statuses from which each outcome can be simulated; from pending, the refund is first approved and sent to the
+bank.
+"""
 
 REJECTED_BY_SANDBOX = "rejected in the sandbox"
 
@@ -50,10 +51,10 @@ class RefundSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 async def simulate_refund(
     ports: Ports, caller: Caller, refund_id: str, read_wish: Callable[[], RefundSimulation]
 ) -> Refund:
-    """Lead the refund to `outcome`, and answer with it as it then stands; one that is there already stays.
+    """Bring the refund to `outcome`, and return it as saved. A refund that has the outcome already stays unchanged.
 
-    Raises: Refusal NOT_FOUND, REFUND_NOT_FOUND, VALIDATION_ERROR; INVALID_STATE where no way leads there, or the
-    balance does not cover it; PROVIDER_UNAVAILABLE while the bank gave no answer.
+    Raises: Refusal NOT_FOUND, REFUND_NOT_FOUND, VALIDATION_ERROR; INVALID_STATE if the outcome cannot be reached, or
+    the balance does not cover the refund; PROVIDER_UNAVAILABLE while the bank has not answered.
     """
     refund = await get_refund(ports, caller, refund_id)
     text = read_wish().outcome
@@ -80,7 +81,7 @@ async def simulate_refund(
 
 
 async def _made_to_wait(ports: Ports, refund: Refund) -> Refund:
-    """As where the account's refunds are approved by hand."""
+    """Let the refund wait for approval, as for an account with manual approval."""
 
     async def work(unit: Unit) -> Refund:
         present = await unit[Refund].get(refund.id) or refund
@@ -98,7 +99,7 @@ def _no_way(refund: Refund, outcome: RefundStatus) -> Refusal:
 
 
 async def _to_the_bank(ports: Ports, refund: Refund) -> Refund:
-    """The operator's yes, and the job's work at once."""
+    """Approve the refund as an operator would, and run its job at once."""
 
     async def work(unit: Unit) -> None:
         present = await unit[Refund].get(refund.id)
@@ -112,7 +113,7 @@ async def _to_the_bank(ports: Ports, refund: Refund) -> Refund:
 
 
 async def _at_bank(ports: Ports, refund: Refund, status: AtBank) -> Refund:
-    """Tell the payment's simulated bank what to do, and hear its notices."""
+    """Set the outcome at the payment's simulated bank, and handle its notifications."""
     async with ports.storage.unit() as unit:
         payment = await payment_of(unit, refund)
     try:

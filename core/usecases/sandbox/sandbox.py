@@ -1,4 +1,4 @@
-"""Making things happen in test mode, as the bank would report them (docs/sandbox.md "The calls")."""
+"""Simulation of a payment's bank in test mode (docs/sandbox.md "The calls")."""
 
 import msgspec
 
@@ -35,7 +35,7 @@ class PaymentSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 async def simulate(ports: Ports, caller: Caller, payment_id: str, wanted: PaymentSimulation) -> Payment:
-    """Let the simulated bank report `wanted`, and answer with the payment as it then stands.
+    """Let the simulated bank report `wanted`, and return the payment as saved.
 
     Raises: Refusal PAYMENT_NOT_FOUND, VALIDATION_ERROR; PROVIDER_UNAVAILABLE while the creation is not finished.
     """
@@ -82,9 +82,9 @@ def _pretence(payment: Payment, wanted: PaymentSimulation) -> Pretence:
 
 
 async def simulate_payment(ports: Ports, payment: Payment, pretence: Pretence) -> Payment:
-    """Tell the payment's simulated bank what to do, and hear its notices.
+    """Set the outcome at the payment's simulated bank, and handle its notifications.
 
-    Raises: Refusal NOT_FOUND where the bank is a real one; PROVIDER_UNAVAILABLE while it has no invoice yet.
+    Raises: Refusal NOT_FOUND for a real bank; PROVIDER_UNAVAILABLE while the bank has no invoice yet.
     """
     bank = None if payment.bank is None else ports.banks.named(payment.bank)
     if not isinstance(bank, BankSimulator) or not bank.capabilities.simulated:

@@ -1,4 +1,4 @@
-"""Simulates the payer and the bank of a subscription in test mode (docs/sandbox.md "The calls")."""
+"""Simulation of a subscription's payer and bank in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -31,10 +31,10 @@ _MAKES_SENSE: Mapping[MandateEvent, Callable[[Subscription], bool]] = {
     _E.PAST_DUE_CLEARED: lambda it: it.status is _S.ACTIVE and it.past_due,
     _E.CONSENT_ENDED: lambda it: it.status is _S.ACTIVE,
 }
-"""The outcomes of docs/sandbox.md "The calls", and when each could happen."""
+"""Outcomes of docs/sandbox.md "The calls", each with its precondition."""
 
 _OF_BINDING = (_E.CONFIRM, _E.REFUSE, _E.LINK_READY, _E.NO_LINK)
-"""They happen to the open binding; all others to the mandate."""
+"""Events of the open binding; all others are events of the mandate."""
 
 
 class SubscriptionSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,10 +46,10 @@ class SubscriptionSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_u
 async def simulate_subscription(
     ports: Ports, caller: Caller, subscription_id: str, read_wish: Callable[[], SubscriptionSimulation]
 ) -> Subscription:
-    """Let the payer or the bank act, and answer with the subscription as it then stands. A payer who confirms or
+    """Simulate an action of the payer or the bank, and return the subscription as saved. A payer who confirms or
     refuses opens the link first.
 
-    Raises: Refusal SUBSCRIPTION_NOT_FOUND, VALIDATION_ERROR; INVALID_STATE where this could not happen;
+    Raises: Refusal SUBSCRIPTION_NOT_FOUND, VALIDATION_ERROR; INVALID_STATE if the action is impossible now;
     PROVIDER_UNAVAILABLE while the bank has no binding.
     """
     subscription = await get_subscription(ports, caller, subscription_id)
@@ -69,8 +69,9 @@ def _event(outcome: str) -> MandateEvent:
 async def simulate_event(
     ports: Ports, subscription: Subscription, event: MandateEvent, *, failure: str | None = None
 ) -> Subscription:
-    """Tell the simulated bank what happens, and hear its notices. Raises: Refusal NOT_FOUND where the bank is a real
-    one; PROVIDER_UNAVAILABLE, PAYMENT_ROUTE_UNAVAILABLE."""
+    """Set the event at the simulated bank, and handle its notifications. Raises: Refusal NOT_FOUND for a real bank;
+    PROVIDER_UNAVAILABLE, PAYMENT_ROUTE_UNAVAILABLE.
+    """
     if event in _OF_BINDING:
         await open_binding(ports, subscription.id)
     async with ports.storage.unit() as unit:
@@ -88,8 +89,9 @@ async def simulate_event(
 
 
 async def simulate_binding(ports: Ports, payment: Payment, *, outcome: str, failure: str | None) -> None:
-    """What a binding payment is told to become, its payer does: `paid` confirms, `failed` refuses, also where its QR
-    has lapsed. Raises: Refusal INVALID_STATUS for all other outcomes; as `simulate_event`."""
+    """Simulate the payer of a binding payment: `paid` confirms and `failed` refuses, even after the QR has lapsed.
+    Raises: Refusal INVALID_STATUS for all other outcomes; as `simulate_event`.
+    """
     event = {"paid": MandateEvent.CONFIRM, "failed": MandateEvent.REFUSE}.get(outcome)
     if event is None:
         raise Refusal("INVALID_STATUS", "A payer who binds pays or refuses: paid, failed")
@@ -110,7 +112,7 @@ async def _play(ports: Ports, bank: str | None, operations: Sequence[str], prete
 
 
 def simulator_of(ports: Ports, name: str | None) -> MandateSimulator | None:
-    """The bank, where it is a simulated one that is still wired."""
+    """Return the bank if it is a configured simulator; None otherwise."""
     try:
         bank = None if name is None else ports.banks.named(name)
     except NotConfigured:

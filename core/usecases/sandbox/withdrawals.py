@@ -1,4 +1,4 @@
-"""Simulates the network and the operator of a payout in test mode (docs/sandbox.md "The calls")."""
+"""Simulation of a payout's network and operator in test mode (docs/sandbox.md "The calls")."""
 
 from collections.abc import Callable, Mapping
 
@@ -35,10 +35,10 @@ class WithdrawalSimulation(msgspec.Struct, frozen=True, kw_only=True, forbid_unk
 async def simulate_withdrawal(
     ports: Ports, caller: Caller, withdrawal_id: str, read_wish: Callable[[], WithdrawalSimulation]
 ) -> Withdrawal:
-    """Lead the payout to `outcome`, and answer with it as it then stands; one that is there already stays.
+    """Bring the payout to `outcome`, and return it as saved. A payout that has the outcome already stays unchanged.
 
-    Raises: Refusal WITHDRAWAL_NOT_FOUND, VALIDATION_ERROR; INVALID_STATE where no way leads there; PROVIDER_UNAVAILABLE
-    while its wallet does not sign.
+    Raises: Refusal WITHDRAWAL_NOT_FOUND, VALIDATION_ERROR; INVALID_STATE if the outcome cannot be reached;
+    PROVIDER_UNAVAILABLE while its wallet does not sign.
     """
     withdrawal = await get_withdrawal(ports, caller, withdrawal_id)
     text = read_wish().outcome
@@ -63,7 +63,9 @@ async def simulate_withdrawal(
 
 
 async def _signed(ports: Ports, withdrawal: Withdrawal) -> Withdrawal:
-    """Signed, and not sent yet: the network can then fail it without having had it, or the job sends it."""
+    """Sign the payout without sending it: the network can then fail a transfer that it never received, or the job sends
+    it.
+    """
     if withdrawal.status is _S.PENDING:
         try:
             withdrawal = await sign_only(PAYOUTS, ports, withdrawal)
@@ -89,7 +91,7 @@ async def _pretend(ports: Ports, withdrawal: Withdrawal, outcome: WithdrawalStat
 
 
 async def _go_on(ports: Ports, caller: Caller, withdrawal: Withdrawal) -> Withdrawal:
-    """What the payout's job does, at once."""
+    """Run the payout's job at once."""
     job = await ports.storage.get(Job, EXECUTE.id_of(withdrawal.id))
     if job is not None:
         await execute(ports, job)
