@@ -1,8 +1,8 @@
-"""The bank's side of a new payment: from the written row to an invoice at a bank, or to a definite no.
+"""Opening a new payment at a bank: from the written row to an invoice, or to a final refusal.
 
-Where a bank lets us draw up its invoices, the row is written with its invoice, and nobody is asked. Else the row is
-committed before the bank is called, with the payment's id as the operation id. So whatever happens in between, the
-watch (progress.py) can ask the bank by that id and finish or undo what was begun.
+If the bank lets us draw up its invoices, the row is written together with its invoice, and the bank is not called.
+Otherwise the row is committed before the call, with the payment's id as the operation id. After any failure the watch
+(progress.py) can therefore look the operation up at the bank, and finish or undo it.
 """
 
 from collections.abc import Sequence
@@ -44,18 +44,22 @@ from .route_refusals import no_route
 from .tallies import remove_payment
 
 WATCH = FollowUp("payment.watch")
-"""The one job that follows a payment through its life."""
+"""The job that follows a payment through its life."""
 FIRST_LOOK = timedelta(seconds=10)
-"""After which the watch takes up a creation that did not finish, whose key is answered then (docs/decisions.md
-"Payments"). A request may wait for its bank for longer, so the watch may be refused, and ask the next bank, while the
-first still draws up an invoice. To wait for a request's whole time would more than double what a key waits for after a
-crash, and not part the two all the same: a process may stand still, and a bank carry out what it was asked, for
-minutes. The invoice that is not the payment's is shown to nobody, so nobody pays it."""
+"""Delay until the watch takes over a creation that did not finish; a repeat of its key is answered then
+(docs/decisions.md "Payments").
+
+A request may wait for its bank for longer than that. The watch may then be refused, and try the next bank, while the
+first bank still draws up an invoice. A delay of a request's full time would more than double the wait of a key after a
+crash, and would not exclude this case: a process may pause, or a bank execute a request late, for minutes. The payer
+never sees the extra invoice, so it is not paid.
+"""
 
 
 def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
-    """Draw up the payment's invoice where its bank lets us. Returns the payment, not yet written, and its watch, which
-    runs soon where the bank must be asked first."""
+    """Draw up the payment's invoice if its bank lets us. Return the payment, not yet written, and its watch, which runs
+    soon if the bank must be called first.
+    """
     bank = ports.banks.named(payment.bank or "")
     invoice = None
     if bank.capabilities.draws_invoices:
@@ -67,16 +71,16 @@ def draw(ports: Ports, payment: Payment) -> tuple[Payment, Job]:
 
 
 def _first_look(ports: Ports, payment: Payment, invoice: Invoice) -> datetime:
-    """Return when the bank is polled first: at the deadline at the latest."""
+    """Return when to poll the bank first: at the deadline at the latest."""
     ends_at, poll = _end(payment, invoice), next_poll(ports, payment, Looked(check_after=invoice.check_after))
     return ends_at if poll is None else min(ends_at, poll)
 
 
 async def plan_last_look(ports: Ports, unit: Unit, move: PaymentMove) -> None:
-    """Have a payment that ended before its deadline polled once more at the deadline, where its bank sends
-    notifications: a second transfer may come, or one after a failure, and its notification be lost.
+    """Plan a poll at the deadline for a payment that ended before it, if its bank sends notifications: a second
+    transfer, or one after a failure, may come, and its notification be lost.
 
-    The watch that has the job in hand plans this itself (progress.py: next_look).
+    When the watch itself is running, it plans this poll (progress.py: next_look).
     """
     after = move.after
     has_ended = move.before.status in WAITING and after.status not in (*WAITING, PaymentStatus.EXPIRED)
@@ -87,7 +91,7 @@ async def plan_last_look(ports: Ports, unit: Unit, move: PaymentMove) -> None:
 
 
 def _end(payment: Payment, invoice: Invoice) -> datetime:
-    """The payment's deadline: the bank's own, where that is earlier than ours."""
+    """Return the payment's deadline: the bank's own, if it is earlier than ours."""
     return payment.expires_at if invoice.expires_at is None else min(payment.expires_at, invoice.expires_at)
 
 
@@ -107,18 +111,21 @@ def _request(ports: Ports, payment: Payment, bank: Bank) -> InvoiceRequest:
 
 
 def _payer(ports: Ports, payment: Payment) -> InvoicePayer | None:
-    """What the merchant said of the payer that a provider may be told; None: nothing."""
+    """Return the payer's data from the merchant that providers may get; None without data."""
     contact = contact_of(ports, payment)
     payer = InvoicePayer(phone=contact.client_phone, email=contact.client_email, ip=contact.ip)
     return None if payer == InvoicePayer() else payer
 
 
 async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
-    """Try the payment's routes in order, from its own bank on. Returns the payment as it then stands.
+    """Try the payment's routes in order, starting with its own bank. Return the payment as saved.
 
-    A refused or absent bank leads to the next; an unknown outcome never does, or the payer could pay twice.
-    Raises: Refusal PROVIDER_ERROR (outcome unknown; the key keeps it), PAYMENT_ROUTE_UNAVAILABLE (400: every route
-    refused for certain; 503: one was away), both with the payment and its key taken back.
+    After a refusal, or if a bank is unavailable, the next bank is tried. After an unknown outcome no other bank is
+    tried, because the payer could pay twice.
+
+    Raises: Refusal PROVIDER_ERROR (outcome unknown; the key keeps this answer), PAYMENT_ROUTE_UNAVAILABLE (400: every
+    route refused for certain; 503: a bank was unavailable). The latter takes the payment and its key
+    back.
     """
     away = False
     while True:
@@ -129,14 +136,14 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
         except OutcomeUnknown:
             return await _outcome_unknown(ports, payment)
         except (Unavailable, NotConfigured):
-            # Credentials that are not taken are ours to mend: the merchant's request may be sent again.
+            # Refused credentials are the operator's to fix, so the merchant may repeat the request.
             away = True
         except (Refused, NotSupported):
             pass
         else:
             opened = await take_invoice(ports, payment, invoice)
             if opened.opening is Opening.UNKNOWN:
-                raise outcome_unknown(opened)  # as whoever asked with the key meanwhile was told
+                raise outcome_unknown(opened)  # the same answer that repeats of this key got
             return opened
         left = await _take_next_route(ports, payment)
         if left is None:
@@ -149,11 +156,11 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
 
 
 async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
-    """Record after a bank's no which bank is asked next, before it is asked. With none left, take the payment back and
+    """Record the next bank after a refusal, before that bank is called. With no bank left, take the payment back and
     return None.
 
-    The request and the watch may both be asking. Where the other went on meanwhile, this writes nothing and returns
-    the payment as the other left it.
+    The request and the watch may both be trying banks. If the other has continued in the meantime, write nothing and
+    return the payment as the other left it.
     """
 
     async def work(unit: Unit) -> Payment | None:
@@ -164,7 +171,7 @@ async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
         if bank is None:
             await _remove(unit, present)
             return None
-        # The deadline follows the bank that takes the payment.
+        # The deadline depends on the bank that takes the payment.
         expires_at = present.created_at + lifetime(present.ttl_minutes, own=bank.capabilities.own_lifetime)
         return unit[Payment].save(msgspec.structs.replace(present, bank=bank.name, expires_at=expires_at))
 
@@ -172,8 +179,9 @@ async def _take_next_route(ports: Ports, asked: Payment) -> Payment | None:
 
 
 async def _next_bank(ports: Ports, unit: Unit, payment: Payment) -> Bank | None:
-    """The next bank in the order of routes after the payment's own, or the first where its own is not among them any
-    more. It passes over banks that are down."""
+    """Return the next bank in the order of routes after the payment's own, or the first if its own is no longer among
+    them. Banks that are down are skipped.
+    """
     return await first_open(ports, await _later_routes(ports, unit, payment), payment.mode, payment.account_id)
 
 
@@ -187,20 +195,21 @@ async def _later_routes(ports: Ports, unit: Unit, payment: Payment) -> Sequence[
 
 
 async def _passed_one_over(ports: Ports, payment: Payment) -> bool:
-    """Whether a route was left that is only down for now."""
+    """Return whether a route was skipped that is only down for now."""
     async with ports.storage.unit() as unit:
         return bool(await _later_routes(ports, unit, payment))
 
 
 def _is_asking(payment: Payment) -> bool:
-    """No bank has it yet, and none may have it."""
+    """Return whether no bank has the payment, and none may have it."""
     return payment.opening is ASKING and payment.bank_reference is None
 
 
 async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Payment:
-    """Save the bank's references, and set the watch for its first look.
+    """Save the bank's references, and schedule the watch for its first poll.
 
-    The first try uses the versions at hand and reads nothing, because usually nobody else knows the payment yet.
+    The first attempt uses the versions at hand and reads nothing, because usually no other process knows the payment
+    yet.
     """
     look_at = _first_look(ports, payment, invoice)
     if payment.opening is ASKING:
@@ -209,7 +218,7 @@ async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Paym
             first = WATCH.first(payment.id, payment.created_at + FIRST_LOOK, payment.created_at)
             unit[Job].change(first, due=look_at)
             try:
-                # The bank knows the operation: what is lost here, the watch finds there.
+                # Not durable: the bank knows the operation, so the watch recovers a lost commit from there.
                 await unit.commit(durable=False)
             except Stale:
                 pass
@@ -229,9 +238,11 @@ async def take_invoice(ports: Ports, payment: Payment, invoice: Invoice) -> Paym
 
 
 def _of_invoice(vault: Vault, present: Payment, asked: Payment, invoice: Invoice) -> dict[str, Any]:
-    """Return the fields of the payment that its invoice sets. The reference is saved with the bank that gave it,
-    whichever bank is being asked meanwhile. An outcome that was answered as unknown stays so, because the key keeps
-    that 502."""
+    """Return the fields of the payment that its invoice sets.
+
+    The reference is saved with the bank that gave it, whichever bank is being called now. An outcome that was answered
+    as unknown stays unknown, because the key keeps that 502.
+    """
     changes = {
         "opening": OPEN if present.opening is ASKING else present.opening,
         "bank": asked.bank,
@@ -245,7 +256,7 @@ def _of_invoice(vault: Vault, present: Payment, asked: Payment, invoice: Invoice
 
 
 def link_kind(kind: InvoiceKind) -> LinkKind | None:
-    """Where a bank's link leads, as payments have it."""
+    """Convert the kind of a bank's invoice to the kind of a payment's link; None for an SBP link with a QR."""
     return None if kind is InvoiceKind.QR else LinkKind(kind.value)
 
 
@@ -258,14 +269,15 @@ async def _outcome_unknown(ports: Ports, payment: Payment) -> Payment:
 
     present = await retrying(ports.storage, work)
     if present.opening is OPEN:
-        # The bank's notice was quicker than its answer.
+        # The bank's notification arrived before its answer.
         return present
     raise outcome_unknown(payment)
 
 
 def outcome_unknown(payment: Payment) -> Refusal:
-    """The answer that such a key keeps (docs/concepts.md "Idempotency"). The payment is there, and its events tell when
-    it comes to life."""
+    """Return the answer that the key keeps for an unknown outcome (docs/concepts.md "Idempotency"). The payment exists,
+    and its events report any progress.
+    """
     return Refusal(
         "PROVIDER_ERROR",
         "The payment's creation ended without a definite result; use a new Idempotency-Key",
@@ -274,7 +286,7 @@ def outcome_unknown(payment: Payment) -> Refusal:
 
 
 async def take_back(ports: Ports, payment: Payment) -> None:
-    """Remove the payment, its watch and its key, because nothing exists at any bank. The key is free again."""
+    """Remove the payment, its watch and its key, because no bank has an invoice. The key is free again."""
 
     async def work(unit: Unit) -> None:
         present = await unit[Payment].get(payment.id)
@@ -293,7 +305,7 @@ async def _remove(unit: Unit, payment: Payment) -> None:
 
 
 async def find_at_bank(ports: Ports, payment: Payment) -> Payment | None:
-    """Take over the invoice that our operation id made; None when the bank never saw it.
+    """Save the invoice that our operation id made; return None when the bank never saw it.
 
     Raises: Unavailable, NotConfigured.
     """
