@@ -1,1 +1,1 @@
-"""What operators do: the audit log, and the gate before acts that two make together."""
+"""Operators' actions: the audit log, and the gate before actions that need two operators."""

@@ -1,8 +1,8 @@
-"""Operators' acts leave a row in the audit log, in the very unit that does them.
+"""Audit log: each action of an operator adds its row in the unit that does the work.
 
-`acting` gives ports whose storage adds the row to the first unit of the act that writes anything. So no use case knows
-of the log, none can forget it, and an act without its row cannot happen: both are one commit. What merchants do goes by
-other ports and is not audited here.
+`acting` returns ports whose storage adds the row to the first unit that writes anything. So no use case knows of the
+log, none can forget it, and an action without its row cannot happen, because both are one commit. Merchants use other
+ports; their requests are not audited here.
 """
 
 from collections.abc import AsyncIterator
@@ -29,32 +29,34 @@ from .decisions import Undeclared, Written
 PREFIX = "aud_"
 
 INCIDENTAL = (KnownRate, ProviderNote)
-"""What a use case may write on its way to the act: a unit of nothing else is not the act."""
+"""Records that a use case may write before its action. A unit of only these is not the action."""
 
 
 class Gate(Protocol):
-    """Called before each writing unit of an act commits, with what it writes; may refuse it, or add to it."""
+    """Called before each writing unit of an action commits, with the records it writes. It may refuse the unit or add
+    to it."""
 
     @property
     def once(self) -> bool:
-        """Whether it is done with when the first unit is committed."""
+        """Return whether the gate is finished after the first commit."""
         ...
 
     async def __call__(self, unit: Unit, written: Written, /) -> None: ...
 
 
 NOBODY = Act(operator="", name="")
-"""The act of who gave no name: it leaves no row."""
+"""Action without an operator's name. It leaves no row."""
 
 
 def acting(ports: Ports, act: Act, gate: Gate | None = None) -> Ports:
-    """The ports by which an operator does `act`, once. Raises: Refusal VALIDATION_ERROR for a name or reason that
-    cannot be kept."""
+    """Return the ports by which an operator does `act`, once. Raises: Refusal VALIDATION_ERROR for an invalid name or
+    reason."""
     return behind(ports, checked(act), gate)
 
 
 def behind(ports: Ports, act: Act, gate: Gate | None) -> Ports:
-    """The same, for an act that was checked; without a gate, the one that refuses what needs two operators."""
+    """Return such ports for an action that was already checked. Without a gate, they refuse decisions that need two
+    operators."""
     plain = unaudited(ports)
     if gate is None and ports.four_eyes.acts:
         gate = Undeclared(plain)
@@ -62,47 +64,47 @@ def behind(ports: Ports, act: Act, gate: Gate | None) -> Ports:
 
 
 def unaudited(ports: Ports) -> Ports:
-    """The ports below those of an act: for what it leads to and does not do."""
+    """Return the ports without the audit. Use them for consequences of an action."""
     inner = ports.storage.inner if isinstance(ports.storage, AuditedStorage) else ports.storage
     return msgspec.structs.replace(ports, storage=inner)
 
 
 def on(ports: Ports, object_id: str | None) -> Ports:
-    """The same act once more, on another object: for acts on several. Ports that audit nothing stay as they are."""
+    """Return ports for the same action on another object, for actions on several objects. Ports without an audit are
+    returned unchanged."""
     if not isinstance(ports.storage, AuditedStorage):
         return ports
     return acting(ports, msgspec.structs.replace(ports.storage.act, object_id=object_id))
 
 
 def has_written(ports: Ports) -> bool:
-    """Whether the act that these ports are for has written anything, its row with it."""
+    """Return whether the action of these ports has written anything, including its row."""
     return isinstance(ports.storage, AuditedStorage) and ports.storage.noted
 
 
 async def note(ports: Ports, act: Act, *, account_id: str | None = None) -> None:
-    """Write the row of an act that changes nothing, such as looking at personal data. Raises: Refusal
-    VALIDATION_ERROR; Unavailable."""
+    """Write the row of an action that changes nothing, such as reading personal data. Raises: Refusal VALIDATION_ERROR;
+    Unavailable."""
     async with ports.storage.unit() as unit:
         add_row(ports, unit, checked(act), account_id=account_id)
         await unit.commit()
 
 
 async def note_outside(ports: Ports, object_id: str) -> None:
-    """Write the row of the act that these ports are for, before it does something elsewhere and nothing here. Raises:
-    Unavailable."""
+    """Write the row of the ports' action before it changes something outside the database. Raises: Unavailable."""
     if isinstance(ports.storage, AuditedStorage):
         await note(unaudited(ports), msgspec.structs.replace(ports.storage.act, object_id=object_id))
 
 
 def add_row(ports: Ports, unit: Unit, act: Act, *, account_id: str | None, after: str = "") -> None:
-    """Add the row of an act to the unit that does it, where no ports of its own do. `act` was checked."""
+    """Add an action's row to the unit that does it, for actions without ports of their own. `act` was checked."""
     unit[AuditEntry].add(_entry(ports, act, ports.clock.now(), account_id, "", after))
 
 
 async def list_audit(
     ports: Ports, *, operator: str | None = None, object_id: str | None = None, before: str | None = None, limit: int
 ) -> list[AuditEntry]:
-    """The newest rows, or those before the row `before`."""
+    """Return the newest rows, or those before the row `before`."""
     wanted: dict[str, Any] = {"operator": operator, "object_id": object_id}
     criteria = {name: value for name, value in wanted.items() if value is not None}
     if before is not None:
@@ -126,7 +128,7 @@ def _entry(ports: Ports, act: Act, at: datetime, account_id: str | None, before:
 
 
 class AuditedStorage(ForwardingStorage):
-    """A Storage (ports/storage.py) for one act. Everything but the first writing unit passes as it is."""
+    """A Storage (ports/storage.py) for one action. It passes everything through except the first writing unit."""
 
     def __init__(self, ports: Ports, act: Act, gate: Gate | None = None) -> None:
         super().__init__(ports.storage)
@@ -134,7 +136,7 @@ class AuditedStorage(ForwardingStorage):
         self.gate = gate
         self.noted = False
         self.ports = ports
-        # Before the use case may enter the time of a test account.
+        # Take the time before the use case enters a test account's time.
         self._began = ports.clock.now()
 
     @asynccontextmanager
@@ -143,13 +145,14 @@ class AuditedStorage(ForwardingStorage):
             yield _AuditedUnit(self, unit)
 
     def unit(self) -> AbstractAsyncContextManager[Unit]:
-        """A unit that carries the row, unless an earlier one did."""
+        """Return a unit that adds the row, unless an earlier one did."""
         is_passed = self.gate is None or (self.noted and self.gate.once)
         return self.inner.unit() if self.noted and is_passed else self._unit()
 
     async def entry(self, unit: Unit, written: Written) -> AuditEntry:
-        """The row of what `written` does. What stood before is read again: where it is not what the writer had read,
-        the commit goes stale. Raises: Refusal INVALID_STATE when it is not what the operator saw."""
+        """Return the row for the records in `written`. This reads the stored records again; if they differ from those
+        that the writer had read, the commit goes stale. Raises: Refusal INVALID_STATE when they differ from those that
+        the operator saw."""
         subject = min(written, key=self._distance, default=None)
         if subject is None:
             return _entry(self.ports, self.act, self._began, None, "", "")
@@ -165,13 +168,14 @@ class AuditedStorage(ForwardingStorage):
         return _entry(self.ports, act, self._began, account_id, before, becomes)
 
     def _distance(self, written: tuple[type[Any], Any]) -> int:
-        """How far a record is from being what the act is done to. A webhook that tells of it is beside it."""
+        """Rank a record by how likely it is the action's object. The lowest rank is the object. A delivery of a webhook
+        about it ranks last."""
         kind, record = written
         return 0 if record.id == self.act.object_id else 2 if issubclass(kind, Delivery) else 1
 
 
 class _AuditedUnit:
-    """A Unit whose commit takes the act's row along."""
+    """A Unit whose commit includes the action's row."""
 
     def __init__(self, audited: AuditedStorage, inner: Unit) -> None:
         self._audited = audited
@@ -186,15 +190,15 @@ class _AuditedUnit:
         return _NotedShelf(self._inner[kind], kind, self)
 
     def note(self, kind: type[Any], record: Record | None = None) -> None:
-        """Something is written."""
+        """Note a write."""
         self.wrote = self.wrote or kind not in INCIDENTAL
         self.begins = self.begins or kind is ChainHead
         if record is not None and kind in SAFE:
             self.written.append((kind, record))
 
     async def commit(self, *, durable: bool = True) -> None:
-        """As the unit within. After a commit that failed the row is not written, or is not known to be: then the next
-        unit that writes brings one, because a row too many is better than none."""
+        """Commit the inner unit with the row. After a failed commit the row is missing or its state is unknown, so the
+        next writing unit adds one. A duplicate row is better than none."""
         audited, noting = self._audited, self.wrote and not self._audited.noted
         entry = await audited.entry(self._inner, self.written) if noting else None
         if audited.gate is not None:
@@ -213,7 +217,7 @@ class _AuditedUnit:
 
 
 class _NotedShelf(ForwardingShelf[R], Generic[R], eq=False):
-    """A Shelf that tells its unit of every write."""
+    """A Shelf that reports every write to its unit."""
 
     _kind: type[R]
     _unit: _AuditedUnit

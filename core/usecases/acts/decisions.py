@@ -1,5 +1,5 @@
-"""What an operator's unit decides, and whether the installation wants two operators for it (docs/operations.md "Two
-pairs of eyes")."""
+"""Decisions in an operator's unit of work, and whether the installation requires two operators for them
+(docs/operations.md "Two pairs of eyes")."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,13 +17,13 @@ from ...domain.operators.pending_acts import Line, PendingAct
 from ...domain.refunds.refunds import Refund
 
 Written = Sequence[tuple[type[Any], Any]]
-"""What a unit adds and saves, by kind."""
+"""Records that a unit adds and saves, with their kinds."""
 
 CODE = "SECOND_OPERATOR_NEEDED"
 
 
 class Waits(Refusal):
-    """The act was not done: it waits until another operator confirms it."""
+    """The action was not done: it waits until another operator confirms it."""
 
     def __init__(self, act: PendingAct) -> None:
         super().__init__(CODE, f"It waits for a second operator: cambist act confirm {act.id}")
@@ -31,21 +31,21 @@ class Waits(Refusal):
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one unit decides."""
+    """All decisions of one unit."""
 
     decisions: tuple[Decision, ...] = ()
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """For the second operator."""
+        """Lines that the second operator sees."""
         return tuple(line for each in self.decisions for line in each.lines)
 
 
 async def read_decisions(unit: Unit, written: Written, declared: Sequence[Decision] = ()) -> Decided:
-    """Return what these records decide against what stands there now, and what the use case declared.
+    """Return the decisions of these records against the stored ones, and those that the use case declared.
 
-    Where what stands is not what the writer had read, its commit goes stale. The keys of an account that the same unit
-    opens are no decision: there is nothing of value in it yet.
+    If the stored records differ from those that the writer had read, its commit goes stale. Creating keys in an account
+    that the same unit opens is not a decision, because the account holds nothing of value yet.
     """
     found: list[Decision] = [*declared]
     opened: set[str] = set()
@@ -61,7 +61,7 @@ async def read_decisions(unit: Unit, written: Written, declared: Sequence[Decisi
 
 
 async def needs_second(ports: Ports, unit: Unit, found: Decided) -> bool:
-    """Whether the installation wants two operators for any of it."""
+    """Return whether the installation requires two operators for any of the decisions."""
     for each in found.decisions:
         if each.guarded not in ports.four_eyes.acts:
             continue
@@ -76,8 +76,8 @@ async def needs_second(ports: Ports, unit: Unit, found: Decided) -> bool:
 
 
 class Undeclared:
-    """Stands before every act of an operator while the installation wants two for some: what no use case declared
-    (four_eyes.py: `gated`) cannot wait, and is refused."""
+    """Gate for actions of an operator while the installation requires two operators for some. It refuses a guarded
+    decision that no use case declared (four_eyes.py: `gated`), because that cannot wait."""
 
     once = False
 
@@ -85,6 +85,6 @@ class Undeclared:
         self._ports = ports
 
     async def __call__(self, unit: Unit, written: Written) -> None:
-        """Raises: Refusal SECOND_OPERATOR_NEEDED."""
+        """Let the unit commit. Raises: Refusal SECOND_OPERATOR_NEEDED."""
         if await needs_second(self._ports, unit, await read_decisions(unit, written)):
             raise Refusal(CODE, "This needs a second operator, and nothing here lets it wait for one")

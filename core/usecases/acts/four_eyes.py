@@ -1,8 +1,8 @@
-"""The gate before acts that two operators make together (docs/operations.md "Two pairs of eyes").
+"""Gate before actions that need two operators (docs/operations.md "Two pairs of eyes").
 
-A use case that may decide such a thing declares itself by `gated`. All its rules are judged as ever; only where its
-unit would be committed, and the installation wants two operators for what it decides, the act is written down
-instead, to be carried out by pending_acts.py with its confirmation. What it decides is read off the unit.
+A use case that may need two operators declares itself by `gated`. All its rules run as usual. Only when its unit is
+about to commit, and the installation requires two operators for its decisions, the gate stores a pending action
+instead. pending_acts.py carries it out after the confirmation. The gate reads the decisions from the unit's records.
 """
 
 from datetime import datetime
@@ -42,9 +42,9 @@ def gated(
 ) -> Ports:
     """Return the ports for a use case that may need two operators, named as in pending_acts.py: `CARRIED_OUT`.
 
-    With them it does what it is told, or raises Waits; Refusal SECOND_OPERATOR_NEEDED where it is asked by a program
-    that names no operator. `declares`: a decision that its records do not show. `arguments`: what it is told besides
-    the object, without nulls.
+    With these ports the use case does its work, or raises Waits, or Refusal SECOND_OPERATOR_NEEDED when a program calls
+    it without naming an operator. `declares`: a decision that its records do not show. `arguments`: its arguments
+    except the object; null values are dropped.
     """
     declared = () if declares is None else (declares,)
     storage = ports.storage
@@ -63,7 +63,7 @@ def gated(
 
 
 class Asking:
-    """Lets pass what one operator may do alone, and has all else wait."""
+    """Lets actions pass that one operator may do alone, and stores all others as pending."""
 
     once = False
 
@@ -84,7 +84,8 @@ class Asking:
         self._declared = declared
 
     async def __call__(self, unit: Unit, written: Written) -> None:
-        """Raises: Waits; Refusal SECOND_OPERATOR_NEEDED, INVALID_STATE when another act on the object waits."""
+        """Let the unit commit. Raises: Waits; Refusal SECOND_OPERATOR_NEEDED, INVALID_STATE when another action on the
+        object is pending."""
         found = await read_decisions(unit, written, self._declared)
         if not await needs_second(self._ports, unit, found):
             return
@@ -93,8 +94,8 @@ class Asking:
         raise Waits(await self._written_down(found))
 
     async def _written_down(self, found: Decided) -> PendingAct:
-        """The act that waits, once however often it is asked for. One that can never be confirmed, or that the same
-        operator puts right, makes room."""
+        """Return the pending action, stored once however often it is requested. An expired action, or a different one
+        by the same operator, is replaced."""
         slot = slot_of(self._use_case, self._object_id)
         act_id = ids.prefixed(ACT, self._ports.ids.uuid())
 
@@ -126,7 +127,7 @@ class Asking:
         return (act.arguments, act.shown) == (self._arguments, found.lines)
 
     def _same(self, act: PendingAct, found: Decided) -> PendingAct:
-        """The act that waits already, if it is this one. Raises: Refusal INVALID_STATE."""
+        """Return the pending action, if it is the same. Raises: Refusal INVALID_STATE."""
         if not self._asks_for(act, found):
             raise Refusal("INVALID_STATE", f"Another act on it waits for a second operator: {act.id}")
         return act
@@ -151,8 +152,8 @@ class Asking:
 
 
 class Confirming:
-    """Lets an act pass that was asked for, as it was shown and once. Its confirmation is written in the first unit that
-    writes; the units after it pass."""
+    """Lets a requested action pass once, if it is as shown. Its confirmation is written in the first unit that writes;
+    later units pass."""
 
     once = True
 
@@ -163,7 +164,7 @@ class Confirming:
         self.declared: tuple[Decision, ...] = ()
 
     async def __call__(self, unit: Unit, written: Written) -> None:
-        """Raises: Refusal INVALID_STATE."""
+        """Check and save the confirmation. Raises: Refusal INVALID_STATE."""
         now = self._ports.clock.now()
         present = await unit[PendingAct].get(self._asked.id)
         present = require_confirmable(self._ports.vault, present, self._confirming.operator, now)
@@ -176,14 +177,14 @@ class Confirming:
 
 
 def require_as_shown(asked: PendingAct, present: tuple[Line, ...]) -> None:
-    """Raises: Refusal INVALID_STATE, with what changed since the act was asked for."""
+    """Raise Refusal INVALID_STATE, naming the changes, if the decisions differ from those shown at the request."""
     if asked.shown != present:
         raise Refusal("INVALID_STATE", f"It changed since it was asked for: {moved(asked.shown, present)}")
 
 
 def require_confirmable(vault: Vault, act: PendingAct | None, operator: str, now: datetime) -> PendingAct:
-    """The act, if this operator may confirm it now. Raises: Refusal ACT_NOT_FOUND; INVALID_STATE when it waits no
-    more, for who asked for it, and where the database says another act than was asked for."""
+    """Return the action if this operator may confirm it now. Raises: Refusal ACT_NOT_FOUND; INVALID_STATE when it is no
+    longer pending, was requested by the same operator, or was altered in the database."""
     if act is None:
         raise Refusal("ACT_NOT_FOUND", "No act of this id waits or waited")
     if act.status is not ActStatus.WAITING:

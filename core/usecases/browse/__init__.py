@@ -1,1 +1,1 @@
-"""What operators leaf through: lists in the order of (moment, id), search, the timeline of an object."""
+"""Lists for operators: records in the order of (moment, id), search, and the timeline of an object."""

@@ -1,4 +1,4 @@
-"""How operators leaf through acts that wait, or waited, for a second one."""
+"""Lists of pending operator actions, for operators."""
 
 from typing import Any
 
@@ -12,7 +12,8 @@ from .leaves import Leaf, Way
 async def browse_acts(
     ports: Ports, status: ActStatus | None, after: PendingAct | None, limit: int, *, newest_first: bool = True
 ) -> Leaf[PendingAct]:
-    """Those that follow `after`, of this status only; what waits and has expired does not wait."""
+    """Return a page of pending actions with this status, starting after `after`. An expired action does not count as
+    waiting."""
     criteria: dict[str, Any] = {} if status is None else {"status": status}
     if status is ActStatus.WAITING:
         criteria["expires_at"] = AtLeast(ports.clock.now())

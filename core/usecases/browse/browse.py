@@ -1,5 +1,5 @@
-"""How operators leaf through what there is, over all accounts and both modes: from one record to those after it, so
-that the thousandth page costs what the first does. For a page nothing is counted, and nothing is skipped."""
+"""Lists of records for operators, over all accounts and both modes. A page starts after the last record of the page
+before, so the thousandth page costs as much as the first. Reading a page counts and skips nothing."""
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
@@ -18,15 +18,15 @@ _NEXT = timedelta(microseconds=1)
 _WALK = 1000
 _TRIES = 3
 _LAST = "~"
-"""Behind every id."""
+"""Sorts after every id."""
 _OWNERS = 500
-"""Accounts whose orders are merged for one page: of more, each page would cost a read of every one."""
+"""Maximum number of accounts whose orders are merged for one page. Each page reads every one of them."""
 LOOKED_AT = 20_000
-"""Records that are looked at for one page of those that no index finds."""
+"""Maximum number of records read for one page when no index finds the matching ones."""
 
 
 class Dated(Protocol):
-    """What can be leafed through: ids rise with time."""
+    """A record that can be listed: its id rises with time."""
 
     @property
     def id(self) -> str: ...
@@ -41,7 +41,7 @@ R = TypeVar("R", bound=Record)
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Which records, in which order."""
+    """Filter and order of a list."""
 
     account_id: str | None = None
     mode: Mode | None = None
@@ -49,7 +49,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     external_id: str | None = None
     since: datetime | None = None
     until: datetime | None = None
-    """Excluded."""
+    """Exclusive."""
     newest_first: bool = True
 
     @property
@@ -72,21 +72,24 @@ async def browse(
     statuses: type[Enum] | None = None,
     **criteria: Any,
 ) -> Leaf[D]:
-    """The records that follow `after`, of a kind with the indexes (account_id, mode, created_at, id) and, for each
-    of `criteria` that is asked for over all accounts, such as a status, (status, created_at, id). Of a merchant's own
-    id with criteria a page holds what LOOKED_AT records had of it.
+    """Return the records that follow `after`.
 
-    `walked`: criteria that no index has, of which one is to be fulfilled. The storage looks for them among about
-    LOOKED_AT records, and the page ends there: it says so, and from where the next goes on. For a kind with `statuses`.
+    The kind needs the index (account_id, mode, created_at, id) and, for each of `criteria` used over all accounts, such
+    as a status, (status, created_at, id). With an external id and filters, a page covers LOOKED_AT scanned records.
 
-    `statuses`: all that there are. By the index of each, records of all accounts come in the order of time; ids of live
-    mode need not have it (`causes.py`). Without, they come in that of ids.
+    `walked`: alternative criteria without an index; a record has to meet one of them. The storage searches about
+    LOOKED_AT records, and the page ends there. It says so, and where the next page continues. Only for a kind with
+    `statuses`.
+
+    `statuses`: all statuses of the kind. The status index gives records of all accounts in the order of time; in live
+    mode ids may be in another order (`causes.py`). Without `statuses`, the order is that of ids.
     """
     keep: Callable[[Any], bool] | None = None
     if wanted.external_id is not None:
         if not storable(wanted.external_id):
             return Leaf()
-        # Few have one: by whatever else is asked for a database might prefer the index that nearly all have.
+        # Few records have this external id. With further criteria, a database might choose an index that matches nearly
+        # every record.
         keep, criteria = _fitting(criteria), {"external_id": wanted.external_id}
     async with ports.storage.unit() as unit:
         owners = await _owners(unit, wanted, criteria)
@@ -116,9 +119,11 @@ async def browse(
 
 
 async def _reach(unit: Unit, ways: Sequence[Way], after: Any, *, newest_first: bool) -> tuple[Between, int | None]:
-    """The time from `after` on in which about LOOKED_AT records of all the ways together lie, and how many these are;
-    None: all that are left. Some ways have a million of them and others none, so how far each goes is tried, and put
-    right by how many that were."""
+    """Return the span from `after` on that holds about LOOKED_AT records of all ways together, and their number. The
+    number is None when the span holds all remaining records.
+
+    One way may have a million records and another none. So try a reach, count the records in it, and correct the reach.
+    """
     rest = _beyond(ways[0].span or Between(), after, newest_first=newest_first)
     sign, share, reach, counted = "-" if newest_first else "", max(1, LOOKED_AT // len(ways)), rest, 0
     for _ in range(_TRIES):
@@ -133,13 +138,14 @@ async def _reach(unit: Unit, ways: Sequence[Way], after: Any, *, newest_first: b
         counted = sum([await unit[way.kind].total(**way.criteria, created_at=reach) for way in ways])
         if 2 * counted >= LOOKED_AT:
             break
-        # There were more than a share of them just now, unless some moved from one way to another meanwhile.
+        # The reach held more than `share` records a moment ago. It can hold fewer when records moved to another way
+        # meanwhile.
         share = share * LOOKED_AT // max(share, counted)
     return reach, counted
 
 
 def _beyond(span: Between, after: Any, *, newest_first: bool) -> Between:
-    """What of a span is left from a record on, others of its moment included, or from a place on."""
+    """Return the part of a span that begins at a record, including other records of its moment, or behind a place."""
     if after is None:
         return span
     at, is_over = after.created_at, isinstance(after, Place)
@@ -149,13 +155,16 @@ def _beyond(span: Between, after: Any, *, newest_first: bool) -> Between:
 
 
 def _fitting(criteria: dict[str, Any]) -> Callable[[Any], bool] | None:
-    """What lets those through that fulfil the criteria."""
+    """Return a filter for records that meet the criteria. None without criteria."""
     return (lambda each: all(getattr(each, name) == value for name, value in criteria.items())) if criteria else None
 
 
 async def _owners(unit: Unit, wanted: Wanted, criteria: dict[str, Any]) -> list[str]:
-    """The accounts whose own orders are merged: the one that is asked for, and all of them where a mode is. No index
-    over all accounts has modes: among a million of live mode the few of test mode would be looked for one by one."""
+    """Return the accounts whose own orders are merged: the wanted account, or all accounts when a mode is wanted.
+
+    No index over all accounts holds the mode: the database would search a million live records one by one for a few of
+    test mode.
+    """
     if wanted.account_id is not None:
         return [wanted.account_id]
     if wanted.mode is None or not criteria.keys() <= {"status"}:
@@ -164,7 +173,7 @@ async def _owners(unit: Unit, wanted: Wanted, criteria: dict[str, Any]) -> list[
 
 
 async def all_owners(unit: Unit) -> list[str]:
-    """All accounts, where there are not too many to merge what each of them has; else none."""
+    """Return the ids of all accounts. Empty when there are too many to merge their records."""
     found = await unit[Account].find(limit=_OWNERS + 1, readable=True)
     return [each.id for each in found] if len(found) <= _OWNERS else []
 
@@ -180,7 +189,7 @@ async def sifted(
     by: str,
     newest_first: bool,
 ) -> Leaf[Any]:
-    """A page of what `keep` lets through, among the next `most` records (None: among all)."""
+    """Return a page of the records that `keep` accepts, among the next `most` records. `most` None: among all records."""
     if keep is None:
         return await merged(unit, ways, after, limit, by=by, newest_first=newest_first)
     page: list[Any] = []
@@ -196,7 +205,7 @@ async def sifted(
 
 
 async def account_names(ports: Ports, account_ids: Collection[str]) -> dict[str, str]:
-    """What merchants are named, by their accounts' ids, as far as there are such accounts."""
+    """Return the names of merchants by account id. Ids without an account are left out."""
     async with ports.storage.unit() as unit:
         wanted = tuple(each for each in account_ids if storable(each))
         found = await unit[Account].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
@@ -206,8 +215,8 @@ async def account_names(ports: Ports, account_ids: Collection[str]) -> dict[str,
 async def browse_accounts(
     ports: Ports, part: str | None, after: Account | None, limit: int, *, newest_first: bool = True
 ) -> Leaf[Account]:
-    """Accounts that follow `after`, those only whose name has `part` in it, in capitals or not. No index holds parts of
-    names, so all accounts are walked until a page is full; there are as many as merchants."""
+    """Return accounts that follow `after`. With `part`, only those whose name contains it, ignoring case. No index
+    holds parts of names, so the search reads accounts until a page is full; there are only as many as merchants."""
     wanted = None if part is None else part.casefold()
     keep: Callable[[Account], bool] | None = None if wanted is None else lambda each: wanted in each.name.casefold()
     async with ports.storage.unit() as unit:
@@ -216,7 +225,8 @@ async def browse_accounts(
 
 
 def _spread(criteria: dict[str, Any]) -> list[dict[str, Any]]:
-    """Criteria with a value each, where some have several: the index gives the order of one value's, and no more."""
+    """Split criteria with several values into criteria with one value each. An index gives an order only for a single
+    value."""
     ways: list[dict[str, Any]] = [{}]
     for name, wanted in criteria.items():
         values = wanted.values if isinstance(wanted, OneOf) else (wanted,)
@@ -227,8 +237,9 @@ def _spread(criteria: dict[str, Any]) -> list[dict[str, Any]]:
 async def merged(
     unit: Unit, ways: Sequence[Way], after: Any, limit: int, *, by: str = "created_at", newest_first: bool = True
 ) -> Leaf[Any]:
-    """What follows `after` of all the ways together, in the order of (`by`, id). Of each way about its share is read,
-    and more only where that turns out to be needed: a page costs its own records, and not a page of each way."""
+    """Return the records that follow `after` in all ways together, in the order of (`by`, id). Each way is first read
+    for its share of the page, and further only where needed, so a page costs about its own records and not a page of
+    each way."""
     opened = [_Line(unit, way, after, by, newest_first) for way in ways]
     short, share = opened, limit if len(ways) == 1 else limit // max(1, len(ways)) + 2
     page: list[Any] = []
@@ -243,7 +254,7 @@ async def merged(
 
 
 class _Line:
-    """One way, as far as it was read."""
+    """One way, as far as it has been read."""
 
     def __init__(self, unit: Unit, way: Way, after: Any, by: str, newest_first: bool) -> None:
         self._shelf = unit[way.kind]
@@ -256,17 +267,17 @@ class _Line:
         self.is_over = False
 
     def ends_before(self, record: Any) -> bool:
-        """Whether more of this way may belong before `record`."""
+        """Return whether unread records of this way may belong before `record`."""
         place, end = ((getattr(each, self._by), each.id) for each in (self._last, record))
         return bool(place > end if self._newest_first else place < end)
 
     async def read(self, limit: int) -> None:
-        """So many more: first what is of the same moment as the last one, then what follows it."""
+        """Read up to `limit` more records: first those of the same moment as the last one, then the later ones."""
         sign = "-" if self._newest_first else ""
         found: list[Any] = []
         onward: dict[str, Any] = {} if self._span == Between() else {self._by: self._span}
         if self._last is not None:
-            # `!` is the character that nothing in an id precedes.
+            # `!` sorts before every character that an id contains.
             beyond = Below(self._last.id) if self._newest_first else AtLeast(f"{self._last.id}!")
             onward = {"id": beyond}
             if self._by != "id":

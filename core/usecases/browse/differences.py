@@ -1,4 +1,4 @@
-"""How operators leaf through differences from banks' lists: those that are open, or those that are closed."""
+"""Lists of differences from banks' lists, for operators: the open ones or the closed ones."""
 
 from typing import Any
 
@@ -13,7 +13,8 @@ from .leaves import Leaf, Way
 async def browse_differences(
     ports: Ports, wanted: Wanted, after: Discrepancy | None, limit: int, *, closed: bool = False
 ) -> Leaf[Discrepancy]:
-    """What is open and follows `after`, by when it was found; or, `closed`, what is not, by when that was."""
+    """Return a page of open differences, starting after `after`, by the time they were found. With `closed`, return the
+    closed ones, by the time they were closed."""
     criteria: dict[str, Any] = {"closed_at": AtLeast(LONG_AGO) if closed else None}
     if wanted.account_id is not None:
         criteria["account_id"] = wanted.account_id

@@ -1,8 +1,8 @@
-"""How operators leaf through webhook events and their receivers, over all accounts.
+"""Lists of webhook events and their receivers, for operators, over all accounts.
 
-Events in the order of time come by the ways that all objects have. How a delivery stands is kept for each receiver (an
-account's, in one mode, or a further endpoint), so that by a status the receivers' own orders are merged; of what was
-given up, only those of receivers that ever failed.
+Events in the order of time are listed like all other objects. The status of a delivery is stored for each receiver: an
+account in one mode, or a further endpoint. So a list by status merges the receivers' own orders. For failed deliveries
+it merges only receivers that ever failed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,15 +28,15 @@ from .leaves import Leaf, Way
 
 _S = DeliveryStatus
 _MANY = frozenset([_S.DELIVERED, _S.SKIPPED, _S.HELD])
-"""Of these there may be as many as there are events."""
+"""Statuses that may have as many deliveries as there are events."""
 FEW = 500
-"""Deliveries of a status that are looked at one by one for those of a type."""
+"""Up to this many deliveries of a status are read one by one to find those of an event type."""
 _ACCOUNTS = 1000
 _RECEIVERS = 2000
 
 
 class TrackedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event, how its delivery to one receiver stands, and the last webhook. It is changed when the delivery is."""
+    """An event, its delivery to one receiver, and the last webhook. It changes when the delivery changes."""
 
     event: Event
     delivery: Delivery
@@ -44,7 +44,7 @@ class TrackedEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """The delivery's: the event's, and of one to a further endpoint with the endpoint's behind it."""
+        """Id of the delivery: the event's id, and for a further endpoint also the endpoint's id."""
         return self.delivery.id
 
     @property
@@ -64,8 +64,8 @@ async def browse_events(
     *,
     kind: EventType | None = None,
 ) -> Leaf[TrackedEvent]:
-    """The events that follow `after`. By a delivery's status (`wanted.status`) they come as their receivers have them:
-    what is pending by when it is due, the soonest first."""
+    """Return the events that follow `after`. With a delivery status (`wanted.status`) they come in the receivers'
+    order; pending deliveries come by due time, soonest first."""
     status = None if wanted.status is None else _S(wanted.status)
     event, delivery = (after.event, after.delivery) if isinstance(after, TrackedEvent) else (after, after)
     if status is None:
@@ -113,7 +113,8 @@ async def _ways_of_type(unit: Unit, wanted: Wanted, kind: EventType) -> list[Way
 
 
 async def _are_many(unit: Unit, ways: Sequence[Way]) -> bool:
-    """Whether there are more than may be looked at for those of a type among them, which no index of theirs has."""
+    """Return whether the ways hold more than FEW deliveries. No index of deliveries holds the event type, so the search
+    for a type would read all of them."""
     left = FEW
     for way in ways:
         left -= len(await unit[way.kind].find(order="id", limit=left, readable=True, **way.criteria))
@@ -125,11 +126,11 @@ async def _are_many(unit: Unit, ways: Sequence[Way]) -> bool:
 async def _of_type(
     unit: Unit, wanted: Wanted, kind: EventType, status: DeliveryStatus, after: Any, limit: int
 ) -> Leaf[TrackedEvent]:
-    """By the events of a type, of which the next LOOKED_AT are looked at, those with a delivery of this status. All of
-    an event are on one page, which may hold some more for it."""
+    """Return deliveries of this status among the next LOOKED_AT events of a type. All deliveries of an event are on one
+    page, which may become longer than `limit` for it."""
     ways, page, seen = await _ways_of_type(unit, wanted, kind), list[TrackedEvent](), 0
     while len(page) < limit and seen < LOOKED_AT:
-        most = min(limit + limit // 8, 2 * (limit - len(page)))  # mostly nearly all fit
+        most = min(limit + limit // 8, 2 * (limit - len(page)))  # Usually nearly all of them match.
         events = await merged(unit, ways, after, most, newest_first=wanted.newest_first)
         own, further = await deliveries_of(unit, events), await further_deliveries(unit, events)
         found: dict[str, list[Delivery]] = {}
@@ -150,7 +151,7 @@ async def _of_type(
 
 
 async def _receivers(unit: Unit, wanted: Wanted, *, failing: bool = False) -> list[EndpointKey]:
-    """Endpoints of the wanted accounts and modes. `failing`: those only whose receiver ever answered badly."""
+    """Return the endpoints of the wanted accounts and modes. With `failing`, only those whose receiver ever failed."""
     if wanted.account_id is None and failing:
         rows = await unit[Breaker].find(
             last_failure_at=AtLeast(LONG_AGO), order="-last_failure_at", limit=_RECEIVERS, readable=True
@@ -165,7 +166,7 @@ async def _receivers(unit: Unit, wanted: Wanted, *, failing: bool = False) -> li
 
 
 async def _tracked(unit: Unit, events: Iterable[Event], deliveries: Sequence[Delivery]) -> list[TrackedEvent]:
-    """In the order of the deliveries."""
+    """Return the events of these deliveries, in the order of the deliveries."""
     by_id = {event.id: event for event in events}
     wanted = tuple(last_attempt_id(each) for each in deliveries)
     webhooks = await unit[Attempt].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []
@@ -178,8 +179,8 @@ async def _tracked(unit: Unit, events: Iterable[Event], deliveries: Sequence[Del
 
 
 async def track_event(ports: Ports, delivery_id: str) -> tuple[TrackedEvent, Breaker | None] | None:
-    """One event of any account by the id of a delivery (`TrackedEvent.id`), and how its receiver does; None where there
-    is none."""
+    """Return one event of any account by the id of a delivery (`TrackedEvent.id`), with its receiver's breaker. None
+    for an unknown id."""
     event_id, _, further = delivery_id.partition("/")
     async with ports.storage.snapshot() as seen:
         event = await seen[Event].get(event_id)
@@ -195,8 +196,8 @@ async def track_event(ports: Ports, delivery_id: str) -> tuple[TrackedEvent, Bre
 async def browse_receivers(
     ports: Ports, wanted: Wanted, after: Breaker | None, limit: int, *, is_open: bool = False
 ) -> Leaf[Breaker]:
-    """Receivers that ever answered badly, the last to do so first; or those whose breaker is open, the next to be
-    asked first."""
+    """Return receivers that ever failed, the most recent failure first. With `is_open`, return those whose breaker is
+    open, the next one to be probed first."""
     by = "next_probe_at" if is_open else "last_failure_at"
     criteria: dict[str, Any] = {by: AtLeast(LONG_AGO)}
     if wanted.account_id is not None:
@@ -208,18 +209,18 @@ async def browse_receivers(
 
 
 class TrackedEndpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """An endpoint as operators see it, and the account's others in its mode."""
+    """An endpoint as operators see it, with the account's other endpoints in its mode."""
 
     url: str | None
-    """None: not set, or the endpoint is gone."""
+    """None when it is not set, or the endpoint was deleted."""
     event_types: tuple[str, ...] | None
     disabled_at: datetime | None = None
     others: tuple[str, ...]
-    """What names them: the ids of `EndpointKey`."""
+    """Ids of the other endpoints (`EndpointKey`)."""
 
 
 async def track_endpoint(ports: Ports, endpoint: EndpointKey) -> TrackedEndpoint:
-    """Where an endpoint's webhooks go and what it wants."""
+    """Return an endpoint's URL and event types."""
     async with ports.storage.snapshot() as seen:
         account = await seen[Account].get(endpoint.account_id)
         found = None if endpoint.further is None else await seen[WebhookEndpoint].get(endpoint.further)
@@ -242,16 +243,16 @@ async def track_endpoint(ports: Ports, endpoint: EndpointKey) -> TrackedEndpoint
 
 
 async def given_up(ports: Ports, endpoint: EndpointKey, most: int = 1000) -> Sequence[Delivery]:
-    """Deliveries to an endpoint that failed for good, the oldest first."""
+    """Return the deliveries to an endpoint that failed for good, oldest first."""
     async with ports.storage.unit() as unit:
         failed = endpoint.of_status(_S.FAILED, due=None)
         return await unit[endpoint.deliveries].find(**failed, order="id", limit=most, readable=True)
 
 
 async def resend_given_up(ports: Ports, endpoint: EndpointKey) -> int:
-    """Have all that was given up for a receiver sent again, and say how many there are.
+    """Resend all deliveries to a receiver that failed for good, and return their number.
 
-    Raises: Refusal INVALID_STATE where there is none, because another operator was quicker, say.
+    Raises: Refusal INVALID_STATE when there are none, for example because another operator resent them first.
     """
     oldest = await given_up(ports, endpoint, 1)
     if not oldest:

@@ -1,4 +1,4 @@
-"""The gateways as operators see them: how each is, and what its bank answered of late."""
+"""Gateways as operators see them: their health, and what their banks answered recently."""
 
 from datetime import datetime
 
@@ -17,23 +17,23 @@ from ..notice_addresses import last_heard
 
 
 class KnownGateway(msgspec.Struct, frozen=True, kw_only=True):
-    """One gateway. `place`: when payments of its mode try it, from 1."""
+    """One gateway. `rank`: its position in the order in which payments of its mode try gateways, from 1."""
 
     id: str
     version: int
-    """Of the record; ABSENT while it was never set."""
+    """Version of the record. ABSENT while nobody has configured the gateway."""
     mode: Mode
     rank: int
     gateway: Gateway
     health: Seen
     last_notice: datetime | None = None
-    """When its bank was last heard, of one that posts notices."""
+    """When the bank's last notification arrived. None for a bank that sends none."""
     members: Members | None = None
-    """The banks that it sends money to, as it last listed them; None: it never did."""
+    """The banks that the gateway sends money to, from its last list. None when it has never sent one."""
 
 
 async def known_gateways(ports: Ports, mode: Mode | None = None) -> list[KnownGateway]:
-    """All, in the order in which payments try them."""
+    """Return all gateways, in the order in which payments try them."""
     modes = tuple(Mode) if mode is None else (mode,)
     ranks = [(each, *pair) for each in modes for pair in enumerate(ports.banks.order.get(each, ()), 1)]
     names = tuple(name for _, _, name in ranks)

@@ -1,4 +1,4 @@
-"""What one read of a list that is leafed through gives: some records, how it goes on, and by what it is counted."""
+"""A page of a list: its records, where the list continues, and how to count it."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -13,27 +13,27 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 COUNTED = 10_000
-"""Records to which a list is counted. Of one that is longer no more is said than that it is."""
+"""Lists are counted up to this many records. For a longer list, the answer is only that it is longer."""
 
 
 class Way(msgspec.Struct, frozen=True):
-    """Records that one index gives in order: those of a kind that fulfil the criteria."""
+    """Records that one index returns in order: records of a kind that meet the criteria."""
 
     kind: type[Any]
     criteria: dict[str, Any]
     span: Between | None = None
-    """Those only whose place in the order is in it."""
+    """Only records whose field of the order is in this span."""
 
 
 class Place(msgspec.Struct, frozen=True):
-    """From where a list goes on, where that is no record of it: what is of this moment was looked at."""
+    """Position from which a list continues when no record marks it. Everything before it has been read."""
 
     created_at: datetime
     id: str
 
 
 class Leaf(list[T]):
-    """Records of a list, in its order."""
+    """A page of a list, in its order."""
 
     def __init__(
         self,
@@ -46,22 +46,22 @@ class Leaf(list[T]):
     ) -> None:
         super().__init__(records)
         self.ways = ways
-        """By which all of the list come; none where it cannot be counted so."""
+        """The ways that return the whole list. Empty when the list cannot be counted by them."""
         self.by = by
-        """The field of its order."""
+        """Field that the list is ordered by."""
         self.looked_at = looked_at
-        """Records that were looked at for those that fit, where not all were: the leaf ends with these."""
+        """Number of records read for this page, if the search stopped before the end of the list."""
         self.onward = onward
-        """After what one may look further then."""
+        """Record or place after which that search continues."""
 
     def of(self, records: Iterable[U]) -> "Leaf[U]":
-        """The same leaf, with these told of its records."""
+        """Return the same page with these records in place of its own."""
         return Leaf(records, ways=self.ways, by=self.by, looked_at=self.looked_at, onward=self.onward)
 
 
 async def counted(ports: Ports, leaf: Leaf[Any]) -> int:
-    """How many records the list has; COUNTED + 1 where they are more than COUNTED. Of each way no more are walked, by
-    its own index. Raises: Unavailable."""
+    """Return the number of records in the list, or COUNTED + 1 when it is more than COUNTED. Each way counts at most
+    that many, by its own index. Raises: Unavailable."""
     count = 0
     async with ports.storage.unit() as unit:
         for way in leaf.ways:

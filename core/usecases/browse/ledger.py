@@ -1,5 +1,5 @@
-"""How operators leaf through the books: purses, journal, statements and their items, corrections, the audit log.
-From one record to those after it, as in browse.py."""
+"""Lists of the ledger, for operators: ledger accounts, journal, statements and their lines, corrections, the audit log.
+A page starts after the last record of the page before, as in browse.py."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -34,39 +34,39 @@ from .leaves import Leaf, Way
 _NEXT = timedelta(microseconds=1)
 _ROWS = 1000
 _LAST = "~"
-"""Behind every owner's name."""
+"""Sorts after every owner's name."""
 
 
 class PurseView(msgspec.Struct, frozen=True, kw_only=True):
-    """A purse with its balance, over all the rows that it is spread on."""
+    """A ledger account with its balance, summed over all the rows that store it."""
 
     id: str
     owner: str
     mode: Mode
     purse: Purse
     balance: int
-    """In the smallest part of its currency."""
+    """In the smallest unit of its currency."""
     version: int = 0
 
     @property
     def account_id(self) -> str | None:
-        """Null for the service's own."""
+        """Id of the merchant's account. None for the service's own ledger accounts."""
         return None if self.owner == SERVICE else self.owner
 
 
 class LedgerState(msgspec.Struct, frozen=True, kw_only=True):
-    """How the books stand as a whole."""
+    """State of the ledger as a whole."""
 
     id: str
     faults: tuple[str, ...]
     chained: int
-    """Entries in the hash chain."""
+    """Number of entries in the hash chain."""
     link: str
     version: int = 0
 
 
 async def list_purses(ports: Ports, wanted: Wanted, after: PurseView | None, limit: int) -> list[PurseView]:
-    """Purses by owner, mode and name; the service's own after all merchants'."""
+    """Return ledger accounts by owner, mode and name. The service's own come after those of all merchants."""
     low, high = _span(wanted)
     if after is not None:
         low = f"{after.id};"
@@ -75,7 +75,7 @@ async def list_purses(ports: Ports, wanted: Wanted, after: PurseView | None, lim
         criteria["mode"] = wanted.mode
     found: dict[str, PurseView] = {}
     async with ports.storage.snapshot() as seen:
-        # One more than is asked for, so that the last one is whole.
+        # Read one ledger account more than requested, so that all rows of the last one returned are read.
         while len(found) <= limit:
             rows = await seen[LedgerAccount].find(id=Between(low, high), limit=_ROWS, **criteria)
             for row in rows:
@@ -98,7 +98,7 @@ def _span(wanted: Wanted) -> tuple[str, str]:
 
 
 async def get_purse(ports: Ports, purse_id: str) -> PurseView | None:
-    """One purse, by owner, mode and name."""
+    """Return the ledger account with this id, which consists of owner, mode and name."""
     async with ports.storage.unit() as unit:
         rows = await unit[LedgerAccount].find(id=Between(f"{purse_id}:", f"{purse_id};"), limit=_ROWS)
     if not rows:
@@ -113,7 +113,7 @@ async def get_purse(ports: Ports, purse_id: str) -> PurseView | None:
 
 
 async def ledger_state(ports: Ports) -> LedgerState:
-    """What the cheap check of the ledger says, and where the chain ends."""
+    """Run the cheap check of the ledger and return its faults with the end of the hash chain."""
     faults = await ledger_faults(ports)
     head = await ports.storage.get(ChainHead, LEDGER.head_id)
     chained, link = (0, "") if head is None else (head.number, head.seal.hex())
@@ -123,8 +123,9 @@ async def ledger_state(ports: Ports) -> LedgerState:
 async def list_entries(
     ports: Ports, kind: EntryKind | None, object_id: str | None, after: JournalEntry | None, limit: int
 ) -> Leaf[JournalEntry]:
-    """Journal entries, the newest of the chain first, before them those that it does not hold yet; of a kind by their
-    objects, the newest first; of an object in the order of their ids."""
+    """Return journal entries, newest first: first the entries that are not yet in the chain, then the chain from its
+    end. With a kind, the order is that of the object ids, descending. With an object, it is that of the entry ids,
+    ascending."""
     async with ports.storage.unit() as unit:
         shelf = unit[JournalEntry]
         if object_id is not None:
@@ -153,8 +154,8 @@ def _ids(object_id: str, kinds: Iterable[EntryKind]) -> tuple[str, ...]:
 
 
 async def list_movements(ports: Ports, wanted: Wanted, after: Movement | None, limit: int) -> list[Movement]:
-    """What moved an account's balance, of one mode or of both, the newest first; of no account none. What nobody has
-    read yet is listed on the way."""
+    """Return the movements of an account's balance, in one mode or both, newest first. Without an account the list is
+    empty. Movements that are not listed yet are listed first."""
     owner = wanted.account_id
     if owner is None or not storable(owner):
         return []
@@ -177,7 +178,8 @@ async def list_movements(ports: Ports, wanted: Wanted, after: Movement | None, l
 async def list_statements(
     ports: Ports, wanted: Wanted, batch_id: str | None, after: Settlement | None, limit: int
 ) -> Leaf[Settlement]:
-    """Merchants' statements, by when they were begun. Their ids do not rise with time in live mode (`causes.py`)."""
+    """Return merchants' statements by the time they were begun. In live mode their ids do not rise with time
+    (`causes.py`)."""
     asked: dict[str, Any] = {} if batch_id is None else {"batch_id": batch_id}
     async with ports.storage.unit() as unit:
         owners = [wanted.account_id] if wanted.account_id is not None else []
@@ -195,7 +197,7 @@ async def list_statements(
 async def list_statement_items(
     ports: Ports, statement_id: str, after: SettlementItem | None, limit: int
 ) -> Leaf[SettlementItem]:
-    """The lines of a statement, in the order of its payments."""
+    """Return the lines of a statement, in the order of its payments."""
     low, high = item_ids(statement_id)
     async with ports.storage.unit() as unit:
         span = Between(low if after is None else f"{after.id}!", high)
@@ -204,7 +206,7 @@ async def list_statement_items(
 
 
 async def list_corrections(ports: Ports, wanted: Wanted, after: Correction | None, limit: int) -> Leaf[Correction]:
-    """What refunds gave back after the settlement of their payments. There are few."""
+    """Return the corrections: amounts refunded after their payment was settled. There are few."""
     wishes: dict[str, Any] = {"account_id": wanted.account_id, "mode": wanted.mode}
     way = Way(Correction, {name: value for name, value in wishes.items() if value is not None})
     async with ports.storage.unit() as unit:
@@ -212,7 +214,7 @@ async def list_corrections(ports: Ports, wanted: Wanted, after: Correction | Non
 
 
 class AuditWish(msgspec.Struct, frozen=True, kw_only=True):
-    """Which acts of operators are asked for."""
+    """Filter and order of a list of audit entries."""
 
     operator: str | None = None
     act: str | None = None
@@ -225,14 +227,14 @@ class AuditWish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def browse_audit(ports: Ports, wish: AuditWish, after: AuditEntry | None, limit: int) -> Leaf[AuditEntry]:
-    """Operators' acts, in the order of time."""
+    """Return audit entries in the order of time."""
     named: dict[str, Any] = {"operator": wish.operator, "act": wish.act, "object_id": wish.object_id}
     criteria = {name: value for name, value in named.items() if value is not None}
     newest = wish.newest_first
     sign = "-" if newest else ""
     onward: dict[str, Any] = {}
     if after is not None:
-        # `!` is the character that nothing in an id precedes.
+        # `!` sorts before every character that an id contains.
         onward["id"] = Below(after.id) if newest else AtLeast(f"{after.id}!")
     span = None if wish.since is None and wish.until is None else Between(wish.since, wish.until)
     async with ports.storage.unit() as unit:

@@ -1,4 +1,4 @@
-"""How operators leaf through what a payout is made of (docs/settlement.md "What a payout is made of")."""
+"""Lists of the lines of a payout, for operators (docs/settlement.md "What a payout is made of")."""
 
 import msgspec
 
@@ -8,11 +8,11 @@ from ...domain.errors import Refusal
 from ..settlement.payout_items import PayoutItem, payout_items_of
 
 _PLACES = 12
-"""More digits than any place has."""
+"""More digits than any line number has."""
 
 
 class PayoutLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line and its place in the payout, from 0."""
+    """A line and its number in the payout, from 0."""
 
     withdrawal_id: str
     place: int
@@ -25,12 +25,12 @@ class PayoutLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def list_payout_lines(ports: Ports, withdrawal_id: str, after: PayoutLine | None, limit: int) -> list[PayoutLine]:
-    """The lines that follow `after`, in the order of time; none of a payout that there is not."""
+    """Return the lines that follow `after`, in the order of time. Empty for an unknown payout."""
     return await _lines(ports, withdrawal_id, 0 if after is None else after.place + 1, limit)
 
 
 async def get_payout_line(ports: Ports, line_id: str) -> PayoutLine | None:
-    """The line of this id."""
+    """Return the payout line with this id."""
     withdrawal_id, _, place = line_id.partition(":")
     if not (place.isascii() and place.isdecimal() and len(place) < _PLACES):
         return None

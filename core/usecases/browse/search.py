@@ -1,8 +1,9 @@
-"""One box that finds anything: any id, the id of an operation as providers show it, an external id, a phone or its last
-digits, a transaction hash, a merchant's name. Where nothing has the external id, what begins with it is found.
+"""One search over everything: any id, a provider's id of an operation, an external id, a phone or its last digits, a
+transaction hash, a merchant's name. When no record has the external id, the search returns records whose external id
+begins with it.
 
-Ids and hashes are found by indexes. Phones are sealed: a whole one is found by its digest, in each account; of the last
-digits the newest clients and payments are looked through, no more of them than one look may cost.
+Ids and hashes are found by indexes. Phones are encrypted: a whole phone is found by its digest, in each account. For
+last digits, the search reads the newest clients and payments, up to a fixed number of them.
 """
 
 import re
@@ -50,7 +51,8 @@ from .payout_lines import get_payout_line
 MOST = 50
 _ACCOUNTS = 1000
 _CLIENTS = 2000
-"""The newest, whose phones are opened to look for last digits; of payments, which show them, LOOKED_AT are."""
+"""Number of newest clients whose phones are decrypted to compare the last digits. Payments show these digits, so
+LOOKED_AT payments are compared."""
 _TAIL = re.compile(r"\*{0,3}([0-9]{4})\Z")
 _WHOLE = re.compile(r"\+[0-9]{7,11}([0-9]{4})\Z")
 _HASH = re.compile(r"(?:0x)?[0-9a-f]{64}\Z")
@@ -76,7 +78,7 @@ NAMED_AFTER: dict[str, tuple[str, type[Any]]] = {
     "settlement": ("line", SettlementItem),
     "exchange": ("suspense", ExchangeTransfer),
 }
-"""What has the id of an object of this kind with a colon and more."""
+"""Records whose id is the id of an object of this kind, followed by a colon and more."""
 BARE: tuple[tuple[str, type[Any]], ...] = (
     ("client", Client),
     ("shop", Shop),
@@ -84,16 +86,16 @@ BARE: tuple[tuple[str, type[Any]], ...] = (
     ("batch", SettlementBatch),
     ("entry", JournalEntry),
 )
-"""Whose ids have no prefix."""
+"""Kinds of records whose ids have no prefix."""
 _NAMED_BY_MERCHANTS: tuple[tuple[str, type[Any]], ...] = (
     ("payment", Payment),
     ("refund", Refund),
     ("subscription", Subscription),
     ("exchange", Exchange),
 )
-"""What merchants give ids of their own."""
+"""Kinds of records that merchants give ids of their own."""
 _LAST = "\U0010ffff"
-"""The character that no other follows."""
+"""Sorts after every other character."""
 _WITH_OPERATIONS: dict[type[Any], str] = {
     Payment: "payment",
     Refund: "refund",
@@ -104,7 +106,7 @@ _WITH_OPERATIONS: dict[type[Any], str] = {
 
 
 def kind_of_id(object_id: str) -> str:
-    """The kind of object that an id names by its prefix; empty where it has none."""
+    """Return the kind of object that an id names by its prefix. Empty for an id without a prefix."""
     found = _prefixed(object_id)
     return "" if found is None else found[0]
 
@@ -117,7 +119,7 @@ def _prefixed(object_id: str) -> tuple[str, type[Any]] | None:
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
-    """Something found."""
+    """A record that a search found."""
 
     kind: str
     object_id: str
@@ -126,18 +128,18 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode | None = None
     external_id: str | None = None
     at: datetime | None = None
-    """When it was made, or came."""
+    """Moment when the record was created or the money arrived."""
     begins: bool = False
-    """What was looked for is no more than the beginning of its external id."""
+    """The search text is only the beginning of the record's external id."""
 
 
 async def search(ports: Ports, text: str) -> list[Hit]:
-    """What `text` may mean, at most MOST of it. Raises: Unavailable."""
+    """Return the records that `text` may mean, at most MOST of them. Raises: Unavailable."""
     wanted = text.strip()
     if not wanted or not wanted.isprintable():
         return []
     hits: list[Hit] = []
-    # What merchants name may hold letters that no id of ours has.
+    # An external id may hold characters that no id of ours contains.
     ours: tuple[Look, ...] = (_by_id, _by_operation, _by_hash, _by_phone, _by_tail) if storable(wanted) else ()
     for look in (*ours, _by_external_id, _by_part):
         async with ports.storage.unit() as unit:
@@ -151,7 +153,7 @@ Look = Callable[[Ports, Unit, str], Awaitable[list[Hit]]]
 
 
 def hit(kind: str, record: Any, why: str = "") -> Hit:
-    """A record as it is shown among what was found."""
+    """Return a record as a search result."""
     told = [
         _told(getattr(record, name)) for name in ("status", "amount", "name", "label", "type") if hasattr(record, name)
     ]
@@ -183,7 +185,7 @@ async def _by_id(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
         if found is not None:
             hits.append(hit(kind, found))
     if named is None:
-        # Also those that were never set, of which there is no record yet.
+        # Include gateways without a record: nobody has configured them yet.
         hits += [hit("gateway", each) for each in await known_gateways(ports) if each.id == wanted]
     if not hits and ":" in wanted:
         purse, line = await get_purse(ports, wanted), await get_payout_line(ports, wanted)
@@ -193,7 +195,7 @@ async def _by_id(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
 
 
 async def _by_operation(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
-    """Whose operation it is at a bank or verifier (docs/adapters.md "Operation ids"): an operator has it from there."""
+    """Find the object of an operation id that a bank or verifier shows (docs/adapters.md "Operation ids")."""
     check = read_operation(wanted)
     if check is not None:
         client = await unit[Client].get(check[0])
@@ -221,7 +223,7 @@ async def _by_hash(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
 
 
 async def _proven(unit: Unit, proof: DeliveryProof) -> Hit:
-    """The payment that a delivery proof is of, which has its id."""
+    """Return the payment of a delivery proof. Both have the same id."""
     payment, told = await unit[Payment].get(proof.id), f"delivery proof {proof.status}"
     return Hit(kind="payment", object_id=proof.id, text=told) if payment is None else hit("payment", payment, told)
 
@@ -240,7 +242,8 @@ async def _by_phone(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
 
 
 async def _by_tail(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
-    """By the last digits; of a whole phone, too, because payments keep no more in the open."""
+    """Find clients and payments by the last four digits of a phone. A whole phone is cut to its last digits, because
+    payments store only those unencrypted."""
     match = _TAIL.match(wanted) or _WHOLE.match(wanted)
     if match is None:
         return []
@@ -272,7 +275,7 @@ async def _by_external_id(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
 
 
 async def _by_part(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
-    """By any part of a merchant's name, the shortest first, or the beginning of what merchants name."""
+    """Find merchants by any part of their name, shortest name first, and records by the beginning of their external id."""
     named = await browse_accounts(ports, wanted, None, MOST)
     hits = [hit("account", each) for each in sorted(named, key=lambda each: len(each.name))]
     span = Between(wanted, f"{wanted}{_LAST}")

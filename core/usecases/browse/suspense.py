@@ -1,4 +1,4 @@
-"""How operators leaf through money in suspense: of payments and of exchanges in one list."""
+"""Lists of suspended transfers, for operators: payments' and exchanges' in one list."""
 
 from typing import Any
 
@@ -16,7 +16,8 @@ Suspended = Suspense | ExchangeTransfer
 async def browse_suspense(
     ports: Ports, wanted: Wanted, after: Suspended | None, limit: int, *, returned: bool = False
 ) -> Leaf[Suspended]:
-    """What waits and follows `after`, by when it came; or, `returned`, what was sent back, by when that was."""
+    """Return a page of suspended transfers, starting after `after`, in the order of arrival. With `returned`, list the
+    transfers that were sent back, in the order in which that happened."""
     criteria: dict[str, Any] = {"resolved_at": AtLeast(LONG_AGO) if returned else None}
     if wanted.account_id is not None:
         criteria["account_id"] = wanted.account_id
@@ -32,7 +33,7 @@ async def browse_suspense(
 
 
 async def find_suspended(ports: Ports, record_id: str) -> Suspended | None:
-    """One of either kind, by its id."""
+    """Return the suspended transfer with this id, of a payment or of an exchange."""
     async with ports.storage.unit() as unit:
         if record_id.startswith(SUSPENSE):
             return await unit[Suspense].get(record_id)

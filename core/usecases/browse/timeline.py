@@ -1,5 +1,5 @@
-"""One list of all that happened to an object, in the order of time: its own moments, what providers were asked as far
-as it is kept, events and webhooks, ledger entries, and operators' acts. It holds no personal data."""
+"""Timeline of an object, in the order of time: its own moments, the recorded calls to providers, events and webhooks,
+ledger entries, and operators' actions. It holds no personal data."""
 
 from datetime import datetime
 from typing import Any
@@ -18,7 +18,8 @@ from ..sealed import open_event_body
 
 _MOST = 500
 _REVISIONS = 11
-"""Of one kind of entry of one object: what is sent back in ten attempts comes back as often."""
+"""Maximum number of entries of one kind for one object. Suspended money that is sent back in ten
+attempts may come back ten times."""
 
 STAMPS = {
     "created_at": "created",
@@ -39,7 +40,7 @@ STAMPS = {
     "expires_at": "deadline",
     "ends_at": "ends",
 }
-"""Fields of records that are moments, and what they say."""
+"""Fields of records that hold moments, with their descriptions."""
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,12 +52,12 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     detail: str = ""
     of: str = ""
-    """The kind of another object that the line tells of, as search names kinds; empty: of none."""
+    """Kind of another object that the line mentions, as search names kinds. Empty when it mentions none."""
     object_id: str = ""
 
 
 async def read_timeline(ports: Ports, record: Any) -> list[Moment]:
-    """All moments of a record that has an id, the oldest first. Raises: Unavailable."""
+    """Return all moments of a record that has an id, oldest first. Raises: Unavailable."""
     async with ports.storage.snapshot() as seen:
         found = [
             *_own(record),
@@ -86,7 +87,7 @@ def _own(record: Any) -> list[Moment]:
 
 
 def _ended(record: Any) -> str:
-    """Some records have one moment for whichever end they came to."""
+    """Return the text for `completed_at`, which some records set for every outcome."""
     status = getattr(record, "status", "completed")
     return "completed" if status == "completed" else f"ended: {status}"
 
@@ -117,7 +118,7 @@ async def event_moments(seen: Snapshot, vault: Vault, event: Event) -> list[Mome
 
 
 async def read_acts(seen: Snapshot, object_id: str) -> list[Moment]:
-    """What operators did to an object."""
+    """Return the operator actions on an object."""
     entries = await seen[AuditEntry].find(object_id=object_id, order="id", limit=_MOST, readable=True)
     return [
         Moment(at=entry.at, source="operator", text=f"{entry.operator}: {entry.act}", detail=_act(entry))
@@ -143,21 +144,21 @@ class _Moved(msgspec.Struct, frozen=True):
 
 
 async def _booked(seen: Snapshot, object_id: str) -> list[Moment]:
-    """By their ids, which say kind, object and revision."""
+    """Return the ledger entries of an object, found by their ids, which consist of kind, object and revision."""
     wanted = tuple(entry_id(kind, object_id, number) for kind in EntryKind for number in range(1, _REVISIONS + 1))
     entries = await seen[JournalEntry].find(id=OneOf(wanted), limit=len(wanted), readable=True)
     return [Moment(at=entry.at, source="ledger", text=entry.kind.value, detail=postings(entry)) for entry in entries]
 
 
 def postings(entry: JournalEntry) -> str:
-    """What an entry moves: `bank -100.00 RUB, pending 100.00 RUB`."""
+    """Return the postings of an entry as text: `bank -100.00 RUB, pending 100.00 RUB`."""
     return ", ".join(
         f"{posting.purse} {amount(posting.amount, currency_of(posting.purse))}" for posting in entry.postings
     )
 
 
 def amount(units: int, currency: Currency) -> str:
-    """An amount as it is counted, for people."""
+    """Return an amount in smallest units as text for people."""
     return f"{Rub(units) if currency is Currency.RUB else Usdt(units)} {currency}"
 
 

@@ -1,1 +1,1 @@
-"""A database and its copies: recognised, compared with what providers sent, and let go."""
+"""Recognition of a copied database, its comparison with providers, and the end of its quarantine."""

@@ -1,8 +1,8 @@
-"""The merchant of a transfer that the database has no row of, by the causes of its id or by its address.
+"""Merchant of a transfer that has no row in the database, found by the causes of its id or by its address.
 
-A payout's id follows from its batch and its merchant, so the batches that the world may have settled since a copy was
-made name the payouts that it may have sent. A transfer with such an id belongs to that merchant for certain, however
-many merchants share the address.
+A payout's id follows from its batch and its merchant. So the batches that may have been settled since the copy was made
+give the ids of the payouts that may have been sent. A transfer with such an id certainly belongs to that merchant,
+however many merchants share the address.
 """
 
 from collections.abc import AsyncIterator, Collection, Mapping
@@ -19,13 +19,13 @@ from ..settlement.withdrawals import payout_id
 from ..signed_transfers.wallet import is_same_address, sent_before
 
 MOST_NUMBERS = 5
-"""Payouts of one batch to one merchant that are looked for. A second one exists only where more money became available
-before the batch ended."""
+"""Maximum number of payouts of one batch to one merchant to search for. A second one exists only if more money became
+available before the batch ended."""
 
 
 async def causing_batches(ports: Ports, since: datetime) -> list[str]:
-    """Return ids of the live batches that may have brought payouts since a moment: batches in the database that were
-    not complete then, and the daily batches from then on, which the database may have forgotten."""
+    """Return ids of the live batches that may have created payouts since a moment: batches in the database that were
+    not complete then, and the daily batches from then on, which the database may lack."""
     found: dict[str, None] = {}
     newest: datetime | None = None
     async for batches in ports.storage.scan(SettlementBatch, mode=Mode.LIVE):
@@ -33,7 +33,7 @@ async def causing_batches(ports: Ports, since: datetime) -> list[str]:
             newest = max(filter(None, (newest, batch.started_at)))
             if batch.completed_at is None or batch.completed_at >= since:
                 found[batch.id] = None
-    # The database is not older than its newest batch, so no day before that is forgotten.
+    # The database is not older than its newest batch, so it lacks no day before that.
     first = max(filter(None, (since, newest)))
     run, last = last_run(first), last_run(ports.clock.now())
     oldest = await _oldest_account(ports)
@@ -50,7 +50,7 @@ async def _oldest_account(ports: Ports) -> datetime | None:
 
 
 async def owners_by_cause(ports: Ports, batches: Collection[str], operations: Collection[str]) -> Mapping[str, str]:
-    """Return the account of each operation that is a payout which one of the batches caused."""
+    """Return the account of each operation that is a payout of one of the batches."""
     owners: dict[str, str] = {}
     if not operations:
         return owners
@@ -65,7 +65,8 @@ async def owners_by_cause(ports: Ports, batches: Collection[str], operations: Co
 
 
 async def find_caused(ports: Ports, sender: FindingSender, batches: Collection[str]) -> AsyncIterator[SentTransfer]:
-    """Ask a wallet that cannot list for each payout that the batches cause, by its id; yield what it sent.
+    """Query a wallet that cannot list for each payout that the batches may have created, by its id. Yield the transfers
+    it sent.
 
     Raises: Unavailable.
     """
@@ -82,7 +83,7 @@ async def find_caused(ports: Ports, sender: FindingSender, batches: Collection[s
 
 
 async def owner_by_address(ports: Ports, address: str) -> str | None:
-    """Return the one merchant who is paid out to the address; None where there are several, or none."""
+    """Return the merchant with this payout address. None if there is no such merchant, or more than one."""
     owners = [
         account.id
         async for batch in ports.storage.scan(Account)

@@ -1,4 +1,4 @@
-"""When the last backup was made, as far as anybody said: alarms go by it (docs/alarms.md "Backups")."""
+"""Time of the last reported backup. Alarms depend on it (docs/alarms.md "Backups")."""
 
 from datetime import datetime
 
@@ -12,7 +12,8 @@ from ..units import retrying
 
 
 async def note_backup(ports: Ports, made_at: datetime) -> datetime:
-    """Note a backup as of this moment; the latest that was noted stays. Raises: Unavailable; Unreadable."""
+    """Record a backup made at this moment. An earlier moment does not replace a later one. Raises: Unavailable;
+    Unreadable."""
 
     async def work(unit: Unit) -> datetime:
         present = await unit[Installation].get(INSTALLATION)

@@ -1,7 +1,7 @@
-"""Bringing in what providers sent and a held copy has no row of, before the copy is let go (comparison.py).
+"""Recording of operations that providers sent and a quarantined copy lacks, before its quarantine ends (comparison.py).
 
-Each payout and refund gets its row under the id that the provider knows, in a unit of its own with its audit row: a run
-that is cut off is simply repeated.
+Each payout and refund gets its row under the provider's id, in its own unit of work with an audit row. An interrupted
+run can simply be repeated.
 """
 
 from collections.abc import Collection
@@ -35,14 +35,14 @@ _RACES = (*LEDGER_RULES, "withdrawals_id", "jobs_id", "journal_id", "refunds_id"
 
 
 async def bring_in(ports: Ports, comparison: Comparison) -> list[Withdrawal]:
-    """Write the payouts and refunds of a comparison; return the payouts.
+    """Write the payouts and refunds of a comparison and return the payouts.
 
-    A payout's amount is a debt where it is not credited here yet, and the next settlement pays that much less. The
-    payout's job takes over what the wallet sent and follows it to its end. Pending payouts of the merchant that were
-    never sent are called off, because their balance lacked these. Refunds come first. A transfer that an operator
-    leaves out of the books gets an audit row.
+    If a payout's amount is not yet credited here, it becomes a debt, and the next settlement pays that much less. The
+    payout's job takes over the transfer that the wallet sent and follows it to its end. The merchant's pending payouts
+    that were never sent are cancelled, because their balance did not include these payouts. Refunds come first. A
+    transfer that an operator leaves out of the books gets an audit row.
 
-    Raises: Refusal INVALID_STATE for a payout that somebody else gave to another account meanwhile; Unavailable.
+    Raises: Refusal INVALID_STATE for a payout that another operator assigned to another account meanwhile; Unavailable.
     """
     for each in comparison.lacking:
         if not each.is_ours:
@@ -69,7 +69,7 @@ async def _call_off_pending(ports: Ports, account_id: str, but: Collection[str])
         except Refusal as refusal:
             if refusal.code != "INVALID_STATE":
                 raise
-            # The wallet sent it: its job takes that over.
+            # The wallet has sent it. Its job takes the transfer over.
 
 
 async def _write_payout(ports: Ports, sent: SentTransfer, account_id: str, sender: str) -> Withdrawal:
@@ -102,8 +102,8 @@ async def _write_payout(ports: Ports, sent: SentTransfer, account_id: str, sende
 
 
 async def _write_refund(ports: Ports, sent: SentRefund, payment_id: str) -> None:
-    """Write the refund as a pending application, then book that its bank executed it. Its merchant gets it for the
-    Idempotency-Key that made it (usecases/refunds/refunds.py)."""
+    """Write the refund as a pending request, then book that its bank executed it. The merchant receives it when
+    repeating the request with its Idempotency-Key (usecases/refunds/refunds.py)."""
 
     async def work(unit: Unit) -> None:
         payment = await unit[Payment].get(payment_id)

@@ -1,7 +1,7 @@
-"""Comparison of a held copy with its providers: transfers and refunds that it lacks. Nothing is written here.
+"""Comparison of a quarantined copy with its providers: transfers and refunds that it lacks. It writes nothing.
 
-An operation that has a row is looked up by its id when its job runs (wallet.py, bank_refunds.py). The comparison covers
-operations without a row, and rows with another amount or address than was sent.
+An operation that has a row is checked by its id when its job runs (wallet.py, bank_refunds.py). The comparison covers
+operations without a row, and rows whose amount or address differs from the transfer sent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ _ROWS: Mapping[str, SignedTransfers[Any]] = {
 
 
 class Lacking(msgspec.Struct, frozen=True, kw_only=True):
-    """A transfer or refund that a provider sent, and that the database lacks or has otherwise."""
+    """A transfer or refund that a provider sent and that the database lacks or records differently."""
 
     provider: str
     kind: str
@@ -60,15 +60,15 @@ class Lacking(msgspec.Struct, frozen=True, kw_only=True):
     to: str
     """The address, or the bank's id of the invoice."""
     account_id: str | None = None
-    """The merchant for whom it is brought in. None: only an operator can name one."""
+    """Merchant whose books receive it. None: only an operator can name one."""
     is_certain: bool = False
-    """Its id follows from the account, so no operator may say otherwise."""
+    """Its id follows from the account, so no operator may assign it to another one."""
     is_ours: bool = True
-    """False: an operator said that it is left out of the books."""
+    """False: an operator decided to leave it out of the books."""
     differs: bool = False
-    """The database has a pending row of this id that says another amount or address."""
+    """The database has a pending row with this id but another amount or address."""
     payment_id: str | None = None
-    """The payment that a refund was made of."""
+    """The refunded payment."""
     sent: SentTransfer | None = None
     refund: SentRefund | None = None
 
@@ -97,13 +97,13 @@ class Lacking(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """The result."""
+    """Result of a comparison."""
 
     since: datetime
     lacking: list[Lacking]
     compared: list[str]
     not_compared: list[str]
-    """Live providers that cannot list what they sent: their own statements tell."""
+    """Live providers that cannot list what they sent. Check their own statements instead."""
 
     @property
     def open(self) -> list[Lacking]:
@@ -121,10 +121,10 @@ class Decisions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def compare(ports: Ports, as_of: datetime | None) -> Comparison:
-    """Ask every live provider what it sent since then. Providers that can list are asked for their list; a wallet that
-    cannot is asked for each payout that a settlement may have caused. Writes nothing.
+    """Query every live provider for everything it sent since then. A provider that can list returns its list; a wallet
+    that cannot is queried for each payout that a settlement may have caused. Writes nothing.
 
-    Raises: Unavailable when one of them gives no answer: nothing is known then.
+    Raises: Unavailable when one of them does not answer, because the result is then unknown.
     """
     since = LONG_AGO if as_of is None else as_of - MARGIN
     lacking: list[Lacking] = []
@@ -215,7 +215,8 @@ async def _knows_refund(ports: Ports, operation: str) -> bool:
 
 
 async def _payments_of(ports: Ports, bank: str, references: set[str]) -> Mapping[str, Payment]:
-    """The payments of these invoices. No index leads there, so all are read, where there is anything to look for."""
+    """Return the payments of these invoices. No index finds them, so this reads all payments if there are any
+    references."""
     found: dict[str, Payment] = {}
     if references:
         async for batch in ports.storage.scan(Payment, mode=Mode.LIVE):
@@ -226,7 +227,7 @@ async def _payments_of(ports: Ports, bank: str, references: set[str]) -> Mapping
 
 
 async def _covers(ports: Ports, payment: Payment, refund: SentRefund) -> bool:
-    """Whether so much of the payment is left to be refunded."""
+    """Return whether enough of the payment is left to refund."""
     async with ports.storage.unit() as unit:
         return remainder(payment, await refunds_of(unit, payment.id)).kopecks >= refund.amount_kopecks
 
@@ -287,7 +288,7 @@ async def _sent_of(
 
 
 async def _known(ports: Ports, operation: str) -> tuple[SignedTransfers[Any], Any] | None:
-    """The record whose transfer an operation is, with its row of the engine."""
+    """Return the record that an operation belongs to, with its description for signed transfers."""
     wanted: list[tuple[SignedTransfers[Any], type[Any], str]] = [
         (PAYOUTS, Withdrawal, operation),
         (SENT, Exchange, operation),
@@ -303,7 +304,7 @@ async def _known(ports: Ports, operation: str) -> tuple[SignedTransfers[Any], An
 
 
 def _differs(row: SignedTransfers[Any], record: Any, sent: SentTransfer) -> bool:
-    """Whether a record that waits to be sent says another amount or address than its wallet sent."""
+    """Return whether a record that waits to be sent has another amount or address than its wallet sent."""
     sending = row.sending(record)
     if sending is None or sending.signed is not None or sending.operation != sent.signed.operation:
         return False

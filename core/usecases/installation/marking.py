@@ -1,7 +1,7 @@
-"""Marking a database, and recognising one that is a copy (domain/installation.py, ports/marks.py).
+"""Fingerprint of a database, and recognition of copies (domain/installation.py, ports/marks.py).
 
-The mark moves now and then: a file or folder that is put back after it moved carries an older one. It is written beside
-the database first, together with the one before, so that who dies between leaves two that fit.
+The fingerprint changes from time to time, so a restored file or folder carries an older one. The process first writes
+it beside the database, together with the previous one. If the process dies in between, one of the two still fits.
 """
 
 from datetime import datetime
@@ -19,21 +19,21 @@ from ..holding import RACES, read_installation
 from ..units import retrying
 
 EVERY = 60.0
-"""Seconds between two marks of a database that is served: a copy that is put back sooner may not be told from it."""
+"""Seconds between two fingerprints of a running database. A copy that is restored sooner may go unnoticed."""
 
 LOOK = 5.0
-"""Seconds between two looks whether it is still the one that it was."""
+"""Seconds between two checks that the database is still the same one."""
 
 _LOOKS = 20
-"""Another process that marks at the same time is through after one of them."""
+"""Maximum attempts. Another process that changes the fingerprint at the same time finishes within one of them."""
 
 _PAID_FOR = (Payment, Exchange, Withdrawal)
 
 
 async def recognise(storage: Storage, beside: Beside, clock: Clock, ids: Ids) -> None:
-    """Hold the database where it is a copy, and mark it where it has no mark yet.
+    """Quarantine the database if it is a copy, and mark it if it has no fingerprint yet.
 
-    A copy that holds nothing of live mode has nothing that could be sent twice: it is taken for what it is.
+    A copy without live records cannot send anything twice, so it gets a new fingerprint instead of a quarantine.
     Raises: Unavailable.
     """
     installation, place, marks = await _look(storage, beside)
@@ -48,7 +48,7 @@ async def recognise(storage: Storage, beside: Beside, clock: Clock, ids: Ids) ->
 
 
 async def _look(storage: Storage, beside: Beside) -> tuple[Installation | None, str | None, Marks | None]:
-    """Row and marks of one moment, though another process may be writing both."""
+    """Return the row and the fingerprints of one moment, although another process may be writing both."""
     before = await read_installation(storage)
     for _ in range(_LOOKS):
         place, marks = await beside.place(), await beside.read()
@@ -60,7 +60,7 @@ async def _look(storage: Storage, beside: Beside) -> tuple[Installation | None, 
 
 
 async def _has_live(storage: Storage) -> bool:
-    """Whether there is anything of live mode that money may be sent for."""
+    """Return whether the database holds live records for which money may be sent."""
     async for batch in storage.scan(Account):
         async with storage.unit() as unit:
             for account in batch:
@@ -75,7 +75,7 @@ async def _hold(storage: Storage, because: Because, clock: Clock, ids: Ids) -> N
         now = clock.now()
         present = await unit[Installation].get(INSTALLATION)
         if present is None:
-            # Of when it is nothing is known.
+            # The age of this database is unknown.
             unit[Installation].add(held(_fresh(ids, now), because, now, None))
         elif not present.is_held:
             unit[Installation].save(held(present, because, now, present.marked_at))
@@ -88,15 +88,15 @@ def _fresh(ids: Ids, now: datetime) -> Installation:
 
 
 async def mark_anew(storage: Storage, beside: Beside, clock: Clock, ids: Ids, *, resuming: bool = False) -> None:
-    """Give the database another mark and write down where it lies; nothing, where it is held. `resuming`: let go of it,
-    in the same step.
+    """Give the database a new fingerprint and record its location. Do nothing if it is quarantined. `resuming`: end the
+    quarantine in the same step.
 
     Raises: Unavailable.
     """
     for _ in range(_LOOKS):
         present = await read_installation(storage)
         if present is not None and present.is_held is not resuming:
-            # Another process let it go, or holds it.
+            # Another process has ended the quarantine, or started it.
             return
         now = clock.now()
         after = marked(present or _fresh(ids, now), str(ids.uuid()), await beside.place(), now)
@@ -109,7 +109,7 @@ async def mark_anew(storage: Storage, beside: Beside, clock: Clock, ids: Ids, *,
 
 
 async def _written(storage: Storage, before: Installation | None, after: Installation) -> bool:
-    """Whether the row is as it should be; else another process was first."""
+    """Write the row. Return False if another process wrote it first."""
     async with storage.unit() as unit:
         _ = unit[Installation].add(after) if before is None else unit[Installation].save(after)
         try:

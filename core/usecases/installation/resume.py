@@ -1,4 +1,4 @@
-"""Letting go of a held installation: what was put off goes on (domain/installation.py, holding.py)."""
+"""End of a database's quarantine: work that was postponed continues (domain/installation.py, holding.py)."""
 
 import contextlib
 
@@ -27,14 +27,15 @@ from .comparison import Comparison, Decisions, compare, decided
 from .marking import mark_anew
 
 SENDING = (EXECUTE, CARRY_OUT, RETURN, FORMER_RETURN, WATCH_EXCHANGE, RETURN_EXCHANGE, WATCH_CHARGE)
-"""Jobs that may send money. What the hold put off would else wait for the next step of a ladder, hours perhaps."""
+"""Jobs that may send money. Without this, jobs that the quarantine postponed would wait for the next step of their
+backoff schedule, perhaps for hours."""
 
 
 async def resume_compared(ports: Ports, found: Comparison, beside: Beside | None = None) -> Installation:
-    """Bring in the transfers and refunds of a comparison, then let go; return the row as it was while held. Refunds
-    come before payouts, so that no payout takes the money of an executed refund.
+    """Record the transfers and refunds of a comparison, then end the quarantine. Return the row as it was during the
+    quarantine. Refunds come before payouts, so that no payout takes the money of an executed refund.
 
-    A run that is cut off can be repeated: its rows are known then.
+    An interrupted run can be repeated: rows that it wrote are then known.
     Raises: Refusal INVALID_STATE while an entry of the comparison is open, and as `resume`; Unavailable.
     """
     before = await read_hold(ports)
@@ -49,8 +50,9 @@ async def resume_compared(ports: Ports, found: Comparison, beside: Beside | None
 
 
 async def resume_confirmed(ports: Ports, beside: Beside | None, not_ours: str | None) -> Installation:
-    """Let go as a second operator confirms it: providers are asked once more, because a transfer may have got into a
-    block since. `not_ours`: the operations that the first operator left out of the books, by spaces.
+    """End the quarantine when a second operator confirms it. This queries the providers once more, because another
+    transfer may have been confirmed since. `not_ours`: operations that the first operator left out of the books,
+    separated by spaces.
 
     Raises: as `resume_compared`; Refusal VALIDATION_ERROR.
     """
@@ -76,13 +78,13 @@ def _require_owners(found: Comparison) -> None:
 
 
 async def resume(ports: Ports, beside: Beside | None = None, *, not_ours: str | None = None) -> Installation:
-    """Let go, and mark the database as the one that is in use from now on; the row as it was while it was held. Every
-    process sees it at its next call to a provider.
+    """End the quarantine and mark the database as the one in use. Return the row as it was during the quarantine. Every
+    process notices it at its next call to a provider.
 
-    `beside`: the database, where anything is kept there. `not_ours`: operations left out of the books, for the second
-    operator.
-    Raises: Refusal INVALID_STATE when it is not held, or its row cannot be read; Waits where it needs two operators;
-    Unavailable.
+    `beside`: the files beside the database, if there are any. `not_ours`: operations left out of the books, for the
+    second operator.
+    Raises: Refusal INVALID_STATE when it is not quarantined, or its row cannot be read; Waits when a second operator
+    has to confirm; Unavailable.
     """
     before = await read_hold(ports)
     if before is None:
@@ -95,7 +97,7 @@ async def resume(ports: Ports, beside: Beside | None = None, *, not_ours: str | 
 
 
 async def _bring_forward(ports: Ports) -> None:
-    """Have what may have been put off done now. A test account's time is its own: its jobs are left alone."""
+    """Make jobs due now that the quarantine may have postponed. Jobs with a test clock keep their own time."""
     now = ports.clock.now()
     for kind in (sending.kind for sending in SENDING):
         # `;` is the character that follows the colon.
@@ -108,5 +110,5 @@ async def _bring_forward(ports: Ports) -> None:
 async def _bring(ports: Ports, job: Job) -> None:
     async with ports.storage.unit() as unit:
         unit[Job].save(msgspec.structs.replace(job, due=ports.clock.now()))
-        with contextlib.suppress(Stale):  # it is being done, or was done
+        with contextlib.suppress(Stale):  # A worker is running the job, or has finished it.
             await unit.commit()

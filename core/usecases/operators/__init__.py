@@ -1,1 +1,1 @@
-"""What operators do, each act with its audit row, and what tells them how the service does."""
+"""Use cases of operators, each with its audit row, and the sources of what operators see of the service."""

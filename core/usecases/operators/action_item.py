@@ -1,4 +1,4 @@
-"""One thing that waits for a person, and how finders make it (action_items.py)."""
+"""An item that waits for an operator, and the helpers by which finders create items (action_items.py)."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -11,26 +11,26 @@ from ....ports.storage import R, Unit
 from ...domain.accounts.accounts import Mode, Owned
 
 MOST = 100
-"""Of one kind."""
+"""Maximum number of items of one kind."""
 
 
 class ActionItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing for a person to look at."""
+    """One item for an operator to handle."""
 
     kind: str
-    """`mismatch`, `refund`, `gateway`, …: what has to be decided."""
+    """The decision to take: `mismatch`, `refund`, `gateway`, …"""
     of: str
-    """The kind of object: `payment`, `refund`, …"""
+    """Kind of object: `payment`, `refund`, …"""
     object_id: str
     text: str
     since: datetime | None = None
-    """Null for what has no beginning, an alarm: it comes first."""
+    """None for an item without a beginning, such as an alarm. These come first."""
     account_id: str | None = None
     mode: Mode | None = None
     urgent: bool = False
-    """It may not wait for the morning."""
+    """It must not wait until morning."""
     brief: str = ""
-    """The text without amounts and names, for messages that leave the house; empty: it has none."""
+    """The text without amounts and names, for messages that leave the service. Empty when there is no such text."""
 
 
 def item(
@@ -44,7 +44,7 @@ def item(
     urgent: bool = False,
     brief: str = "",
 ) -> ActionItem:
-    """One about a merchant's object."""
+    """Create an item about a merchant's object."""
     return ActionItem(
         kind=kind,
         of=of,
@@ -62,5 +62,5 @@ Finder = Callable[[Ports, Unit], Awaitable[list[ActionItem]]]
 
 
 async def first(unit: Unit, kind: type[R], order: str, **criteria: Any) -> list[R]:
-    """The first of a kind that meet all criteria, MOST of them at most."""
+    """Return the first records of a kind that meet all criteria, at most MOST of them."""
     return await unit[kind].find(order=order, limit=MOST, readable=True, **criteria)

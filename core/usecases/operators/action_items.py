@@ -1,7 +1,7 @@
-"""What waits for a person now, over all accounts and both modes, oldest first.
+"""Action items: everything that waits for an operator now, over all accounts and both modes, oldest first.
 
-Every find follows an index that leads to little else than what is shown, and is bounded, so that a console may ask
-every few seconds beside a busy service.
+Every search uses an index that matches little else, and has a limit. So a console may refresh every few seconds beside
+a busy service.
 """
 
 from datetime import datetime, timedelta
@@ -49,21 +49,21 @@ from .unreadable import list_unreadable
 ALTERED = "not what the vault tagged: reject it"
 LETTERS_FAILED_FOR = timedelta(days=30)
 CHECK_LATE = timedelta(hours=1)
-"""For how long a verifier may have been asked to begin a check, and not have answered."""
+"""Time that a verifier has to begin a check before an item reports it."""
 RECEIPT_LATE = timedelta(hours=1)
 REVOKED_FOR = timedelta(days=30)
-"""How long a client is shown whom the verifier takes back."""
+"""How long to list a client whose verification the verifier revoked."""
 
 
 class ActionItems(msgspec.Struct, frozen=True, kw_only=True):
-    """All that was found. `complete`: no kind reached its bound."""
+    """The items found. `complete`: no kind reached its limit."""
 
     found: list[ActionItem]
     complete: bool
 
 
 async def read_action_items(ports: Ports) -> ActionItems:
-    """What waits now. Raises: Unavailable."""
+    """Return all items that wait now. Raises: Unavailable."""
     found: list[ActionItem] = []
     complete = True
     for finder in FINDERS:
@@ -74,13 +74,13 @@ async def read_action_items(ports: Ports) -> ActionItems:
 
 
 async def found_by(finder: Finder, ports: Ports) -> list[ActionItem]:
-    """What one finder finds now, of each kind at most MOST. Raises: Unavailable; Unreadable."""
+    """Return the items of one finder, at most MOST of each kind. Raises: Unavailable; Unreadable."""
     async with ports.storage.unit() as unit:
         return await finder(ports, unit)
 
 
 async def _revoked(ports: Ports, unit: Unit) -> list[ActionItem]:
-    """Clients who were verified, and whom the verifier refuses since: they were blocked, which an operator may end."""
+    """Return verified clients whom the verifier later refused. They are blocked; an operator may unblock them."""
     since = AtLeast(ports.clock.now() - REVOKED_FOR)
     found = await first(unit, Client, "created_at", blocked=True, kyc=KycStatus.VERIFIED, level=0, updated_at=since)
     text = "verified, and refused by the verifier since: blocked"
@@ -88,8 +88,8 @@ async def _revoked(ports: Ports, unit: Unit) -> list[ActionItem]:
 
 
 async def _checks(ports: Ports, unit: Unit) -> list[ActionItem]:
-    """A verifier that does not begin what it is asked for: one line for all clients who wait for it, as long as it is
-    asked."""
+    """Return verifiers that do not begin a requested check: one item for all waiting clients of a verifier, while the
+    service still repeats the request."""
     now = ports.clock.now()
     late = Between(now - FOLLOWED, now - CHECK_LATE)
     waiting: dict[str, list[Client]] = {}
@@ -106,7 +106,7 @@ def _of_verifier(name: str, rows: list[Client]) -> ActionItem:
 
 
 async def _proofs(ports: Ports, unit: Unit) -> list[ActionItem]:
-    """In review for longer than a check takes by itself."""
+    """Return delivery proofs that have been in review longer than an automatic check needs."""
     found = await first(
         unit, DeliveryProof, "status_at", status=ProofStatus.IN_REVIEW, status_at=AtMost(ports.clock.now() - STUCK)
     )
@@ -115,7 +115,7 @@ async def _proofs(ports: Ports, unit: Unit) -> list[ActionItem]:
 
 
 async def _receipts(ports: Ports, unit: Unit) -> list[ActionItem]:
-    """Receipts that a cash register has not written for an hour: one line for payments, one for refunds."""
+    """Return receipts that a cash register has not written for an hour: one item for payments, one for refunds."""
     return [
         *await _unwritten(ports, unit, SALE, "payment", Payment),
         *await _unwritten(ports, unit, BACK, "refund", Refund),
@@ -125,8 +125,8 @@ async def _receipts(ports: Ports, unit: Unit) -> list[ActionItem]:
 async def _unwritten(
     ports: Ports, unit: Unit, kind: FollowUp, of: str, record: type[Payment | Refund]
 ) -> list[ActionItem]:
-    # Neither refunds' ids nor charges' rise with time, so the database looks through all that wait: a job goes with its
-    # receipt, and of 100 000 the oldest are found in some 50 ms.
+    # The ids of refunds and charges do not rise with time, so the database reads all waiting jobs. A receipt's job is
+    # deleted with it, and the oldest of 100 000 jobs are found in about 50 ms.
     of_kind, late = Between(kind.id_of(""), f"{kind.kind};"), AtMost(ports.clock.now() - RECEIPT_LATE)
     waiting = await first(unit, Job, "created_at", id=of_kind, created_at=late)
     if not waiting:
@@ -147,7 +147,7 @@ async def _unwritten(
 
 
 async def _receivers(ports: Ports, unit: Unit) -> list[ActionItem]:
-    """Open breakers, and receivers for which webhooks were given up."""
+    """Return open breakers, and receivers with failed webhooks."""
     opened = await first(unit, Breaker, "next_probe_at", next_probe_at=AtLeast(LONG_AGO))
     found = [
         _of_receiver("breaker", row, f"does not answer: {row.last_answer or 'no answer'}", row.opened_at)
@@ -197,7 +197,7 @@ async def _unreadable(ports: Ports, _unit: Unit) -> list[ActionItem]:
 
 
 async def _acts(ports: Ports, _unit: Unit) -> list[ActionItem]:
-    """What another operator asked for and this one may confirm."""
+    """Return actions that another operator requested and this one may confirm."""
     found = [(act, act_fits(ports.vault, act)) for act in await list_acts(ports, limit=MOST)]
     return [
         ActionItem(

@@ -1,7 +1,7 @@
-"""An operator forgets a client: what is kept of the person here goes, what the law of money needs stays
-(docs/kyc.md "Forgetting a client").
+"""Deletion of a client's personal data by an operator. Records that financial law requires stay (docs/kyc.md
+"Forgetting a client").
 
-It is done in units of some hundred rows, the client itself last: after an interruption the operator repeats it.
+The work is done in units of some hundred rows, the client last. After an interruption the operator repeats it.
 """
 
 from collections.abc import AsyncIterator
@@ -31,28 +31,28 @@ _AT_ONCE = 100
 
 
 class ForgottenClient(msgspec.Struct, frozen=True, kw_only=True):
-    """What went, and what remains elsewhere."""
+    """Result of forgetting a client: what was deleted, and what remains elsewhere."""
 
     client_id: str
     account_id: str
     uploads: int
     events: int
     verifier: str | None
-    """Who still has what the client handed in; null: nobody was asked."""
+    """The verifier that still has the client's documents. None if no verifier was involved."""
     checks: tuple[str, ...]
-    """By which ids of ours the verifier finds it."""
+    """Ids of our checks, by which the verifier finds the client."""
 
 
 def remains(done: ForgottenClient) -> str:
-    """What an operator has still to do, in words."""
+    """Describe what the operator has still to do."""
     if done.verifier is None or not done.checks:
         return "No verifier was asked about the client."
     return f"What was handed in remains at {done.verifier}: have it deleted there, under {', '.join(done.checks)}."
 
 
 async def forget_client(ports: Ports, record_id: str) -> ForgottenClient:
-    """Remove a client with uploads and jobs, and all events that may name the person. Raises: Refusal
-    CLIENT_NOT_FOUND; INVALID_STATE for one who is blocked, or with a check or money under way; Unavailable;
+    """Delete a client with its uploads and jobs, and all events that may name the person. Raises: Refusal
+    CLIENT_NOT_FOUND; INVALID_STATE for a blocked client, or while a check or an exchange is under way; Unavailable;
     VaultError."""
     async with ports.storage.unit() as unit:
         client = await _idle(ports, unit, record_id)
@@ -67,7 +67,7 @@ async def forget_client(ports: Ports, record_id: str) -> ForgottenClient:
         return present
 
     gone = await retrying(ports.storage, work)
-    events += await _forget_events(ports, client.id)  # of what happened meanwhile
+    events += await _forget_events(ports, client.id)  # Include events of changes made meanwhile.
     return ForgottenClient(
         client_id=gone.id,
         account_id=gone.account_id,
@@ -79,7 +79,7 @@ async def forget_client(ports: Ports, record_id: str) -> ForgottenClient:
 
 
 async def _idle(ports: Ports, unit: Unit, record_id: str) -> Client:
-    """The client, with whom nothing is under way. Raises: Refusal."""
+    """Return the client if nothing is under way. Raises: Refusal."""
     client = await unit[Client].get(record_id) if storable(record_id) else None
     if client is None:
         raise Refusal("CLIENT_NOT_FOUND", "There is no client of this id")
@@ -96,7 +96,8 @@ async def _idle(ports: Ports, unit: Unit, record_id: str) -> Client:
 
 
 async def _has_suspended(unit: Unit, client: Client) -> bool:
-    """Whether money that came for an exchange of the client waits to go back. There is little of it at any time."""
+    """Return whether money of one of the client's exchanges is in suspense. There is little suspended money at any
+    time."""
     offset = 0
     while True:
         found = await unit[ExchangeTransfer].find(
@@ -119,7 +120,7 @@ async def _has_suspended(unit: Unit, client: Client) -> bool:
 
 
 async def _forget_uploads(ports: Ports, client: Client) -> int:
-    """The client's documents: they stay for a day or so, so there are few to look through."""
+    """Delete the client's documents. Documents are stored for about a day, so there are few to search."""
     checks, gone = frozenset(operations_of(client)), 0
     async for batch in ports.storage.scan(Upload, readable=True):
         for upload in batch:
@@ -130,8 +131,8 @@ async def _forget_uploads(ports: Ports, client: Client) -> int:
 
 
 async def _money_of(ports: Ports, client: Client) -> AsyncIterator[str]:
-    """Yield the ids of the client's exchanges, and of the payments with the client's phone. Their events name the
-    phone, or the payer. No index follows either, so all of the account's in this mode are looked through."""
+    """Yield the ids of the client's exchanges, and of payments with the client's phone. Their events contain the phone
+    or name the payer. No index covers either, so this reads all of the account's records in this mode."""
     phone = open_client_phone(ports.vault, client)
     whose: dict[str, Any] = {"account_id": client.account_id, "mode": client.mode}
     async for exchanges in ports.storage.scan(Exchange, readable=True, **whose):
@@ -146,7 +147,7 @@ async def _money_of(ports: Ports, client: Client) -> AsyncIterator[str]:
 
 
 async def _forget_events(ports: Ports, object_id: str) -> int:
-    """Remove what merchants were sent about an object. Returns how many events that were."""
+    """Delete all events about an object, and return their number."""
 
     async def work(unit: Unit) -> int:
         found = await unit[Event].find(object_id=object_id, limit=_AT_ONCE, readable=True)

@@ -1,5 +1,5 @@
-"""How the service does, in numbers that cost the same however many payments there are: tallies, running balances, and
-what came since the last look."""
+"""Figures about the service at a cost that does not grow with the number of payments. They come from tallies, running
+balances, and records that are new since the last reading."""
 
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -20,46 +20,49 @@ from ..accounts.limit_hits import Hits, read_hits
 
 DAYS = 30
 WEBHOOKS_OF = 60
-"""Looks whose events' webhooks are counted: at one every two seconds, those of the last two minutes."""
+"""Number of readings whose events' webhooks are counted. At a reading every two seconds, they cover the last two
+minutes."""
 
 
 class Due(msgspec.Struct, frozen=True, kw_only=True):
-    """What the next settlement of a mode is about to take."""
+    """Amount that the next settlement of a mode will take."""
 
     mode: Mode
     pending: Rub
-    """All that waits for a settlement."""
+    """Everything that waits for a settlement."""
     expected: Rub
-    """What of it the next one takes: without what was paid after its cutoff."""
+    """The part that the next settlement takes: payments before its cutoff."""
     about_usdt: Decimal | None
-    """At the last market rate, before fees; null where no rate is known."""
+    """At the last market rate, before fees. None when no rate is known."""
 
 
 class Dashboard(msgspec.Struct, frozen=True, kw_only=True):
-    """One look."""
+    """One reading."""
 
     at: datetime
     by_status: dict[str, int]
-    """Today's payments."""
+    """Number of today's payments by status."""
     taken_today: Rub
-    """Both modes' turnover of today."""
+    """Today's turnover of both modes."""
     days: list[int]
-    """Payments of the last DAYS days, the last one today."""
+    """Payments per day of the last DAYS days. The last one is today."""
     hits: Hits
-    """Requests that limits refused."""
+    """Requests that rate limits refused."""
     next_run: datetime
     due: tuple[Due, ...]
     payments_since: int
-    """New ones since the look before; 0 at the first. Without charges of live mode, whose ids do not rise with time."""
+    """New payments since the reading before, or 0 at the first reading. Live charges are not counted, because their ids
+    do not rise with time."""
     events_since: int
     delivered_since: int = 0
-    """Webhooks that receivers took, of events of the last LETTERS_OF looks: of older ones no index follows the time."""
+    """Webhooks that receivers accepted, for events of the last WEBHOOKS_OF readings. For older events no index is in
+    the order of time."""
     refused_since: int = 0
-    """And those that they did not."""
+    """Webhooks of the same events that receivers did not accept."""
     last_payment: str | None = None
     last_event: str | None = None
     marks: tuple[str, ...] = ()
-    """The newest event at each of the looks before."""
+    """The newest event at each earlier reading."""
 
     @property
     def today(self) -> int:
@@ -71,7 +74,7 @@ class Dashboard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_dashboard(ports: Ports, before: Dashboard | None = None) -> Dashboard:
-    """Look; `before` is the look before, from which on what is new is counted. Raises: Unavailable."""
+    """Take a reading. New records are counted since `before`, the previous reading. Raises: Unavailable."""
     now = ports.clock.now()
     days = [day_of(now - timedelta(days=back)) for back in reversed(range(DAYS))]
     run = next_run(now)
@@ -112,11 +115,12 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
 
     pending: Rub
     expected: Rub
-    """Without what was paid on the days from the settlement's cutoff on."""
+    """Without payments from the days after the settlement's cutoff."""
 
 
 async def pending_before(seen: Snapshot, cutoff: datetime, now: datetime) -> dict[Mode, Pending]:
-    """What waits for a settlement of this cutoff. Turnover is known by days: only whole days after it are left out."""
+    """Return the amounts that wait for a settlement with this cutoff. Turnover is known by day, so only whole days
+    after the cutoff are left out."""
     whole = await seen[LedgerAccount].sums("balance", by="mode", purse=Purse.PENDING)
     first = cutoff + timedelta(days=1) - timedelta.resolution
     days = tuple(day_of(first + timedelta(days=number)) for number in range((now.date() - first.date()).days + 1))
@@ -128,22 +132,22 @@ async def pending_before(seen: Snapshot, cutoff: datetime, now: datetime) -> dic
 
 
 def about_usdt(amount: Rub, rate: str) -> Decimal:
-    """What RUB come to at a rate, before fees, for people."""
+    """Return the USDT value of RUB at a rate, before fees, for people."""
     return (Decimal(amount.kopecks) / 100 / Decimal(rate)).quantize(Decimal("0.01"))
 
 
 async def _webhooks(seen: Snapshot, before: Dashboard) -> tuple[int, int]:
-    """Webhooks since the look before: taken, and not."""
+    """Return the numbers of accepted and of failed webhooks since the reading before."""
     asked = {"id": AtLeast(before.marks[0] if before.marks else ""), "sent_at": AtLeast(before.at)}
     taken = await seen[Attempt].total(**asked, status=Between(200, 300))
     return taken, await seen[Attempt].total(**asked) - taken
 
 
 async def _since(seen: Snapshot, kind: type[R], last: str | None) -> tuple[str | None, int]:
-    """The newest id, and how many came after `last`: ids rise with time, so only what is new is walked."""
+    """Return the newest id and the number of records after `last`. Ids rise with time, so this reads only new records."""
     newest = await seen[kind].find(order="-id", limit=1)
     if not newest:
         return last, 0
-    # `!` is the character that nothing in an id precedes. Where there was none before, few can have come since.
+    # `!` sorts before every character that an id contains. If there was no record before, few can have been added.
     count = await seen[kind].total(id=AtLeast(f"{last}!")) if last is not None else 1
     return newest[0].id, count

@@ -1,7 +1,7 @@
-"""What `cambist doctor` finds out from the storage: small checks, each with a name, a verdict and what to do.
+"""Checks of `cambist doctor` on the storage, each with a name, a result and a remedy.
 
-They write nothing and may run beside a working service. Each is quick however much is stored; those of
-thorough.py are not.
+They write nothing and may run beside a working service. Each is quick however much is stored; the slow ones are in
+thorough.py.
 """
 
 from collections import Counter
@@ -32,24 +32,25 @@ from .settlement_items import unsettled
 from .unreadable import count_unreadable
 
 CLOCK_WARNING = timedelta(seconds=1)
-"""How far two clocks may differ."""
+"""Maximum difference between two clocks without a warning."""
 LATE_WARNING, LATE_FAILED = timedelta(seconds=30), timedelta(minutes=5)
-"""How late the oldest due job may be. Workers look every second, and a dead one's jobs come back after 8."""
+"""Lateness of the oldest due job that causes a warning or a failure. Workers poll every second, and jobs of a dead
+worker are reclaimed after 8 s."""
 SAMPLE = 200
-"""Records of each kind, the first and the last ones, whose seals are looked at; `thorough` looks at all."""
+"""Number of records of each kind to decrypt, from both ends. `thorough` decrypts all."""
 
 _MANY = 1000
 _NAMED = 3
-"""Accounts that a finding names, of however many there are."""
+"""Maximum number of accounts that a finding names."""
 
 
 Progress = Callable[[str], None]
-"""Is told how far a long check is."""
+"""Receives the progress of a long check, as text."""
 Check = Callable[[Ports], Awaitable[Finding]]
 
 
 def clocks_apart(ours: str, theirs: str, apart: timedelta) -> Finding:
-    """What it means that two clocks differ so."""
+    """Return the finding for this difference between two clocks."""
     seconds = abs(apart.total_seconds())
     message = f"{theirs} and {ours} are {seconds:.1f} s apart"
     remedy = "let both take their time from NTP (timedatectl, chronyc tracking)"
@@ -59,12 +60,13 @@ def clocks_apart(ours: str, theirs: str, apart: timedelta) -> Finding:
 
 
 async def check_clock(ports: Ports) -> Finding:
-    """This machine's clock beside the storage's, by which jobs are due."""
+    """Compare this machine's clock with the storage's, which decides when jobs are due."""
     return clocks_apart("this machine's clock", "the database's clock", await clock_offset(ports))
 
 
 async def check_vault(ports: Ports) -> Finding:
-    """Compare pepper and keys with the database's, seal and open a probe, and open a sample of what is stored."""
+    """Compare the pepper and keys with the database's, encrypt and decrypt a probe, and decrypt a sample of the stored
+    values."""
     place = "doctor.probe"
     if ports.vault.unseal(ports.vault.seal(b"probe", place), place) != b"probe":
         return failed("what the vault seals, it opens as something else", "check CAMBIST_VAULT_KEY")
@@ -102,7 +104,7 @@ async def _sample(ports: Ports, field: SealedField) -> list[tuple[bytes, str]]:
 
 
 async def check_jobs(ports: Ports) -> Finding:
-    """Is what is due being done?"""
+    """Check that due jobs are being run."""
     due = await ports.storage.next_due()
     late = timedelta(0) if due is None else await ports.storage.now() - due
     if late <= LATE_WARNING:
@@ -113,7 +115,7 @@ async def check_jobs(ports: Ports) -> Finding:
 
 
 async def check_standing(ports: Ports) -> Finding:
-    """Are the jobs there that come back by themselves?"""
+    """Check that all recurring jobs exist."""
     missing = await missing_standing(ports)
     if not missing:
         return ok("every standing job is there")
@@ -125,7 +127,7 @@ async def check_standing(ports: Ports) -> Finding:
 
 
 async def check_rows(ports: Ports) -> Finding:
-    """Rows that somebody met and could not read."""
+    """Check that no row is known to be unreadable."""
     return of_rows(await count_unreadable(ports))
 
 
@@ -139,7 +141,7 @@ def of_rows(count: int) -> Finding:
 
 
 async def check_deliveries(ports: Ports) -> Finding:
-    """Events that were given up, which no receiver ever took."""
+    """Check for failed deliveries: events that no receiver accepted."""
     given_up = 0
     async for batch in ports.storage.scan(Account, readable=True):
         async with ports.storage.unit() as unit:
@@ -157,7 +159,7 @@ async def check_deliveries(ports: Ports) -> Finding:
 
 
 async def check_suspense(ports: Ports) -> Finding:
-    """Money that waits for an operator."""
+    """Check for suspended transfers that wait for an operator."""
     waiting = len(await list_suspense(ports, limit=_MANY))
     if not waiting:
         return ok("no money waits in suspense")
@@ -166,7 +168,7 @@ async def check_suspense(ports: Ports) -> Finding:
 
 
 async def check_settlement(ports: Ports) -> Finding:
-    """Check that settlements leave no paid money where it is."""
+    """Check that settlements passed over no paid payment."""
     async with ports.storage.unit() as unit:
         found = await unsettled(ports, unit)
     if not found:
@@ -178,7 +180,7 @@ async def check_settlement(ports: Ports) -> Finding:
 
 
 async def check_ledger(ports: Ports) -> Finding:
-    """The sums of all balances and the newest entries."""
+    """Check the sum of all balances, and the newest entries."""
     faults = await ledger_faults(ports)
     if faults:
         remedy = (
@@ -189,7 +191,7 @@ async def check_ledger(ports: Ports) -> Finding:
 
 
 async def check_webhooks(ports: Ports) -> Finding:
-    """Events carry what payers bought: they belong on an encrypted way."""
+    """Check that webhook addresses are encrypted. Events contain what payers bought."""
     plain = [
         account.id
         async for batch in ports.storage.scan(Account, readable=True)
@@ -203,7 +205,7 @@ async def check_webhooks(ports: Ports) -> Finding:
 
 
 async def check_wallets(ports: Ports) -> Finding:
-    """A wallet that tells what it sent protects a restored database from sending it again."""
+    """Check that the wallet can report what it sent. Otherwise a restored database could send it again."""
     try:
         wallet = ports.senders.of_mode(Mode.LIVE.value)
     except NotConfigured:
@@ -217,7 +219,7 @@ async def check_wallets(ports: Ports) -> Finding:
 
 
 async def check_hold(ports: Ports) -> Finding:
-    """A copy sends no money until it was compared with the world."""
+    """Check for a quarantine. A copy sends no money until it has been compared with the providers."""
     installation = await read_hold(ports)
     if installation is None:
         return ok("money is sent")
@@ -228,7 +230,7 @@ async def check_hold(ports: Ports) -> Finding:
 
 
 async def check_credentials(ports: Ports) -> Finding:
-    """Do the providers of live mode take our credentials?"""
+    """Check that the live providers accept our credentials."""
     checked = await check_providers(ports)
     told = "; ".join(f"{each}: {each.fault}" for each in checked if each.fault is not None)
     if any(isinstance(each.fault, NotConfigured) for each in checked):
@@ -245,7 +247,8 @@ async def check_credentials(ports: Ports) -> Finding:
 
 
 async def check_nodes(ports: Ports) -> Finding:
-    """Where several nodes of a network are set, none is believed alone: with one voice money waits."""
+    """Check that enough nodes of each network answer. With several nodes configured, no single node is trusted, so
+    money waits until enough of them agree."""
     few = await shortages(ports)
     if not few:
         return ok("of every network as many nodes answer as have to agree")
@@ -257,7 +260,8 @@ async def check_nodes(ports: Ports) -> Finding:
 
 
 async def check_receipts(ports: Ports) -> Finding:
-    """A bank that requires receipts by 54-FZ takes no payment of an account that has no settings for them."""
+    """Check the accounts' receipt settings. A bank that requires receipts by 54-FZ refuses payments of an account
+    without them."""
     banks = ports.banks.of_mode(Mode.LIVE)
     strict = [bank.name for bank in banks if bank.capabilities.receipts is ReceiptNeed.REQUIRED]
     if not strict:

@@ -1,4 +1,5 @@
-"""What a check of `cambist doctor` found: who tells of it at a start needs none of the checks."""
+"""Findings of `cambist doctor`. They are separate from its checks, so a program that prints findings at its start does
+not import the checks."""
 
 from enum import StrEnum
 
@@ -6,7 +7,7 @@ import msgspec
 
 
 class Level(StrEnum):
-    """A verdict."""
+    """Result of a check."""
 
     OK = "ok"
     WARNING = "warning"
@@ -14,7 +15,7 @@ class Level(StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What a check found; `remedy` says what to do, where something is to be done."""
+    """Finding of a check. `remedy` says what to do, if anything."""
 
     level: Level
     message: str

@@ -1,5 +1,6 @@
-"""What an act is about to move, and what will be left: read before an operator confirms it. Others go on meanwhile, so
-these are numbers of the moment; the act itself takes what there is when it is done."""
+"""Preview of an operator action: the amounts it would move and what would be left, shown before the operator confirms.
+Other processes continue meanwhile, so the figures are a snapshot. The action itself uses the state at the moment it
+runs."""
 
 from datetime import datetime
 
@@ -25,47 +26,48 @@ from .settlement import due_by_account
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """What a merchant's purse holds, and what an act adds to it, in the smallest part of its currency."""
+    """Balance of a merchant's ledger account and the amount that an action adds to it, in the smallest unit of its
+    currency."""
 
     purse: Purse
     currency: Currency
     holds: int
     adds: int
     is_covered: bool = True
-    """False: there is less than is to be taken, so that nothing is taken yet."""
+    """False when the balance is lower than the amount to withdraw. The action then withdraws nothing yet."""
 
 
 class DuePayout(msgspec.Struct, frozen=True, kw_only=True):
-    """What a payout asked for now would take of a merchant's available USDT."""
+    """Preview of a payout of a merchant's available USDT, if it were requested now."""
 
     amount: Usdt
-    """Zero: there is nothing that the network can move, or no network."""
+    """Zero when no amount can be sent on the network, or no network is configured."""
     available: Usdt
     kept: Usdt
-    """For refunds that wait for money."""
+    """Amount reserved for refunds that wait for money."""
     wallet: str | None
 
 
 class DueSettlement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a settlement of a mode asked for now would take."""
+    """Preview of a settlement of a mode, if it were requested now."""
 
     mode: Mode
     payments: int
     merchants: int
     amount: Rub
-    """What waits of them, without what refunds took."""
+    """Sum of the waiting payments, less their refunds."""
     rate: str | None
-    """The last market rate; the settlement fetches its own. None: none is known."""
+    """The last market rate. The settlement fetches its own rate. None when no rate is known."""
 
 
 async def foresee_purse(ports: Ports, account_id: str, mode: Mode, purse: Purse, adds: int) -> Held:
-    """The merchant's purse before an act that adds so much to it."""
+    """Return the balance of a merchant's ledger account before an action adds this amount to it."""
     async with ports.storage.unit() as unit:
         return await _held(unit, account_id, mode, purse, adds)
 
 
 async def foresee_refund(ports: Ports, refund: Refund) -> tuple[Payment | None, Held | None]:
-    """Of a refund that takes its money yet: the payment, and the purse that pays."""
+    """Return the payment of a refund that has not taken its money yet, and the ledger account that pays for it."""
     async with ports.storage.unit() as unit:
         payment = await unit[Payment].get(refund.payment_id)
         if payment is None:
@@ -81,7 +83,7 @@ async def foresee_refund(ports: Ports, refund: Refund) -> tuple[Payment | None, 
 
 
 async def foresee_payout(ports: Ports, account_id: str, mode: Mode) -> DuePayout:
-    """What `pay_out_now` would take. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    """Return what `pay_out_now` would pay. Raises: Refusal ACCOUNT_NOT_FOUND."""
     async with ports.storage.unit() as unit:
         account = await find_account(unit, account_id)
         kept = await kept_for_refunds(unit, account, mode)
@@ -96,7 +98,7 @@ async def foresee_payout(ports: Ports, account_id: str, mode: Mode) -> DuePayout
 
 
 async def foresee_settlement(ports: Ports, mode: Mode, cutoff: datetime | None) -> DueSettlement:
-    """What `settle_asked` would settle; `cutoff` as it has it."""
+    """Return what `settle_asked` would settle with the same `cutoff`."""
     _, until = batch_asked(ports, mode, cutoff)
     async with ports.storage.unit() as unit:
         due = await due_by_account(unit, mode, until)

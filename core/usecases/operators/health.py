@@ -1,4 +1,4 @@
-"""What `/health` goes by: each rule is one word, explained by the same word in docs/operations.md "Health rules"."""
+"""Rules of `/health`. Each rule is one word, which docs/operations.md "Health rules" explains."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,17 +13,17 @@ from .probes import CLOCK_OFF, clock_offset, gateways, lateness, without_gateway
 from .unreadable import count_unreadable
 
 NO_WORKER = 300.0
-"""Seconds after which a job that is due and in nobody's hands says that no worker works. Workers look every second, and
-a job whose worker died is free after eight."""
+"""Age in seconds of a due job without a worker from which we conclude that no worker runs. Workers poll every second,
+and the job of a dead worker is free after eight."""
 
 T = TypeVar("T")
 
 
 class Question(Generic[T]):
-    """A question that may hang. One at a time is under way, and whoever asks meanwhile waits for the same answer.
+    """A call that may hang. One call runs at a time, and callers that arrive meanwhile share its answer.
 
-    It is never cancelled: a driver that hangs may hang in being cancelled, too. Who has waited long enough goes, and
-    until it ends all others hear at once that there is no answer.
+    The call is never cancelled, because a driver that hangs may hang in its cancellation too. A caller stops waiting
+    after its timeout. From then until the call ends, all callers get a TimeoutError at once.
     """
 
     def __init__(self, ask: Callable[[], Awaitable[T]]) -> None:
@@ -36,7 +36,7 @@ class Question(Generic[T]):
         return self._task is not None and not self._task.done()
 
     async def answer(self, within: float) -> T:
-        """The answer. Raises: what asking raises; TimeoutError when there is none within so many seconds."""
+        """Return the answer. Raises: the call's own exceptions; TimeoutError without an answer within so many seconds."""
         task = self._task
         if task is None or task.done():
             task = self._task = asyncio.get_running_loop().create_task(self._asked())
@@ -54,13 +54,13 @@ class Question(Generic[T]):
 
 
 def _heard(task: asyncio.Task[T]) -> None:
-    """A fault of which nobody waits to hear is no news for the event loop."""
+    """Retrieve the exception of a call that nobody awaits, so that the event loop does not report it."""
     if not task.cancelled():
         task.exception()
 
 
 Rule = Callable[[Ports], Awaitable[bool]]
-"""Whether all is well by it."""
+"""Returns whether the rule is met."""
 
 
 async def _storage(ports: Ports) -> bool:
@@ -110,10 +110,10 @@ async def _vault(ports: Ports) -> bool:
 
 STORAGE, VAULT = "storage", "vault"
 UNKNOWN = "unknown"
-"""The word for signs that cannot be read just now."""
+"""Shown for signs that cannot be read at present."""
 
 PARTS: Mapping[str, Rule] = {STORAGE: _storage, "meter": _counters, "queue": _queue}
-"""What the service stands on."""
+"""Parts that the service depends on."""
 
 SIGNS: Mapping[str, Rule] = {
     "clock": _clock,
@@ -125,9 +125,10 @@ SIGNS: Mapping[str, Rule] = {
     VAULT: _vault,
     "held": _held,
 }
-"""What is read from the storage, and cannot be told without it."""
+"""Rules that read the storage, so their state is unknown without it."""
 
 LOOKED_AT_EVERY: Mapping[str, float] = {"ledger": 60.0}
-"""Seconds for which an answer is kept, where that is not one."""
+"""Seconds for which an answer is cached, where it is not EVERY."""
 EVERY = 1.0
-"""Seconds for which every other answer is kept: however many ask, the storage is asked once a second."""
+"""Seconds for which every other answer is cached. The storage is queried once a second at most, however many clients
+call `/health`."""

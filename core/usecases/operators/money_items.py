@@ -1,4 +1,4 @@
-"""What waits for a person because money waits: payments, refunds, payouts, exchanges, suspense (action_items.py)."""
+"""Action items about money that waits: payments, refunds, payouts, exchanges, suspense (action_items.py)."""
 
 from datetime import datetime, timedelta
 
@@ -20,7 +20,7 @@ from .action_item import MOST, ActionItem, first, item
 from .unanswered import find_unanswered
 
 UNKNOWN_FROM = timedelta(hours=6)
-"""From when on nobody asks the bank by itself any more (ARCHITECTURE.md "Three ends")."""
+"""Age from which the service no longer polls the bank (ARCHITECTURE.md "Three ends")."""
 REFUND_LATE = timedelta(days=1)
 NOT_TAGGED = "not signed: its wallet or amount is not what the vault tagged"
 NOT_FINAL = "is signed, and not final on chain yet"
@@ -33,10 +33,10 @@ SENT_FROM = (
 )
 PAYOUT_LATE = timedelta(hours=1)
 PAYOUT_STUCK = timedelta(hours=3)
-"""From when it was asked for until the network is final about it, at most."""
+"""Maximum time from a payout's request until it is final on the network."""
 PAYOUT_FAILED_FOR = timedelta(days=7)
 LOSS_FOR = timedelta(days=90)
-"""How long RUB that were taken back are shown, from when they had come."""
+"""How long to list RUB that a payer's bank took back, counted from their arrival."""
 
 
 async def mismatches(_ports: Ports, unit: Unit) -> list[ActionItem]:
@@ -59,7 +59,7 @@ def _came(payment: Payment) -> str:
 
 
 async def unknown(ports: Ports, unit: Unit) -> list[ActionItem]:
-    """Payments that the bank was asked about for long enough: it may never say."""
+    """Return payments whose outcome the service no longer polls. The bank may never report it."""
     now = ports.clock.now()
     found: list[UnknownOutcome] = []
     for operation in Operation:
@@ -91,7 +91,7 @@ async def exchange_suspense(_ports: Ports, unit: Unit) -> list[ActionItem]:
 
 
 async def losses(ports: Ports, unit: Unit) -> list[ActionItem]:
-    """RUB that payers' banks took back once something was given for them."""
+    """Return RUB that a payer's bank took back after the exchange had been paid out."""
     since = AtLeast(ports.clock.now() - LOSS_FOR)
     found = await first(unit, ExchangeTransfer, "received_at", resolved_at=None, reason=LOST, received_at=since)
     text = "RUB were taken back once the exchange was over: a loss"
@@ -133,7 +133,7 @@ async def refunds(ports: Ports, unit: Unit) -> list[ActionItem]:
 
 
 async def unanswered(ports: Ports, unit: Unit) -> list[ActionItem]:
-    """Operations that their banks have forgotten and never told the end of."""
+    """Return operations whose banks have forgotten them and never reported an outcome."""
     return [
         ActionItem(
             kind="unanswered",
@@ -181,7 +181,7 @@ async def payouts(ports: Ports, unit: Unit) -> list[ActionItem]:
 
 
 async def exchanges(ports: Ports, unit: Unit) -> list[ActionItem]:
-    """Exchanges whose money is not sent, because they are not what they were made."""
+    """Return exchanges whose money is not sent, because their rows differ from what the vault tagged."""
     found = []
     for status in SENT_FROM:
         some = await unit[Exchange].find(status=status, order="created_at", limit=MOST, readable=True)

@@ -1,4 +1,4 @@
-"""Operators' keys: made, listed, ended, and presented (docs/operations.md "Operators' keys")."""
+"""Operators' keys: creation, listing, revocation and sign-in (docs/operations.md "Operators' keys")."""
 
 import hmac
 
@@ -14,12 +14,12 @@ from ..acts.four_eyes import gated
 from ..units import retrying
 
 NAME_TAKEN = "operators_name"
-"""The storage's unique rule: a name is one operator's for ever."""
+"""Unique rule of the storage: a name belongs to one operator forever."""
 _SECRET_BYTES = 32
 
 
 class NewOperator(Masked, frozen=True, kw_only=True):
-    """A new operator, at the only moment when the key exists in plain."""
+    """A new operator. Its key exists in plain text only here."""
 
     _shown = ("operator",)
 
@@ -28,10 +28,10 @@ class NewOperator(Masked, frozen=True, kw_only=True):
 
 
 async def create_operator(ports: Ports, name: str) -> NewOperator:
-    """Make an operator with a key.
+    """Create an operator with a key.
 
-    Raises: Refusal VALIDATION_ERROR for what is no name, INVALID_STATE for one that was used; Waits where two operators
-    are needed, which is so from the third operator on.
+    Raises: Refusal VALIDATION_ERROR for an invalid name, INVALID_STATE for a used one; Waits when a second operator has
+    to confirm, which is so from the third operator on.
     """
     wanted = operator_name(name)
     ports = gated(ports, "create_operator", wanted)
@@ -49,9 +49,9 @@ async def create_operator(ports: Ports, name: str) -> NewOperator:
 
 
 async def end_operator(ports: Ports, name: str) -> Operator:
-    """End an operator's key at once.
+    """Revoke an operator's key at once.
 
-    Raises: Refusal NOT_FOUND where no operator in force has the name; Waits where two operators are needed.
+    Raises: Refusal NOT_FOUND when no active operator has the name; Waits when a second operator has to confirm.
     """
     ports = gated(ports, "end_operator", name)
 
@@ -65,15 +65,15 @@ async def end_operator(ports: Ports, name: str) -> Operator:
 
 
 async def list_operators(ports: Ports) -> list[Operator]:
-    """All operators, the oldest first."""
+    """Return all operators, oldest first."""
     return [each async for batch in ports.storage.scan(Operator, readable=True) for each in batch]
 
 
 async def sign_in(ports: Ports, text: str | None) -> Operator | None:
-    """Return the operator of this key. None where no key is given and no operator is in force yet, so that somebody can
-    make the first one.
+    """Return the operator of this key. Without a key, return None while there is no active operator, so that the first
+    one can be created.
 
-    Raises: Refusal Unauthorized for no key, or one that lets nobody in.
+    Raises: Refusal Unauthorized without a key, or for an invalid or revoked one.
     """
     async with ports.storage.unit() as unit:
         if text is None:

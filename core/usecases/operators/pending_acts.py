@@ -1,4 +1,5 @@
-"""What the second operator does with acts that wait: see them, confirm them, reject them; who asked withdraws them."""
+"""Decisions about pending operator actions: the second operator lists, confirms or rejects them; the first one
+withdraws them."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -32,7 +33,7 @@ from .unanswered import end_unanswered
 
 REJECT = "act.reject"
 MOST = 1000
-"""Acts of one answer."""
+"""Maximum number of actions in one answer."""
 
 
 def _amount(act: PendingAct) -> Rub | None:
@@ -63,17 +64,17 @@ CARRIED_OUT: Mapping[str, Callable[[Ports, PendingAct, Beside | None], Awaitable
     "end_operator": lambda ports, act, _: end_operator(ports, act.object_id),
     "resume": lambda ports, act, beside: resume_confirmed(ports, beside, act.arguments.get("not_ours")),
 }
-"""How each use case that may wait is carried out."""
+"""Function that carries out each use case that may need a second operator."""
 
 
 class Confirmed(Masked, frozen=True, kw_only=True):
-    """An act that was carried out. Its repr hides the secrets."""
+    """An action that was carried out. Its repr hides the secrets."""
 
     _shown = ("act",)
 
     act: PendingAct
     secrets: Mapping[str, str]
-    """Secrets that it made, by name: the only moment when they exist in plain."""
+    """Secrets that the action created, by name. They exist in plain text only here."""
 
 
 def _secrets(ports: Ports, act: PendingAct, made: Any) -> dict[str, str]:
@@ -87,7 +88,7 @@ def _secrets(ports: Ports, act: PendingAct, made: Any) -> dict[str, str]:
 
 
 async def list_acts(ports: Ports, *, waiting: bool = True, limit: int = MOST) -> list[PendingAct]:
-    """Those that wait, the oldest first; or the newest of all, whatever became of them."""
+    """Return pending actions, oldest first. With `waiting` False, return the newest actions in any state."""
     async with ports.storage.unit() as unit:
         if not waiting:
             return await unit[PendingAct].find(order="-id", limit=limit, readable=True)
@@ -99,7 +100,7 @@ async def list_acts(ports: Ports, *, waiting: bool = True, limit: int = MOST) ->
 
 
 async def get_act(ports: Ports, act_id: str) -> PendingAct:
-    """One act, whatever became of it. Raises: Refusal ACT_NOT_FOUND."""
+    """Return an action in any state. Raises: Refusal ACT_NOT_FOUND."""
     async with ports.storage.unit() as unit:
         return await _found(unit, act_id)
 
@@ -112,18 +113,19 @@ async def _found(unit: Unit, act_id: str) -> PendingAct:
 
 
 def _deciding(ports: Ports) -> Act:
-    """Who decides. Raises: Refusal VALIDATION_ERROR for ports of nobody."""
+    """Return the deciding operator's action. Raises: Refusal VALIDATION_ERROR for ports without an operator."""
     if not isinstance(ports.storage, AuditedStorage):
         raise Refusal("VALIDATION_ERROR", "Who decides about an act is to be named")
     return ports.storage.act
 
 
 async def confirm_act(ports: Ports, act_id: str, beside: Beside | None = None) -> Confirmed:
-    """Carry out what another operator asked for, once, if it is as it was shown. The audit log gets both names, in the
-    commit that does it. `beside`: the database, which the end of a hold marks.
+    """Carry out an action that another operator requested, once, if it is still as it was shown. The same commit writes
+    both names to the audit log. `beside`: the files beside the database, which the end of a quarantine changes.
 
-    Raises: Refusal ACT_NOT_FOUND; INVALID_STATE when it waits no more, was asked for by the same operator, would decide
-    something else than was shown, or ends a hold without `beside`; whatever the act itself is refused for.
+    Raises: Refusal ACT_NOT_FOUND; INVALID_STATE when the action is no longer pending, was requested by the same
+    operator, would decide something else than was shown, or ends a quarantine without `beside`; any refusal of the
+    action itself.
     """
     confirming = _deciding(ports)
     asked = await get_act(ports, act_id)
@@ -136,16 +138,16 @@ async def confirm_act(ports: Ports, act_id: str, beside: Beside | None = None) -
             acting(ports, first, Confirming(ports, asked, confirming)), asked, beside
         )
     except Refusal:
-        # Who confirmed it a moment ago left nothing to do.
+        # Another confirmation a moment ago may have left nothing to do.
         require_confirmable(ports.vault, await get_act(ports, act_id), confirming.operator, ports.clock.now())
         raise
     return Confirmed(act=await get_act(ports, act_id), secrets=_secrets(ports, asked, made))
 
 
 async def reject_act(ports: Ports, act_id: str) -> PendingAct:
-    """Have an act come to nothing; by who asked for it, it is withdrawn. One that has expired may be, too.
+    """Reject a pending action, or withdraw it if the same operator requested it. This also works on an expired one.
 
-    Raises: Refusal ACT_NOT_FOUND; INVALID_STATE when it waits no more.
+    Raises: Refusal ACT_NOT_FOUND; INVALID_STATE when it is no longer pending.
     """
     deciding, ports = _deciding(ports), unaudited(ports)
 

@@ -1,4 +1,4 @@
-"""How the service does, in reads that cost the same however much it holds: for monitors, dashboards, `/health`."""
+"""State of the service for monitors, dashboards and `/health`. Each read costs the same however much is stored."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -19,24 +19,24 @@ from ..gateways.outcomes import told_from
 from ..settlement.settlement import DAILY
 
 COUNTED = 1000
-"""Due jobs that are told apart by kind, the longest due first. What lies behind them is only counted as a whole."""
+"""Number of due jobs that are counted by kind, longest due first. Further jobs are only part of the total."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SETTLEMENT_DAYS = 8
-"""How far back a settlement is looked for."""
+"""Maximum age of a settlement that is reported, in days."""
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs of one kind that are due and that no worker has in hand."""
+    """Due jobs of one kind without a worker."""
 
     kind: str
     jobs: int
     lateness: float
-    """Seconds since the oldest of them fell due."""
+    """Seconds since the oldest of them became due."""
 
 
 class Unknown(msgspec.Struct, frozen=True, kw_only=True):
-    """How many operations of one kind have an unknown outcome."""
+    """Number of operations of one kind with an unknown outcome."""
 
     mode: Mode
     operation: Operation
@@ -44,30 +44,32 @@ class Unknown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SettlementSigns(msgspec.Struct, frozen=True, kw_only=True):
-    """How the settlements of a mode do."""
+    """State of the settlements of a mode."""
 
     mode: Mode
     completed_at: datetime | None
-    """When one was last completed, of the last week."""
+    """Last completion of a settlement within the last week."""
     lateness: float
-    """Seconds by which opening the daily one is late, or since an open one began; zero when nothing is open."""
+    """Seconds by which the daily settlement is late, or since an open one began. Zero when neither applies."""
 
 
 CLOCK_OFF = timedelta(seconds=30)
-"""How far this machine's clock and the storage's may differ. Where ours is ahead, what is due at once is begun so much
-later. Rates of the future are refused from here on, signatures by receivers from 5 min."""
+"""Maximum difference between this machine's clock and the storage's. If ours is ahead, jobs that are due at once start
+late by the difference. Beyond this limit rates from the future are refused; receivers refuse signatures from 5 min on.
+"""
 
 
 async def clock_offset(ports: Ports) -> timedelta:
-    """How far the storage's clock, by which jobs are due, is ahead of this machine's; below zero: behind it."""
+    """Return by how much the storage's clock, which decides when jobs are due, is ahead of this machine's. Negative
+    when it is behind."""
     before = ports.clock.now()
     storages = await ports.storage.now()
     return storages - (before + (ports.clock.now() - before) / 2)
 
 
 async def lateness(ports: Ports) -> float:
-    """Seconds since the oldest job fell due that no worker has in hand; zero when none is due. Workers at work keep
-    this near zero."""
+    """Return the seconds since the oldest due job without a worker became due. Zero when no job is due. Running workers
+    keep it near zero."""
     due = await ports.storage.next_due()
     if due is None:
         return 0.0
@@ -75,7 +77,8 @@ async def lateness(ports: Ports) -> float:
 
 
 async def waiting_jobs(ports: Ports) -> tuple[int, tuple[Waiting, ...]]:
-    """How many jobs are due, those in hand included, and of the `COUNTED` longest due which wait for a worker."""
+    """Return the number of due jobs, including those that workers are running, and the waiting ones of the `COUNTED`
+    longest due, by kind."""
     now = await ports.storage.now()
     async with ports.storage.unit() as unit:
         found = await unit[Job].find(order="due", limit=COUNTED, readable=True, due=AtMost(now))
@@ -90,20 +93,20 @@ async def waiting_jobs(ports: Ports) -> tuple[int, tuple[Waiting, ...]]:
 
 
 async def open_breakers(ports: Ports) -> int:
-    """How many receivers are not sent to, because they do not answer well."""
+    """Return the number of receivers to which nothing is sent because they do not answer well."""
     async with ports.storage.unit() as unit:
         return await unit[Breaker].total(next_probe_at=AtLeast(_EPOCH))
 
 
 async def waiting_suspense(ports: Ports) -> int:
-    """How many sums of money wait for an operator."""
+    """Return the number of suspended transfers that wait for an operator."""
     async with ports.storage.unit() as unit:
         return await unit[Suspense].total(resolved_at=None)
 
 
 async def unknown_outcomes(ports: Ports) -> tuple[Unknown, ...]:
-    """Of how many operations at banks nobody knows what became of them, those that operators need not be told of any
-    more left out."""
+    """Return the number of bank operations with an unknown outcome. Operations too old to be reported to operators are
+    left out."""
     now = ports.clock.now()
     async with ports.storage.unit() as unit:
         return tuple(
@@ -122,12 +125,12 @@ async def unknown_outcomes(ports: Ports) -> tuple[Unknown, ...]:
 
 
 async def gateways(ports: Ports) -> list[ShownGateway]:
-    """Every gateway of both modes, as it is for all accounts."""
+    """Return every gateway of both modes, with its state for all accounts."""
     return [gateway for mode in Mode for gateway in await list_gateways(ports, mode)]
 
 
 def without_gateway(shown: Sequence[ShownGateway]) -> tuple[Mode, ...]:
-    """The modes in which every gateway is down, so that no payment can be taken with confidence."""
+    """Return the modes in which every gateway is down, so payments are unlikely to succeed."""
     return tuple(
         mode
         for mode in Mode
@@ -137,7 +140,7 @@ def without_gateway(shown: Sequence[ShownGateway]) -> tuple[Mode, ...]:
 
 
 async def settlements(ports: Ports) -> tuple[SettlementSigns, ...]:
-    """How the settlements of each mode do; accounts' own ones in test mode are not among them."""
+    """Return the state of the settlements of each mode. Settlements of single accounts in test mode are left out."""
     now = ports.clock.now()
     async with ports.storage.unit() as unit:
         daily = await unit[Job].get(DAILY)

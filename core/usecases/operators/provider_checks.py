@@ -1,5 +1,5 @@
-"""Asks every provider of live mode whether it takes our credentials: when a process starts, and in `cambist doctor`
-(docs/adapters.md "When the provider fails")."""
+"""Check of every live provider for valid credentials, when a process starts and in `cambist doctor` (docs/adapters.md
+"When the provider fails")."""
 
 import asyncio
 from collections.abc import Awaitable, Iterator, Mapping
@@ -17,16 +17,16 @@ from ..gateways.watch import watched
 T = TypeVar("T")
 
 LIMIT = 8.0
-"""Seconds that one provider has for its answer: less than `cambist doctor` gives a check."""
+"""Timeout of one provider's answer, in seconds. It is shorter than the timeout of a check in `cambist doctor`."""
 
 BANK = "bank"
 
 _ONE_OF_A_MODE: Mapping[str, str] = {"payouts": "senders", "deposits": "deposits"}
-"""By port, where the one adapter of a mode is found."""
+"""Field of `Ports` that holds the one adapter of a mode, by port."""
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """A wired adapter, and the port that it fills."""
+    """An adapter and its port."""
 
     port: str
     name: str
@@ -35,7 +35,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProviderCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider said, or that its adapter has no `check`."""
+    """Result of a provider's check. `is_checkable` is False when its adapter has no `check`."""
 
     port: str
     name: str
@@ -47,13 +47,14 @@ class ProviderCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def check_providers(ports: Ports) -> list[ProviderCheck]:
-    """Every provider of live mode, all asked at once. A bank that does not take our credentials is down from then on
+    """Check every provider of live mode, all at the same time. A bank that refuses our credentials is down from then on
     (docs/webhooks.md "Gateways")."""
     return list(await asyncio.gather(*(check_provider(ports, each) for each in providers_of(ports, Mode.LIVE))))
 
 
 def providers_of(ports: Ports, mode: Mode) -> Iterator[Provider]:
-    """The providers of a mode. What both modes share is live mode's: in test mode nobody asks it."""
+    """Return the providers of a mode. A provider that both modes share belongs to live mode, because test mode never
+    calls it."""
     for port, adapter in _adapters(ports, mode):
         yield Provider(port=port, name=str(getattr(adapter, "name", port)), mode=mode, adapter=adapter)
 
@@ -76,7 +77,7 @@ def _adapters(ports: Ports, mode: Mode) -> Iterator[tuple[str, Any]]:
 
 
 async def check_provider(ports: Ports, provider: Provider) -> ProviderCheck:
-    """Ask one. A bank's answer counts for its gateway."""
+    """Check one provider. A bank's answer affects the state of its gateway."""
     port, name, adapter = provider.port, provider.name, provider.adapter
     if not isinstance(adapter, Checkable):
         return ProviderCheck(port=port, name=name, is_checkable=False)
@@ -92,8 +93,8 @@ async def check_provider(ports: Ports, provider: Provider) -> ProviderCheck:
 
 
 async def shortages(ports: Ports) -> list[Shortage]:
-    """Where too few sources of live mode's providers answer, such as nodes of a network, each named once. All are asked
-    at once. Raises: Unavailable where one does not say so in time."""
+    """Return live providers that get answers from too few sources, such as nodes of a network, each once. All are
+    checked at the same time. Raises: Unavailable when a provider does not answer in time."""
     adapters = [each.adapter for each in providers_of(ports, Mode.LIVE) if isinstance(each.adapter, CountsSources)]
     found = await asyncio.gather(*(_in_time(ports, adapter.shortages()) for adapter in adapters))
     return list({shortage.of: shortage for each in found for shortage in each}.values())

@@ -1,5 +1,6 @@
-"""What an operator wants to know of a provider before its first payment: does it take our credentials, does its clock
-agree with ours, where do its notices go, what can it do (docs/providers/index.md "Checking a provider")."""
+"""Facts about a provider that an operator needs before its first payment: whether it accepts our credentials, whether
+its clock agrees with ours, where it sends notifications, and what it can do (docs/providers/index.md "Checking a
+provider")."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,53 +21,53 @@ from ..notice_addresses import ShownAddress, list_addresses, silent_banks
 from .provider_checks import BANK, Provider, ProviderCheck, check_provider, providers_of
 
 SKEW_MOST = 30.0
-"""Seconds: providers that go by the clock refuse from about a minute on."""
+"""Maximum clock skew, in seconds. Providers that check the time refuse requests from about a minute of skew on."""
 
 
 class Credentials(StrEnum):
-    """Whether a provider takes our credentials."""
+    """Result of a credentials check."""
 
     TAKEN = "taken"
     REFUSED = "refused"
     NO_ANSWER = "no_answer"
     NOT_CHECKED = "not_checked"
-    """Its adapter has no check."""
+    """The provider's adapter has no check."""
 
 
 class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider, as far as it can be known without moving money."""
+    """Facts about a provider that can be found without moving money."""
 
     port: str
     name: str
     mode: Mode
     credentials: Credentials
     fault: str | None
-    """What it said, for operators."""
+    """The provider's error message, for operators."""
     clock_skew: float | None
-    """Seconds by which its clock is ahead of ours, where it was seen."""
+    """Seconds by which the provider's clock is ahead of ours. None when it is unknown."""
     notice_address: str | None
-    """A secret stands in it. None: it posts nothing, or the service has not been started yet."""
+    """Contains a secret. None when the provider sends no notifications, or the service has never been started."""
     notice_networks: Sequence[IPv4Network | IPv6Network]
     heard_at: datetime | None
-    """Its last notice."""
+    """Moment of its last notification."""
     is_silent: bool = False
-    """Payments were paid there, and no notification came for them or since."""
+    """Payments were paid there, but no notification has arrived for them or since."""
     can: Sequence[str] = ()
     cannot: Sequence[str] = ()
     limits: Mapping[str, Any] = {}
-    """Of a bank: its other capabilities, by name."""
+    """A bank's other capabilities, by name."""
 
     @property
     def is_well(self) -> bool:
-        """Nothing stands in the way of the first payment, as far as can be seen."""
+        """Return whether any of these facts prevents the first payment."""
         return self.fault is None and (self.clock_skew is None or abs(self.clock_skew) <= SKEW_MOST)
 
 
 async def provider_facts(ports: Ports, name: str | None = None) -> list[ProviderFacts]:
-    """Every provider of live mode, and every bank of test mode that is no simulator; or those of this name. All are
-    asked at once.
+    """Return facts about every provider of live mode and every real bank of test mode, or only the providers with this
+    name. All are checked at the same time.
 
-    Raises: Refusal GATEWAY_NOT_FOUND for a name that no provider has; Unavailable; VaultError.
+    Raises: Refusal GATEWAY_NOT_FOUND for an unknown name; Unavailable; VaultError.
     """
     every = [each for mode in Mode for each in _known(ports, mode)]
     wanted = [each for each in every if name in (None, each.name)]
@@ -115,7 +116,8 @@ def _credentials(said: ProviderCheck) -> Credentials:
 
 
 def _abilities(adapter: Any) -> tuple[list[str], list[str], dict[str, Any]]:
-    """What a bank's capabilities say yes to, what they say no to, and the rest as they stand."""
+    """Return the names of a bank's capabilities that are true, the names of those that are false, and all others with
+    their values."""
     capabilities = getattr(adapter, "capabilities", None)
     if not isinstance(capabilities, BankCapabilities):
         return [], [], {}

@@ -1,5 +1,6 @@
-"""One real payment at a bank, watched to its end, and sent back: how an operator proves a contract before merchants do
-(docs/providers/index.md "A trial"). It is asked at the bank alone: no payment of ours, and no entry of the ledger."""
+"""Trial of a bank with one real payment that is sent back. An operator proves a contract with it before merchants use
+the bank (docs/providers/index.md "A trial"). The trial exists only at the bank: it creates no payment of ours and no
+ledger entry."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,7 +31,7 @@ from ...domain.money import Rub
 from ..acts.audit import note_outside
 
 LOOK_SECONDS = 3.0
-"""Between two looks, where the bank says nothing else."""
+"""Seconds between two polls, unless the bank requests another interval."""
 _LOOK_MOST = 30.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PURPOSE = "Trial payment, sent back at once"
@@ -39,53 +40,54 @@ _REFUND_ENDED = (RefundStatus.DONE, RefundStatus.FAILED, RefundStatus.REVERSED)
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """What is tried. The same trial once more goes on where it stood: all its operations have ids of their own."""
+    """A trial. Running the same trial again continues it, because the ids of its operations follow from its own."""
 
     operation: str
-    """Of the invoice: `pay_` and a UUID."""
+    """Operation id of the invoice: `pay_` and a UUID."""
     bank: str
     amount: Rub
     lasts: timedelta
-    """How long the payer has, and after that the refund."""
+    """Time for the payer to pay, and then the same time for the refund."""
 
     @property
     def since(self) -> datetime:
-        """Before it nothing was sent: the moment in the id, a UUID of version 7."""
+        """Return the moment in the id, a UUID of version 7. Nothing was sent earlier."""
         return _EPOCH + timedelta(milliseconds=UUID(self.operation.removeprefix(ids.PAYMENT)).int >> 80)
 
 
 class TrialStep(StrEnum):
-    """How far a trial is."""
+    """Progress of a trial."""
 
     OPENED = "opened"
     PAID = "paid"
     RETURNING = "returning"
     RETURNED = "returned"
-    """All that came is back."""
+    """All the received money was sent back."""
     NOT_PAID = "not_paid"
-    """It ended without money."""
+    """The trial ended without a payment."""
     NOT_RETURNED = "not_returned"
-    """Money came, and some is still at the bank."""
+    """Money arrived, and some of it is still at the bank."""
 
 
 class TrialNews(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of a trial."""
+    """One line of output of a trial."""
 
     step: TrialStep
     message: str
     invoice: Invoice | None = None
-    """With OPENED."""
+    """Only with OPENED."""
 
 
 Tell = Callable[[TrialNews], None]
 
 
 async def run_trial(ports: Ports, trial: Trial, tell: Tell) -> TrialStep:
-    """Ask for the money, wait for it, send back all that came; each step is told. Calls that fail are repeated as long
-    as the trial lasts.
+    """Request a payment, wait for it, and send back all that arrives. Report each step to `tell`. Failed calls are
+    repeated until the trial's time is over.
 
-    Raises: Refusal GATEWAY_NOT_FOUND, INVALID_AMOUNT, VALIDATION_ERROR for an id of no trial; Refused, NotConfigured,
-    NotSupported as the bank does; Unavailable, OutcomeUnknown when it still does not answer at the end.
+    Raises: Refusal GATEWAY_NOT_FOUND, INVALID_AMOUNT, VALIDATION_ERROR when the id is not of a trial; Refused,
+    NotConfigured, NotSupported from the bank; Unavailable, OutcomeUnknown when the bank still does not answer at the
+    end.
     """
     bank = _bank(ports, trial.bank, trial.amount)
     if not _is_trial(trial.operation):
@@ -112,7 +114,8 @@ async def run_trial(ports: Ports, trial: Trial, tell: Tell) -> TrialStep:
 
 
 def _is_trial(operation: str) -> bool:
-    """Of another version the UUID would say no moment, or one beyond all calendars."""
+    """Return whether the operation is the id of a trial. A UUID of another version holds no moment, or one beyond the
+    calendar."""
     return ids.is_prefixed(ids.PAYMENT, operation) and UUID(operation.removeprefix(ids.PAYMENT)).version == 7
 
 
@@ -126,7 +129,8 @@ def _bank(ports: Ports, name: str, amount: Rub) -> Bank:
 
 
 async def _opened(ports: Ports, bank: Bank, trial: Trial, deadline: datetime) -> Invoice:
-    """A lost answer is asked for first: an invoice too many could be paid, too."""
+    """Open the invoice. After a lost answer, query the bank before sending the request again, because the payer could
+    pay a second invoice too."""
     request = InvoiceRequest(
         operation=trial.operation, amount_kopecks=trial.amount.kopecks, purpose=_PURPOSE, expires_at=deadline
     )
@@ -139,7 +143,7 @@ async def _opened(ports: Ports, bank: Bank, trial: Trial, deadline: datetime) ->
 
 
 async def _awaited(ports: Ports, bank: Bank, invoice: Invoice, deadline: datetime) -> InvoiceState:
-    """The state at its end, or at the deadline."""
+    """Wait for the invoice's final state, or return its state at the deadline."""
     while True:
         try:
             state = await bank.invoice_state(invoice.reference)
@@ -153,7 +157,8 @@ async def _awaited(ports: Ports, bank: Bank, invoice: Invoice, deadline: datetim
 
 
 async def _returned(ports: Ports, bank: Bank, trial: Trial, invoice: Invoice, transfer: Transfer, tell: Tell) -> bool:
-    """Send one transfer back, and watch it. A refund that nobody answered is asked for before it is sent again."""
+    """Send one transfer back and watch the refund. If the answer is lost, query the bank before sending the refund
+    again."""
     request = RefundRequest(
         operation=ids.derived(ids.REFUND, trial.operation, transfer.id),
         reference=invoice.reference,
@@ -183,7 +188,7 @@ async def _returned(ports: Ports, bank: Bank, trial: Trial, invoice: Invoice, tr
 
 
 async def _unpaid(bank: Bank, state: InvoiceState) -> str:
-    """Close what is still open, where the bank can, and say what it came to."""
+    """Cancel an unpaid invoice if the bank can, and describe the result."""
     if state.status in _ENDED:
         return f"the bank calls it {state.status}{f' ({state.failure})' if state.failure else ''}"
     if isinstance(bank, CancellingBank) and bank.capabilities.cancels_invoices:
@@ -208,7 +213,7 @@ def _told(came: list[Transfer], total: Rub) -> str:
 
 
 async def _wait(ports: Ports, deadline: datetime, fault: Unavailable | OutcomeUnknown) -> None:
-    """Before the next try. Raises: the fault, once the time is over."""
+    """Wait before the next attempt. Raises: the fault, once the time is over."""
     if ports.clock.now() >= deadline:
         raise fault
     await ports.clock.sleep(_pause(getattr(fault, "retry_after", None)))

@@ -1,4 +1,4 @@
-"""What waits for a person because a bank's own list and ours differ, or could not be compared
+"""Action items of reconciliation: differences between a bank's list and ours, and lists that could not be compared
 (docs/reconciliation.md)."""
 
 from ....ports.bundle import Ports
@@ -19,7 +19,7 @@ _BRIEF = {
 
 
 async def differences(_ports: Ports, unit: Unit) -> list[ActionItem]:
-    """Open ones, those that were found first before others."""
+    """Return the open differences, oldest first."""
     return [
         ActionItem(
             kind="difference",
@@ -36,7 +36,7 @@ async def differences(_ports: Ports, unit: Unit) -> list[ActionItem]:
 
 
 async def not_compared(_ports: Ports, unit: Unit) -> list[ActionItem]:
-    """Days that a bank gave no list of, or not all of it."""
+    """Return the days for which a bank gave no list, or only part of it."""
     found = await first(unit, Reconciliation, "finished_at", status=ReconciliationStatus.FAILED)
     return [
         ActionItem(
@@ -53,7 +53,7 @@ async def not_compared(_ports: Ports, unit: Unit) -> list[ActionItem]:
 
 
 def told(row: Discrepancy) -> str:
-    """A difference in a few words, with both sides."""
+    """Describe a difference in a few words, with both sides."""
     ours, theirs = _rub(row.our_kopecks), _rub(row.their_kopecks)
     match row.difference:
         case Difference.MISSING:

@@ -1,8 +1,8 @@
-"""Rotating the vault's keys: what an older key sealed or tagged is sealed and tagged anew with the current one.
+"""Rotation of the vault's keys: encrypts and tags again, with the current key, every value of an older key.
 
-It runs beside a working service: each record is read and saved in a unit, so whoever was changing it decides again, or
-this does. Whatever was done stays done, so it may be broken off anywhere; another run writes only what is left.
-Documents on the disk are encrypted anew, too.
+It runs beside a working service. Each record is read and saved in a unit of work, so on a concurrent change either side
+retries. It may be interrupted at any point: finished records stay, and the next run handles only the rest. Documents on
+disk are encrypted again too.
 """
 
 from collections import Counter
@@ -21,23 +21,23 @@ from ..sealed import SEALED, TAGGED, SealedField, TaggedField
 from ..units import retrying
 
 AT_ONCE = 50
-"""Records of one unit."""
+"""Records per unit of work."""
 NAMED = 100
-"""Values that do not open and are named; further ones are counted."""
+"""Maximum number of values listed as not decrypting. Further ones are only counted."""
 
 Progress = Callable[[str, int, int], None]
-"""Is told a kind of record, how many of it were looked at, and how many sealed anew."""
+"""Receives a kind of record, the number of records read, and the number encrypted again."""
 
 
 class FieldSeals(msgspec.Struct, frozen=True, kw_only=True):
-    """With which keys the values of one field are sealed."""
+    """Number of values of one field, by the key that encrypted them."""
 
     field: str
     by_key: Mapping[int, int]
 
 
 class Unopened(msgspec.Struct, frozen=True, kw_only=True):
-    """A value that does not open, and why."""
+    """A value that does not decrypt, and the reason."""
 
     field: str
     record_id: str
@@ -45,20 +45,20 @@ class Unopened(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SealReport(msgspec.Struct, frozen=True, kw_only=True):
-    """With what everything is sealed that is sealed."""
+    """Keys in use, over all encrypted and tagged values."""
 
     current: int
     keys: tuple[int, ...]
-    """The ids of all keys that the vault has."""
+    """Ids of all keys in the vault."""
     fields: tuple[FieldSeals, ...]
     unopened: tuple[Unopened, ...]
     unopened_count: int
     resealed: int = 0
-    """Records that were sealed anew."""
+    """Number of records encrypted again."""
 
     @property
     def in_use(self) -> Mapping[int, int]:
-        """How many values each key sealed."""
+        """Return the number of values by key."""
         counts: Counter[int] = Counter()
         for field in self.fields:
             counts.update(field.by_key)
@@ -66,24 +66,24 @@ class SealReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def old_in_use(self) -> tuple[int, ...]:
-        """Keys other than the current one that are still needed."""
+        """Return the keys that are still needed, without the current one."""
         return tuple(number for number in self.in_use if number != self.current)
 
     @property
     def droppable(self) -> tuple[int, ...]:
-        """Keys that nothing in the storage needs any more."""
+        """Return the keys that no stored value needs."""
         return tuple(number for number in self.keys if number != self.current and number not in self.in_use)
 
 
 DOCUMENTS = "Upload.content"
-"""What a report calls the documents, which lie in files."""
+"""Name of the documents in a report. They are stored in files."""
 
 Field = SealedField | TaggedField
 _ALL: tuple[Field, ...] = (*SEALED, *TAGGED)
 
 
 def _fields() -> dict[type[Any], list[Field]]:
-    """What is sealed or tagged, by record."""
+    """Return the encrypted and tagged fields by record type."""
     fields: dict[type[Any], list[Field]] = {}
     for field in _ALL:
         fields.setdefault(field.record, []).append(field)
@@ -91,19 +91,19 @@ def _fields() -> dict[type[Any], list[Field]]:
 
 
 def _nobody(_kind: str, _seen: int, _resealed: int) -> None:
-    """Nobody wants to know how far it is."""
+    """Ignore the progress."""
 
 
 async def inspect_seals(ports: Ports, *, progress: Progress = _nobody) -> SealReport:
-    """Open every sealed value, and count by which key it is sealed. Writes nothing; memory stays flat."""
+    """Decrypt every encrypted value and count the values by key. Writes nothing. Memory use is constant."""
     return await _walk(ports, progress, writes=False)
 
 
 async def reseal(ports: Ports, *, progress: Progress = _nobody) -> SealReport:
-    """Seal anew what is not sealed with the current key; the report is of a second look, after all was written.
+    """Encrypt again every value that an older key encrypted. The report is from a second pass after all writes.
 
-    An older key can still be in use afterwards: a value of it did not open, or a process that still has it as its
-    current key sealed something meanwhile.
+    An older key can still be in use afterwards, if one of its values did not decrypt, or if a process that still has it
+    as its current key encrypted something meanwhile.
     """
     done = await _walk(ports, progress, writes=True)
     report = await _walk(ports, _nobody, writes=False)
@@ -111,7 +111,7 @@ async def reseal(ports: Ports, *, progress: Progress = _nobody) -> SealReport:
 
 
 class _Seen:
-    """What a walk has seen."""
+    """Counts of a pass."""
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
@@ -120,7 +120,7 @@ class _Seen:
         self.unopened_count = 0
 
     def look(self, record: Any, fields: Sequence[Field]) -> bool:
-        """Note a record's values. Whether one of them is to be sealed anew."""
+        """Count a record's values. Return whether an older key encrypted one of them."""
         is_old = False
         for field in fields:
             sealed = field.value(record)
@@ -173,7 +173,7 @@ async def _walk(ports: Ports, progress: Progress, *, writes: bool) -> SealReport
 
 
 async def _walk_files(ports: Ports, seen: _Seen, progress: Progress, *, writes: bool) -> int:
-    """Do the same with the documents of a store that the vault encrypts. Returns how many were encrypted anew."""
+    """Handle the documents of a store that the vault encrypts in the same way. Return how many were encrypted again."""
     files = ports.files
     if not isinstance(files, EncryptedFiles):
         return 0
@@ -198,7 +198,8 @@ async def _walk_files(ports: Ports, seen: _Seen, progress: Progress, *, writes: 
 
 
 async def _encrypt_anew(ports: Ports, files: EncryptedFiles, key: str) -> bool:
-    """Returns whether it was done. A document whose row went meanwhile is removed, because nobody else would."""
+    """Encrypt a document again and return whether that succeeded. If its row was deleted meanwhile, delete the
+    document, because no other process would."""
     try:
         await files.encrypt_anew(key)
     except (VaultError, Refused):
@@ -222,7 +223,8 @@ async def _seal_anew(ports: Ports, record: type[Any], ids: Sequence[str], fields
 
 
 def _changes(vault: Vault, record: Any, fields: Sequence[Field]) -> dict[str, bytes]:
-    """The fields of a record that an older key sealed, sealed with the current one. What does not open stays."""
+    """Return a record's fields that an older key encrypted, now encrypted by the current one. A value that does not
+    decrypt stays as it is."""
     changes: dict[str, bytes] = {}
     for field in fields:
         sealed = field.value(record)
@@ -235,5 +237,5 @@ def _changes(vault: Vault, record: Any, fields: Sequence[Field]) -> dict[str, by
 
 
 def field_name(field: Field) -> str:
-    """`Payment.private`."""
+    """Return the name of a field, such as `Payment.private`."""
     return f"{field.record.__name__}.{field.name}"

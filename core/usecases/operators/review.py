@@ -1,5 +1,5 @@
-"""What operators do with payments: review a mismatch, see the money that waits for them
-(docs/payments.md "How it ends")."""
+"""Operators' work on payments: review of a mismatch, and the list of suspended transfers (docs/payments.md "How it
+ends")."""
 
 from typing import Any
 
@@ -26,18 +26,18 @@ OUTCOMES = ("paid", "failed")
 
 
 class Review(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /sandbox/payments/{id}/resolve."""
+    """Body of POST /sandbox/payments/{id}/resolve."""
 
     outcome: str
 
 
 @in_test_time(Payment)
 async def resolve_mismatch(ports: Ports, payment_id: str, outcome: str, *, amount: Rub | None = None) -> Payment:
-    """End the review of a payment: `paid` credits what came, `failed` credits nothing, and the money is sent back from
-    suspense.
+    """End the review of a payment. `paid` credits the received amount. `failed` credits nothing and sends the money
+    back from suspense.
 
-    `amount` is what came, and is needed only where the bank could not say it.
-    Raises: Refusal PAYMENT_NOT_FOUND, INVALID_STATUS, VALIDATION_ERROR; Waits where two operators are needed.
+    `amount` is the received amount, needed only when the bank could not report it.
+    Raises: Refusal PAYMENT_NOT_FOUND, INVALID_STATUS, VALIDATION_ERROR; Waits when a second operator has to confirm.
     """
     if outcome not in OUTCOMES:
         raise shape_error("outcome", f"must be one of: {', '.join(OUTCOMES)}")
@@ -67,7 +67,7 @@ async def resolve_mismatch(ports: Ports, payment_id: str, outcome: str, *, amoun
             )
             await suspend(ports, unit, suspended, source=source)
             await plan_return(ports, unit, suspended.id)
-            # So that the bank's word of this transfer, should it come yet, is known as it.
+            # Save the amount, so that a later report of this transfer by the bank is recognised.
             payment = msgspec.structs.replace(payment, actual_amount=came)
         decision = Decision(trigger=PaymentTrigger.SENT_BACK, failure=FailureReason.UNKNOWN)
         return await move(ports, unit, payment, decision)
@@ -86,16 +86,15 @@ def _came(payment: Payment, amount: Rub | None) -> Rub | None:
 
 
 async def resolve_own_mismatch(ports: Ports, caller: Caller, payment_id: str, outcome: str) -> Payment:
-    """The review as an integrator simulates it in test mode (docs/sandbox.md "The calls"). Raises as
-    `resolve_mismatch`."""
+    """Simulate the review in test mode, for an integrator (docs/sandbox.md "The calls"). Raises as `resolve_mismatch`."""
     payment = await get_payment(ports, caller, payment_id)
-    # Where the bank could not say what came, the simulated operator finds that it was what was asked.
+    # When the bank could not report the amount, the simulated operator finds the requested one.
     amount = payment.amount if payment.actual_amount is None else None
     return await resolve_mismatch(ports, payment.id, outcome, amount=amount)
 
 
 async def list_suspense(ports: Ports, account_id: str | None = None, *, limit: int = 1000) -> list[Suspense]:
-    """Money that waits for an operator, oldest first; of one account or of all."""
+    """List suspended transfers that wait for an operator, oldest first, of one account or of all."""
     criteria: dict[str, Any] = {} if account_id is None else {"account_id": account_id}
     async with ports.storage.unit() as unit:
         return await unit[Suspense].find(order="received_at", limit=limit, resolved_at=None, readable=True, **criteria)

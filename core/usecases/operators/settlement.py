@@ -1,5 +1,5 @@
-"""The operator's settlement of a mode: first what was left open by whoever died at it, then what is asked for; with how
-far it is of how much (docs/settlement.md "When")."""
+"""Settlement of a mode by an operator: it first completes open batches that other processes left, then the requested
+one, and reports progress (docs/settlement.md "When")."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -20,14 +20,14 @@ _MOST = 1000
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a settlement is."""
+    """Progress of a settlement."""
 
     batch: SettlementBatch
     of: int
-    """How many payments it will have settled, by what was due when it began. A little less or more may come: a merchant
-    whose shop has no markup waits, and money of yesterday may be heard of late."""
+    """Expected number of payments, from those due at the start. The result may differ a little: a merchant whose shop
+    has no markup is skipped, and yesterday's payments may be reported late."""
     is_taken_up: bool
-    """The batch was open already."""
+    """The batch was already open."""
 
     def __str__(self) -> str:
         return f"{self.batch.payments} of {max(self.of, self.batch.payments)} payments, {self.batch.amount} RUB"
@@ -36,11 +36,12 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
 async def settle_asked(
     ports: Ports, mode: Mode, cutoff: datetime | None, progress: Callable[[Pace], None]
 ) -> list[SettlementBatch]:
-    """Settle a mode by an operator's hand, to the end; the batches in the order in which they were settled, that which
-    was asked for last. `cutoff` as `settle_now` has it. Each batch is an act of its own in the audit log.
+    """Settle a mode to the end on an operator's request. Return the batches in the order of their settlement, the
+    requested one last. `cutoff` has the same meaning as in `settle_now`. Each batch is an action of its own in the
+    audit log.
 
-    Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE while another process is settling a batch, or may be: for a minute
-    after it was killed; INVALID_STATE for live mode while the installation is held.
+    Raises: Refusal RATE_UNAVAILABLE; INVALID_STATE while another process is settling a batch, or may be, up to a minute
+    after it was killed; INVALID_STATE for live mode while the installation is quarantined.
     """
     await require_settling(ports, mode)
     done: list[SettlementBatch] = []
@@ -55,7 +56,7 @@ async def settle_asked(
 
 
 async def _left_open(ports: Ports, mode: Mode) -> list[SettlementBatch]:
-    """Batches of all merchants that are not settled to their end, the oldest cutoff first. Each has a job."""
+    """Return unfinished batches over all merchants, the oldest cutoff first. Each has a job."""
     low, high = f"{SETTLE}:{mode}:", f"{SETTLE}:{mode};"
     async with ports.storage.unit() as unit:
         jobs = await unit[Job].find(id=Between(low, high), limit=_MOST)
@@ -67,7 +68,8 @@ async def _left_open(ports: Ports, mode: Mode) -> list[SettlementBatch]:
 async def _teller(
     ports: Ports, mode: Mode, cutoff: datetime, progress: Callable[[Pace], None], batch: SettlementBatch | None
 ) -> Callable[[SettlementBatch], None]:
-    """Tells with the sum of what is settled already and what is due now; at once of a batch that is taken up."""
+    """Return a callback that reports progress against the sum of the settled and the due payments. Report an open batch
+    at once."""
     async with ports.storage.unit() as unit:
         due = await due_by_account(unit, mode, cutoff)
     of = sum(due.values()) + (0 if batch is None else batch.payments)
@@ -77,8 +79,8 @@ async def _teller(
 
 
 async def due_by_account(unit: Unit, mode: Mode, cutoff: datetime) -> dict[str, int]:
-    """How many payments of a merchant are paid and before the cutoff, where there are any: merchants by the tallies, of
-    each a walk along what waits."""
+    """Return the number of due paid payments of each merchant, without zeros. Tallies give the merchants; for each,
+    this counts the waiting payments."""
     counts = await unit[Tally].sums("count", by="account_id", period=EVER, status=PaymentStatus.PAID)
     found: dict[str, int] = {}
     for account_id, count in counts.items():

@@ -1,4 +1,4 @@
-"""Paid money that settlements leave where it is (action_items.py; docs/settlement.md "When")."""
+"""Action items about paid payments that settlements did not settle (action_items.py; docs/settlement.md "When")."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Checks of the doctor that read everything, and so take their time (docs/operations.md)."""
+"""Slow checks of the doctor, which read everything (docs/operations.md)."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -12,7 +12,7 @@ from .reseal import inspect_seals
 
 
 async def read_everything(ports: Ports, progress: Progress) -> Finding:
-    """Reads every row of every table. Takes as long as there are rows."""
+    """Read every row of every table. The time grows with the number of rows."""
     for record in (*(kind.record for kind in FORGOTTEN), *STAYS):
         seen = 0
         async for batch in ports.storage.scan(record, readable=True):
@@ -22,7 +22,7 @@ async def read_everything(ports: Ports, progress: Progress) -> Finding:
 
 
 async def verify_whole_ledger(ports: Ports, progress: Progress) -> Finding:
-    """As `cambist ledger verify`. Takes as long as there are entries."""
+    """Run the check of `cambist ledger verify`. The time grows with the number of entries."""
     report = await verify_ledger(ports, progress=lambda count: progress(f"{count} entries of the ledger"))
     if report.holds:
         return ok(f"all {report.entries} entries and every balance hold")
@@ -30,7 +30,7 @@ async def verify_whole_ledger(ports: Ports, progress: Progress) -> Finding:
 
 
 async def open_everything(ports: Ports, progress: Progress) -> Finding:
-    """As `cambist vault status`. Takes as long as there are records."""
+    """Run the check of `cambist vault status`. The time grows with the number of records."""
     report = await inspect_seals(ports, progress=lambda kind, seen, _: progress(f"{seen} of {kind}"))
     count = sum(report.in_use.values())
     if report.unopened_count:
@@ -48,4 +48,4 @@ THOROUGH: Mapping[str, Callable[[Ports, Progress], Awaitable[Finding]]] = {
     "vault": open_everything,
     "rows": read_everything,
 }
-"""Instead of the quick ones of these names."""
+"""Thorough checks, which replace the quick checks of the same names."""

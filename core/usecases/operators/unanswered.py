@@ -1,5 +1,5 @@
-"""Operations that nobody sends again, because their bank has forgotten them by now: an operator learns from the bank
-what became of each, and says so (docs/operations.md "What needs a person")."""
+"""Operations that are never repeated because their bank has forgotten them. An operator finds out at the bank what
+happened to each, and records it (docs/operations.md "What needs a person")."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -44,17 +44,17 @@ _REMITTED: Mapping[str, Any] = {
 
 
 class Unanswered(msgspec.Struct, frozen=True, kw_only=True):
-    """An operation whose end its bank did not tell in the time in which it could be repeated."""
+    """An operation whose bank did not report an outcome while the operation could still be repeated."""
 
     operation: str
-    """As the bank knows it, or does not."""
+    """The operation id that was sent to the bank."""
     of: str
     """The kind of object: `refund`, `suspense`, `exchange`."""
     object_id: str
     account_id: str
     mode: Mode
     until: datetime
-    """When the bank forgot it."""
+    """Moment from which the bank no longer recognises a repeat."""
 
 
 async def _refunds(unit: Unit, sent: AtMost, limit: int) -> list[str]:
@@ -95,9 +95,9 @@ class _Kind(NamedTuple):
     of: str
     row: Operation[Any, Any, Any]
     words: Mapping[str, Any]
-    """What an operator's word means there."""
+    """What each outcome means for this kind."""
     candidates: Callable[[Unit, AtMost, int], Awaitable[list[str]]]
-    """Those that may be meant, as `load` wants them, oldest first."""
+    """Returns the ids of candidates, as `load` expects them, oldest first."""
 
 
 _KINDS = (
@@ -106,17 +106,18 @@ _KINDS = (
     _Kind("suspense", RUB_RETURNS, _REFUNDED, _transfers),
     _Kind("exchange", REMITTANCES, _REMITTED, _parts),
 )
-"""All that sends money, but a charge, which ends by itself (charge_reports.py)."""
+"""Every kind of operation that sends money, except charges, which end without an operator (charge_reports.py)."""
 
 
 async def list_unanswered(ports: Ports, *, limit: int = 1000) -> list[Unanswered]:
-    """What waits for an operator's word, the oldest first; of each kind up to `limit` are looked at."""
+    """Return the operations that wait for an operator's decision, oldest first. Reads up to `limit` candidates of each
+    kind."""
     async with ports.storage.unit() as unit:
         return await find_unanswered(ports, unit, limit)
 
 
 async def find_unanswered(ports: Ports, unit: Unit, limit: int) -> list[Unanswered]:
-    """The same, in the caller's unit. Nothing is read where every bank knows its operations for ever."""
+    """Do the same in the caller's unit of work. If every bank recognises repeats forever, this reads nothing."""
     windows = [bank.capabilities.repeat_window for bank in ports.banks.banks.values()]
     shortest = min((window for window in windows if window is not None), default=None)
     if shortest is None:
@@ -131,11 +132,11 @@ async def find_unanswered(ports: Ports, unit: Unit, limit: int) -> list[Unanswer
 
 
 async def end_unanswered(ports: Ports, operation: str, outcome: str) -> Unanswered:
-    """Let an operator's word end an operation: the money went (`done`), or never will (`failed`). The bank is asked
-    once more; where it says how the operation stands, that takes effect, and not the word.
+    """End an operation by an operator's decision: the money was sent (`done`), or never will be (`failed`). First query
+    the bank once more. If it reports an outcome, that outcome takes effect instead of the decision.
 
-    Raises: Refusal NOT_FOUND; INVALID_STATE where it is over, may still be sent, or the bank says how it stands; Waits
-    where a word needs two operators.
+    Raises: Refusal NOT_FOUND; INVALID_STATE when the operation is over, may still be sent, or the bank reports its
+    state; Waits when a second operator has to confirm.
     """
     if outcome not in OUTCOMES:
         raise shape_error("outcome", f"must be one of: {', '.join(OUTCOMES)}")
@@ -155,7 +156,7 @@ async def end_unanswered(ports: Ports, operation: str, outcome: str) -> Unanswer
 
 
 async def _found(ports: Ports, operation: str) -> tuple[_Kind, Any]:
-    """Each kind's subject begins with its record. Raises: Refusal NOT_FOUND."""
+    """Return the kind and subject of an operation. A subject's first element is its record. Raises: Refusal NOT_FOUND."""
     if storable(operation):
         async with ports.storage.unit() as unit:
             for kind in _KINDS:

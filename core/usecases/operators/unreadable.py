@@ -1,4 +1,4 @@
-"""Rows that no program here can read (ports/unreadable.py): how many there are, and what is done about them."""
+"""Unreadable rows (ports/unreadable.py): their number, and what operators can do about them."""
 
 from ....ports.bundle import Ports
 from ....ports.storage import AtLeast, Unit
@@ -10,24 +10,24 @@ from ..units import retrying
 from ..webhooks.results import resume_delivery
 
 SHOWN = 1000
-"""That are listed at most."""
+"""Maximum number of listed rows."""
 
 
 async def count_unreadable(ports: Ports) -> int:
-    """How many rows are known that cannot be read."""
+    """Return the number of rows that are known to be unreadable."""
     async with ports.storage.unit() as unit:
         return await unit[UnreadableRow].total()
 
 
 async def list_unreadable(ports: Ports, limit: int = SHOWN) -> list[UnreadableRow]:
-    """Which, the first found first."""
+    """Return the known unreadable rows, oldest finding first."""
     async with ports.storage.unit() as unit:
         return await unit[UnreadableRow].find(found_at=AtLeast(LONG_AGO), order="found_at", limit=limit, readable=True)
 
 
 async def take_up(ports: Ports) -> int:
-    """Try again to read each of them, as after an upgrade: what can be read now is back in its place, and a webhook
-    that was passed by is sent. How many are."""
+    """Try to read each row again, for example after an upgrade, and return how many are readable now. Those return to
+    their tables, and a skipped webhook is sent."""
 
     async def resume(unit: Unit, record: object) -> None:
         if isinstance(record, Delivery):
@@ -37,8 +37,8 @@ async def take_up(ports: Ports) -> int:
 
 
 async def forget_unreadable(ports: Ports, row: str) -> UnreadableRow:
-    """An operator has seen to it: a job that was set aside is gone for good, and what lies in its table is told of anew
-    when somebody meets it. Raises: Refusal NOT_FOUND."""
+    """Forget a row that an operator has handled. A job that was set aside is deleted for good. A row that is still in
+    its table is reported again when a program reads it. Raises: Refusal NOT_FOUND."""
 
     async def work(unit: Unit) -> UnreadableRow:
         found = await unit[UnreadableRow].get(row)

@@ -1,4 +1,4 @@
-"""The wallet that clients of live mode send USDT to: its addresses, held against what the wallet itself shows
+"""Wallet that receives clients' USDT in live mode: comparison of our addresses with those that the wallet shows
 (docs/providers/chains.md "Addresses")."""
 
 from collections.abc import Sequence
@@ -13,12 +13,13 @@ from ...domain.errors import Refusal
 from ..acts.audit import note_outside
 
 SHOWN = 5
-"""Addresses that are shown where there is nothing to compare them with."""
+"""Number of addresses to show when there are none to compare with."""
 MOST = 1000
 
 
 class ComparedAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """An address of ours, and whether the wallet has the same one under this number; None: it did not say."""
+    """One of our addresses. `is_same`: whether the wallet shows the same address at this number; None without a
+    comparison."""
 
     number: int
     address: str
@@ -26,7 +27,7 @@ class ComparedAddress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def compare_wallet(ports: Ports, shown: Sequence[str]) -> list[ComparedAddress]:
-    """Hold the first addresses against those that the wallet shows, in its order. Raises: Refusal; Unavailable."""
+    """Compare our first addresses with those that the wallet shows, in its order. Raises: Refusal; Unavailable."""
     ours = await _wallet(ports).addresses(0, len(shown) or SHOWN)
     theirs: Sequence[str | None] = shown or [None] * len(ours)
     return [
@@ -38,12 +39,12 @@ async def compare_wallet(ports: Ports, shown: Sequence[str]) -> list[ComparedAdd
 
 
 async def list_wallet(ports: Ports, first: int, most: int) -> Sequence[WalletAddress]:
-    """Addresses from a number on, for who sweeps them. Raises: Refusal; Unavailable."""
+    """List addresses from a number on, for sweeping them. Raises: Refusal; Unavailable."""
     return await _wallet(ports).addresses(first, most)
 
 
 async def skip_wallet(ports: Ports, number: int) -> int:
-    """Pass over the addresses below `number`; the number that comes next. Raises: Refusal; Unavailable."""
+    """Skip the addresses below `number` and return the next number to use. Raises: Refusal; Unavailable."""
     wallet = _wallet(ports)
     await note_outside(ports, str(number))
     return await wallet.skip(number)

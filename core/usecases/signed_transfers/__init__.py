@@ -1,1 +1,1 @@
-"""USDT leave by one signed transfer at a time: what all who send them share."""
+"""USDT transfers, signed and sent one at a time: the parts shared by all subjects that send USDT."""

@@ -1,16 +1,17 @@
-"""How USDT get onto the chain, whoever they are for: signed once, stored, broadcast as stored, and followed to the
-network's proof (docs/settlement.md "Payouts"; docs/exchanges.md "RUB to USDT").
+"""Engine of all USDT transfers: each is signed once, stored, broadcast as stored, and followed to the network's proof
+(docs/settlement.md "Payouts"; docs/exchanges.md "RUB to USDT").
 
-The story is told here once. Nothing that the database does not hold is ever broadcast: so whatever is lost, a process
-or an answer, there is one transfer to send again or to ask for. Of several that sign at once the first to store counts,
-and who stored it broadcasts it; what the others signed is dropped unsent. A transfer ends in one of three ways:
+Only transfers in the database are broadcast. So after the loss of a process or an answer, there is one transfer to send
+again or to query. When several workers sign at once, the first to store its transfer broadcasts it, and the others'
+transfers are dropped unsent. A transfer has one of three outcomes:
 
 - final: the network moved the USDT;
-- never: the network proved that it did not and will not, which alone lets the subject be signed again, or its money go;
-- refused: the wallet will not sign it, ever. Nothing was sent.
+- never: the network proved that it did not and will not. Only then may the subject be signed again, or its money be
+  used otherwise;
+- refused: the wallet will never sign it. Nothing was sent.
 
-All else says nothing, and is asked again. A subject describes itself by a row (row.py), which catches no fault and
-knows no job.
+Any other answer proves nothing, and the engine polls again. A subject describes itself by a row (row.py), which catches
+no fault and knows no job.
 """
 
 import logging
@@ -37,45 +38,44 @@ SIGN_LADDER = (
     timedelta(minutes=10),
     timedelta(hours=1),
 )
-"""When what could not be signed is tried again; after the last of them every hour. Nothing was sent, so there is no end
-to it but an operator's."""
+"""Backoff schedule of signing; after the last step every hour. Nothing was sent, so only an operator ends it."""
 NOT_WIRED = timedelta(hours=1)
-"""What may have been sent must not go another way: it waits until its wallet is wired again."""
+"""Pause while the wallet is not wired. A transfer that may have been sent must not be sent by another wallet."""
 FORGED = timedelta(hours=1)
-"""How long until a subject that is not what the vault tagged is looked at again."""
+"""Pause until a subject that differs from what the vault tagged is checked again."""
 ANEW = timedelta(seconds=1)
-"""After the network proved that a transfer never takes effect, where another may be signed."""
+"""Pause after the network's proof that a transfer never takes effect, if a new one may be signed."""
 
 _LOOKS = ((timedelta(minutes=5), timedelta(seconds=5)), (timedelta(hours=1), timedelta(minutes=1)))
-"""Until so long after the end of the signed transfer, it is looked at so often."""
+"""Poll intervals, each up to this time after the signed transfer's expiry."""
 _LATE_LOOKS = timedelta(minutes=10)
 _ENDLESS_LOOKS = timedelta(seconds=15)
-"""At one that never expires: about a block of Ethereum's, which is where a fee is raised, too."""
+"""Poll interval of a transfer that never expires: about one block of Ethereum, which is also when a fee is raised."""
 
 log = logging.getLogger("cambist.payouts")
 
 
 class Standing(msgspec.Struct, Generic[S], frozen=True):
-    """A subject as it stands after a run, and after how long it is worthwhile to come back; None: it is over."""
+    """A subject after a run, and the pause until the next run. The pause is None when the subject is over."""
 
     subject: S
     pause: timedelta | None
 
 
 class _Step(msgspec.Struct, Generic[S], frozen=True):
-    """What a run did and found out."""
+    """Result of a run."""
 
     subject: S
-    """As it was stored last."""
+    """The subject as last stored."""
     then: Callable[[Ports, Unit, S], Awaitable[S]] | None = None
-    """What the subject is to be told, which has no effect yet; None: nothing is known that would move it."""
+    """Change to apply to the subject, which is not saved yet. None when the run found nothing to change."""
     pause: timedelta | None = None
-    """Until the next run, where it is another than `look_pause`."""
+    """Pause until the next run, if it differs from `look_pause`."""
 
 
 async def follow(row: SignedTransfers[S], ports: Ports, job: Job) -> None:
-    """The job of a subject that has no other work: one step further, and in one unit what that leads to and when the
-    job comes back."""
+    """Run the job of a subject without other work: take one step, then save its result and the job's next due time in
+    one unit."""
     seen = await ports.storage.get(row.record, job.argument)
     step = None if seen is None else await _step(row, ports, seen, job.attempts)
 
@@ -85,7 +85,7 @@ async def follow(row: SignedTransfers[S], ports: Ports, job: Job) -> None:
         if standing is None:
             return
         if entered is None or entered.pause is None:
-            # Nobody who has it by now would find anything left to do.
+            # Another worker with this job would find nothing left to do.
             unit[Job].remove(standing)
         elif is_ours(standing, job):
             set_due(unit, standing, ports.clock.now() + entered.pause)
@@ -94,13 +94,14 @@ async def follow(row: SignedTransfers[S], ports: Ports, job: Job) -> None:
 
 
 async def bring(row: SignedTransfers[S], ports: Ports, seen: S, attempts: int = 1) -> Standing[S]:
-    """The same for a subject whose job does more than this. `attempts`: runs so far, for the pause after a failure to
-    sign. Raises: Stale when the subject is gone."""
+    """Take one step for a subject whose job does more than this. `attempts`: runs so far, for the pause after a failure
+    to sign. Raises: Stale when the subject is gone."""
     return await _conclude(row, ports, await _step(row, ports, seen, attempts))
 
 
 async def refuse(row: SignedTransfers[S], ports: Ports, seen: S, failure: str) -> S:
-    """Have it end as if its wallet refused to sign it, unless it is signed; how it then stands. Raises: Stale."""
+    """End the subject as if its wallet had refused to sign, unless it is already signed. Return the subject as it is
+    then. Raises: Stale."""
     sending = row.sending(seen)
     if sending is None or sending.signed is not None:
         return seen
@@ -108,8 +109,9 @@ async def refuse(row: SignedTransfers[S], ports: Ports, seen: S, failure: str) -
 
 
 async def sign_only(row: SignedTransfers[S], ports: Ports, subject: S) -> S:
-    """Sign and store, and send nothing: as a process that dies in between leaves it. Raises: what `wallet.sign` raises;
-    NotConfigured, NotSupported; Unavailable for one that is not what the vault tagged; Stale."""
+    """Sign and store without sending, the state that a process leaves when it dies in between. Raises: the exceptions
+    of `wallet.sign`; NotConfigured, NotSupported; Unavailable for a subject that differs from what the vault tagged;
+    Stale."""
     sending = row.sending(subject)
     if sending is None or sending.signed is not None:
         return subject
@@ -129,7 +131,7 @@ async def _step(row: SignedTransfers[S], ports: Ports, seen: S, attempts: int) -
             log.warning("%s was refused at signing: %s", sending.operation, fault)
             return _refused(row, seen, f"not signed, {fault.reason}: {fault}")
         except (Unavailable, OutcomeUnknown) as fault:
-            # An unknown outcome is none here: signing sends nothing.
+            # Signing sends nothing, so an unknown outcome is harmless here.
             log.warning("%s cannot be signed yet: %s", sending.operation, fault)
             return _Step(seen, pause=sign_pause(attempts, fault))
         present = await _store(row, ports, seen, signed)
@@ -152,13 +154,13 @@ async def _signed(row: SignedTransfers[S], ports: Ports, subject: S, sending: Se
 
 
 async def _store(row: SignedTransfers[S], ports: Ports, seen: S, signed: SignedTransfer) -> S:
-    """The subject on disk with its signed transfer; with another's where that was first, or without, where it was
-    called off."""
+    """Store the subject with its signed transfer and return it. If another worker was first, return it with that
+    transfer. If it was called off, return it without one."""
 
     async def work(unit: Unit) -> S:
         present = await unit[row.record].get(seen.id)
         if present is None:
-            # Forgotten with the account's test data; so is its job.
+            # The subject was deleted with the account's test data, and so was its job.
             raise Stale(f"{seen.id} is gone")
         return await row.store(ports, unit, present, signed) if _is_as_seen(row, present, seen) else present
 
@@ -220,7 +222,8 @@ async def _conclude(row: SignedTransfers[S], ports: Ports, step: _Step[S]) -> St
 
 
 async def _enter(ports: Ports, unit: Unit, row: SignedTransfers[S], step: _Step[S]) -> Standing[S] | None:
-    """Tell the subject, once, where what it is told is said of the transfer that it has; None: it is gone."""
+    """Apply a step's change to the subject, once, if it still has the transfer that the step is about. None when the
+    subject is gone."""
     present = await unit[row.record].get(step.subject.id)
     if present is None:
         return None
@@ -230,8 +233,8 @@ async def _enter(ports: Ports, unit: Unit, row: SignedTransfers[S], step: _Step[
 
 
 def _is_as_seen(row: SignedTransfers[S], present: S, seen: S) -> bool:
-    """Whether the same transfer, or the lack of one, is on its way as was seen: of all else that is written to a
-    subject meanwhile, what was heard is true just the same."""
+    """Return whether the subject's transfer, or the lack of one, is as the step saw it. Other changes to the subject do
+    not matter, because the step's finding is about the transfer only."""
     now, then = row.sending(present), row.sending(seen)
     return now is not None and then is not None and (now.operation, now.signed) == (then.operation, then.signed)
 
@@ -246,13 +249,13 @@ def _pause(row: SignedTransfers[S], ports: Ports, present: S, step: _Step[S]) ->
 
 
 def sign_pause(attempts: int, fault: Exception) -> timedelta:
-    """How long until signing is tried again, after so many attempts."""
+    """Return the pause before signing is tried again, after so many attempts."""
     return _later(SIGN_LADDER[min(max(attempts, 1), len(SIGN_LADDER)) - 1], fault)
 
 
 def look_pause(signed_until: datetime | None, now: datetime) -> timedelta:
-    """How long until the network is asked again: every 5 seconds while the transfer moves, then less and less; always
-    alike where it never expires."""
+    """Return the pause before the next poll of the network: 5 seconds while the transfer is valid and shortly after,
+    then longer; constant for a transfer that never expires."""
     if signed_until is None:
         return _ENDLESS_LOOKS
     passed = now - signed_until
@@ -260,6 +263,6 @@ def look_pause(signed_until: datetime | None, now: datetime) -> timedelta:
 
 
 def _later(pause: timedelta, fault: Exception) -> timedelta:
-    """The pause, or what the provider asked for where that is longer."""
+    """Return the pause, or the provider's own if that is longer."""
     asked = fault.retry_after if isinstance(fault, Unavailable) else None
     return pause if asked is None else max(pause, timedelta(seconds=asked))

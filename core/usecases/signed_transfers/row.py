@@ -1,4 +1,4 @@
-"""What the engine asks of a kind of subject that sends USDT (engine.py)."""
+"""Interface between the engine and a kind of subject that sends USDT (engine.py)."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -12,80 +12,79 @@ from ....ports.storage import Record, Unit
 from ....ports.vault import Vault
 
 S = TypeVar("S", bound=Record)
-"""The subject: the record that the USDT are sent for."""
+"""The subject: the record for which the USDT are sent."""
 
 
 class Signable(Protocol):
-    """A record with a signed transfer, or with none yet."""
+    """A record that may have a signed transfer."""
 
     @property
     def tx_hash(self) -> str | None: ...
     @property
     def blob(self) -> bytes | None: ...
     @property
-    def signed_until(self) -> datetime | None: ...  # None, too, of one that never expires
+    def signed_until(self) -> datetime | None: ...  # None also for a transfer that never expires
 
 
 class Sending(msgspec.Struct, frozen=True, kw_only=True):
-    """What a subject has sent, while it is on its way."""
+    """The transfer of a subject, while it is on its way."""
 
     operation: str
-    """What the wallet knows it by; another one for another attempt, but the same where it is signed again."""
+    """Operation id that the wallet knows. A new attempt has a new id; signing again keeps it."""
     sender: str
-    """The name of the wallet."""
+    """Name of the wallet."""
     network: str
     address: str
     units: int
     signed: SignedTransfer | None
-    """As it was stored; None: nobody signed it yet."""
+    """The stored transfer. None while it is not signed."""
     awaits_taken: bool = False
-    """Whether the row wants to be told that the network took it."""
+    """Whether the engine calls `taken` when the network accepts the transfer."""
 
 
 class SignedTransfers(Protocol[S]):
-    """A kind of subject that sends USDT: a row of the engine. What is awaited writes in the unit that it is given, of a
-    subject that was read there and stands as the engine saw it."""
+    """A kind of subject that sends USDT: a row of the engine. Its async methods write in the given unit. Their subject
+    was read in that unit and is in the state that the engine saw."""
 
     record: type[S]
     races: Collection[str]
-    """Unique rules whose Conflict means that another unit was first: read again."""
+    """Unique rules whose Conflict means that another unit was first, so the work reads again."""
 
     def sending(self, subject: S, /) -> Sending | None:
-        """What is on its way; None: nothing, or nothing any more."""
+        """Return the transfer on its way. None when there is none, or it is over."""
         ...
 
     def is_as_decided(self, vault: Vault, subject: S, /) -> bool:
-        """Whether amount and address are what the vault tagged. Else nothing is signed."""
+        """Return whether amount and address are as the vault tagged them. Otherwise nothing is signed."""
         ...
 
     async def store(self, ports: Ports, unit: Unit, subject: S, signed: SignedTransfer, /) -> S:
-        """Save it with its signed transfer."""
+        """Save the subject with its signed transfer."""
         ...
 
     def replaced(self, subject: S, by: SignedTransfer, /) -> S:
-        """The subject with the transfer that the wallet put in the place of its own; written where it is told what
-        became of it."""
+        """Return the subject with the transfer by which the wallet replaced its own. The outcome is saved with it."""
         ...
 
     async def taken(self, ports: Ports, unit: Unit, subject: S, /) -> S:
-        """The network took it; told where it was awaited."""
+        """Record that the network accepted the transfer. Called only if the subject awaits it."""
         return subject
 
     async def final(self, ports: Ports, unit: Unit, subject: S, /) -> S:
-        """The USDT moved."""
+        """Record that the USDT moved."""
         ...
 
     async def never(self, ports: Ports, unit: Unit, subject: S, /) -> S:
-        """They did not and will not: it is over, or unsigned once more."""
+        """Record that the USDT did not and will not move. The subject is then over, or unsigned again."""
         ...
 
     async def refused(self, ports: Ports, unit: Unit, subject: S, failure: str, /) -> S:
-        """Nobody will ever sign it."""
+        """Record that the transfer will never be signed."""
         ...
 
 
 def stored(operation: str, of: Signable) -> SignedTransfer | None:
-    """The transfer as it was stored. Raises: LookupError for one that is not whole."""
+    """Return the stored transfer. Raises: LookupError for an incomplete one."""
     if of.tx_hash is None:
         return None
     if of.blob is None:

@@ -1,7 +1,7 @@
-"""What is asked of a wallet, and what its answers say (ports/payouts.py).
+"""Calls to a wallet, and the meaning of its answers (ports/payouts.py).
 
-Before anything is signed the wallet is asked what it sent for the operation: what we know may have been restored from a
-backup that is older than the transfer. What it sent is taken over and followed like our own.
+Before signing, the service queries the wallet for transfers that it sent for the operation, because our database may be
+a backup older than such a transfer. A found transfer is stored and followed like our own.
 """
 
 import logging
@@ -24,23 +24,22 @@ log = logging.getLogger("cambist.payouts")
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """How the network sees a transfer, and whether it took it just now."""
+    """State of a transfer on the network, and whether the network accepted it just now."""
 
     state: TransferState
     taken: bool = False
     by: SignedTransfer | None = None
-    """The transfer that is final, where it is another than was asked about: the wallet put it in its place."""
+    """The final transfer, if the wallet replaced the queried one by it."""
 
 
 async def sign(sender: UsdtSender, network: str, operation: str, wallet: str, units: int) -> SignedTransfer:
-    """The operation's transfer: the one that the wallet sent for it before, or one that is made and signed now. Nothing
-    is sent.
+    """Return the operation's signed transfer: the one the wallet sent for it earlier, or a new one. Nothing is sent.
 
-    Raises: Refused for good; Unavailable, OutcomeUnknown: try again. Unavailable, too, while the wallet says that it
-    sent something else for the operation: that is for an operator, and nothing is ever signed over it.
+    Raises: Refused for good; Unavailable, OutcomeUnknown: try again. Unavailable also when the wallet reports a
+    different transfer for the operation. An operator has to decide then, and nothing is signed.
     """
     if not is_wallet_on(network, wallet):
-        # Checked when it was set, and again here: nobody can fetch back what went to a wrong address.
+        # The address was checked when it was set. Check it again, because money sent to a wrong address is lost.
         raise Refused("the checksum of the address is wrong", reason="address")
     if is_nobodys(wallet):
         raise Refused("nobody has the key of the address", reason="address")
@@ -58,26 +57,26 @@ async def sign(sender: UsdtSender, network: str, operation: str, wallet: str, un
 
 
 async def sent_before(sender: UsdtSender, operation: str) -> SentTransfer | None:
-    """What the wallet sent for the operation; None, too, for a wallet that cannot be asked. Raises: Unavailable when it
-    gave no answer."""
+    """Return the wallet's transfer for the operation. None also for a wallet that cannot be queried. Raises:
+    Unavailable without an answer."""
     if not isinstance(sender, FindingSender):
         return None
     try:
         return await sender.find(operation)
     except (Refused, OutcomeUnknown) as fault:
-        # A read that failed says nothing, in whatever words: least of all that the operation is refused.
+        # A failed read proves nothing, whatever the error: least of all that the operation is refused.
         raise Unavailable(f"the wallet does not say what it sent for {operation}: {fault}") from fault
 
 
 def is_same_address(one: str, other: str) -> bool:
-    """Whether two addresses are one. On some networks the case of hex digits is only a checksum."""
+    """Return whether two addresses are the same. On some networks the case of hex digits is only a checksum."""
     return one == other or (one.startswith("0x") and one.lower() == other.lower())
 
 
 async def look(ports: Ports, sender: UsdtSender, transfer: SignedTransfer) -> Seen:
-    """Ask the network, and send the transfer once more where it does not know it and still may take it.
+    """Query the network, and broadcast the transfer again if the network does not know it and may still accept it.
 
-    Raises: Unavailable, OutcomeUnknown, Refused when it could not be asked, which says nothing about the transfer.
+    Raises: Unavailable, OutcomeUnknown, Refused when the query failed, which proves nothing about the transfer.
     """
     state = await sender.state(transfer)
     if state is TransferState.UNSEEN and (transfer.expires_at is None or ports.clock.now() < transfer.expires_at):
@@ -89,10 +88,10 @@ async def look(ports: Ports, sender: UsdtSender, transfer: SignedTransfer) -> Se
 
 
 async def broadcast(sender: UsdtSender, transfer: SignedTransfer) -> bool:
-    """Send what is stored; whether the network took it. Where that fails, in whatever way, nothing is said of the
-    transfer: only the network's state tells, because an earlier broadcast may have arrived."""
+    """Broadcast the stored transfer and return whether the network accepted it. A failure proves nothing about the
+    transfer, because an earlier broadcast may have arrived; only the network's state decides."""
     if not transfer.blob:
-        return False  # the wallet sent it, and keeps no copy
+        return False  # The wallet sent it and has no copy.
     try:
         await sender.broadcast(transfer)
     except (Refused, OutcomeUnknown, Unavailable) as fault:

@@ -1,1 +1,1 @@
-"""Events on their way to merchants: written, signed, sent, sent again, followed."""
+"""Events on their way to merchants: writing, signing, sending, resending, and the feed."""

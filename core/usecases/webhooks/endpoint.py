@@ -1,4 +1,4 @@
-"""How a merchant's receiver does, and a webhook to try it with (docs/webhooks.md "Looking, and sending again")."""
+"""State of a merchant's receiver, and a test webhook (docs/webhooks.md "Looking, and sending again")."""
 
 from datetime import datetime
 from typing import Literal
@@ -25,8 +25,8 @@ TEST_EVENT = "webhook.test"
 
 
 class TestPayload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a test webhook carries. It is none of the twelve events, is kept nowhere, and is sent on the merchant's
-    explicit call only, so no receiver meets it unasked."""
+    """Payload of a test webhook. It is not one of the twelve events, is not stored, and is sent only on the merchant's
+    explicit call, so no receiver gets it unexpectedly."""
 
     __test__ = False
 
@@ -36,16 +36,16 @@ class TestPayload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class EndpointReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The receiver of the caller's account, as it is in the caller's mode."""
+    """The receiver of the caller's account, in the caller's mode."""
 
     account: Account
     breaker: Breaker
     backlog: dict[DeliveryStatus, int]
-    """How many events wait, and how many were given up."""
+    """Numbers of held, pending and failed events."""
 
 
 class TestReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a test webhook."""
+    """Result of a test webhook."""
 
     __test__ = False
 
@@ -56,7 +56,7 @@ class TestReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def endpoint_state(ports: Ports, caller: Caller) -> EndpointReport:
-    """How the caller's receiver does."""
+    """Return the state of the caller's receiver."""
     counted = (DeliveryStatus.HELD, DeliveryStatus.PENDING, DeliveryStatus.FAILED)
     async with ports.storage.snapshot() as seen:
         account = await seen[Account].get(caller.account_id)
@@ -73,10 +73,10 @@ async def endpoint_state(ports: Ports, caller: Caller) -> EndpointReport:
 
 
 async def send_test(ports: Ports, caller: Caller) -> TestReport:
-    """Post a signed test webhook to the caller's receiver now. A good answer closes its breaker; a bad one counts for
+    """Post a signed test webhook to the caller's receiver now. A good answer closes its breaker; a bad one changes
     nothing.
 
-    Raises: Refusal INVALID_STATE while address and secret are not both set; VaultError.
+    Raises: Refusal INVALID_STATE unless address and secret are both set; VaultError.
     """
     receiver = own_receiver(caller.account)
     if receiver is None:
@@ -85,7 +85,7 @@ async def send_test(ports: Ports, caller: Caller) -> TestReport:
 
 
 async def post_test(ports: Ports, endpoint: EndpointKey, receiver: Receiver) -> TestReport:
-    """The same to any endpoint of the caller's. Raises: VaultError."""
+    """Post a test webhook to any endpoint of the caller. Raises: VaultError."""
     now = ports.clock.now()
     event_id = ids.prefixed(ids.EVENT, ports.ids.uuid())
     payload = TestPayload(timestamp=iso(now), sandbox=True if endpoint.mode is Mode.TEST else UNSET)

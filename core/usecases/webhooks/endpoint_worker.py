@@ -1,7 +1,7 @@
-"""Serve one endpoint: read, send and commit as its planner says (domain/webhooks/endpoint_state.py).
+"""Serve one endpoint: read, send and commit as its planner decides (domain/webhooks/endpoint_state.py).
 
-One coroutine reads and commits; webhooks have tasks of their own, a few at a time. Nothing is read for each webhook,
-and several are committed in one unit, because a commit costs more than a webhook.
+One coroutine reads and commits. Webhooks run in their own tasks, a few at a time. One read serves many webhooks, and
+one unit commits several, because a commit costs more than a webhook.
 """
 
 import asyncio
@@ -33,23 +33,23 @@ class EndpointWorker:
         self._signers = signers
         self._endpoint = EndpointKey.of(job.argument)
         self._job = job
-        """As it was read last, so that a request made after that is noticed."""
+        """The job as last read, so that later requests are noticed."""
         self._as_claimed = True
-        """The job is as it was claimed, and nothing due was read since."""
+        """The job is unchanged since it was claimed, and no due deliveries have been read since."""
         self._ahead = timedelta(0)
-        """How far the storage's clock, by which leases and due times are judged, is ahead of ours."""
+        """Difference between the storage's clock, which decides about leases and due times, and ours."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._stirred = asyncio.Event()
         self.state = EndpointState(self._endpoint, limiter, self)
 
     def stir(self) -> None:
-        """The planner has something else to say."""
+        """Wake the worker: the planner has a new step."""
         self._stirred.set()
 
     async def run(self) -> None:
-        """Serve until the job is let go, or is another worker's.
+        """Serve until the worker releases its job or loses it.
 
-        Raises: what a webhook raised (VaultError), once the others are committed; what the storage raises.
+        Raises: an exception of a webhook (VaultError), after the others are committed; exceptions of the storage.
         """
         try:
             while not await self._perform(self.state.next(self._ports.clock.monotonic())):
@@ -63,7 +63,7 @@ class EndpointWorker:
                 raise fault
 
     async def _perform(self, step: Step) -> bool:
-        """Carry out one step. True when it was the last one."""
+        """Carry out one step. Return True after the last one."""
         match step:
             case Send():
                 task = asyncio.create_task(self._serve())
@@ -91,7 +91,7 @@ class EndpointWorker:
         return now
 
     def _hear(self, present: Job | None) -> bool:
-        """Take the job as it was just read. False when it is another worker's, or gone."""
+        """Store the job as just read. Return False if another worker has it, or it was removed."""
         if present is None or not is_ours(present, self._job):
             self.state.lose()
             return False
@@ -109,13 +109,13 @@ class EndpointWorker:
                 return
         at = await self._storage_now() if step.begins else None
         self.state.endpoint_read(receiver, breaker, clock.monotonic(), at)
-        # Whoever advances the clock of a test account serves its endpoint, too.
+        # Advancing the clock of a test account also serves its endpoints.
         test_clock = clock.test_clock
         if test_clock is not None and account is not None and test_clock_of(account, key.mode) != test_clock:
             self.state.release()
 
     async def _read_due(self, page: ReadDue) -> None:
-        """Read what is due, and the job before it: whatever is asked for after that is a new request."""
+        """Read the job, then the due deliveries. So every request after this job read counts as new."""
         async with self._ports.storage.unit() as unit:
             if not self._as_claimed and not self._hear(await unit[Job].get(self._job.id)):
                 return
@@ -130,12 +130,13 @@ class EndpointWorker:
         self.state.due_read(page, found, {event.id: event for event in opened(self._ports.vault, events)}, now)
 
     async def _commit(self, step: Commit) -> bool:
-        """Returns whether the job was removed."""
+        """Commit a step. Return whether the job was removed."""
         if step.aside is not None:
             await set_aside(self._ports, self._endpoint, step.aside)
         breaker, left = await commit(self._ports, self._endpoint, self.state.stored, step, self._job)
         asked = step.leaves and not left
-        # What keeps it is read before it is let go again: behind an open breaker nothing due is read.
+        # Read again what the new request is about before the job is released. Behind an open breaker no due deliveries
+        # are read.
         self._as_claimed = self._as_claimed and not asked
         self.state.committed(step, breaker, asked=asked)
         return left
@@ -144,11 +145,11 @@ class EndpointWorker:
         if step.release:
             after = timedelta(seconds=step.pause)
             due = await self._ports.storage.now() + after if after else self._job.due
-            # Nothing failed: the pauses after failures begin anew.
+            # Nothing failed, so the backoff schedule starts over.
             await reschedule_at(self._ports, self._job, due, anew=True)
 
     async def _serve(self) -> None:
-        """Send webhooks, one after the other, while the planner has more for this permit."""
+        """Send webhooks in sequence while the planner has more for this permit."""
         permit, webhook = self.state.begun()
         try:
             while webhook is not None:
@@ -157,7 +158,7 @@ class EndpointWorker:
             self.state.ended(permit, broke=webhook is not None)
 
     def _forget(self, task: asyncio.Task[None]) -> None:
-        """One that raised is kept, for the end of the run."""
+        """Forget a finished task. A task that raised is kept until the end of the run."""
         if not task.cancelled() and task.exception() is None:
             self._tasks.discard(task)
 

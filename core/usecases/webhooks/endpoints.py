@@ -1,7 +1,7 @@
-"""Further webhook endpoints, which merchants make themselves (docs/webhooks.md "Further endpoints").
+"""Further webhook endpoints, which merchants create themselves (docs/webhooks.md "Further endpoints").
 
-The row of an endpoint and what its account says of it are written in one unit. So the account's version is the guard of
-how many there may be, and whoever writes an event reads nothing more than the account.
+One unit writes the row of an endpoint and its entry in the account. So the account's version guards the maximum number
+of endpoints, and a unit that writes an event needs to read only the account.
 """
 
 from collections.abc import Callable
@@ -47,31 +47,32 @@ DROP = FollowUp("webhook.drop")
 _SECRET_BYTES = 32
 _BATCH = 100
 _DROP_PAUSES = (timedelta(seconds=30), timedelta(seconds=90))
-"""Longer than a webhook is under way, and than a unit stands."""
+"""Longer than a webhook is in flight and than a unit stays open."""
 
 
 class NewEndpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """An endpoint with a secret that was just made; None where an earlier call made it, for it is shown once."""
+    """An endpoint with its new secret. The secret is None when an earlier call created it, because it is shown only
+    once."""
 
     endpoint: WebhookEndpoint
     secret: str | None
 
 
 class FurtherReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A further endpoint and how it does."""
+    """A further endpoint and its state."""
 
     endpoint: WebhookEndpoint
     breaker: Breaker
     backlog: dict[DeliveryStatus, int]
-    """How many events wait, and how many were given up."""
+    """Numbers of held, pending and failed events."""
 
 
 async def create_endpoint(
     ports: Ports, caller: Caller, key: str | None, read: Callable[[], EndpointOrder]
 ) -> Made[NewEndpoint]:
-    """Make a further endpoint of the caller's mode, with a secret of its own. What happens from now on goes there, too.
+    """Create a further endpoint in the caller's mode, with a secret of its own. From now on it receives events too.
 
-    Raises: Refusal WEBHOOK_ENDPOINT_LIMIT, VALIDATION_ERROR, and those of the key.
+    Raises: Refusal WEBHOOK_ENDPOINT_LIMIT, VALIDATION_ERROR, and those of the idempotency key.
     """
 
     async def make(lock: Lock) -> NewEndpoint:
@@ -122,7 +123,7 @@ async def _tell_account(unit: Unit, endpoint: WebhookEndpoint) -> None:
 async def list_endpoints(
     ports: Ports, caller: Caller, asked: MomentFilter, number: int, size: int
 ) -> Page[FurtherReport]:
-    """A page of the caller's further endpoints, the newest first. Raises: Refusal VALIDATION_ERROR."""
+    """Return a page of the caller's further endpoints, newest first. Raises: Refusal VALIDATION_ERROR."""
     owner = {"account_id": caller.account_id, "mode": caller.mode}
     made = asked.made()
     async with ports.storage.snapshot() as seen:
@@ -131,7 +132,7 @@ async def list_endpoints(
 
 
 async def get_endpoint(ports: Ports, caller: Caller, endpoint_id: str) -> FurtherReport:
-    """A further endpoint and how it does. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND."""
+    """Return a further endpoint and its state. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND."""
     async with ports.storage.snapshot() as seen:
         found = await own_endpoint(seen, caller, endpoint_id)
         return await _report(seen, found)
@@ -151,8 +152,8 @@ async def _state(seen: Snapshot, key: EndpointKey) -> tuple[Breaker, dict[Delive
 async def change_endpoint(
     ports: Ports, caller: Caller, endpoint_id: str, read: Callable[[], EndpointPatch]
 ) -> WebhookEndpoint:
-    """Change what the body names. With another address the breaker closes, and what waits is sent at once. While it is
-    switched off, what waits and what happens is held for it.
+    """Change the fields in the body. A new address closes the breaker and sends pending events at once. While the
+    endpoint is disabled, pending and new events are held.
 
     Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND, VALIDATION_ERROR, INVALID_STATE.
     """
@@ -168,7 +169,7 @@ async def change_endpoint(
 
 
 async def switch_endpoint(ports: Ports, endpoint_id: str, *, enabled: bool) -> WebhookEndpoint:
-    """Switch any merchant's further endpoint on or off, as an operator. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND,
+    """Enable or disable any merchant's further endpoint, as an operator. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND,
     INVALID_STATE."""
     is_one = ids.is_prefixed(ids.ENDPOINT, endpoint_id)
     found = await ports.storage.get(WebhookEndpoint, endpoint_id) if is_one else None
@@ -184,7 +185,7 @@ async def switch_endpoint(ports: Ports, endpoint_id: str, *, enabled: bool) -> W
 
 
 async def _changed(ports: Ports, unit: Unit, before: WebhookEndpoint, after: WebhookEndpoint) -> WebhookEndpoint:
-    """Save an endpoint that was changed, with what follows from it."""
+    """Save a changed endpoint and apply the consequences."""
     if after == before:
         return before
     if after.ref != before.ref:
@@ -196,22 +197,22 @@ async def _changed(ports: Ports, unit: Unit, before: WebhookEndpoint, after: Web
     if is_switched and after.enabled:
         await release_to(ports, unit, key)
     elif is_switched:
-        # The worker finds it off, and holds what is pending.
+        # The worker finds the endpoint disabled and holds its pending events.
         ask_to_deliver(ports, unit, key.account_id, key.mode, key.further)
     return unit[WebhookEndpoint].save(after)
 
 
 async def try_endpoint(ports: Ports, caller: Caller, endpoint_id: str) -> TestReport:
-    """Post a signed test webhook there now (endpoint.py: `send_test`). Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND;
-    VaultError."""
+    """Post a signed test webhook to the endpoint now (endpoint.py: `send_test`). Raises: Refusal
+    WEBHOOK_ENDPOINT_NOT_FOUND; VaultError."""
     async with ports.storage.unit() as unit:
         found = await own_endpoint(unit, caller, endpoint_id)
     return await post_test(ports, found.key, found.receiver)
 
 
 async def rotate_secret(ports: Ports, caller: Caller, endpoint_id: str) -> NewEndpoint:
-    """A new secret. The replaced one signs beside it for 24 hours; of several changes within them the oldest does,
-    because receivers verify with it (docs/webhooks.md "Changing the secret").
+    """Create a new secret. The old secret signs beside it for 24 hours. After several changes in that time, the oldest
+    secret does, because receivers verify with it (docs/webhooks.md "Changing the secret").
 
     Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND.
     """
@@ -219,7 +220,7 @@ async def rotate_secret(ports: Ports, caller: Caller, endpoint_id: str) -> NewEn
 
     async def work(unit: Unit) -> WebhookEndpoint:
         before = await own_endpoint(unit, caller, endpoint_id)
-        # Receivers verify by the machine's time, whatever the test clock says.
+        # Receivers verify with real time, whatever the test clock says.
         now, until = ports.clock.real(), before.previous_secret_until
         overlaps = before.previous_secret is not None and until is not None and until > now
         after = msgspec.structs.replace(
@@ -235,7 +236,7 @@ async def rotate_secret(ports: Ports, caller: Caller, endpoint_id: str) -> NewEn
 
 
 async def delete_endpoint(ports: Ports, caller: Caller, endpoint_id: str) -> None:
-    """Send nothing more there, and drop what waits. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND, INVALID_STATE."""
+    """Delete an endpoint and drop its pending events. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND, INVALID_STATE."""
 
     async def work(unit: Unit) -> None:
         found = await own_endpoint(unit, caller, endpoint_id)
@@ -250,8 +251,8 @@ async def delete_endpoint(ports: Ports, caller: Caller, endpoint_id: str) -> Non
 
 
 async def drop_rest(ports: Ports, job: Job) -> None:
-    """The job behind `delete_endpoint`. It works batch by batch, and again after a while, for results of webhooks that
-    were under way and for units that read the account before."""
+    """Run the job of `delete_endpoint`. It deletes in batches and runs again later, because webhooks in flight may
+    write results and earlier units may add deliveries."""
     key = EndpointKey.of(job.argument)
 
     async def one_batch(unit: Unit) -> int:
@@ -276,7 +277,7 @@ class ShownEndpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def list_all_endpoints(ports: Ports, account_id: str) -> list[ShownEndpoint]:
-    """The account's own endpoint in each mode, and its further ones. Raises: Refusal ACCOUNT_NOT_FOUND."""
+    """Return the account's own endpoint in each mode, and its further endpoints. Raises: Refusal ACCOUNT_NOT_FOUND."""
     async with ports.storage.snapshot() as seen:
         account = await seen[Account].get(account_id) if ids.is_prefixed(ids.ACCOUNT, account_id) else None
         if account is None:

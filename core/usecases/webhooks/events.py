@@ -1,5 +1,5 @@
-"""What merchants and operators see of events: lists, and one with its webhooks
-(docs/webhooks.md "Looking, and sending again")."""
+"""Views of events for merchants and operators: lists, and one event with its webhooks (docs/webhooks.md "Looking, and
+sending again")."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -23,14 +23,14 @@ from ..sealed import open_event_body
 from .receivers import further_deliveries, own_endpoint
 
 _OF_ONE_OBJECT = 1000
-"""Events of one object at most that are listed: far more than one ever has."""
+"""Maximum number of listed events of one object, far more than any object has."""
 
 T = TypeVar("T", bound=StrEnum)
 
 
 class EventQuery(MomentFilter, frozen=True, kw_only=True):
-    """What is asked for, as it came; None: not given. `since` with it, `until` without: older names of `created_from`
-    and `created_to`."""
+    """Query values as received; None when absent. `since` (inclusive) and `until` (exclusive) are older names of
+    `created_from` and `created_to`."""
 
     type: str | None = None
     object_id: str | None = None
@@ -40,7 +40,7 @@ class EventQuery(MomentFilter, frozen=True, kw_only=True):
 
 
 class EventRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The body of POST /events/resend."""
+    """Body of POST /events/resend."""
 
     since: str = msgspec.field(name="from")
     until: str = msgspec.field(name="to")
@@ -54,7 +54,7 @@ class EventRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Told(msgspec.Struct, frozen=True):
-    """An event, how its delivery stands, and the last webhook."""
+    """An event, its delivery, and the last webhook."""
 
     event: Event
     delivery: Delivery
@@ -62,17 +62,17 @@ class Told(msgspec.Struct, frozen=True):
 
 
 class ToldWhole(msgspec.Struct, frozen=True):
-    """An event with its deliveries to further endpoints, and all webhooks, in the order sent."""
+    """An event with its deliveries to further endpoints, and all webhooks in the order sent."""
 
     told: Told
     payload: bytes
-    """The event's body in clear."""
+    """The event's unencrypted body."""
     attempts: list[Attempt]
     further: list[EndpointDelivery]
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """A query that was read; also the argument of the job that sends a range again."""
+    """A validated query. It is also the argument of the job that resends a range."""
 
     owner: dict[str, str]
     type: EventType | None = None
@@ -81,24 +81,24 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     low: datetime | None = None
     high: datetime | None = None
     done: int = 0
-    """Events at exactly `low` that are done already."""
+    """Number of finished events created exactly at `low`."""
     endpoint_id: str | None = None
-    """Sent again to this further endpoint, whose deliveries the status is of."""
+    """Further endpoint to resend to. The status then refers to its deliveries."""
 
     def events(self) -> dict[str, Any]:
-        """Criteria for events; the delivery's status is none of theirs."""
+        """Return criteria for events, without the delivery status."""
         kind = {} if self.type is None else {"type": self.type}
         return {**self.owner, **kind, "created_at": Between(self.low, self.high)}
 
     def deliveries(self) -> dict[str, Any]:
-        """Criteria for deliveries of the wanted status. Only pending ones have a `due`; that the others have none lets
-        the index give the order."""
+        """Return criteria for deliveries of the wanted status. Only pending deliveries have a `due`; requiring its
+        absence for the others lets the index give the order."""
         due = {} if self.status is DeliveryStatus.PENDING else {"due": None}
         endpoint = {} if self.endpoint_id is None else {"endpoint_id": self.endpoint_id}
         return {**self.events(), **due, **endpoint, "status": self.status}
 
     def takes(self, event: Event) -> bool:
-        """Whether an event found otherwise is one of them, but for its delivery's status."""
+        """Return whether an event meets all criteria except the delivery status."""
         return (
             all(getattr(event, name) == value for name, value in self.owner.items())
             and self.type in (None, event.type)
@@ -129,7 +129,7 @@ def owner_of(account_id: str | None, mode: Mode | None) -> dict[str, str]:
 
 
 async def list_events(ports: Ports, caller: Caller, asked: EventQuery, number: int, size: int) -> Page[Told]:
-    """A page of the caller's events, newest first. Raises: Refusal VALIDATION_ERROR."""
+    """Return a page of the caller's events, newest first. Raises: Refusal VALIDATION_ERROR."""
     wanted = read_query(owner_of(caller.account_id, caller.mode), asked)
     if wanted.object_id is not None or wanted.status is not None:
         async with ports.storage.snapshot() as seen:
@@ -153,7 +153,7 @@ async def list_events(ports: Ports, caller: Caller, asked: EventQuery, number: i
 
 
 class EndpointEventFilter(MomentFilter, frozen=True, kw_only=True):
-    """Query values of GET /webhook-endpoints/{id}/events as they came; None: not given."""
+    """Query values of GET /webhook-endpoints/{id}/events as received; None when absent."""
 
     delivery_status: str | None = None
 
@@ -165,8 +165,8 @@ async def list_endpoint_events(
     asked: EndpointEventFilter,
     read_page: Callable[[], tuple[int, int]],
 ) -> Page[Told]:
-    """A page of the events that went, or are to go, to a further endpoint, newest first, with how their deliveries
-    there stand. `read_page` reads its number and size, once it is known that the endpoint is there.
+    """Return a page of a further endpoint's events with their deliveries there, newest first. `read_page` parses the
+    page number and size, after the endpoint has been found.
 
     Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND, VALIDATION_ERROR.
     """
@@ -176,7 +176,7 @@ async def list_endpoint_events(
         criteria: dict[str, Any] = {"endpoint_id": endpoint_id, "created_at": asked.made()}
         if asked.delivery_status is not None:
             criteria["status"] = read_choice("delivery_status", asked.delivery_status, DeliveryStatus)
-            # Only pending ones have one; that the others have none lets the index give the order.
+            # Only pending deliveries have a `due`. Requiring its absence lets the index give the order.
             criteria |= {} if criteria["status"] is DeliveryStatus.PENDING else {"due": None}
         total = await seen[EndpointDelivery].total(**criteria)
         deliveries = await seen[EndpointDelivery].page(number, size, order="-id", readable=True, **criteria)
@@ -188,7 +188,7 @@ async def list_endpoint_events(
 async def find_events(
     ports: Ports, asked: EventQuery, *, account_id: str | None, mode: Mode | None, limit: int
 ) -> list[Told]:
-    """The newest events of all accounts, of one, or of one mode. Raises: Refusal VALIDATION_ERROR."""
+    """Return the newest events of all accounts, of one account, or of one mode. Raises: Refusal VALIDATION_ERROR."""
     wanted = read_query(owner_of(account_id, mode), asked)
     async with ports.storage.snapshot() as seen:
         _, events = await _page(seen, wanted, 1, limit)
@@ -196,7 +196,7 @@ async def find_events(
 
 
 async def _page(seen: Snapshot, wanted: Wanted, number: int, size: int) -> tuple[int, list[Told]]:
-    """A page and the total. What cannot be read is counted, and its place on its page stays empty."""
+    """Return the total and a page. An unreadable row is counted, and its position on the page stays empty."""
     if wanted.object_id is not None:
         return await _of_object(seen, wanted, wanted.object_id, (number - 1) * size, size)
     if wanted.status is not None:
@@ -213,7 +213,7 @@ async def _page(seen: Snapshot, wanted: Wanted, number: int, size: int) -> tuple
 
 
 async def _of_object(seen: Snapshot, wanted: Wanted, object_id: str, offset: int, size: int) -> tuple[int, list[Told]]:
-    """One object has few events: they are all read, and judged here."""
+    """Read all events of an object, because it has few, and filter them here."""
     if not object_id or "\0" in object_id or not object_id.isascii():
         return 0, []
     found = await seen[Event].find(object_id=object_id, order="-created_at", limit=_OF_ONE_OBJECT, readable=True)
@@ -231,7 +231,7 @@ async def deliveries_of(seen: Snapshot | Unit, events: list[Event]) -> list[Deli
 
 
 async def _joined(seen: Snapshot, events: list[Event], deliveries: Sequence[Delivery]) -> list[Told]:
-    """Each event that has one of the deliveries, with it and its last webhook."""
+    """Join events with their deliveries and last webhooks. Events without a delivery are left out."""
     of_event = {delivery.event_id: delivery for delivery in deliveries}
     wanted = tuple(last_attempt_id(each) for each in deliveries)
     webhooks = await seen[Attempt].find(id=OneOf(wanted), limit=len(wanted), readable=True) if wanted else []

@@ -1,5 +1,5 @@
-"""Following an account's test events: what `GET /sandbox/letters` reads (domain/webhooks/feed.py: why nothing is
-lost)."""
+"""Feed of an account's test events, which `GET /sandbox/letters` reads. domain/webhooks/feed.py explains why no event
+is lost."""
 
 import base64
 from collections.abc import Iterable, Sequence
@@ -26,35 +26,35 @@ BEGINNING = "beginning"
 NOW = "now"
 
 BATCH = 100
-"""Letters in one answer, at most; also how many positions are given in one unit."""
+"""Maximum number of events in one answer, and of positions assigned in one unit of work."""
 
 _EVERY = timedelta(days=1)
 
 
 class FedLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """An event as it would be posted now. Its body is the very text that is signed."""
+    """An event as it would be posted now. Its body is exactly the signed text."""
 
     cursor: str
-    """Read on after this one."""
+    """Cursor to continue after this event."""
     event: Event
     body: bytes
-    """The payload in clear."""
+    """The unencrypted payload."""
     resent: bool
     headers: dict[str, str]
 
 
 class Fed(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of the feed. `cursor` is where to read on; it also passes over letters of types not asked for."""
+    """A page of the feed. Continue at `cursor`, which also skips events of other types."""
 
     letters: Sequence[FedLetter]
     cursor: str
     more: bool
-    """There was more than fits: read on at once."""
+    """More events exist: read on at once."""
 
 
 def note_letters(ports: Ports, unit: Unit, events: Iterable[tuple[str, str, Mode]], *, resent: bool = False) -> None:
-    """Put events (their id, account and mode) into the feeds of their accounts; to be called in the unit that writes
-    them or sends them again. Live ones are in no feed."""
+    """Add events, given by id, account and mode, to their accounts' feeds. Call it in the unit that writes or resends
+    them. Live events are in no feed."""
     now = ports.clock.now()
     for event_id, account_id, mode in events:
         if mode is Mode.TEST:
@@ -65,7 +65,7 @@ def note_letters(ports: Ports, unit: Unit, events: Iterable[tuple[str, str, Mode
 
 
 def read_types(text: str | None) -> frozenset[EventType] | None:
-    """The types of a list with commas; None: all. Raises: Refusal VALIDATION_ERROR."""
+    """Parse a comma-separated list of types. None means all. Raises: Refusal VALIDATION_ERROR."""
     if text is None:
         return None
     try:
@@ -75,9 +75,9 @@ def read_types(text: str | None) -> frozenset[EventType] | None:
 
 
 async def read_feed(ports: Ports, caller: Caller, after: str, types: frozenset[EventType] | None) -> Fed:
-    """The letters after a cursor, or from the BEGINNING; after NOW there is none yet.
+    """Return the events after a cursor, or from BEGINNING. After NOW there are no events yet.
 
-    Raises: Refusal VALIDATION_ERROR for what is no cursor of this feed; VaultError.
+    Raises: Refusal VALIDATION_ERROR for an invalid cursor; VaultError.
     """
     last = await _give_positions(ports, caller.account_id)
     if after == NOW:
@@ -113,13 +113,13 @@ def _position(after: str, last: int) -> int:
     if not (after.isascii() and after.isdigit() and len(after) <= 15):
         raise shape_error("after", f"must be a cursor of this feed, {BEGINNING} or {NOW}")
     if int(after) > last:
-        # Another database than the one that gave it. To wait for that position would be to pass over all before it.
+        # The cursor is from another database. Waiting for its position would skip all events before it.
         raise shape_error("after", "lies beyond the end of this feed")
     return int(after)
 
 
 async def _give_positions(ports: Ports, account_id: str) -> int:
-    """Give every committed entry its position, in the order of ids; the last position then given."""
+    """Assign every committed entry its position, in the order of ids. Return the last assigned position."""
 
     async def work(unit: Unit) -> tuple[int, bool]:
         feed = await unit[Feed].get(account_id)
@@ -135,20 +135,20 @@ async def _give_positions(ports: Ports, account_id: str) -> int:
         return last, len(fresh) == BATCH
 
     while True:
-        # Of two readers at once one goes stale, or meets the new record's id, and reads again.
+        # When two readers run at once, one of them gets Stale or a conflict on the new record's id, and reads again.
         last, more = await retrying(ports.storage, work, again_on=("feeds_id",))
         if not more:
             return last
 
 
 def listening_secret(vault: Vault, account_id: str) -> str:
-    """The secret that signs the feed of an account without a webhook secret. It is derived, always the same, and stored
-    nowhere."""
+    """Return the secret that signs the feed of an account without a webhook secret. It is derived, so it is always the
+    same and is not stored."""
     return "whsec_" + base64.b64encode(vault.fingerprint(f"listening:{account_id}")).decode("ascii")
 
 
 class _Signing:
-    """Signs letters as the account's receiver would get them now."""
+    """Signs events as they would be posted to the account's receiver now."""
 
     def __init__(self, ports: Ports, account: Account) -> None:
         now = ports.clock.real()
@@ -183,13 +183,13 @@ class _Signing:
 
 
 def first_tidying(ports: Ports) -> Job:
-    """The job that deletes old entries, every day; a worker writes it when it starts (jobs.py)."""
+    """Return the daily job that deletes old entries. A worker writes it at its start (jobs.py)."""
     now = ports.clock.now()
     return Job(id=TIDY, kind=TIDY, argument="", due=now, created_at=now)
 
 
 async def tidy(ports: Ports, job: Job) -> None:
-    """Delete what is older than KEPT. Ids follow time, so it ends at the first young entry."""
+    """Delete entries older than KEPT. Ids rise with time, so it stops at the first younger entry."""
     before = ports.clock.now() - KEPT
 
     async def work(unit: Unit) -> bool:

@@ -1,4 +1,4 @@
-"""Writes events, here and nowhere else: each in the unit that makes it true (docs/webhooks.md "Events")."""
+"""The only place that writes events, each in the unit that makes it true (docs/webhooks.md "Events")."""
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
@@ -28,13 +28,13 @@ RELEASE = FollowUp("webhook.release")
 RELEASE_TO = FollowUp("webhook.release_to")
 
 _RELEASE_BATCH = 500
-# A unit that read the account just before its address was set, or the endpoint before it was switched on, may still
-# commit a held event a moment later, so the release looks again after these pauses.
+# A unit that read the account just before its address was set, or the endpoint before it was enabled, may commit a held
+# event a moment later. So the release runs again after these pauses.
 _RELEASE_PAUSES = (timedelta(seconds=10), timedelta(seconds=110))
 
 
 class Subject(Owned, Protocol):
-    """What an event is about: a payment, a refund, a subscription, …"""
+    """Object of an event: a payment, a refund, a subscription, …"""
 
     @property
     def sequence(self) -> int: ...
@@ -44,7 +44,7 @@ async def announce_of(
     ports: Ports, unit: Unit, subject: Subject, event_type: EventType, payload: Callable[[datetime], Payload]
 ) -> None:
     """Write an event about an object that the same unit saves, with its `sequence` raised for this event. `payload`
-    makes the body of an event of a moment."""
+    builds the body from the event's moment."""
     announce_to(ports, unit, await unit[Account].get(subject.account_id), subject, event_type, payload)
 
 
@@ -56,8 +56,8 @@ def announce_to(
     event_type: EventType,
     payload: Callable[[datetime], Payload],
 ) -> None:
-    """The same for an account that the unit has read, after the object: so that the event is never of before the one
-    before it, and its receiver has the whole ladder's time for it, wherever the test clock was moved meanwhile."""
+    """Write the event for an account that the unit read after the object. Then the event is never earlier than the one
+    before it, and its receiver has the whole backoff schedule, even if the test clock was advanced meanwhile."""
     with ports.clock.entered(as_moved(ports, account)):
         now = ports.clock.now()
         event_id = ids.prefixed(ids.EVENT, ports.ids.uuid())
@@ -75,7 +75,7 @@ def announce_to(
 
 
 def announce(ports: Ports, unit: Unit, event: Event, account: Account | None) -> None:
-    """Write an event that this unit makes true. `account` is its account as read in the same unit."""
+    """Write an event that this unit makes true. `account` was read in the same unit."""
     receives = account is not None and account.receives
     wanted = account is None or _own_wants(account, event)
     delivery = Delivery(
@@ -98,8 +98,8 @@ def announce(ports: Ports, unit: Unit, event: Event, account: Account | None) ->
 
 
 def _own_wants(account: Account, event: Event) -> bool:
-    """Whether the account's own endpoint takes the event. It takes a type of ALWAYS that no other takes: the lists may
-    be of a version of the program that knew fewer types."""
+    """Return whether the account's own endpoint receives the event. It also receives a type of ALWAYS that no endpoint
+    lists, because the lists may be from a version that knew fewer types."""
     own = account.settings.webhook_events
     return wants(own, event.type) or event.type in untaken(
         (own, *(each.event_types for each in account.further(event.mode) if each.enabled))
@@ -114,7 +114,8 @@ def _announce_further(ports: Ports, unit: Unit, event: Event, endpoints: Iterabl
 
 
 def further_delivery(event: Event, endpoint_id: str, now: datetime | None = None) -> EndpointDelivery:
-    """The delivery of an event to a further endpoint, due at once. `now`: where that is later than the event."""
+    """Return the delivery of an event to a further endpoint, due at once. `now`: the current time, if later than the
+    event."""
     return EndpointDelivery(
         id=delivery_id(event.id, endpoint_id),
         account_id=event.account_id,
@@ -129,43 +130,43 @@ def further_delivery(event: Event, endpoint_id: str, now: datetime | None = None
 
 
 def deliver_id(endpoint: str) -> str:
-    """The one job that sends to a receiver."""
+    """Return the id of the one job that sends to a receiver."""
     return f"{DELIVER}:{endpoint}"
 
 
 def ask_to_deliver(ports: Ports, unit: Unit, account_id: str, mode: Mode, further: str | None = None) -> None:
-    """Have everything sent that is due at an endpoint, the account's own or a further one, once this unit is
-    committed. Call it in the unit that makes something due. It writes the endpoint's one job (dispatcher.py), or asks
-    again where the job exists."""
+    """Request delivery of everything due at an endpoint, the account's own or a further one, after this unit commits.
+    Call it in the unit that makes something due. It writes the endpoint's one job (dispatcher.py), or renews the
+    request if the job exists."""
     now = ports.clock.now()
     endpoint = endpoint_id(account_id, mode, further)
     unit[Job].accrue(Job(id=deliver_id(endpoint), kind=DELIVER, argument=endpoint, due=now, created_at=now, asked=1))
 
 
 async def release(ports: Ports, unit: Unit, account_id: str) -> None:
-    """Have the account's held events sent. Call it in the unit that leaves both address and secret set."""
+    """Send the account's held events. Call it in the unit that completes address and secret."""
     now = ports.clock.now()
     await RELEASE.plan(unit, account_id, now, now, anew=True)
 
 
 async def release_to(ports: Ports, unit: Unit, endpoint: EndpointKey) -> None:
-    """Have the held events of a further endpoint sent. Call it in the unit that switches it on."""
+    """Send the held events of a further endpoint. Call it in the unit that enables it."""
     now = ports.clock.now()
     await RELEASE_TO.plan(unit, endpoint.id, now, now, anew=True)
 
 
 async def release_held(ports: Ports, job: Job) -> None:
-    """The job behind `release`."""
+    """Run the job of `release`."""
     await _release(ports, job, [EndpointKey(job.argument, mode) for mode in Mode])
 
 
 async def release_held_to(ports: Ports, job: Job) -> None:
-    """The job behind `release_to`."""
+    """Run the job of `release_to`."""
     await _release(ports, job, [EndpointKey.of(job.argument)])
 
 
 async def _release(ports: Ports, job: Job, endpoints: Iterable[EndpointKey]) -> None:
-    """It works batch by batch, so that a year of held events does not make one huge unit."""
+    """Release in batches, so that a year of held events does not make one huge unit."""
 
     async def one_batch(unit: Unit, endpoint: EndpointKey) -> int:
         if await receiver_of(unit, endpoint) is None:

@@ -1,7 +1,7 @@
-"""Whom an endpoint's webhooks go to, and which events went to further ones, as the storage has it.
+"""Receivers of an endpoint's webhooks, and deliveries to further endpoints, as stored.
 
-What went to an endpoint is removed with it. So whatever further deliveries an event has are of endpoints that its
-account names, and are found by their ids.
+Deleting an endpoint deletes its deliveries. So all further deliveries of an event belong to endpoints that its account
+names, and their ids find them.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,8 @@ from ...domain.webhooks.events import Attempt, Delivery, EndpointDelivery, Event
 
 
 async def receiver_of(unit: Unit, endpoint: EndpointKey) -> Receiver | None:
-    """The receiver of an endpoint; None where its account has set none, or it is switched off or gone."""
+    """Return the receiver of an endpoint. None when the account has not set one, or the endpoint is disabled or
+    deleted."""
     if endpoint.further is None:
         return own_receiver(await unit[Account].get(endpoint.account_id))
     found = await unit[WebhookEndpoint].get(endpoint.further)
@@ -25,17 +26,17 @@ async def receiver_of(unit: Unit, endpoint: EndpointKey) -> Receiver | None:
 
 
 def no_endpoint() -> Refusal:
-    """Unknown, foreign, of the other mode, or deleted."""
+    """Return the refusal for an endpoint that is unknown, deleted, another account's, or of the other mode."""
     return Refusal("WEBHOOK_ENDPOINT_NOT_FOUND", "No further webhook endpoint of this id")
 
 
 async def own_endpoint(unit: Unit | Snapshot, caller: Caller, endpoint_id: str) -> WebhookEndpoint:
-    """A further endpoint of the caller's account and mode. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND."""
+    """Return a further endpoint of the caller's account and mode. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND."""
     return await endpoint_of(unit, caller.account_id, caller.mode, endpoint_id)
 
 
 async def endpoint_of(unit: Unit | Snapshot, account_id: str, mode: Mode, endpoint_id: str) -> WebhookEndpoint:
-    """A further endpoint of an account and mode. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND."""
+    """Return a further endpoint of an account and mode. Raises: Refusal WEBHOOK_ENDPOINT_NOT_FOUND."""
     found = await unit[WebhookEndpoint].get(endpoint_id) if ids.is_prefixed(ids.ENDPOINT, endpoint_id) else None
     if found is None or (found.account_id, found.mode) != (account_id, mode):
         raise no_endpoint()
@@ -43,7 +44,7 @@ async def endpoint_of(unit: Unit | Snapshot, account_id: str, mode: Mode, endpoi
 
 
 async def further_deliveries(seen: Unit | Snapshot, events: Iterable[Event | Delivery]) -> list[EndpointDelivery]:
-    """The deliveries of these events to further endpoints."""
+    """Return the deliveries of these events to further endpoints."""
     events = list(events)
     owners = tuple({each.account_id for each in events})
     if not owners:
@@ -60,7 +61,7 @@ async def further_deliveries(seen: Unit | Snapshot, events: Iterable[Event | Del
 
 
 async def attempts_of(seen: Unit | Snapshot, deliveries: Iterable[Delivery]) -> list[Attempt]:
-    """Every webhook of these deliveries."""
+    """Return all webhook attempts of these deliveries."""
     wanted = tuple(
         attempt_id(delivery, number)
         for delivery in deliveries
@@ -70,8 +71,8 @@ async def attempts_of(seen: Unit | Snapshot, deliveries: Iterable[Delivery]) -> 
 
 
 async def remove_rest(unit: Unit, endpoint: EndpointKey, most: int) -> int:
-    """Remove what is left of a further endpoint that is gone: its breaker, and deliveries with their webhooks; how many
-    of these, at most `most`."""
+    """Delete the breaker of a deleted further endpoint, and up to `most` of its deliveries with their attempts. Return
+    the number of these deliveries."""
     breaker = await unit[Breaker].get(endpoint.id)
     if breaker is not None:
         unit[Breaker].remove(breaker)

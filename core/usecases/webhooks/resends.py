@@ -1,4 +1,4 @@
-"""Sending events again, one or many (docs/webhooks.md "When you do not answer", "Looking, and sending again")."""
+"""Resending of events, one or many (docs/webhooks.md "When you do not answer", "Looking, and sending again")."""
 
 from datetime import timedelta
 
@@ -22,19 +22,21 @@ from .receivers import endpoint_of
 
 RESEND = "webhook.resend"
 RESEND_TO = "webhook.resend_to"
-"""To a further endpoint: a kind of its own, because programs of before would send it to the account's own."""
+"""Job kind for a further endpoint. It is a kind of its own, because older versions would resend to the account's own
+endpoint."""
 
 _NEW = ("endpoint_deliveries_id",)
 _BATCH = 100
-"""Events in one unit. Its statements keep others waiting, so it stays a matter of milliseconds."""
+"""Events per unit of work. Its statements block other writers, so a unit should take only milliseconds."""
 
 
 async def resend_event(ports: Ports, caller: Caller | None, event_id: str, endpoint_id: str | None = None) -> Told:
-    """Send an event again now, whatever became of it. It gets a new ladder, and its attempts are numbered on.
-    `endpoint_id`: to this further endpoint, also where it went there never; None: to the account's own.
+    """Resend an event now, whatever its delivery status. The delivery gets a new backoff schedule, and its attempts are
+    numbered on. `endpoint_id`: resend to this further endpoint, even if the event was never sent there. None: resend to
+    the account's own endpoint.
 
-    Without a caller an operator asks, for any account. Behind an open breaker the event waits for it; without a
-    receiver it is held.
+    Without a caller the request is an operator's, for any account. Behind an open breaker the event waits for it;
+    without a receiver the event is held.
 
     Raises: Refusal EVENT_NOT_FOUND, WEBHOOK_ENDPOINT_NOT_FOUND.
     """
@@ -60,7 +62,7 @@ async def _send_further(ports: Ports, unit: Unit, told: Told, endpoint_id: str) 
 
 
 async def _send_to(ports: Ports, unit: Unit, endpoint: WebhookEndpoint, events: list[Event]) -> list[EndpointDelivery]:
-    """Have events sent to a further endpoint, again or for the first time."""
+    """Send events to a further endpoint, again or for the first time."""
     if not events:
         return []
     now, shelf, key = ports.clock.now(), unit[EndpointDelivery], endpoint.key
@@ -94,8 +96,9 @@ def _send_anew(
 async def resend_range(
     ports: Ports, account_id: str, mode: Mode, asked: EventQuery, endpoint_id: str | None = None
 ) -> int:
-    """Have all events of a range sent again, and say how many there are. A job does it, some at a time. `endpoint_id`:
-    to this further endpoint, the wanted status being that of the deliveries there; None: to the account's own.
+    """Schedule all events of a range for resending, and return their number. A job resends them in batches.
+    `endpoint_id`: resend to this further endpoint, and match the wanted status against its deliveries. None: resend to
+    the account's own endpoint.
 
     Raises: Refusal VALIDATION_ERROR, WEBHOOK_ENDPOINT_NOT_FOUND.
     """
@@ -103,7 +106,7 @@ async def resend_range(
     if wanted.low is None or wanted.high is None or wanted.low >= wanted.high:
         raise shape_error("to", "must be later than from")
     now = ports.clock.now()
-    # Not what comes while it runs.
+    # Leave out events that are created while the job runs.
     wanted = msgspec.structs.replace(wanted, high=min(wanted.high, now + timedelta(microseconds=1)))
     async with ports.storage.unit() as unit:
         if endpoint_id is not None:
@@ -124,8 +127,8 @@ async def resend_range(
 
 
 async def resend_batch(ports: Ports, job: Job) -> None:
-    """The job of `resend_range`: the next batch, in the order of age. How far it is stands in its argument, saved with
-    the batch, so that none is sent again twice."""
+    """Run the job of `resend_range`: resend the next batch, oldest events first. Its progress is in the job's argument,
+    saved with the batch, so no event is resent twice."""
 
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)
@@ -163,7 +166,7 @@ async def _send_range_to(ports: Ports, unit: Unit, wanted: Wanted, endpoint_id: 
 
 
 def _after(wanted: Wanted, events: list[Event]) -> Wanted:
-    """What is left when these are done."""
+    """Return the rest of the range after these events."""
     last = events[-1].created_at
     done = sum(event.created_at == last for event in events)
     return msgspec.structs.replace(wanted, low=last, done=done + (wanted.done if last == wanted.low else 0))

@@ -1,8 +1,8 @@
 """Record the results of webhook attempts. One unit saves the deliveries, one row per attempt, the breaker, and the next
 wake-up (docs/webhooks.md "When you do not answer").
 
-A receiver's job (outbox.py: `ask_to_deliver`) exists while something is due. The receiver's timer remembers what is due
-later: one job, due no later than the first of them, which asks for the receiver's job when its time comes.
+A receiver's job (outbox.py: `ask_to_deliver`) exists while something is due. The receiver's timer covers later
+deliveries: one job, due no later than the first of them, which then requests the receiver's job.
 """
 
 from datetime import datetime, timedelta
@@ -35,13 +35,13 @@ _NEW = ("attempts_id", "breakers_id", "jobs_id")
 async def commit(
     ports: Ports, endpoint: EndpointKey, breaker: Breaker | None, planned: Commit, job: Job
 ) -> tuple[Breaker | None, bool]:
-    """Store what the planner has. `breaker` is the stored one, `job` the endpoint's as it was before the last look.
-    Returns the breaker as it is stored now, and whether the job was removed: not where somebody asked for it since."""
+    """Save the planner's results. `breaker` is the stored one. `job` is the endpoint's job as last read. Return the
+    breaker as it is now stored, and whether the job was removed. It is not removed after a newer request for it."""
     again = False
 
     async def work(unit: Unit) -> tuple[Breaker | None, bool]:
         nonlocal again
-        # What was read is nearly always still so; only a unit that lost reads it anew.
+        # The data that was read is nearly always current. Read it again only after a failed commit.
         first, again = not again, True
         known = breaker if first else await unit[Breaker].get(endpoint.id)
         moved = known or new_breaker(endpoint.account_id, endpoint.mode, endpoint.further)
@@ -57,13 +57,13 @@ async def commit(
             deliveries.save(after)
             if after.due is not None and after.due > each.outcome.ended_at:
                 later.append(after.due)
-        # One after the other, a storage writes rows of one table together.
+        # Add the rows in sequence, so that a storage writes rows of one table together.
         attempts = unit[Attempt]
         for row in rows:
             attempts.add(row)
         for unsent in planned.unsent:
             delivery = await deliveries.get(unsent.id)
-            # One that was moved meanwhile has another end.
+            # If the delivery changed meanwhile, the other change wins.
             if delivery is not None and delivery.version == unsent.version:
                 delivery = deliveries.save(unsent)
             if delivery is not None and delivery.due is not None:
@@ -88,13 +88,13 @@ async def commit(
 
 
 def is_unchanged(present: Job | None, job: Job) -> bool:
-    """Whether nobody took the job or asked for it since it was read. That its lease was kept is no change."""
+    """Return whether nobody claimed or requested the job since it was read. A renewed lease is not a change."""
     return present is not None and is_ours(present, job) and present.asked == job.asked
 
 
 async def rest(ports: Ports, job: Job, due: datetime) -> None:
-    """Replace the job of a receiver that failed again and again by its timer, due at `due`. Whoever asks for the
-    receiver meanwhile has it tried at once. Raises: Stale when the job moved since."""
+    """Replace the job of a receiver that keeps failing by its timer, due at `due`. A request meanwhile makes the
+    receiver due at once. Raises: Stale when the job changed."""
 
     async def work(unit: Unit) -> None:
         present = await unit[Job].get(job.id)
@@ -106,9 +106,10 @@ async def rest(ports: Ports, job: Job, due: datetime) -> None:
 
 
 async def set_timer(ports: Ports, unit: Unit, endpoint: EndpointKey, due: datetime) -> None:
-    """Set the receiver's timer to `due`, never later than it is set already.
+    """Set the receiver's timer to `due`, unless it is set to an earlier time.
 
-    The timer is written even where its time is right: a timer job that runs now goes stale and reads anew what is due.
+    The timer is written even if its time is right: this makes a running timer job stale, so it reads the due deliveries
+    again.
     """
     timer_id = f"{TIMER}:{endpoint.id}"
     timer = await unit[Job].get(timer_id)
@@ -120,9 +121,9 @@ async def set_timer(ports: Ports, unit: Unit, endpoint: EndpointKey, due: dateti
 
 
 async def resume_delivery(ports: Ports, unit: Unit, delivery: Delivery) -> None:
-    """Have a delivery sent that was passed by because nobody could read it: its receiver's job and timer, and the
-    release of what was held, ended without it. Call it in the unit that takes it up. Raises: Conflict, Stale where
-    somebody writes the same job."""
+    """Resume a delivery that was skipped because its row was unreadable. The receiver's job, its timer and the release
+    of held events ended without it. Call it in the unit that restores the row. Raises: Conflict, Stale when another
+    unit writes the same job."""
     endpoint = EndpointKey.to(delivery)
     with ports.clock.entered(await find_test_clock(unit, endpoint.account_id, endpoint.mode)):
         if delivery.due is not None:
@@ -134,7 +135,7 @@ async def resume_delivery(ports: Ports, unit: Unit, delivery: Delivery) -> None:
 
 
 async def ring(ports: Ports, job: Job) -> None:
-    """The timer's job: it has what is due sent, and sets the timer to what is due next."""
+    """Run the timer's job: request delivery of everything due, and set the timer to the next due time."""
     endpoint = EndpointKey.of(job.argument)
 
     async def work(unit: Unit) -> None:
@@ -156,7 +157,7 @@ async def ring(ports: Ports, job: Job) -> None:
 
 
 async def set_aside(ports: Ports, endpoint: EndpointKey, aside: Aside) -> None:
-    """Have pending deliveries wait that may not be sent now, some in each unit."""
+    """Postpone pending deliveries that may not be sent now, in batches."""
 
     async def one_batch(unit: Unit) -> int:
         due: Between | AtLeast = AtLeast(AT_ONCE)
@@ -177,7 +178,7 @@ async def set_aside(ports: Ports, endpoint: EndpointKey, aside: Aside) -> None:
 
 
 async def close_breakers(ports: Ports, unit: Unit, account_id: str, *, moved: bool) -> None:
-    """Close the breakers of the account's receiver, because its address (`moved`) or secret changed. Call it in the
+    """Close the breakers of the account's receiver after a change of its address (`moved`) or secret. Call it in the
     unit that saves the change."""
     account = await unit[Account].get(account_id)
     for mode in Mode:
@@ -186,8 +187,8 @@ async def close_breakers(ports: Ports, unit: Unit, account_id: str, *, moved: bo
 
 
 async def close_breaker(ports: Ports, unit: Unit, endpoint: EndpointKey, *, moved: bool) -> None:
-    """Close the breaker of an endpoint, because its address (`moved`) or secret changed, or it was switched. What is
-    known of an address at which nothing fails stays known. Call it in the unit that saves the change, in the endpoint's
+    """Close the breaker of an endpoint after a change of its address (`moved`) or secret, or a switch on or off. A
+    healthy breaker is kept unless the address changed. Call it in the unit that saves the change, in the endpoint's
     test time."""
     now = ports.clock.now()
     breaker = await unit[Breaker].get(endpoint.id)
@@ -195,17 +196,17 @@ async def close_breaker(ports: Ports, unit: Unit, endpoint: EndpointKey, *, move
         unit[Breaker].save(closed(breaker, by_hand_at=now))
     if breaker is not None and breaker.is_open:
         ask_to_deliver(ports, unit, endpoint.account_id, endpoint.mode, endpoint.further)
-    # One that failed for want of a secret that opens would wait for its turn.
+    # A job that failed because a secret did not decrypt would wait for its next attempt.
     job = await unit[Job].get(deliver_id(endpoint.id))
     if job is not None and job.leased_until is None and job.due > now:
         unit[Job].save(msgspec.structs.replace(job, due=now))
 
 
 async def ask_now(ports: Ports, endpoint: EndpointKey) -> None:
-    """Have a receiver behind an open breaker asked at once, and not when its pause is over: an operator has heard that
-    it is back. It is a probe as any other, with what waits; one that fails makes the next pause as long as ever.
+    """Probe a receiver behind an open breaker now instead of after its pause, because an operator learnt that it is
+    back. It is an ordinary probe with a waiting event. If it fails, the next pause is as long as usual.
 
-    Raises: Refusal INVALID_STATE where its breaker is not open, or nothing waits.
+    Raises: Refusal INVALID_STATE when its breaker is not open, or no event waits.
     """
 
     async def work(unit: Unit) -> None:

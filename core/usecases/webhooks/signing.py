@@ -15,13 +15,13 @@ from ..sealed import open_event_body, open_webhook_secret
 log = logging.getLogger("cambist.webhooks")
 
 _SIGNERS = 256
-"""As many as there may be webhooks under way at once; some kilobytes each."""
+"""Maximum number of cached signers, of some kilobytes each."""
 
 
 class Signers:
-    """Keyed signers: opening a secret and keying takes longer than a signature.
+    """Cache of signers. Decrypting a secret and preparing its key takes longer than a signature.
 
-    They are found by the sealed secret, so a changed secret never meets the signer of the one before.
+    The cache key includes the encrypted secret, so a changed secret never uses an old signer.
     """
 
     def __init__(self, vault: Vault) -> None:
@@ -29,7 +29,7 @@ class Signers:
         self._made: dict[tuple[str, bytes], Signer] = {}
 
     def of(self, holder: str, sealed: bytes) -> Signer:
-        """The signer of one of the secrets of an account, or of a further endpoint. Raises: VaultError."""
+        """Return the signer for a secret of an account or a further endpoint. Raises: VaultError."""
         key = (holder, sealed)
         signer = self._made.get(key)
         if signer is None:
@@ -41,7 +41,8 @@ class Signers:
 
 
 def opened(vault: Vault, events: Iterable[Event]) -> Iterator[OpenEvent]:
-    """Decrypt events. One whose body does not open is logged and left out, so that it holds up no other one."""
+    """Decrypt events. An event whose body does not decrypt is logged and left out, so that it does not block the
+    others."""
     for event in events:
         try:
             body = open_event_body(vault, event)
@@ -63,7 +64,7 @@ def signed_webhook(
     body: bytes,
     now: datetime,
 ) -> WebhookRequest:
-    """The request that is posted to the receiver at `now`. Raises: VaultError."""
+    """Return the request to post to the receiver at `now`. Raises: VaultError."""
     old, until = receiver.previous_secret, receiver.previous_until
     previous = None
     if old is not None and until is not None and now < until:
