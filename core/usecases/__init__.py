@@ -1,1 +1,1 @@
-"""What happens: one verb-named coroutine per thing a merchant, a payer or an operator can do. They speak to ports."""
+"""Use cases: one coroutine, named by a verb, for each action of a merchant, a payer or an operator. They call ports."""

@@ -1,5 +1,5 @@
-"""The storage as use cases have it in production: what a unit writes is held against the rules of
-domain/assertions.py at its commit. Whatever storage is beneath, a unit that breaks one is not committed."""
+"""Storage for use cases in production. At each commit it checks the written records against the rules of
+domain/assertions.py. A unit of work that breaks a rule is not committed, whatever storage is below."""
 
 import logging
 from collections.abc import Callable, Coroutine, Mapping
@@ -25,13 +25,13 @@ from ..domain.webhooks.events import Event
 from .sealed import open_event_body
 
 Told = Callable[[str], None]
-"""Hears the name of the rule that a unit would have broken."""
+"""Receives the name of the rule that a unit would have broken."""
 
 log = logging.getLogger("cambist.assertions")
 
 
 class AssertingStorage(ForwardingStorage):
-    """A Storage (ports/storage.py) over another one, which commits nothing that cannot be true."""
+    """A Storage (ports/storage.py) around another one. It refuses to commit impossible states."""
 
     def __init__(self, inner: Storage, told: Told, vault: Vault) -> None:
         super().__init__(inner)
@@ -42,8 +42,8 @@ class AssertingStorage(ForwardingStorage):
         return _Unit(self.inner.unit(), self)
 
     async def refuse(self, breach: Breach, written: Written) -> None:
-        """Refuse a unit that breaks a rule. Reads of a unit need not agree: one that somebody overtook between two of
-        them may come to what cannot be true, and would not have been committed anyway. It is told so.
+        """Refuse a unit that breaks a rule. If another unit committed between two of its reads, the unit may have read
+        an inconsistent state; its own commit would fail anyway, so raise Stale.
 
         Raises: Stale; Breach.
         """
@@ -59,8 +59,8 @@ class AssertingStorage(ForwardingStorage):
 
 
 class _Unit(msgspec.Struct, eq=False):
-    """Hands a unit on, and remembers what a rule looks at. A struct whose `commit` returns the inner coroutine,
-    because every request pays for it."""
+    """Forwards to a unit and records the writes that a rule needs. It is a struct whose `commit` returns the inner
+    coroutine, because every request pays its cost."""
 
     _opening: AbstractAsyncContextManager[Unit]
     _storage: AssertingStorage
@@ -86,7 +86,7 @@ class _Unit(msgspec.Struct, eq=False):
         return cast("Shelf[R]", watching(self._unit[kind], self._written, self._seen))
 
     def commit(self, *, durable: bool = True) -> Coroutine[Any, Any, None]:
-        """As the unit's. Raises: Breach, too; then nothing is written."""
+        """Commit as the inner unit does. Raises: Breach as well; then nothing is written."""
         if self._written is not None:
             if self._written.balances and lowered(self._written):
                 return self._commit_lowering(self._written, durable=durable)
@@ -96,7 +96,7 @@ class _Unit(msgspec.Struct, eq=False):
         return self._unit.commit(durable=durable)
 
     async def _commit_lowering(self, written: Written, *, durable: bool) -> None:
-        """Commit a unit that lowers a ledger account which never goes below zero: read how it stands first."""
+        """Commit a unit that lowers a ledger account which must not go below zero. Read the account's balance first."""
         for account in lowered(written):
             rows = await self._unit[LedgerAccount].find(id=Between(f"{account}:", f"{account};"), limit=_STRIPES)
             written.standing[account] = sum(row.balance for row in rows)
@@ -107,7 +107,7 @@ class _Unit(msgspec.Struct, eq=False):
 
 
 class _Watched(ForwardingShelf[Any], eq=False):
-    """A shelf of which what is written is noted."""
+    """A shelf whose writes are recorded."""
 
     _written: Written
     _seen: dict[str, Any]
@@ -177,7 +177,7 @@ class _Statements(_Watched, eq=False):
 
 
 class _Objects(_Watched, eq=False):
-    """Of objects with a status: what the unit read of them is what they were."""
+    """Objects with a status. The records that the unit read give their state before the change."""
 
     async def get(self, record_id: str, /) -> Any:
         found = await self.inner.get(record_id)
@@ -221,7 +221,7 @@ class _Objects(_Watched, eq=False):
 _STRIPES = 100
 """More rows than a running balance is spread over."""
 _SET_LATER = frozenset(("number", "seal", "place"))
-"""Fields of a journal entry that are set once it is chained, and listed."""
+"""Fields of a journal entry that are set later, when it is chained and listed."""
 _WATCHED: Mapping[type[Any], type[_Watched]] = {
     JournalEntry: _Entries,
     LedgerAccount: _Balances,

@@ -1,8 +1,8 @@
-"""The one room that puts rows into a hash chain, in batches, behind those who write them (domain/chains.py).
+"""The only module that adds rows to a hash chain, in batches, after other units wrote them (domain/chains.py).
 
-A chain goes on only from a head that the vault tagged. One that was begun before there were tags, or whose head is
-gone or altered, is left as it is: whoever writes the database could call his own rows old, or not chained yet, and
-would have them chained as true. Only an operator takes such a chain over (ledger/adoption.py).
+A chain is only extended from a head that the vault tagged. A chain from before the tags, or with a missing or altered
+head, stays as it is. Otherwise an attacker with write access to the database could pass off forged rows as old or not
+yet chained, and have them chained. Only an operator adopts such a chain (ledger/adoption.py).
 """
 
 import logging
@@ -23,7 +23,7 @@ from .units import retrying
 CHAINS = (LEDGER, AUDIT)
 
 HEAD_RULE = "ledger_heads_id"
-"""The unique rule whose Conflict means that another unit made a chain's head first: read again."""
+"""Unique rule whose Conflict means that another unit created a chain's head first, so the work reads again."""
 
 NO_HEAD = "the chain has no head: it was deleted, or this is an upgrade"
 UNTAGGED = "the head of the chain bears no tag of the vault: it was taken away, or this is an upgrade"
@@ -35,7 +35,7 @@ log = logging.getLogger("cambist.ledger")
 
 
 def head_fault(vault: Vault, chain: Chain, head: ChainHead | None) -> str | None:
-    """What keeps a chain's head from standing for its history; None: nothing does."""
+    """Return the reason why a chain's head does not prove its history, or None."""
     if head is None:
         return NO_HEAD
     if head.tag is None:
@@ -47,13 +47,13 @@ def head_fault(vault: Vault, chain: Chain, head: ChainHead | None) -> str | None
 
 
 def tagged(vault: Vault, chain: Chain, head: ChainHead) -> ChainHead:
-    """The head with a tag by the current key."""
+    """Return the head with a tag by the current key."""
     return msgspec.structs.replace(head, tag=vault.tag(head.seal, chain.head_place(head.number)))
 
 
 async def begin_chains(ports: Ports, unit: Unit) -> None:
-    """Write the heads of chains in a unit that opens the first account of an installation, or is an operator's act
-    before there is any; nothing in any other. Commit raises Conflict HEAD_RULE when another unit was first."""
+    """Write the heads of chains, in a unit that opens the first account of an installation or is an operator's action
+    before that. Do nothing otherwise. The commit raises Conflict HEAD_RULE when another unit was first."""
     if await unit[Account].find(limit=1) or await unit[JournalEntry].find(limit=1):
         return
     for chain in CHAINS:
@@ -62,14 +62,14 @@ async def begin_chains(ports: Ports, unit: Unit) -> None:
 
 
 def new_head(ports: Ports, chain: Chain) -> ChainHead:
-    """The head of a chain that holds no row yet."""
+    """Return the head of an empty chain."""
     empty = ChainHead(id=chain.head_id, number=0, seal=FIRST_LINK, sealed_at=ports.clock.now())
     return tagged(ports.vault, chain, empty)
 
 
 async def present_head(ports: Ports) -> str:
-    """Where the chains end, as one line to keep elsewhere (domain/chains.py: told). Raises: Refusal INVALID_STATE where
-    a head does not stand for its history."""
+    """Return the ends of the chains as one line, to be stored elsewhere (domain/chains.py: told). Raises: Refusal
+    INVALID_STATE when a head does not prove its history."""
     heads, sealed_at = [], None
     async with ports.storage.snapshot() as seen:
         for chain in CHAINS:
@@ -83,8 +83,8 @@ async def present_head(ports: Ports) -> str:
 
 
 async def extend_chain(ports: Ports, chain: Chain) -> int:
-    """Add to the chain what is committed by now and not chained yet; how many rows that were. None are where the head
-    is at fault, which alarms tell (ledger/watch.py)."""
+    """Add committed rows that are not chained yet, and return their number. A faulty head adds none; alarms report it
+    (ledger/watch.py)."""
     behind = ""
 
     async def work(unit: Unit) -> tuple[int, str]:
@@ -94,8 +94,8 @@ async def extend_chain(ports: Ports, chain: Chain) -> int:
             log.error("no row is chained, %s of the %s; see `cambist ledger verify`", fault, chain.name)
             return 0, behind
         number, last = head.number, head.seal
-        # Each look goes on where the one before ended: a database may walk over what was chained just now, and over a
-        # million of such that takes longer than all the hashing.
+        # Each search continues after the one before. A database may walk over the rows chained just now, and a million
+        # of them takes longer than all the hashing.
         fresh: list[Any] = await unit[chain.rows].find(number=None, id=AtLeast(behind), order="id", limit=_AT_ONCE)
         for row in fresh:
             number += 1
@@ -111,6 +111,6 @@ async def extend_chain(ports: Ports, chain: Chain) -> int:
     while True:
         count, behind = await retrying(ports.storage, work)
         done += count
-        # What comes in meanwhile is left to the next run, or a busy service would never end this one.
+        # Leave rows that arrive meanwhile to the next run. Otherwise a busy service would never end this one.
         if count < _AT_ONCE:
             return done

@@ -1,8 +1,8 @@
-"""The machine's clock was set: what is due by it is put right (storages that go by the machine's clock).
+"""Correction of due times after the machine's clock was set back, for storages that use this clock.
 
-While the clock was ahead, jobs and webhooks were given times that it then had. Set back, it leaves them in its future:
-silence for as long as it was ahead. A clock that is set forward makes nothing late; its leases end early, and whoever
-holds them renews them at once.
+While the clock was ahead, jobs and webhooks got due times from it. After it is set back, these times are in the future,
+and nothing would run for as long as the clock was ahead. Setting a clock forward makes nothing late: leases end early,
+and their workers renew them at once.
 """
 
 import logging
@@ -28,65 +28,65 @@ from .units import retrying
 from .webhooks.results import set_timer
 
 STEP = timedelta(seconds=2)
-"""Smaller changes of the clock are none: nothing is late by more than that for them."""
+"""Smallest clock change that is corrected. A smaller one delays nothing by more than this."""
 
 _REACH = timedelta(hours=1)
-"""As long as the longest pause after which the same is tried again. What is due later than so after the highest moment
-that the clock showed was set before it went wrong, and stays."""
+"""Length of the longest retry pause. A due time later than this after the highest moment that the clock showed was set
+before the clock went wrong, and stays."""
 REPEATS = (1.0, 3.0, 6.0, 10.0, 15.0, 30.0)
-"""Seconds after which it is looked again: what was under way when the clock was set may end by what it showed before.
-Webhooks take 10 s at most, calls of providers 20 s."""
+"""Seconds after which the correction runs again, because work in flight may end with times from the old clock. Webhooks
+take at most 10 s, provider calls 20 s."""
 _BATCH = 200
 
 log = logging.getLogger("cambist.clock")
 
 
 class SetBack(msgspec.Struct, frozen=True):
-    """The clock was set back."""
+    """A clock that was set back."""
 
     by: timedelta
     seen: datetime
-    """The highest moment that it showed before."""
+    """Highest moment that the clock showed before."""
     again: bool = False
-    """All was put right once; what is due up to that moment was written since."""
+    """A correction has already run. Only later writes with due times up to that moment are left."""
 
     def put_right(self, due: datetime, now: datetime) -> datetime:
-        """When it is due that was to be at `due`. What would be due by now is; what comes within the reach was most
-        likely written while the clock was ahead, and looked at too early does no harm."""
+        """Return the corrected due time. Work due up to now stays due. A due time within the reach was most likely
+        written while the clock was ahead, and running it too early does no harm."""
         if due <= now or due > self.seen + _REACH or (self.again and due <= self.seen - STEP):
             return due
         return now if due <= self.seen else max(due - self.by, now)
 
     def candidates(self, now: datetime) -> AtLeast | Between:
-        """The due times that are looked at."""
+        """Return the due times to check."""
         return Between(max(self.seen - STEP, now), self.seen + _REACH) if self.again else AtLeast(now)
 
     def and_before(self, other: "SetBack | None") -> "SetBack":
-        """Both, where the other one is not put right yet."""
+        """Combine this step with another one that is not corrected yet."""
         return self if other is None else SetBack(by=self.by + other.by, seen=max(self.seen, other.seen))
 
 
 class ClockWatch:
-    """Notices that the machine's clock was set, by what no one sets: the time since some fixed moment."""
+    """Detects changes of the machine's clock by comparing it with the monotonic clock."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._began = self._beginning()
 
     def look(self) -> timedelta:
-        """By how much it was set since the last look, forward or back; zero for less than STEP."""
+        """Return the change since the last call, forward or back. Zero for less than STEP."""
         began = self._beginning()
         step, self._began = began - self._began, began
         return step if abs(step) >= STEP else timedelta(0)
 
     def _beginning(self) -> datetime:
-        """What the clock would have shown at the fixed moment."""
+        """Return the wall time at the monotonic clock's zero."""
         return self._clock.now() - timedelta(seconds=self._clock.monotonic())
 
 
 async def found_set_back(ports: Ports) -> SetBack | None:
-    """Whether it was set back while nobody looked, by what is stored: a job that was written in the future, or taken
-    before it was due. For the start."""
+    """Return the step if the clock was set back while no process ran. Signs of it are a job created in the future, and
+    a job claimed before it was due. For the start of a process."""
     now = await ports.storage.now()
     seen = now
     written: dict[str, Any] = {"created_at": AtLeast(now + STEP)}
@@ -102,11 +102,12 @@ async def found_set_back(ports: Ports) -> SetBack | None:
 
 
 async def put_right(ports: Ports, step: SetBack) -> int:
-    """Have jobs, webhooks and probes due when they would be, had the clock never been ahead; how many were not.
+    """Set jobs, webhooks and probes to the due times that they would have had with a correct clock. Return how many
+    changed.
 
-    May be broken off and done again. Raises: what the storage does.
+    It may be interrupted and repeated. Raises: exceptions of the storage.
     """
-    # The webhooks first: timers look at them.
+    # Webhooks come first, because timers read their due times.
     changed = await _webhooks(ports, step) + await _jobs(ports, step)
     if changed or not step.again:
         log.warning("the clock was set back by %s: %d jobs and webhooks are due accordingly", step.by, changed)
@@ -139,14 +140,15 @@ async def _do_in_time(ports: Ports, step: SetBack, ids: list[str], unit: Unit) -
 
 
 def _of_now(ports: Ports, step: SetBack, job: Job, ahead: timedelta, now: datetime) -> Job | None:
-    """The job as it is to be; None where it is so, or in somebody's hands. Its test clock is so far `ahead`."""
+    """Return the corrected job. None when it is correct, or a worker has it. `ahead`: offset of the job's test
+    clock."""
     longest = now + timedelta(seconds=LEASE)
     if job.leased_until is not None and now < job.leased_until <= longest:
         return None
-    # Taken before it was due, and left by whoever had it in hand when the clock was set.
+    # A worker claimed the job before it was due, and left it when the clock was set.
     is_left = job.leased_until is not None and job.leased_until <= now
     due, created_at = min(job.due, now) if is_left else step.put_right(job.due, now), job.created_at
-    if created_at - ahead > now + STEP:  # of the time when the clock was ahead, so it is told exactly
+    if created_at - ahead > now + STEP:  # created while the clock was ahead, so the correction is exact
         due, created_at = min(due, max(job.due - step.by, now)), created_at - step.by
     if job.id in STANDING:
         due = min(due, max(STANDING[job.id](ports).due, now))
@@ -157,8 +159,8 @@ def _of_now(ports: Ports, step: SetBack, job: Job, ahead: timedelta, now: dateti
 
 
 async def _webhooks(ports: Ports, step: SetBack) -> int:
-    """Webhooks that are to be sent again, and probes of receivers that did not answer, go by their account's time."""
-    # Those of accounts that are ahead lie beyond what is looked at later; they are looked at once.
+    """Correct retries of webhooks and probes of receivers, which use their account's time."""
+    # Later runs do not reach the due times of accounts with a test clock ahead. These are checked once.
     later = step.candidates(await ports.storage.now())
     changed = 0
     for kind in (Delivery, EndpointDelivery):
@@ -186,7 +188,7 @@ async def _send_in_time(ports: Ports, step: SetBack, kind: type[Delivery], ids: 
             if due > now:
                 endpoint = EndpointKey.to(delivery)
                 first[endpoint] = min(due, first.get(endpoint, due))
-    # A timer that rang by the clock of before is gone, and what it rang for is not due yet.
+    # A timer that ran by the old clock is gone, although its deliveries are not due yet.
     for endpoint, due in first.items():
         with ports.clock.entered(await find_test_clock(unit, endpoint.account_id, endpoint.mode)):
             await set_timer(ports, unit, endpoint, due)
@@ -208,8 +210,8 @@ async def _probe_in_time(ports: Ports, step: SetBack, ids: list[str], unit: Unit
 
 
 async def _ahead_of(unit: Unit, job: Job) -> timedelta | None:
-    """How far the job's test clock is ahead of the machine's time; None while that is being changed, which puts its
-    jobs right by itself."""
+    """Return the offset of the job's test clock. None while that clock is being advanced, because the advance corrects
+    its jobs."""
     account = None if job.world is None else await unit[Account].get(job.world)
     clock = None if account is None else account.clock
     if clock is None:
@@ -218,6 +220,6 @@ async def _ahead_of(unit: Unit, job: Job) -> timedelta | None:
 
 
 async def _ahead(unit: Unit, account_id: str, mode: Mode) -> timedelta:
-    """How far the account's own time is ahead of the machine's."""
+    """Return the offset of the account's own time."""
     account = await unit[Account].get(account_id) if mode is Mode.TEST else None
     return timedelta(0) if account is None or account.clock is None else account.clock.ahead

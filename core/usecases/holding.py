@@ -1,6 +1,7 @@
-"""The hold: while it stands, nothing that sends money in live mode runs (domain/installation.py).
+"""Quarantine of the installation: while it lasts, nothing that sends money in live mode runs (domain/installation.py).
 
-The layer around providers (frontends/holding.py) keeps it, whoever calls. Here it is read and set; resume.py lets go.
+The layer around providers (frontends/holding.py) enforces it for every caller. This module reads and sets it; resume.py
+ends it.
 """
 
 from datetime import datetime
@@ -27,9 +28,9 @@ _MEND = (
 
 
 async def read_installation(storage: Storage) -> Installation | None:
-    """What the database says of itself; None where it was never marked, which is no hold. A read by id, so that it may
-    be asked before every call that sends money: every process sees at once what any of them wrote. A row that cannot be
-    read is a hold, and keeps nobody from anything else."""
+    """Return the installation row. None if the database was never marked, which is not a quarantine. It is one read by
+    id, so that it can run before every call that sends money, and every process sees changes at once. An unreadable row
+    counts as a quarantine, and prevents nothing else."""
     try:
         return await storage.get(Installation, INSTALLATION)
     except Unreadable:
@@ -37,33 +38,33 @@ async def read_installation(storage: Storage) -> Installation | None:
 
 
 async def read_hold(ports: Ports) -> Installation | None:
-    """The installation while it is held, else None."""
+    """Return the installation while it is quarantined, else None."""
     installation = await read_installation(ports.storage)
     return installation if installation is not None and installation.is_held else None
 
 
 def require_readable(installation: Installation) -> None:
-    """Raises: Refusal INVALID_STATE where the row cannot be read, so that it cannot be written either: whether it is
-    held, and as of when, would be lost."""
+    """Raise Refusal INVALID_STATE if the row is unreadable. It cannot be written either, because its quarantine and
+    date would be lost."""
     if installation.held_because is Because.UNREADABLE:
         raise Refusal("INVALID_STATE", _MEND)
 
 
 async def is_held(ports: Ports, mode: Mode) -> bool:
-    """Whether money of this mode is held. Test mode never is."""
+    """Return whether money of this mode is quarantined. In test mode it never is."""
     return mode is Mode.LIVE and await read_hold(ports) is not None
 
 
 async def forgotten_since(ports: Ports) -> datetime | None:
-    """The moment from which on providers may have executed operations that this database has no trace of, because it is
-    held, or was let go after a hold; None where it was never held. An unreadable row counts as held."""
+    """Return the moment since when providers may have executed operations that this database lacks, because it is or
+    was quarantined. None if it never was. An unreadable row counts as a quarantine."""
     installation = await read_installation(ports.storage)
     return None if installation is None else lacks_since(installation)
 
 
 async def holds_back(unit: Unit, mode: Mode) -> bool:
-    """Whether money of this mode stays for now: who would only take it to be refused by the provider's port asks
-    beforehand, and leaves things as they are."""
+    """Return whether a quarantine stops money of this mode, read in the caller's unit. A caller checks it beforehand,
+    where the provider's port would only refuse the call later."""
     if mode is not Mode.LIVE:
         return False
     try:
@@ -74,8 +75,8 @@ async def holds_back(unit: Unit, mode: Mode) -> bool:
 
 
 async def hold(ports: Ports, because: Because, as_of: datetime | None = None) -> Installation:
-    """Set the hold; the row as it then stands. `as_of`: a moment that the state is not older than, where one is known
-    that is later than its last mark. A row that cannot be read is a hold already, and stays as it is."""
+    """Start the quarantine and return the row. `as_of`: a moment that the state is not older than, if one later than
+    its last fingerprint is known. An unreadable row is a quarantine already, and stays as it is."""
     before = await read_hold(ports)
     if before is not None and before.held_because is Because.UNREADABLE:
         return before

@@ -1,4 +1,4 @@
-"""Idempotency, in one place that every creating command passes (docs/concepts.md "Idempotency")."""
+"""Idempotency of every command that creates a resource (docs/concepts.md "Idempotency")."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -19,37 +19,37 @@ R = TypeVar("R")
 
 
 class Lock(msgspec.Struct, frozen=True):
-    """A key that has no resource yet."""
+    """A key without a resource."""
 
     record_id: str
-    """Of the record that keeps it: it says account, mode and key."""
+    """Id of the key's record, made of account, mode and key."""
     kind: str
     at: datetime
 
     def __call__(self, resource_id: str) -> IdempotencyKey:
-        """The record that keeps the key for the resource of this id."""
+        """Return the record that binds the key to the resource with this id."""
         return IdempotencyKey(id=self.record_id, kind=self.kind, resource_id=resource_id, created_at=self.at)
 
 
 _MAKER_PAUSES = (0.005, 0.01, 0.02, 0.04, 0.08, 0.15, 0.25)
 _MAKER_PATIENCE = 22.0
-"""Seconds a repeat waits for the request that holds its key, or for the recovery of one that died: longer than one call
-to a bank may take, and short enough to answer within 25."""
+"""Seconds that a repeat waits for the first request with its key, or for the recovery of a dead one. It is longer than
+one call to a bank may take, and short enough to answer within 25."""
 
 KEY_TAKEN = "idempotency_keys_id"
-"""The storage's unique rule. A `make` may raise its Conflict itself, when it finds the key taken."""
+"""Unique rule of the storage. `make` may raise its Conflict itself when the key is taken."""
 _TRIES = 20
 
 
 class Made(msgspec.Struct, Generic[T], frozen=True):
-    """A resource and whether this call made it (201) or an earlier one did (200)."""
+    """A resource, and whether an earlier call created it (200) or this one did (201)."""
 
     resource: T
     replayed: bool
 
 
 def read_key(header: str | None) -> str:
-    """The canonical key. Raises: Refusal MISSING_IDEMPOTENCY_KEY, VALIDATION_ERROR."""
+    """Return the canonical key. Raises: Refusal MISSING_IDEMPOTENCY_KEY, VALIDATION_ERROR."""
     if not header:
         raise Refusal("MISSING_IDEMPOTENCY_KEY", "The header Idempotency-Key is required")
     key = canonical_uuid(header)
@@ -68,13 +68,13 @@ async def once(
     recall: Callable[[str], Awaitable[T | None]],
     id_rule: str = KEY_TAKEN,
 ) -> Made[T]:
-    """Make the resource of this key, or recall the one it made, however many ask at once.
+    """Create the resource of this key, or return the one it created, with any number of concurrent calls.
 
-    `make(lock)` must add `lock(resource_id)` in the unit that adds the resource; it reads and checks the body, which
-    a repeat never does. `recall(resource_id)` gives the resource in its present state, waiting for its maker where
-    that is still at work; None when the maker was refused and took the key back. A Refusal from either goes out as
-    it is: what was not written does not lock the key. `id_rule`: the resource's, where its id follows from the key: of
-    two that make it at once the storage may refuse the later one for either.
+    `make(lock)` must add `lock(resource_id)` in the unit that adds the resource. It reads and checks the body, which a
+    repeat never does. `recall(resource_id)` returns the resource in its current state, after waiting for its first
+    request. It returns None when that request was refused and released the key. A Refusal from either is raised
+    unchanged, and without a written record the key stays free. `id_rule`: the resource's unique rule, if its id follows
+    from the key. The storage may refuse the later of two concurrent requests by either rule.
     """
     record_id = key_id(caller.account_id, caller.mode, read_key(header))
     lock = Lock(record_id, kind, ports.clock.now())
@@ -96,16 +96,18 @@ async def once(
 
 
 async def yield_to_maker(unit: Unit, lock: Lock) -> None:
-    """Call it where a request is refused. What this very key made meanwhile may be the reason: then it is a repeat.
+    """Call this before a refusal. If the same key created a resource meanwhile, that may be the reason, and the request
+    is a repeat.
 
-    Raises: Conflict, upon which `once` recalls it.
+    Raises: Conflict, upon which `once` recalls the resource.
     """
     if await unit[IdempotencyKey].get(lock.record_id) is not None:
         raise Conflict(KEY_TAKEN) from None
 
 
 async def once_made(ports: Ports, read: Callable[[], Awaitable[R | None]], is_made: Callable[[R], bool]) -> R | None:
-    """What `read` gives, once its first request has come to an end; None: it was taken back.
+    """Return the result of `read` when its first request has ended. None: the request was refused and its resource
+    removed.
 
     Raises: Refusal PROVIDER_UNAVAILABLE when that takes too long.
     """

@@ -1,8 +1,8 @@
-"""The kinds of durable jobs, a row each: who does it, and what it follows. The handlers (jobs.py) and what is forgotten
-with an object (sandbox/forgetting.py) are made of these rows.
+"""Kinds of durable jobs, one row each, with their handlers and the records they follow. jobs.py builds its handlers
+from these rows, and sandbox/forgetting.py its deletions.
 
-What advances a test clock stands in jobs.py, because it does the others, and so does what tells of trouble, because it
-looks at everything.
+The job that advances a test clock is in jobs.py, because it runs other jobs. So is the job that sends alarms, because
+it reads everything.
 """
 
 from collections.abc import Awaitable, Callable
@@ -61,12 +61,13 @@ from .webhooks.resends import RESEND, RESEND_TO, resend_batch
 from .webhooks.results import TIMER, ring
 
 Handler = Callable[[Ports, Job], Awaitable[None]]
-"""Does a claimed job, in its time; ends by giving it a new one, or by removing it."""
+"""Runs a claimed job in its time. At the end it reschedules or removes the job."""
 
 
 class JobKind(msgspec.Struct, frozen=True):
-    """A kind of job and who does it. `follows`: the records of which each has one, whose id ends in the record's; it is
-    forgotten with an account's test data. None: it follows no merchant's object, and ends by itself or never."""
+    """A kind of job and its handler. `follows`: the kind of record with one job each, whose id ends in the record's id.
+    Such a job is deleted with an account's test data. None: the job follows no merchant's object, and ends by itself or
+    never."""
 
     kind: str
     handler: Handler
@@ -112,4 +113,4 @@ JOB_KINDS = (
     JobKind(OWN_DAILY.kind, open_own_daily),
     JobKind(TIDY_UPLOAD, tidy_upload),
 )
-"""All kinds; one that is new is a row here."""
+"""All kinds. A new kind is a new row here."""

@@ -1,4 +1,4 @@
-"""Which use case does which durable job, and what happens to a job that fails."""
+"""Handlers of durable jobs, and the handling of failed jobs."""
 
 import logging
 from collections.abc import Mapping
@@ -35,25 +35,26 @@ HANDLERS: Mapping[str, Handler] = {
 }
 
 LEASE = 60.0
-"""Seconds a claimed job is left to whoever claimed it and does not renew it; far above what any handler takes."""
+"""Lease of a claimed job without renewal, in seconds. It is far longer than any handler takes."""
 
 WORKER_LEASE = 8.0
-"""Seconds it is left to a worker, who renews it while it works on it: what a worker that died had in hand is taken up
-again after so long."""
+"""Lease of a job claimed by a worker, in seconds. The worker renews it; when a worker dies, its jobs are reclaimed
+after the lease expires."""
 
 RENEW = 2.0
-"""Seconds between two renewals: three may fail before a job is lost."""
+"""Seconds between two renewals. Three may fail before the job is lost."""
 
 _BACKOFF = tuple(timedelta(seconds=seconds) for seconds in (1, 5, 30, 120, 600))
 
 _RESTS = 3
-"""From so many failures on a receiver's job waits as its timer, so that the next event has it tried at once."""
+"""Number of failures from which a receiver's job is replaced by its timer, so that the next event makes it run at
+once."""
 
 log = logging.getLogger("cambist.jobs")
 
 
 class Ended(StrEnum):
-    """How the run of a job ended, for whoever counts them."""
+    """Result of a job's run, for metrics."""
 
     DONE = "done"
     OVERTAKEN = "overtaken"
@@ -61,15 +62,15 @@ class Ended(StrEnum):
 
 
 async def run(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HANDLERS) -> Ended:
-    """Do a claimed job, in its test time. A fault is logged and the job comes back after a pause: no job is ever lost
-    by failing."""
+    """Run a claimed job in its test time. A fault is logged and the job is retried after a pause, so a failure never
+    loses a job."""
     try:
         test_clock = await test_clock_of_job(ports, job)
         if test_clock is not None and test_clock.is_advancing:
             await leave_to_the_advance(ports, job)
             return Ended.OVERTAKEN
         with ports.clock.entered(test_clock):
-            # At the machine's time a job is as it was claimed.
+            # In real time the job is as it was claimed.
             here = job if test_clock is None or not test_clock.offset else await _as_it_is(ports, job)
             return Ended.OVERTAKEN if here is None else await run_here(ports, here, handlers)
     except Stale:
@@ -84,18 +85,18 @@ async def run(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HANDLERS
 
 
 async def _as_it_is(ports: Ports, job: Job) -> Job | None:
-    """A claimed job as it is by the test clock in force; None when it is in other hands by now."""
+    """Return a claimed job by the current test clock. None when another worker has it by now."""
     here = await ports.storage.get(Job, job.id)
     return here if is_ours(here, job) else None
 
 
 async def run_here(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HANDLERS) -> Ended:
-    """Do a job as it is by the test clock in force."""
+    """Run a job that is given by the current test clock."""
     try:
         await handlers[job.kind](ports, job)
     except (Stale, Conflict):
-        # The lease ended and another worker took it, or the object moved: whoever was first has done the work, and
-        # where nobody has, the lease brings the job back.
+        # The lease ended and another worker claimed the job, or the object changed. Either the other one did the work,
+        # or the lease brings the job back.
         log.info("job %s was overtaken", job.id)
         return Ended.OVERTAKEN
     except Exception:
@@ -106,13 +107,13 @@ async def run_here(ports: Ports, job: Job, handlers: Mapping[str, Handler] = HAN
 
 
 async def do(ports: Ports, job: Job) -> None:
-    """The same, for whoever advances a clock."""
+    """Run a job during an advance of a test clock."""
     await run_here(ports, job)
 
 
 def is_held(present: Job | None, job: Job) -> bool:
-    """Whether a claimed job is still in the hands of who claimed it. A settlement lengthens its lease in the units that
-    it writes (settlement/run.py: hold_on), and its attempts never begin anew: they tell."""
+    """Return whether the claimed job is still this worker's. A settlement extends its lease in the units that it writes
+    (settlement/run.py: hold_on), so its version changes; its attempts never restart and identify the claim."""
     if job.kind == SETTLE:
         return present is not None and present.attempts == job.attempts
     return is_ours(present, job)
@@ -121,7 +122,7 @@ def is_held(present: Job | None, job: Job) -> bool:
 async def _put_back(ports: Ports, job: Job) -> None:
     due = ports.clock.now() + _BACKOFF[min(job.attempts, len(_BACKOFF)) - 1]
     try:
-        # A job as it is stored is of a test clock that could not be entered.
+        # The stored job shows that its test clock could not be entered.
         if (
             job.kind == DELIVER
             and job.attempts >= _RESTS
@@ -139,9 +140,9 @@ async def _put_back(ports: Ports, job: Job) -> None:
 
 
 async def run_due(ports: Ports, *, limit: int = 100) -> int:
-    """Do every job that is due now, one after the other, also those that arise on the way. Returns how many.
+    """Run every due job in sequence, including new ones, and return their number.
 
-    For embedding and tests: a service with workers has frontends/worker instead.
+    For embedding and tests. A service with workers uses frontends/worker instead.
     """
     done = 0
     while claimed := await ports.storage.claim(limit, LEASE):

@@ -1,9 +1,9 @@
-"""Pages of lists whose cost does not grow with the list (docs/concepts.md "Lists"): what was made on a day that is over
-is counted once, and the count is kept. So a total adds up days, and a page far from the top is looked for by days.
+"""Pages of lists whose cost does not grow with the list (docs/concepts.md "Lists"). The records of each past day are
+counted once, and the count is stored. So a total is a sum over days, and a page far from the top is found by days.
 
-Nothing is written where something is made: who reads counts, so what a program from before the counts writes beside
-this one counts as well. It holds where nothing that was made is taken away: in live mode, and of events for as long as
-they are kept.
+Creating a record writes no count; the reader counts. So records that an older version writes at the same time are
+counted too. The counts hold as long as no record is deleted: always in live mode, and for events within their retention
+period.
 """
 
 import logging
@@ -22,47 +22,47 @@ from ..domain.payments.tallies import day_end, day_of, day_start
 from .paging import Page, newest
 
 LONG = 1000
-"""Records from which a list is long; a shorter one is counted each time."""
+"""Number of records from which a list is long. A shorter list is counted each time."""
 OVER = timedelta(hours=1)
-"""How long a day must be over until its count is kept: clocks differ, and a unit takes its time."""
+"""Time after the end of a day until its count is stored, because clocks differ and a unit takes time."""
 
 _NEAR = 1000
-"""Records that are walked rather than skipped by days."""
+"""Up to this offset a page is reached by walking over records instead of days."""
 _DAYS = 1000
-"""Counts that are read at once."""
+"""Number of counts read at once."""
 
 log = logging.getLogger("cambist.lists")
 
 
 class LongList(msgspec.Struct, Generic[R], frozen=True, kw_only=True):
-    """A merchant's list by the moment at which its records were made, in the order of that moment."""
+    """A merchant's list of records, ordered by their moment of creation."""
 
     kind: type[R]
     caller: Caller
     name: str
-    """Under which its counts are kept; with what it is filtered by beside the moment."""
+    """Name of its stored counts. It includes all filters except the moment."""
     made: Between
     criteria: dict[str, Any] = {}
-    """What it is filtered by, which no record ever changes."""
+    """Filters on fields that never change."""
     moment: str = "created_at"
     kept: timedelta | None = None
-    """For how long its records are kept at least; None: for ever."""
+    """Minimum retention period of its records. None: forever."""
 
     def within(self, span: Between) -> dict[str, Any]:
-        """Criteria for its records of these moments."""
+        """Return criteria for its records within these moments."""
         owner = {"account_id": self.caller.account_id, "mode": self.caller.mode}
         return {**owner, **self.criteria, self.moment: span}
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """Records between two moments, and how many they are."""
+    """Records between two moments, with their number."""
 
     span: Between
     count: int
 
 
 async def long_page(ports: Ports, wanted: LongList[R], number: int, size: int) -> Page[R]:
-    """A page of the list, the newest first, as of one moment. What cannot be read is counted, and left out."""
+    """Return a page of the list, newest first, as of one moment. Unreadable records are counted and left out."""
     fresh: list[ListCount] = []
     async with ports.storage.snapshot() as seen:
         page = await page_within(seen, wanted, number, size, ports.clock.now(), fresh)
@@ -73,7 +73,7 @@ async def long_page(ports: Ports, wanted: LongList[R], number: int, size: int) -
 async def page_within(
     seen: Snapshot, wanted: LongList[R], number: int, size: int, now: datetime, fresh: list[ListCount]
 ) -> Page[R]:
-    """The same of what a snapshot sees. `fresh` gets the counts that are to be kept afterwards (`keep`)."""
+    """Return a page as the snapshot sees it. New counts are appended to `fresh`, to be stored afterwards (`keep`)."""
     order, offset = f"-{wanted.moment}", (number - 1) * size
     if not await _is_long(seen, wanted):
         return await newest(seen, wanted.kind, number, size, order=order, **wanted.within(wanted.made))
@@ -99,7 +99,7 @@ async def page_within(
 
 
 async def _is_long(seen: Snapshot, wanted: LongList[Any]) -> bool:
-    # Objects of test mode may be forgotten, and its days are those of a clock of its own.
+    # Test objects may be deleted, and their days are those of a test clock.
     if wanted.caller.mode is not Mode.LIVE:
         return False
     behind = wanted.within(wanted.made)
@@ -107,14 +107,14 @@ async def _is_long(seen: Snapshot, wanted: LongList[Any]) -> bool:
 
 
 async def _parts(seen: Snapshot, wanted: LongList[Any], now: datetime, fresh: list[ListCount]) -> Sequence[_Part]:
-    """The whole list in parts, the newest first: days that are over, and what lies before, between and after them."""
+    """Divide the list into parts, newest first: past days, and the spans after and before them."""
     shelf, low, high = seen[wanted.kind], wanted.made.low, wanted.made.high
     if wanted.kept is not None:
-        # What is older goes by and by, and what is left of it is little.
+        # Older records are deleted over time, and few are left.
         low_kept = now - wanted.kept + timedelta(days=1)
         first = low_kept if low is None else max(low, low_kept)
     else:
-        # Not the moment that was asked for: it may lie a thousand years before all records.
+        # Start at the oldest record. The requested moment may be a thousand years earlier.
         oldest = await shelf.find(order=wanted.moment, limit=1, readable=True, **wanted.within(wanted.made))
         first = getattr(oldest[0], wanted.moment) if oldest else now
     until = now - OVER if high is None else min(high, now - OVER)
@@ -129,7 +129,7 @@ async def _parts(seen: Snapshot, wanted: LongList[Any], now: datetime, fresh: li
 
 
 def _whole_days(first: datetime, until: datetime) -> list[str]:
-    """The days that lie between two moments as a whole."""
+    """Return the days that are entirely between two moments."""
     day = day_of(first)
     if day_start(day) < first:
         day = day_of(day_end(day))
@@ -159,7 +159,7 @@ async def _day_counts(
 
 
 async def keep(ports: Ports, fresh: Sequence[ListCount]) -> None:
-    """Keep what was counted. Who asked has his page, whether that can be written now or not."""
+    """Store the counts. The request succeeds even if this write fails."""
     if not fresh:
         return
     try:
@@ -168,5 +168,5 @@ async def keep(ports: Ports, fresh: Sequence[ListCount]) -> None:
                 unit[ListCount].add(each)
             await unit.commit(durable=False)
     except (Conflict, Unavailable) as fault:
-        # Another reader was quicker, or the next one counts again.
+        # Another reader was faster, or the next one counts again.
         log.debug("counts of a list were not kept: %s", type(fault).__name__)

@@ -1,5 +1,5 @@
-"""The addresses that providers post notices to: made at the first start, the same for all processes, shown to
-operators, given a new secret by them (docs/operations.md "Notices of providers")."""
+"""Addresses for providers' notifications. They are created at the first start, are the same for all processes, and are
+shown to operators, who can rotate their secrets (docs/operations.md "Notices of providers")."""
 
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -20,35 +20,36 @@ from .sealed import notice_secret_place, open_notice_secret
 from .units import retrying
 
 RECENT = 5.0
-"""Seconds within which a process hears of a rotation that another one did."""
+"""Seconds within which a process notices a rotation by another process."""
 
 _ARRIVES_WITHIN = timedelta(minutes=10)
-"""How far a payment's notification may come from the time of its transfer, by the bank's clock and ours."""
+"""Maximum difference between the arrival of a payment's notification and the time of its transfer, by the bank's clock
+and ours."""
 _NEWEST = 500
-"""Paid payments of a status that are looked at for banks that never notified."""
+"""Number of paid payments of each status that are checked for banks that never notified."""
 
 _MADE_ALREADY = ("notice_addresses_id",)
 
 
 class ShownAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one provider posts. Its repr hides the secret."""
+    """Address for one provider's notifications. Its repr hides the secret."""
 
     adapter: str
     address: str | None
-    """Null until the service was started for the first time with this adapter."""
+    """None until the service was first started with this adapter."""
     networks: tuple[IPv4Network | IPv6Network, ...]
-    """Where notices may come from; empty: from anywhere."""
+    """Networks that may send notifications. Empty: any network."""
     heard_at: datetime | None = None
     former_until: datetime | None = None
-    """Until when the address before counts, too."""
+    """End of the validity of the previous address."""
 
     def __repr__(self) -> str:
         return f"<address of {self.adapter}>"
 
 
 async def make_addresses(ports: Ports) -> None:
-    """Give each adapter that hears notices its address, unless it has one; called where a process begins to serve or
-    to work."""
+    """Create an address for each adapter that receives notifications, unless it has one. Called at the start of a
+    server or worker."""
     async with ports.storage.unit() as unit:
         there = {each.id for each in await _found(unit, ports.notice_networks)}
     for adapter in ports.notice_networks:
@@ -70,8 +71,7 @@ def _new_secret(ports: Ports, adapter: str) -> bytes:
 
 
 async def is_address(ports: Ports, adapter: str, secret: str) -> bool:
-    """Whether this is the secret of the adapter's address. It takes as long for a wrong one as for the right one.
-    Raises: Unavailable; VaultError."""
+    """Return whether this is the secret of the adapter's address, in constant time. Raises: Unavailable; VaultError."""
     record = await ports.storage.recent(NoticeAddress, adapter, within=RECENT)
     if record is None:
         return False
@@ -83,14 +83,14 @@ async def is_address(ports: Ports, adapter: str, secret: str) -> bool:
 
 
 async def list_addresses(ports: Ports) -> list[ShownAddress]:
-    """The addresses of all adapters that hear notices, with their secrets. Raises: VaultError."""
+    """Return the addresses of all adapters that receive notifications, with their secrets. Raises: VaultError."""
     async with ports.storage.unit() as unit:
         records = {each.id: each for each in await _found(unit, ports.notice_networks)}
     return [_shown(ports, adapter, records.get(adapter)) for adapter in ports.notice_networks]
 
 
 async def rotate_address(ports: Ports, adapter: str) -> ShownAddress:
-    """Give an adapter a new address; the present one counts for a day still. Raises: Refusal GATEWAY_NOT_FOUND;
+    """Create a new address for an adapter. The previous one stays valid for a day. Raises: Refusal GATEWAY_NOT_FOUND;
     VaultError."""
     if adapter not in ports.notice_networks:
         raise Refusal("GATEWAY_NOT_FOUND", "No adapter of this name hears notices")
@@ -106,16 +106,16 @@ async def rotate_address(ports: Ports, adapter: str) -> ShownAddress:
 
 
 async def last_heard(ports: Ports) -> dict[str, datetime]:
-    """When each provider was last heard, of those that were."""
+    """Return the moment of each provider's last notification, for providers that ever sent one."""
     async with ports.storage.unit() as unit:
         found = await _found(unit, ports.notice_networks)
     return {each.id: each.heard_at for each in found if each.heard_at is not None}
 
 
 async def silent_banks(ports: Ports) -> dict[str, datetime | None]:
-    """Return the banks of live mode at which a payment was paid and no notification came for it or since, with the time
-    of their last notification. The address was probably never entered there, or is not the present one any more. Looks
-    at the newest paid payments."""
+    """Return the live banks with a paid payment but no notification for it or since, with the time of their last
+    notification. Probably the address was never entered there, or is no longer the current one. Only the newest paid
+    payments are checked."""
     heard, now = await last_heard(ports), ports.clock.now()
     expected = [name for name in ports.notice_networks if is_backed_up(ports, name)]
     if not expected:

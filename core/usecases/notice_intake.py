@@ -1,5 +1,5 @@
-"""Takes in what a provider tells us unasked: it is kept before it is answered, and a job asks for the state. Whose
-operation it is about, notices.py tells (docs/adapters.md "Notices")."""
+"""Intake of providers' notifications. A notification is stored before it is answered, and a job polls the state of its
+operation. notices.py finds the operation's handler (docs/adapters.md "Notices")."""
 
 import logging
 from collections.abc import Sequence
@@ -31,13 +31,13 @@ from .test_clock import find_test_clock
 from .units import retrying
 
 HEAR = FollowUp("notice.heard")
-"""The job that asks about an operation of which a notice told: one, however often it is told of."""
+"""Job that polls an operation after a notification. There is one per operation, however many notifications arrive."""
 
 TRIED_FOR = timedelta(hours=24)
-"""How long a provider that does not answer is asked because of a notice; its own schedule asks on."""
+"""Maximum time for polling a provider that does not answer after a notification. Its regular polls continue."""
 
 _ADVANCING = timedelta(seconds=5)
-"""After it a job looks again whether the test clock that its object lives by still moves."""
+"""Pause while the test clock of the job's object is being advanced."""
 
 _RACES = ("jobs_id",)
 
@@ -45,20 +45,20 @@ log = logging.getLogger("cambist.notices")
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """A notice that is kept."""
+    """A stored notification."""
 
     answer: Heard
     named: int
-    """Operations that are asked about."""
+    """Number of operations to poll."""
     ignored: int
-    """Operations that can be none of ours, or were too many."""
+    """Number of operations that cannot be ours, or exceed the limit."""
 
 
 async def take_notice(ports: Ports, adapter: str, notice: InboundNotice) -> Taken:
-    """Have an adapter hear a notice, and write down whose operations it names, in one unit: whoever is answered after
-    that need not repeat it. Nobody is asked for a state here.
+    """Parse a notification with its adapter and store its operations in one unit. After the answer, the provider need
+    not repeat it. No state is polled here.
 
-    Raises: what `Notices.hear` raises; NotSupported where there is no such adapter; Unavailable when it cannot be kept.
+    Raises: exceptions of `Notices.hear`; NotSupported for an unknown adapter; Unavailable when it cannot be stored.
     """
     answer = await _hearer(ports, adapter).hear(notice)
     operations, ignored = believed(each.operation for each in answer.notices)
@@ -91,8 +91,8 @@ async def _keep(ports: Ports, adapter: str, operations: Sequence[str]) -> None:
 
 
 async def follow_notice(ports: Ports, job: Job) -> None:
-    """The job: asks about the operation that a notice named, again where its provider does not answer. It is done in
-    the time in which the operation's object lives."""
+    """Run the job: poll the operation of a notification, and retry while its provider does not answer. It runs in the
+    time of the operation's object."""
     test_clock = await _test_clock_of(ports, job.argument)
     if test_clock is not None and test_clock.is_advancing:
         await reschedule_at(ports, job, ports.clock.now() + _ADVANCING)
@@ -109,8 +109,8 @@ async def follow_notice(ports: Ports, job: Job) -> None:
 
 
 async def hear_now(ports: Ports, operation: str) -> None:
-    """Ask at once about an operation of which a notice told, in the time in which its object lives. Raises: what the
-    provider's port raises."""
+    """Poll an operation at once after a notification, in the time of its object. Raises: exceptions of the provider's
+    port."""
     with ports.clock.entered(await _test_clock_of(ports, operation)):
         await on_notice(ports, Notice(operation=operation))
 
@@ -122,8 +122,8 @@ async def _test_clock_of(ports: Ports, operation: str) -> TestClock | None:
 
 
 async def object_of(unit: Unit, operation: str) -> Owned | None:
-    """The object that an operation of a bank belongs to, as this version or an earlier one called it; None also for a
-    check, which only live mode has."""
+    """Return the object of a bank's operation, by a current or an older form of its id. None also for a check, because
+    checks exist only in live mode."""
     if read_operation(operation) is not None:
         return None
     if REFUNDS.owns(operation):

@@ -1,4 +1,4 @@
-"""What a bank tells us unasked: whose operation it is about, and who asks the bank for its state."""
+"""Handlers of banks' notifications: they find the operation and poll its state at the bank."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -21,10 +21,10 @@ from .subscriptions.charge_progress import CHARGES
 
 
 class Hearer(NamedTuple):
-    """Who is told of a notice."""
+    """Handler of notifications about one kind of operation."""
 
     owns: Callable[[str], bool]
-    """Whether the operation's id has this one's form. No two share a form."""
+    """Returns whether the id has the form of this kind. No two kinds share a form."""
     hear: Callable[[Ports, str], Awaitable[Payment | None]]
 
 
@@ -33,7 +33,7 @@ async def _hear(row: Operation[Any, Any, Any], ports: Ports, operation: str) -> 
 
 
 async def _hear_payment(ports: Ports, operation: str) -> Payment | None:
-    """A payment that its payer makes, or a charge: the record tells."""
+    """Handle a notification of a payment or a charge. The record shows which of them it is."""
     payment = await ports.storage.get(Payment, operation)
     if payment is None:
         return None
@@ -54,9 +54,9 @@ HEARERS = (
 
 
 async def on_notice(ports: Ports, notice: Notice) -> Payment | None:
-    """The bank says that something happened. Only a hint: what counts is what the bank answers when asked.
+    """Handle a bank's notification. It is only a hint, because the state comes from a poll of the bank.
 
-    Returns the payment that it is about; None for all else. Raises: what the bank port raises.
+    Return the payment it is about, or None for any other operation. Raises: exceptions of the bank port.
     """
     hearer = next((each for each in HEARERS if each.owns(notice.operation)), None)
     return None if hearer is None else await hearer.hear(ports, notice.operation)

@@ -1,4 +1,4 @@
-"""The kinds of operations at providers, a row each: notices (notices.py) and jobs (job_kinds.py) find them here
+"""Kinds of operations at providers, one row each, for notifications (notices.py) and jobs (job_kinds.py)
 (ARCHITECTURE.md "Adding an operation at a provider")."""
 
 from typing import Any
@@ -12,7 +12,7 @@ from .refunds.suspense_progress import SUSPENSE_RETURNS
 from .subscriptions.charge_progress import CHARGES
 
 FOLLOWED: tuple[Followed[Any, Any, Any], ...] = (REFUNDS, SUSPENSE_RETURNS, CHARGES, CHECKS)
-"""Those with a kind of job of their own; one that is new is a row here."""
+"""Kinds with a job kind of their own. A new kind is a new row here."""
 
 OPERATION_KINDS: tuple[Operation[Any, Any, Any], ...] = (*FOLLOWED, RUB_RETURNS, REMITTANCES)
-"""All of them. Those of exchanges are brought by jobs that do more (exchanges/return_progress.py, payout.py)."""
+"""All kinds. The kinds of exchanges are run by jobs that do more (exchanges/return_progress.py, payout.py)."""

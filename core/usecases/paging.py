@@ -1,5 +1,5 @@
-"""A merchant's lists by pages: the newest first, as of one moment, and the filters that all of them have
-(docs/concepts.md "Lists")."""
+"""Pages of a merchant's lists, newest first and as of one moment, and the filters common to all lists (docs/concepts.md
+"Lists")."""
 
 from typing import Any, Generic, TypeVar
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
-    """A page of a list, and how many records there are in all."""
+    """A page of a list, and the total number of records."""
 
     records: list[T]
     number: int
@@ -23,13 +23,13 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
 
 class MomentFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Query values of every list of what is made at some moment, as they came; None: not given."""
+    """Query values of every list of dated records, as received; None when absent."""
 
     created_from: str | None = None
     created_to: str | None = None
 
     def made(self) -> Between:
-        """A criterion for the moment at which a record was made: from the one on, and before the other.
+        """Return a criterion for the moment of creation: `created_from` is inclusive, `created_to` exclusive.
 
         Raises: Refusal VALIDATION_ERROR.
         """
@@ -40,12 +40,12 @@ class MomentFilter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListFilter(MomentFilter, frozen=True, kw_only=True):
-    """The same of a list of what merchants give an id of theirs."""
+    """Query values of a list whose records may have an external id."""
 
     external_id: str | None = None
 
     def criteria(self, longest: int) -> dict[str, Any]:
-        """Criteria for records whose fields are named as these are. `longest`: of an external_id.
+        """Return criteria for records with fields of these names. `longest`: maximum length of an external_id.
 
         Raises: Refusal VALIDATION_ERROR for a value that no record could have.
         """
@@ -54,7 +54,7 @@ class ListFilter(MomentFilter, frozen=True, kw_only=True):
 
 
 def _external_id(text: str, longest: int) -> str:
-    # Half a surrogate pair cannot come by HTTP, but from whoever embeds the service.
+    # Half a surrogate pair cannot arrive by HTTP, but an embedding program can pass one.
     if len(text) > longest or "\0" in text or any("\ud800" <= char <= "\udfff" for char in text):
         raise shape_error("external_id", f"has at most {longest} characters, none of them NUL")
     return text
@@ -63,7 +63,7 @@ def _external_id(text: str, longest: int) -> str:
 async def list_newest(
     ports: Ports, kind: type[R], number: int, size: int, *, order: str = "-created_at", **criteria: Any
 ) -> Page[R]:
-    """A page of all records that meet the criteria."""
+    """Return a page of all records that meet the criteria."""
     async with ports.storage.snapshot() as seen:
         return await newest(seen, kind, number, size, order=order, **criteria)
 
@@ -71,7 +71,7 @@ async def list_newest(
 async def newest(
     seen: Snapshot, kind: type[R], number: int, size: int, *, order: str = "-created_at", **criteria: Any
 ) -> Page[R]:
-    """The same of what a snapshot sees. What cannot be read is counted, and left out."""
+    """Return a page as the snapshot sees it. Unreadable records are counted and left out."""
     total = await seen[kind].total(**criteria)
     found: list[R] = []
     if (number - 1) * size < total:

@@ -1,5 +1,5 @@
-"""Deleting what is old enough: events (docs/webhooks.md "Looking, and sending again"), and how often limits were hit.
-Also rows that processes of an older version left behind."""
+"""Deletion of old events (docs/webhooks.md "Looking, and sending again") and of old rate-limit counts, and of rows that
+processes of an older version left behind."""
 
 from datetime import datetime, timedelta
 from functools import partial
@@ -18,27 +18,27 @@ from .webhooks.receivers import attempts_of, further_deliveries
 RETAIN = "webhook.retain"
 
 KEPT = EVENT_KEPT
-"""How long an event that is delivered or failed is kept, from when it happened."""
+"""Retention period of a delivered or failed event, counted from its creation."""
 HITS_KEPT = timedelta(days=2)
-"""How long it is known how often a limit was hit in which minute."""
+"""Retention period of the counts of exceeded limits per minute."""
 
 _BATCH = 100
-"""Rows of a kind in one unit. Its statements keep others waiting, so it stays a matter of milliseconds."""
+"""Rows of a kind per unit of work. Its statements block other writers, so a unit should take only milliseconds."""
 _PORTION = 20
-"""Batches that are deleted before other jobs have their turn."""
+"""Number of batches to delete before other jobs get their turn."""
 _EVERY = timedelta(days=1)
 
 
 def first_retention(now: datetime) -> Job:
-    """The job that deletes what is old, every day; a worker writes it when it starts (jobs.py)."""
+    """Return the daily job that deletes old records. A worker writes it at its start (jobs.py)."""
     return Job(id=RETAIN, kind=RETAIN, argument="", due=now, created_at=now)
 
 
 async def retain(ports: Ports, job: Job) -> None:
-    """Delete what was delivered or failed, with its attempts, once it is old enough, and old counts. What waits to be
-    sent stays.
+    """Delete delivered and failed events with their attempts once they are old enough, and old counts. Events that wait
+    to be sent stay.
 
-    It walks the deliveries in the order of their ids, which is that of time, and keeps its place in the argument.
+    It walks over the deliveries by id, which is the order of time, and stores its position in the job's argument.
     """
     after: str | None = job.argument
     for _ in range(_PORTION):
@@ -55,7 +55,7 @@ async def retain(ports: Ports, job: Job) -> None:
 
 
 async def _delete_hits(ports: Ports) -> bool:
-    """Delete old counts of limits that were hit; whether there are more."""
+    """Delete old counts of exceeded limits, and return whether there are more."""
     old = Below(hits_from(ports.clock.now() - HITS_KEPT))
 
     async def work(unit: Unit) -> bool:
@@ -71,7 +71,7 @@ async def _delete_hits(ports: Ports) -> bool:
 
 
 async def _delete_known(ports: Ports) -> None:
-    """Delete rows of outcomes that are known (outcomes.py). There are few, unless a bank is away for days."""
+    """Delete rows of outcomes that became known (outcomes.py). There are few, unless a bank is down for days."""
     after: str | None = ""
     for _ in range(_PORTION):
         if after is None:
@@ -80,7 +80,8 @@ async def _delete_known(ports: Ports) -> None:
 
 
 async def _delete_batch(ports: Ports, after: str) -> str | None:
-    """Delete what is to go among the next deliveries. The last of their ids; None when the young ones are reached."""
+    """Delete old events among the next deliveries. Return the last delivery's id, or None when the young deliveries are
+    reached."""
     before = ports.clock.now() - KEPT
 
     async def work(unit: Unit) -> str | None:

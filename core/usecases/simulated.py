@@ -1,8 +1,8 @@
-"""Objects of simulated providers while a sandbox clock is advanced over them (docs/sandbox.md "The clock").
+"""Objects of simulated providers while a sandbox clock is being advanced (docs/sandbox.md "The clock").
 
-A provider is looked at now and then in case a notice of it was lost. At a simulated one nothing happens but by a call,
-which tells of it, or a second after one, before the first look. So while a clock is advanced only the looks at
-deadlines are left: all others would be most of what a year costs, for nothing.
+Real providers are polled in case a notification was lost. A simulated provider changes only by a call that notifies, or
+a second after one, before the first poll. So during an advance only the polls at deadlines remain. All others would be
+most of the cost of a year, for nothing.
 """
 
 from ...ports.bundle import Ports
@@ -11,18 +11,18 @@ from ...ports.faults import NotConfigured
 
 
 def is_advanced_over(ports: Ports, bank: str | None) -> bool:
-    """Whether the clock is being advanced over an object of a simulated bank."""
+    """Return whether the clock is being advanced over an object of a simulated bank."""
     return _is_advanced(ports) and is_simulated(ports, bank)
 
 
 def is_simulated(ports: Ports, bank: str | None) -> bool:
-    """Whether the bank is a simulator. One that is not wired any more is none."""
+    """Return whether the bank is a simulator. A bank that is no longer wired is not."""
     known = ports.banks.capabilities_of(bank)
     return known is not None and known.simulated
 
 
 def is_advanced_over_on_chain(ports: Ports, watcher: str | None) -> bool:
-    """The same for an address at a simulated chain."""
+    """Return whether the clock is being advanced over an address of a simulated chain."""
     if not _is_advanced(ports) or watcher is None:
         return False
     try:

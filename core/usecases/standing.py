@@ -1,5 +1,5 @@
-"""Standing jobs: those that are always there and come back by themselves. Without them nothing settles, is chained or
-deleted, and nothing else would show it: what is not there is never late."""
+"""Recurring jobs, which always exist and reschedule themselves. Without them no payment is settled and no row is
+chained or deleted. Nothing else would show their absence, because a missing job is never late."""
 
 import contextlib
 import logging
@@ -17,7 +17,7 @@ from .settlement.settlement import DAILY, first_settlement
 from .webhooks.feed import TIDY, first_tidying
 
 EXPIRE = "sandbox.expire"
-"""Forgets old test data (sandbox/expiry.py)."""
+"""Deletes old test data (sandbox/expiry.py)."""
 
 STANDING: dict[str, Callable[[Ports], Job]] = {
     RETAIN: lambda ports: first_retention(ports.clock.now()),
@@ -28,16 +28,17 @@ STANDING: dict[str, Callable[[Ports], Job]] = {
     PRUNE: first_pruning,
     EXPIRE: lambda ports: Job(id=EXPIRE, kind=EXPIRE, argument="", due=ports.clock.now(), created_at=ports.clock.now()),
 }
-"""How each is made when it is not there, by its id."""
+"""Functions that create a missing job, by its id."""
 
 TELL_ALARMS = FollowUp("alarm.tell")
-"""Tells one recipient of trouble (alarms/telling.py); those of channels stand, those of merchants come and go."""
+"""Sends alarms to one recipient (alarms/telling.py). The jobs of channels are recurring; those of merchants come and
+go."""
 
 log = logging.getLogger("cambist.jobs")
 
 
 def standing_jobs(ports: Ports) -> Mapping[str, Callable[[Ports], Job]]:
-    """All that are to be there in this installation: each alarm channel has one."""
+    """Return all recurring jobs of this installation, including one for each alarm channel."""
 
     def telling(channel: str) -> Callable[[Ports], Job]:
         return lambda ports: TELL_ALARMS.first(channel, ports.clock.now(), ports.clock.now())
@@ -46,9 +47,9 @@ def standing_jobs(ports: Ports) -> Mapping[str, Callable[[Ports], Job]]:
 
 
 async def start_standing(ports: Ports) -> None:
-    """Write the standing jobs that are not there.
+    """Write the missing recurring jobs.
 
-    Each by itself: one that cannot be written keeps no other from it. Raises: what the first of those met.
+    Each is written by itself, so a failure does not stop the others. Raises: the first exception.
     """
     faults = []
     for job_id, make in standing_jobs(ports).items():
@@ -70,6 +71,6 @@ async def _stand(ports: Ports, job_id: str, make: Callable[[Ports], Job]) -> Non
 
 
 async def missing_standing(ports: Ports) -> tuple[str, ...]:
-    """The ids of the standing jobs that are not there."""
+    """Return the ids of the missing recurring jobs."""
     async with ports.storage.unit() as unit:
         return tuple([job_id for job_id in standing_jobs(ports) if await unit[Job].get(job_id) is None])

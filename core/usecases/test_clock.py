@@ -1,7 +1,7 @@
-"""Entering the time in which the objects of a test account live (docs/sandbox.md "The clock"): by its id, or by an
-object of it.
+"""Test clocks: run code in the time of a test account's objects (docs/sandbox.md "The clock"), by the account's id or
+by an object of it.
 
-Requests enter at the guard, jobs where they are run, payers and operators by the object that they name.
+Requests enter it at the guard, and jobs in their runner. Payers and operators enter it by the object that they name.
 """
 
 import functools
@@ -23,18 +23,18 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _AGAIN = timedelta(seconds=5)
-"""After it a worker looks again at a job that it left to whoever advances the clock."""
+"""Pause before a worker checks again a job that it left to an advance."""
 
 
 class OwnedRecord(Owned, Protocol):
-    """One that is stored."""
+    """A stored object with an owner."""
 
     @property
     def version(self) -> int: ...
 
 
 def test_clock_of(account: Account, mode: Mode) -> TestClock | None:
-    """The test clock of an account's objects; none in live mode."""
+    """Return the test clock of an account's objects. None in live mode."""
     if mode is not TEST:
         return None
     clock = account.clock
@@ -42,15 +42,15 @@ def test_clock_of(account: Account, mode: Mode) -> TestClock | None:
 
 
 def as_moved(ports: Ports, account: Account | None) -> TestClock | None:
-    """The test clock in force as it is by now, of an account that was read just now. Who entered it before an advance
-    is behind by as much as that led over; a job that an advance runs stays at its own moment."""
+    """Return the current test clock with its latest offset, from an account that was just read. Code that entered it
+    before an advance is behind by that advance. A job that an advance runs keeps its own moment."""
     here = ports.clock.test_clock
     there = None if here is None or account is None else test_clock_of(account, TEST)
     return there if here and there and there.offset > here.offset + TOGETHER else here
 
 
 async def find_test_clock(unit: Unit, account_id: str, mode: Mode) -> TestClock | None:
-    """The same, read in a unit; none where there is no such account."""
+    """Return the account's test clock, read in a unit. None for an unknown account."""
     if mode is not TEST:
         return None
     account = await unit[Account].get(account_id)
@@ -59,7 +59,7 @@ async def find_test_clock(unit: Unit, account_id: str, mode: Mode) -> TestClock 
 
 @asynccontextmanager
 async def living_with(ports: Ports, account_id: str, mode: Mode) -> AsyncIterator[None]:
-    """Be inside where the objects of the account and mode live."""
+    """Run the block in the time of the account and mode."""
     async with ports.storage.unit() as unit:
         test_clock = await find_test_clock(unit, account_id, mode)
     with ports.clock.entered(test_clock):
@@ -71,8 +71,8 @@ OfAccount = Callable[Concatenate[Ports, str, Mode, P], Awaitable[T]]
 
 
 def in_test_time(*kinds: type[OwnedRecord]) -> Callable[[OfObject[P, T]], OfObject[P, T]]:
-    """For a use case whose caller names an object, of one of these kinds, by its id and comes from no test clock:
-    payers and operators. It runs where the object lives. Whoever comes from a test clock came from the object's own."""
+    """Decorate a use case for payers and operators, whose caller names an object of these kinds by its id. It runs in
+    the time of the object. A caller that is already in a test clock stays in it, because it is the object's own."""
 
     def wrap(use_case: OfObject[P, T]) -> OfObject[P, T]:
         @functools.wraps(use_case)
@@ -98,7 +98,7 @@ async def _test_clock_of_object(unit: Unit, kinds: Iterable[type[OwnedRecord]], 
 
 
 def in_test_time_of_account(use_case: OfAccount[P, T]) -> OfAccount[P, T]:
-    """The same, for a use case whose caller names an account and a mode."""
+    """Decorate a use case whose caller names an account and a mode in the same way."""
 
     @functools.wraps(use_case)
     async def entered(ports: Ports, account_id: str, mode: Mode, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -111,7 +111,7 @@ def in_test_time_of_account(use_case: OfAccount[P, T]) -> OfAccount[P, T]:
 
 
 async def test_clock_of_job(ports: Ports, job: Job) -> TestClock | None:
-    """Where a claimed job is to be done."""
+    """Return the test clock of a claimed job."""
     if job.world is None:
         return None
     async with ports.storage.unit() as unit:
@@ -119,7 +119,7 @@ async def test_clock_of_job(ports: Ports, job: Job) -> TestClock | None:
 
 
 async def leave_to_the_advance(ports: Ports, job: Job) -> None:
-    """Put a claimed job back as it was: whoever advances its test clock does it, in its turn. Raises: Stale."""
+    """Put a claimed job back as it was, because the advance of its test clock will run it in order. Raises: Stale."""
     now = await ports.storage.now()
     async with ports.storage.unit() as unit:
         present = await unit[Job].get(job.id)

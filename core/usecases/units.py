@@ -1,4 +1,4 @@
-"""How a use case loses gracefully: read again, decide again, one at a time."""
+"""Retries of units of work: on a conflict read again and decide again, one unit at a time."""
 
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -10,14 +10,14 @@ from ...ports.storage import Queueing, Storage, Unit
 T = TypeVar("T")
 
 FREE = 2
-"""Tries that wait for nobody: two that meet by chance are through after them."""
+"""Number of tries without the fair lock. Two units that meet by chance succeed within them."""
 TRIES = 20
-"""Each lost try means that another unit won, so the whole makes progress; twenty in a row is not contention: who waited
-for its turn loses only to who comes fresh and to other processes."""
+"""Maximum number of tries. Each lost try means that another unit won, so the whole makes progress. Twenty losses in a
+row are not contention, because a unit with the lock loses only to new arrivals and to other processes."""
 
 
 class _Lost:
-    """Tries that other units overtook; the last of them."""
+    """Holds the last exception of tries that all lost to other units."""
 
     __slots__ = ("to",)
 
@@ -26,22 +26,21 @@ class _Lost:
 
 
 _FOLLOWERS = frozenset(["unknown_outcomes_id"])
-"""Rules of rows that come and go with the state of another record, in whatever unit moves that one: another unit moved
-it likewise, and reading again will find the row."""
+"""Unique rules of rows that exist only in certain states of another record, written by any unit that changes that
+record. Such a conflict means that another unit made the same change, and reading again finds the row."""
 
 
 async def retrying(storage: Storage, work: Callable[[Unit], Awaitable[T]], *, again_on: Collection[str] = ()) -> T:
-    """Run `work` in a unit and commit it, again from the start as often as a record changed under it.
+    """Run `work` in a unit and commit it. Start over as often as a record changes meanwhile.
 
-    `work` must therefore do nothing but read and write the unit; least of all retry another one. `again_on` names
-    unique rules whose Conflict means the same: another unit wrote what this one was about to write, and reading again
-    will find it.
-    Raises what `work` raises; Conflict for any rule that is neither named nor one of `_FOLLOWERS`; Unavailable when it
-    kept losing.
+    `work` must therefore only read and write the unit, and must not retry another one. `again_on` names unique rules
+    whose Conflict means the same: another unit wrote the same row first, and reading again will find it.
+    Raises the exceptions of `work`; Conflict for any other rule, except `_FOLLOWERS`; Unavailable after too many
+    losses.
     """
     done = await _tried(storage, work, again_on, FREE)
     if isinstance(done, _Lost):
-        # Of many that move one record all would read it and all but one lose, again and again.
+        # When many units change one record, all of them would read it and all but one lose, again and again.
         async with _turn(storage):
             done = await _tried(storage, work, again_on, TRIES - FREE)
     if isinstance(done, _Lost):
@@ -52,8 +51,8 @@ async def retrying(storage: Storage, work: Callable[[Unit], Awaitable[T]], *, ag
 async def retrying_within(
     storage: Storage, work: Callable[[Unit], Awaitable[T]], *, again_on: Collection[str] = ()
 ) -> T:
-    """The same for what another unit leads to before it is committed: that one may have the turn already, and who waits
-    for it here would wait for ever. Raises as `retrying`."""
+    """Run `work` as `retrying` does, inside another unit that is not committed yet. That unit may already have the fair
+    lock, so waiting for it here would be a deadlock. Raises as `retrying`."""
     done = await _tried(storage, work, again_on, TRIES)
     if isinstance(done, _Lost):
         raise Unavailable(f"{TRIES} times in a row another unit changed the same records") from done.to

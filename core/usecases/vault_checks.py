@@ -1,7 +1,8 @@
-"""Whether the vault's pepper and keys are those of the database.
+"""Check that the vault's pepper and keys are those of the database.
 
-The row of the installation holds a check value of the pepper and of each key that has sealed anything. With another
-pepper no API key is accepted. With another key under the same id, nobody else can open what a process seals.
+The row of the installation stores a check value of the pepper and of each key that ever encrypted anything. With
+another pepper no API key is accepted. With another key under the same id, other processes cannot decrypt what this one
+encrypts.
 """
 
 import hmac
@@ -22,7 +23,7 @@ _PLACE = "installations.vault_checks"
 
 
 def misfits(vault: Vault, checks: dict[str, str]) -> list[str]:
-    """Name what differs: `pepper`, `key 2`; `keys` where the vault has none of the database's keys."""
+    """Return the names of differing parts: `pepper`, `key 2`; `keys` when the vault has none of the database's keys."""
     found = [PEPPER] if not hmac.compare_digest(checks.get(PEPPER, _pepper(vault)), _pepper(vault)) else []
     keys = {int(name): bytes.fromhex(value) for name, value in checks.items() if name != PEPPER}
     ours = sorted(keys.keys() & vault.keys)
@@ -32,7 +33,8 @@ def misfits(vault: Vault, checks: dict[str, str]) -> list[str]:
 
 
 async def vault_misfits(storage: Storage, vault: Vault) -> list[str]:
-    """Name what differs from the row of the database. A row that is missing or unreadable differs in nothing.
+    """Return the names of the parts that differ from the row of the database. A missing or unreadable row differs in
+    nothing.
 
     Raises: Unavailable.
     """
@@ -41,7 +43,7 @@ async def vault_misfits(storage: Storage, vault: Vault) -> list[str]:
 
 
 async def settle_vault_checks(storage: Storage, vault: Vault, clock: Clock, ids: Ids) -> list[str]:
-    """Compare, and write missing check values: at the first start, and when a key seals for the first time.
+    """Compare the check values and write missing ones: at the first start, and when a key encrypts for the first time.
 
     They are written once. Only while the database has no account do they follow the vault. Raises: Unavailable.
     """
@@ -64,7 +66,7 @@ async def settle_vault_checks(storage: Storage, vault: Vault, clock: Clock, ids:
 
 
 async def adopt_vault(storage: Storage, vault: Vault, clock: Clock, ids: Ids) -> None:
-    """Take the vault's pepper and current key for the database's own, whatever it had before."""
+    """Adopt the vault's pepper and current key as the database's own, whatever it had before."""
 
     async def work(unit: Unit) -> None:
         _write(unit, await unit[Installation].get(INSTALLATION), _present(vault), clock, ids)

@@ -150,9 +150,8 @@ class AuditedStorage(ForwardingStorage):
         return self.inner.unit() if self.noted and is_passed else self._unit()
 
     async def entry(self, unit: Unit, written: Written) -> AuditEntry:
-        """Return the row for the records in `written`. This reads the stored records again; if they differ from those
-        that the writer had read, the commit goes stale. Raises: Refusal INVALID_STATE when they differ from those that
-        the operator saw."""
+        """Return the row for the records in `written`. This reads the stored records again; if the writer had read
+        other versions, the commit goes stale. Raises: Refusal INVALID_STATE if the operator saw another version."""
         subject = min(written, key=self._distance, default=None)
         if subject is None:
             return _entry(self.ports, self.act, self._began, None, "", "")

@@ -42,10 +42,10 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_decisions(unit: Unit, written: Written, declared: Sequence[Decision] = ()) -> Decided:
-    """Return the decisions of these records against the stored ones, and those that the use case declared.
+    """Return the decisions of these records against the stored ones, plus the declared ones.
 
-    If the stored records differ from those that the writer had read, its commit goes stale. Creating keys in an account
-    that the same unit opens is not a decision, because the account holds nothing of value yet.
+    If the writer had read other versions of the stored records, its commit goes stale. Creating keys in an account that
+    the same unit opens is not a decision, because the account holds nothing of value yet.
     """
     found: list[Decision] = [*declared]
     opened: set[str] = set()

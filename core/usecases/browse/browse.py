@@ -119,8 +119,8 @@ async def browse(
 
 
 async def _reach(unit: Unit, ways: Sequence[Way], after: Any, *, newest_first: bool) -> tuple[Between, int | None]:
-    """Return the span from `after` on that holds about LOOKED_AT records of all ways together, and their number. The
-    number is None when the span holds all remaining records.
+    """Return the span from `after` on that holds about LOOKED_AT records of all ways together, and their number, or
+    None for the number if the span covers all remaining records.
 
     One way may have a million records and another none. So try a reach, count the records in it, and correct the reach.
     """
@@ -189,7 +189,8 @@ async def sifted(
     by: str,
     newest_first: bool,
 ) -> Leaf[Any]:
-    """Return a page of the records that `keep` accepts, among the next `most` records. `most` None: among all records."""
+    """Return a page of the records that `keep` accepts, among the next `most` records, or among all if `most` is
+    None."""
     if keep is None:
         return await merged(unit, ways, after, limit, by=by, newest_first=newest_first)
     page: list[Any] = []

@@ -151,7 +151,7 @@ async def _of_type(
 
 
 async def _receivers(unit: Unit, wanted: Wanted, *, failing: bool = False) -> list[EndpointKey]:
-    """Return the endpoints of the wanted accounts and modes. With `failing`, only those whose receiver ever failed."""
+    """Return the endpoints of the wanted accounts and modes. With `failing`, leave out receivers that never failed."""
     if wanted.account_id is None and failing:
         rows = await unit[Breaker].find(
             last_failure_at=AtLeast(LONG_AGO), order="-last_failure_at", limit=_RECEIVERS, readable=True
@@ -196,8 +196,8 @@ async def track_event(ports: Ports, delivery_id: str) -> tuple[TrackedEvent, Bre
 async def browse_receivers(
     ports: Ports, wanted: Wanted, after: Breaker | None, limit: int, *, is_open: bool = False
 ) -> Leaf[Breaker]:
-    """Return receivers that ever failed, the most recent failure first. With `is_open`, return those whose breaker is
-    open, the next one to be probed first."""
+    """Return receivers that ever failed, the most recent failure first. With `is_open`, return open breakers, the next
+    one to be probed first."""
     by = "next_probe_at" if is_open else "last_failure_at"
     criteria: dict[str, Any] = {by: AtLeast(LONG_AGO)}
     if wanted.account_id is not None:
@@ -252,7 +252,7 @@ async def given_up(ports: Ports, endpoint: EndpointKey, most: int = 1000) -> Seq
 async def resend_given_up(ports: Ports, endpoint: EndpointKey) -> int:
     """Resend all deliveries to a receiver that failed for good, and return their number.
 
-    Raises: Refusal INVALID_STATE when there are none, for example because another operator resent them first.
+    Raises: Refusal INVALID_STATE if no delivery failed, for example because another operator resent them first.
     """
     oldest = await given_up(ports, endpoint, 1)
     if not oldest:

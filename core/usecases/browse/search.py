@@ -185,7 +185,7 @@ async def _by_id(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
         if found is not None:
             hits.append(hit(kind, found))
     if named is None:
-        # Include gateways without a record: nobody has configured them yet.
+        # Include gateways without a record, which are not configured yet.
         hits += [hit("gateway", each) for each in await known_gateways(ports) if each.id == wanted]
     if not hits and ":" in wanted:
         purse, line = await get_purse(ports, wanted), await get_payout_line(ports, wanted)
@@ -275,7 +275,8 @@ async def _by_external_id(_ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
 
 
 async def _by_part(ports: Ports, unit: Unit, wanted: str) -> list[Hit]:
-    """Find merchants by any part of their name, shortest name first, and records by the beginning of their external id."""
+    """Find merchants by any part of their name, shortest name first, and records by the beginning of their external
+    id."""
     named = await browse_accounts(ports, wanted, None, MOST)
     hits = [hit("account", each) for each in sorted(named, key=lambda each: len(each.name))]
     span = Between(wanted, f"{wanted}{_LAST}")

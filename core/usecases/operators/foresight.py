@@ -1,6 +1,6 @@
-"""Preview of an operator action: the amounts it would move and what would be left, shown before the operator confirms.
-Other processes continue meanwhile, so the figures are a snapshot. The action itself uses the state at the moment it
-runs."""
+"""Preview of an operator action: the amounts that it would move and the balance after it, shown before the operator
+confirms. Other processes continue meanwhile, so the figures are a snapshot. The action itself uses the state at the
+moment it runs."""
 
 from datetime import datetime
 

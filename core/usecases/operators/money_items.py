@@ -181,7 +181,7 @@ async def payouts(ports: Ports, unit: Unit) -> list[ActionItem]:
 
 
 async def exchanges(ports: Ports, unit: Unit) -> list[ActionItem]:
-    """Return exchanges whose money is not sent, because their rows differ from what the vault tagged."""
+    """Return exchanges whose money is not sent, because the vault's tag does not match their rows."""
     found = []
     for status in SENT_FROM:
         some = await unit[Exchange].find(status=status, order="created_at", limit=MOST, readable=True)

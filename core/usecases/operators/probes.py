@@ -77,8 +77,8 @@ async def lateness(ports: Ports) -> float:
 
 
 async def waiting_jobs(ports: Ports) -> tuple[int, tuple[Waiting, ...]]:
-    """Return the number of due jobs, including those that workers are running, and the waiting ones of the `COUNTED`
-    longest due, by kind."""
+    """Return the number of due jobs, including those in the hands of workers, and for the `COUNTED` longest due the
+    jobs without a worker, by kind."""
     now = await ports.storage.now()
     async with ports.storage.unit() as unit:
         found = await unit[Job].find(order="due", limit=COUNTED, readable=True, due=AtMost(now))

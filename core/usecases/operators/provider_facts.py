@@ -1,6 +1,5 @@
-"""Facts about a provider that an operator needs before its first payment: whether it accepts our credentials, whether
-its clock agrees with ours, where it sends notifications, and what it can do (docs/providers/index.md "Checking a
-provider")."""
+"""Facts about a provider that an operator needs before its first payment: credentials, clock, address for
+notifications, and capabilities (docs/providers/index.md "Checking a provider")."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -59,7 +58,7 @@ class ProviderFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_well(self) -> bool:
-        """Return whether any of these facts prevents the first payment."""
+        """Return whether these facts allow a first payment."""
         return self.fault is None and (self.clock_skew is None or abs(self.clock_skew) <= SKEW_MOST)
 
 
@@ -116,8 +115,8 @@ def _credentials(said: ProviderCheck) -> Credentials:
 
 
 def _abilities(adapter: Any) -> tuple[list[str], list[str], dict[str, Any]]:
-    """Return the names of a bank's capabilities that are true, the names of those that are false, and all others with
-    their values."""
+    """Return a bank's capabilities in three groups: names of the true ones, names of the false ones, and all others
+    with their values."""
     capabilities = getattr(adapter, "capabilities", None)
     if not isinstance(capabilities, BankCapabilities):
         return [], [], {}

@@ -19,7 +19,7 @@ PASSED_OVER = "paid, and two settlements passed it over: see its shop's markup a
 
 
 async def unsettled(ports: Ports, unit: Unit) -> list[ActionItem]:
-    """Find due payments that the journal contradicts, and those that two daily settlements passed over."""
+    """Find due payments that the journal contradicts, and payments that two daily settlements passed over."""
     run = last_run(ports.clock.now())
     due = Below(cutoff_of(run))
     found = await first(unit, Payment, "created_at", status=PaymentStatus.PAID, created_at=due, paid_at=due)

@@ -95,7 +95,7 @@ class _Kind(NamedTuple):
     of: str
     row: Operation[Any, Any, Any]
     words: Mapping[str, Any]
-    """What each outcome means for this kind."""
+    """Provider state for each outcome that an operator may give."""
     candidates: Callable[[Unit, AtMost, int], Awaitable[list[str]]]
     """Returns the ids of candidates, as `load` expects them, oldest first."""
 

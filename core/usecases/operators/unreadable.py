@@ -26,8 +26,8 @@ async def list_unreadable(ports: Ports, limit: int = SHOWN) -> list[UnreadableRo
 
 
 async def take_up(ports: Ports) -> int:
-    """Try to read each row again, for example after an upgrade, and return how many are readable now. Those return to
-    their tables, and a skipped webhook is sent."""
+    """Try to read each row again, for example after an upgrade, and return how many are readable now. Readable rows
+    return to their tables, and a skipped webhook is sent."""
 
     async def resume(unit: Unit, record: object) -> None:
         if isinstance(record, Delivery):

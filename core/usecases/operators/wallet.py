@@ -1,4 +1,4 @@
-"""Wallet that receives clients' USDT in live mode: comparison of our addresses with those that the wallet shows
+"""Wallet that receives clients' USDT in live mode: comparison of our addresses with the wallet's own display
 (docs/providers/chains.md "Addresses")."""
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class ComparedAddress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def compare_wallet(ports: Ports, shown: Sequence[str]) -> list[ComparedAddress]:
-    """Compare our first addresses with those that the wallet shows, in its order. Raises: Refusal; Unavailable."""
+    """Compare our first addresses with the wallet's, given in its order. Raises: Refusal; Unavailable."""
     ours = await _wallet(ports).addresses(0, len(shown) or SHOWN)
     theirs: Sequence[str | None] = shown or [None] * len(ours)
     return [

@@ -42,7 +42,7 @@ SIGN_LADDER = (
 NOT_WIRED = timedelta(hours=1)
 """Pause while the wallet is not wired. A transfer that may have been sent must not be sent by another wallet."""
 FORGED = timedelta(hours=1)
-"""Pause until a subject that differs from what the vault tagged is checked again."""
+"""Pause before the next check of a subject whose tag does not match."""
 ANEW = timedelta(seconds=1)
 """Pause after the network's proof that a transfer never takes effect, if a new one may be signed."""
 
@@ -56,7 +56,7 @@ log = logging.getLogger("cambist.payouts")
 
 
 class Standing(msgspec.Struct, Generic[S], frozen=True):
-    """A subject after a run, and the pause until the next run. The pause is None when the subject is over."""
+    """A subject after a run, and the pause until the next run; None if the subject is over."""
 
     subject: S
     pause: timedelta | None
@@ -110,8 +110,7 @@ async def refuse(row: SignedTransfers[S], ports: Ports, seen: S, failure: str) -
 
 async def sign_only(row: SignedTransfers[S], ports: Ports, subject: S) -> S:
     """Sign and store without sending, the state that a process leaves when it dies in between. Raises: the exceptions
-    of `wallet.sign`; NotConfigured, NotSupported; Unavailable for a subject that differs from what the vault tagged;
-    Stale."""
+    of `wallet.sign`; NotConfigured, NotSupported; Unavailable if the vault's tag does not match; Stale."""
     sending = row.sending(subject)
     if sending is None or sending.signed is not None:
         return subject

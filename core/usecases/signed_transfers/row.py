@@ -51,7 +51,7 @@ class SignedTransfers(Protocol[S]):
     """Unique rules whose Conflict means that another unit was first, so the work reads again."""
 
     def sending(self, subject: S, /) -> Sending | None:
-        """Return the transfer on its way. None when there is none, or it is over."""
+        """Return the transfer on its way, or None."""
         ...
 
     def is_as_decided(self, vault: Vault, subject: S, /) -> bool:

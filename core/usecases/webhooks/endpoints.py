@@ -51,7 +51,7 @@ _DROP_PAUSES = (timedelta(seconds=30), timedelta(seconds=90))
 
 
 class NewEndpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """An endpoint with its new secret. The secret is None when an earlier call created it, because it is shown only
+    """An endpoint with its new secret, or with None if an earlier call created it, because a secret is shown only
     once."""
 
     endpoint: WebhookEndpoint
