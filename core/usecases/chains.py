@@ -94,8 +94,8 @@ async def extend_chain(ports: Ports, chain: Chain) -> int:
             log.error("no row is chained, %s of the %s; see `cambist ledger verify`", fault, chain.name)
             return 0, behind
         number, last = head.number, head.seal
-        # Each search continues after the one before. A database may walk over the rows chained just now, and a million
-        # of them takes longer than all the hashing.
+        # Each search continues after the one before. A database may walk over the rows chained just now. For a million
+        # such rows that takes longer than all the hashing.
         fresh: list[Any] = await unit[chain.rows].find(number=None, id=AtLeast(behind), order="id", limit=_AT_ONCE)
         for row in fresh:
             number += 1

@@ -31,8 +31,8 @@ STANDING: dict[str, Callable[[Ports], Job]] = {
 """Functions that create a missing job, by its id."""
 
 TELL_ALARMS = FollowUp("alarm.tell")
-"""Sends alarms to one recipient (alarms/telling.py). The jobs of channels are recurring; those of merchants come and
-go."""
+"""Sends alarms to one recipient (alarms/telling.py). A channel's job is recurring; a merchant's job exists only while
+it is needed."""
 
 log = logging.getLogger("cambist.jobs")
 

@@ -144,7 +144,7 @@ async def _webhooks(seen: Snapshot, before: Dashboard) -> tuple[int, int]:
 
 
 async def _since(seen: Snapshot, kind: type[R], last: str | None) -> tuple[str | None, int]:
-    """Return the newest id and the number of records after `last`. Ids rise with time, so this reads only new records."""
+    """Return the newest id and the number of records after `last`. Ids rise with time, so only new records are read."""
     newest = await seen[kind].find(order="-id", limit=1)
     if not newest:
         return last, 0

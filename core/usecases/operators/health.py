@@ -36,7 +36,7 @@ class Question(Generic[T]):
         return self._task is not None and not self._task.done()
 
     async def answer(self, within: float) -> T:
-        """Return the answer. Raises: the call's own exceptions; TimeoutError without an answer within so many seconds."""
+        """Return the answer. Raises: the call's own exceptions; TimeoutError when `within` seconds have passed."""
         task = self._task
         if task is None or task.done():
             task = self._task = asyncio.get_running_loop().create_task(self._asked())

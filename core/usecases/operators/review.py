@@ -86,7 +86,8 @@ def _came(payment: Payment, amount: Rub | None) -> Rub | None:
 
 
 async def resolve_own_mismatch(ports: Ports, caller: Caller, payment_id: str, outcome: str) -> Payment:
-    """Simulate the review in test mode, for an integrator (docs/sandbox.md "The calls"). Raises as `resolve_mismatch`."""
+    """Simulate the review for an integrator in test mode (docs/sandbox.md "The calls"). Raises: as
+    `resolve_mismatch`."""
     payment = await get_payment(ports, caller, payment_id)
     # When the bank could not report the amount, the simulated operator finds the requested one.
     amount = payment.amount if payment.actual_amount is None else None

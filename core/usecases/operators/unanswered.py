@@ -156,7 +156,7 @@ async def end_unanswered(ports: Ports, operation: str, outcome: str) -> Unanswer
 
 
 async def _found(ports: Ports, operation: str) -> tuple[_Kind, Any]:
-    """Return the kind and subject of an operation. A subject's first element is its record. Raises: Refusal NOT_FOUND."""
+    """Return the kind and subject of an operation. A subject begins with its record. Raises: Refusal NOT_FOUND."""
     if storable(operation):
         async with ports.storage.unit() as unit:
             for kind in _KINDS:
