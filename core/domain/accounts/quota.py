@@ -195,8 +195,8 @@ def client_ip(peer: str | None, forwarded_for: str | None, trusted_proxies: Coll
 
     It is the address at the other end of the socket, unless that is a trusted proxy. Then the hops of `X-Forwarded-For`
     (several such headers joined with commas) are read from the right, since each hop is confirmed by the one after it.
-    The first one that is not trusted is the client, whatever the client wrote further left. A hop that is not an
-    address ends the search at the proxy that wrote it. A peer without an address (a Unix socket) is not trusted.
+    The first hop that is not trusted is the client; hops further left do not count. A hop that is not an address ends
+    the search at the proxy that wrote it. A peer without an address (a Unix socket) is not trusted.
 
     IPv4 counts by the address, even if mapped into IPv6; IPv6 by the /64, since one customer has at least that.
     """

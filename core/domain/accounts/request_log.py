@@ -1,7 +1,7 @@
 """The requests of a merchant, for thirty days: request, answer, key and duration (docs/concepts.md "Your requests").
 
-No part of a body, a query or an answer is stored; of a path only its pattern, and the object's id if it is one of ours.
-Ids begin with the owner and the moment, so that a range of ids is a period of time, and the only index needed.
+No part of a body, a query or an answer is stored. A path is stored as its pattern, plus the object's id if it is one of
+ours. Ids begin with the owner and the moment, so that a range of ids is a period of time, and the only index needed.
 """
 
 import re

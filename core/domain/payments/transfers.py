@@ -42,8 +42,8 @@ ARRIVALS = (EntryKind.RECEIPT, EntryKind.REVIEW)
 
 
 def transfers_of(payment: Payment, entries: Iterable[JournalEntry], strays: Iterable[Suspense]) -> list[ShownTransfer]:
-    """Return all transfers to a payment in the order of their arrival. `entries`: those of ARRIVALS; `strays`: its
-    money in suspense, including returned money."""
+    """Return all transfers to a payment in the order of their arrival. `entries` are its entries of the kinds ARRIVALS;
+    `strays` is its money in suspense, including returned money."""
     shown = [each for entry in entries if (each := _own(payment, entry)) is not None]
     shown += map(_stray, strays)
     return sorted(shown, key=lambda each: each.received_at)

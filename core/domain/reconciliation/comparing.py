@@ -1,8 +1,8 @@
 """Comparison of a bank's list with our records: pure functions, so that every case is one row of a test
 (docs/reconciliation.md "What is a difference").
 
-Both lists arrive in the order of time, in chunks, and neither is held in memory as a whole: a `Sweep` keeps our
-operations only as long as the bank's entry may still follow.
+Both lists arrive in the order of time, in chunks, and neither is in memory as a whole: a `Sweep` keeps our operations
+only as long as the bank's entry may still follow.
 """
 
 from collections.abc import Iterable

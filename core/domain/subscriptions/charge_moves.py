@@ -34,7 +34,8 @@ def charge_started(
 
 
 def charge_undone(subscription: Subscription, payment_id: str, now: datetime) -> Subscription:
-    """Remove an attempt that was certainly not made, together with its payment: the period is as free as before it."""
+    """Remove an attempt that was certainly not made and whose payment is deleted: the period is as free as before
+    it."""
     attempts = _pending(subscription, payment_id)
     if attempts is None:
         return subscription

@@ -163,7 +163,7 @@ CHARGE_RULES = (
 """Order of the refusals of a charge (docs/concepts.md "What is refused first"): the account before the object, its
 state, then the amount. The provider comes before the period, because without one every charge on an active subscription
 gets that refusal (docs/subscriptions.md "When a charge is refused"); faults of the request itself come before both. The
-period is last: it is the only one that time resolves, and its answer may be an earlier charge."""
+period is last: only this refusal goes away by waiting, and the answer may be an earlier charge."""
 
 
 def judge_charge(case: ChargeCase) -> MayCharge | Blocked | Occupied:

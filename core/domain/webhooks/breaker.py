@@ -79,7 +79,7 @@ def counts_against(outcome: Outcome) -> bool:
 
 
 def after_delivery(breaker: Breaker, delivery: Delivery, outcome: Outcome) -> tuple[Breaker, Delivery]:
-    """Apply one outcome to both the receiver's state and the delivery, each as it was before.
+    """Apply one outcome to both the receiver's state and the delivery.
 
     If a money event's fast schedule ends with failures of the receiver, the breaker opens and the event waits with it,
     instead of being given up. If the receiver accepted another event since this one's first attempt, the fault is the
