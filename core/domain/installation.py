@@ -1,7 +1,8 @@
-"""The one row in which a database knows itself: the mark by which a copy of it is told from it, and the hold.
+"""The single row that identifies a database: the mark that distinguishes it from its copies, and the quarantine.
 
-A copy of a database is older than the world: money that went out since is unknown to it, and would go out again. So a
-copy is held: it does everything but send money in live mode, until an operator has compared it with the world.
+A copy of a database is older than the real world: it does not know money sent since, and would send it again. So a copy
+is quarantined: it does everything except sending money in live mode, until an operator has compared it with the
+providers.
 """
 
 from collections.abc import Collection
@@ -13,24 +14,24 @@ import msgspec
 from .days import LONG_AGO
 
 INSTALLATION = "installation"
-"""The id of the row; there is one at most."""
+"""Id of the row; at most one exists."""
 
 
 class Because(StrEnum):
-    """Why an installation is held."""
+    """Why an installation is quarantined."""
 
     BACKUP = "backup"
-    """It is what `cambist backup` wrote."""
+    """It is the result of `cambist backup`."""
     RESTORED = "restored"
     """`cambist restore` put it in place."""
     COPIED = "copied"
-    """It was found to lie elsewhere than the database that it was, or without its mark: a copy, by whatever hand."""
+    """Its location differs from the recorded one, or its mark is missing: a copy, whoever made it."""
     OLDER = "older"
-    """It was found to be older than its mark: somebody put a former state in its place."""
+    """It is older than its mark: somebody restored an earlier state in its place."""
     BY_HAND = "by_hand"
-    """An operator said so."""
+    """An operator set it."""
     UNREADABLE = "unreadable"
-    """Whether it is held cannot be read, so it is. Never written."""
+    """The quarantine cannot be read, so it is assumed. Never stored."""
 
 
 TOLD = {
@@ -41,53 +42,55 @@ TOLD = {
     Because.BY_HAND: "an operator said so",
     Because.UNREADABLE: "what the database says of itself cannot be read",
 }
-"""The same for operators."""
+"""Texts for operators."""
 
 
 class Installation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a database says of itself. A copy says the same, and is found out by what stands beside it."""
+    """The identity of a database. A copy contains the same row, and is detected by the fingerprint next to the
+    database."""
 
     id: str = INSTALLATION
     mark: str
-    """The newest mark; where it is not the one kept beside the database, the two are of different times."""
+    """The newest mark; if it differs from the one next to the database, the two are from different times."""
     marked_at: datetime
     """When it was marked: a copy is not older than that."""
     place: str | None = None
-    """Where the database lies, in its own words, as far as that tells a copy from it."""
+    """Location of the database in its own terms, as far as a copy has a different one."""
     held_since: datetime | None = None
     held_because: Because | None = None
     as_of: datetime | None = None
-    """A moment that the state is not older than, where it is held: what went out from then on may be unknown to it."""
+    """While quarantined: a moment that the state is not older than. It may lack payouts made since then."""
     lacks_since: datetime | None = None
-    """The oldest moment as of which it was held, once an operator let it go. Providers may know operations of that time
-    and later that this database has forgotten, so they are asked first (usecases/forgotten.py)."""
+    """The oldest `as_of` of a quarantine that an operator ended. Providers may know operations since then that this
+    database has lost, so they are queried first (usecases/forgotten.py)."""
     backed_up_at: datetime | None = None
-    """As of when the last backup is, as far as one was noted."""
+    """Time of the last recorded backup."""
     vault_checks: dict[str, str] = msgspec.field(default_factory=dict)
-    """By `pepper` or the id of a key of the vault: a value in hex that only that pepper or key makes."""
+    """Keyed by `pepper` or the id of a key of the vault: a hex value that only that pepper or key can produce."""
     version: int = 0
 
     @property
     def is_held(self) -> bool:
-        """Nothing that sends money in live mode runs."""
+        """Whether it is quarantined: nothing that sends money in live mode runs."""
         return self.held_since is not None
 
     @property
     def told(self) -> str:
-        """Why it is held, for operators."""
+        """The reason of the quarantine, for operators."""
         return "it is not held" if self.held_because is None else TOLD[self.held_because]
 
 
 def recognised(
     installation: Installation | None, place: str | None, marks: Collection[str] | None, *, begun: bool
 ) -> Because | None:
-    """Why a database, read together with what is kept beside it, is taken for a copy; None: it is the one that it was.
+    """Return why a database counts as a copy, given the fingerprint next to it; None: it is the original.
 
-    `place`: where it lies now, null where that cannot be told, which is no news; `marks`: those that its row may have,
-    None where none are kept any more; `begun`: they are of a row that was about to be written for the first time.
+    `place`: its present location, None if it cannot be determined, which proves nothing; `marks`: the marks that its
+    row may have, None if none are stored any more; `begun`: the marks are of a row that was about to be written for the
+    first time.
 
-    One that is held already is no news. One without a row is of a version that marked none, or new, and taken for what
-    it is, unless something beside it says that it was marked before.
+    A database that is already quarantined needs no new check. A database without a row is new, or from a version
+    without marks, and counts as the original, unless the fingerprint says that it was marked before.
     """
     if installation is None:
         return None if marks is None or begun else Because.OLDER
@@ -100,12 +103,12 @@ def recognised(
 
 
 def marked(installation: Installation, mark: str, place: str | None, now: datetime) -> Installation:
-    """The row with a newer mark."""
+    """Return the row with a newer mark."""
     return msgspec.structs.replace(installation, mark=mark, place=place, marked_at=now)
 
 
 def held(installation: Installation, because: Because, now: datetime, as_of: datetime | None) -> Installation:
-    """The row with the hold set. One that is held already stays so, as of the older moment."""
+    """Return the row with the quarantine set. If it is already set, the older `as_of` counts."""
     moments = [moment for moment in (installation.as_of, as_of) if moment is not None]
     return msgspec.structs.replace(
         installation,
@@ -116,14 +119,14 @@ def held(installation: Installation, because: Because, now: datetime, as_of: dat
 
 
 def let_go(installation: Installation) -> Installation:
-    """Return the row without its hold."""
+    """Return the row without its quarantine."""
     return msgspec.structs.replace(
         installation, held_since=None, held_because=None, as_of=None, lacks_since=lacks_since(installation)
     )
 
 
 def lacks_since(installation: Installation) -> datetime | None:
-    """The moment from which on the database may have forgotten operations; None for one that was never held."""
+    """Return the moment since when the database may lack operations; None if it was never quarantined."""
     moments = [] if installation.lacks_since is None else [installation.lacks_since]
     if installation.is_held:
         moments.append(installation.as_of or LONG_AGO)
