@@ -134,6 +134,8 @@ async def _prepared(
     now = ports.clock.now()
     if row.sending is not None and abs(now - row.sending.at) < SAME_MESSAGE:
         return row
+    # Compare the alarms that the recipient knows with the open ones, and compose a message from the difference.
+    # Quiet hours and gathering apply to operators, not to mirrors, which always get the full state.
     known = as_it_stands(row.known, looked, now)
     rules = ports.alarms
     digested = of_operators and not mirrors

@@ -106,6 +106,7 @@ async def enter_funds(ports: Ports, unit: Unit, exchange: Exchange, seen: Sequen
     """
     now = ports.clock.now()
     known = await transfers_of(unit, exchange.id)
+    # First handle RUB that the payer's bank took back. One unit judges either these or new transfers.
     gone = judge_taken_back(exchange, seen, known)
     if gone is not None:
         for changed in gone.changed:
@@ -117,6 +118,7 @@ async def enter_funds(ports: Ports, unit: Unit, exchange: Exchange, seen: Sequen
         if less.status is _S.RUB_RECEIVED and gone.held < asked_units(less):
             return await move(ports, unit, less, _T.TAKEN_BACK)
         return unit[Exchange].save(less)
+    # Then book the new transfers, and count them for the exchange.
     judge = judge_deposits if exchange.takes_usdt else judge_payments
     decision = judge(exchange, seen, now - _lag(ports, exchange), {transfer.id for transfer in known})
     for transfer in decision.transfers:
@@ -125,6 +127,7 @@ async def enter_funds(ports: Ports, unit: Unit, exchange: Exchange, seen: Sequen
     after = with_received(exchange, decision)
     if decision.trigger is None:
         return exchange if after == exchange else unit[Exchange].save(after)
+    # The exchange moves. Money that it does not use goes to suspense.
     entry = money_suspended(exchange, decision.released, now)
     if entry is not None:
         await _release(unit, exchange, known, decision.released, "underpaid")

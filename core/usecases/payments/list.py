@@ -82,6 +82,7 @@ async def _by_index(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -> 
 
 async def _by_tallies(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -> tuple[int, list[Payment]]:
     if wanted.low is None and wanted.high is None:
+        # Without a date range the total comes from tallies, and the first pages from an index if there is one.
         ever = Between(*ever_ids(wanted.caller.account_id, wanted.caller.mode))
         total = sum((await seen[Tally].sums("count", by="status", id=ever, **wanted.kind)).values())
         if offset >= total:
@@ -97,6 +98,7 @@ async def _by_tallies(seen: Snapshot, wanted: _Wanted, offset: int, size: int) -
 
 async def _days(seen: Snapshot, wanted: _Wanted) -> dict[str, int]:
     """Return the number of matching payments per day. Only days that the range cuts are counted payment by payment."""
+    # Sum the tallies by day, then recount the days that the range cuts.
     edges = {day_of(moment) for moment in (wanted.low, wanted.high) if moment is not None}
     first = None if wanted.low is None else day_of(wanted.low)
     last = None if wanted.high is None else day_of(wanted.high)
@@ -117,6 +119,7 @@ async def _by_days(seen: Snapshot, wanted: _Wanted, days: dict[str, int], offset
     start, end = day_start(place.first), day_end(place.last)
     criteria = wanted.criteria(max(start, wanted.low or start), min(end, wanted.high or end))
     shelf = seen[Payment]
+    # Walk from the nearer end: skip either the newer payments of these days, or the older ones.
     if place.skipped <= place.left:
         return await shelf.page(1, place.taken, order=_NEWEST_FIRST, skip=place.skipped, readable=True, **criteria)
     oldest_first = _NEWEST_FIRST.removeprefix("-")

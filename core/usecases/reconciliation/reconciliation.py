@@ -180,9 +180,12 @@ class _Run:
         Raises: faults of the bank's list and of the storage; Stale.
         """
         now = self._ports.clock.now()
+        # Read the list from a margin before the saved position to a margin after the day, because bank and service
+        # may date the same operation differently.
         since = listed = self._row.judged_until - MARGIN
         last = self._end + MARGIN
         written = await Ledgered.of(self._ports, self._row)
+        # Operations other than payments are few: load the whole day. Payments are loaded a margin ahead of the list.
         self._sweep.hold([each async for each in others_between(self._ports, self._scope, listed, last)])
         held = listed
         while listed < now and (listed < last or self._sweep.waits()):
@@ -191,6 +194,7 @@ class _Run:
             if held < until:
                 self._sweep.hold([each async for each in payments_between(self._ports, self._scope, held, until)])
                 held = until
+            # Compare the bank's entries with the loaded records, then report records whose entry can no longer come.
             async for page in self._pages(listed, upto):
                 await self._compare(page, written)
             listed = upto
@@ -199,10 +203,12 @@ class _Run:
                 stretches -= 1
             is_over = listed >= last and not self._sweep.waits()
             if not is_over:
+                # All entries before this position are judged, so a crash loses only the work after it.
                 position = self._sweep.judged_until(listed)
                 await self._note(msgspec.structs.replace(self._row, judged_until=position))
                 if stretches is not None and stretches <= 0 and (position - since) * 2 >= listed - since:
                     return self._row
+        # The list is complete: every record still without an entry is missing there.
         await self._lack(self._sweep.lacking(None), written)
         return await self._finish(written)
 

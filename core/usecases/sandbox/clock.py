@@ -234,6 +234,7 @@ class _Advance:
                 but=self._left_out(),
                 most=worth_reading(len(self._done) or None),
             )
+        # Nothing is left before the target: end the advance in this unit.
         if not due:
             rests = ended(clock, real, await _events(unit, account.id))
             unit[Account].save(msgspec.structs.replace(account, clock=rests))

@@ -123,6 +123,7 @@ async def conclude(
         if found is None or before is None:
             return found
         now = ports.clock.now()
+        # Move the payment, with its money and events.
         payment = _with_link(ports, found, report, link)
         decision = decide_binding(payment, before, report, now)
         if decision.trigger is PaymentTrigger.PAID:
@@ -130,6 +131,7 @@ async def conclude(
         carried = await carry(ports, unit, payment, decision)
         if carried is payment and payment != found:
             carried = unit[Payment].save(payment)
+        # Then move the subscription by the new state of its payment.
         mandate = _mandate(ports, before, payment, token)
         first = await _first(unit, before, carried)
         after = follow_binding(before, carried, report, mandate, first, now)
@@ -137,6 +139,7 @@ async def conclude(
         await save_subscription(ports, unit, before, after)
         if ended:
             await end_open_binding(ports, unit, after, but=carried)
+        # Finally end the mandates and bindings that the subscription no longer uses.
         replaced = before.mandate_reference not in (None, after.mandate_reference)
         if ended or replaced or is_stray_mandate(after, carried, report):
             await plan_revoking(ports, unit, after)
