@@ -25,7 +25,7 @@ GATEWAY_HELD = timedelta(minutes=1)
 """The same period after which merchants are notified of a gateway."""
 RECEIVER_DEAD = timedelta(hours=1)
 SETTLEMENT_LATE = 3600.0
-"""Seconds."""
+"""Lateness of a settlement that raises an alarm, in seconds."""
 CATCHING_UP = timedelta(minutes=5)
 """Period after its start in which a process reports no late work, because it is catching up."""
 CHANNEL_DEAD = timedelta(minutes=15)

@@ -206,5 +206,5 @@ async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Excha
 
 
 def active_digest(ports: Ports, account_id: str, mode: Mode, phone: str) -> bytes:
-    """Return the digest under which the client's exchange under way is found."""
+    """Return the digest under which the client's active exchange is found."""
     return ports.vault.fingerprint(f"exchange:{account_id}:{mode}:{phone}")

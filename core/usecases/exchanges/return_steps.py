@@ -20,7 +20,7 @@ RETURN_EXCHANGE = FollowUp("exchange.return")
 """The job that returns the money of a transfer."""
 
 RETURN_RACES = ("jobs_id", "journal_id")
-"""Unique rules whose Conflict means that another unit planned or booked a return first. Read again."""
+"""Unique rules whose Conflict means that another unit planned or booked a return first. The unit is then retried."""
 
 
 def return_of(transfer: ExchangeTransfer) -> MoneyReturn:

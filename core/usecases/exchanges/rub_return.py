@@ -36,7 +36,7 @@ _WANTS = {_S.PLANNED: Want.PREPARE, _S.SENDING: Want.SEND, _S.RETURNED: Want.LOO
 
 
 class RubReturning(NamedTuple):
-    """RUB that are returned, and the exchange for which they came."""
+    """A return of RUB, and its exchange."""
 
     transfer: ExchangeTransfer
     exchange: Exchange

@@ -52,7 +52,9 @@ WATCH_EXCHANGE = FollowUp("exchange.watch")
 """The job that follows an exchange until its end, and for some hours after it."""
 
 RACES = ("exchange_transfers_id", "journal_id")
-"""Unique rules whose Conflict means, in a unit that moves an exchange, that another unit moved it first. Read again."""
+"""Unique rules whose Conflict means, in a unit that moves an exchange, that another unit moved it first. The unit is
+then retried.
+"""
 
 log = logging.getLogger("cambist.exchanges")
 

@@ -1,4 +1,4 @@
-"""The verifier of a check: a check stays with the verifier that began it, even if another
+"""Verifiers of checks. A check stays with the verifier that began it, even if another
 verifier is configured now (docs/kyc.md
 "Another verifier").
 """
@@ -29,7 +29,7 @@ def verifier_of(ports: Ports, client: Client) -> KycVerifier | None:
 
 
 def is_left_behind(ports: Ports, client: Client) -> bool:
-    """Return whether the client's check is under way at a verifier that is no longer configured. Such a check does not
+    """Return whether the client's check is pending at a verifier that is no longer configured. Such a check does not
     count, but continues if that verifier is configured again before the client registers anew.
     """
     return not client.blocked and client.kyc in IN_PROGRESS and verifier_of(ports, client) is None

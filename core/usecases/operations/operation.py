@@ -108,8 +108,8 @@ class Operation(ABC, Generic[S, A, P]):
         return await self.prepare(ports, unit, subject)
 
     def since(self, subject: S, /) -> datetime | None:
-        """Return the operation's age: a provider may know an operation that is older than this process, even if it was
-        prepared just now (forgotten.py). None means that the provider never knows a new one.
+        """Return when the operation began. A provider may know an operation that began before this process, even if it
+        was prepared just now (forgotten.py). None means that the provider cannot know a new operation.
         """
         return None
 
@@ -163,7 +163,7 @@ class Followed(Operation[S, A, P]):
 
     follow_up: ClassVar[FollowUp]
     record: ClassVar[type[Any]]
-    """Record that the job follows, and with which it is deleted."""
+    """Type of the record that the job follows; the job is deleted with it."""
 
     @abstractmethod
     def next_look(self, ports: Ports, subject: S, looked: Looked[S, A], /) -> datetime | None:

@@ -130,7 +130,9 @@ async def reconcile_owner(
 
 
 async def ended_late(ports: Ports, bank: ReportingBank, owner: str, rows: Sequence[Reconciliation]) -> list[date]:
-    """Return the days of these comparisons whose number of operations at the bank has changed since they began."""
+    """Return the days of these comparisons whose number of operations at the bank differs from the number at their
+    start.
+    """
     scope = await scope_of(ports, bank, owner)
     days = []
     for row in rows:

@@ -35,7 +35,9 @@ waits.
 """
 
 RACES = (*LEDGER_RULES, "journal_id", "corrections_id", "jobs_id")
-"""Unique rules whose Conflict means, in a unit that moves a refund, that another unit moved it first. Read again."""
+"""Unique rules whose Conflict means, in a unit that moves a refund, that another unit moved it first. The unit is then
+retried.
+"""
 
 _S = RefundStatus
 

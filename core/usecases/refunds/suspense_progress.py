@@ -151,7 +151,8 @@ async def find_suspense(unit: Unit, suspense_id: str) -> Suspense | None:
 
 
 async def suspense_of(unit: Unit, operation: str) -> tuple[Suspense, int] | None:
-    """Return the money that an operation returns, and the attempt, for ids of this version or an earlier one."""
+    """Return the suspended money that a bank operation sends back, and the number of the attempt. Ids of earlier
+    versions work, too."""
     payment_id = returning_payment(operation)
     if payment_id is not None:
         return await _of_payment(unit, payment_id, operation)

@@ -39,8 +39,8 @@ class _Round(msgspec.Struct, frozen=True):
 
 
 async def expire(ports: Ports, job: Job) -> None:
-    """Delete old test data of the next accounts. A round over all accounts is repeated at once while an account has
-    more, otherwise after a day.
+    """Delete old test data of the next accounts. A round over all accounts is repeated after ten seconds while an
+    account has more, otherwise after a day.
     """
     place = msgspec.json.decode(job.argument, type=_Round) if job.argument else _Round()
     async with ports.storage.unit() as unit:

@@ -48,7 +48,8 @@ _GONE = "not_found"
 
 
 Word = ChargeState | FailureReason | Opening
-"""News of a charge: the bank's answer, the reason of a failure without an answer, or `UNKNOWN` for an unknown outcome.
+"""New information about a charge: the bank's answer, the reason for a failure without an answer, or `UNKNOWN` for an
+unknown outcome.
 """
 
 

@@ -144,7 +144,7 @@ async def _record(
     key: IdempotencyKey,
     terms: ReceiptTerms | None,
 ) -> tuple[Payment, Subscription]:
-    """Write the attempt before the bank is called: key, payment, watch, and the subscription's count."""
+    """Write the attempt before the bank is called: key, payment, watch, and the subscription's attempt count."""
     unit[IdempotencyKey].add(key)
     payment = await new_recurring_payment(
         ports,
