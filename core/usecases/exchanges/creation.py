@@ -162,8 +162,8 @@ async def _provided(ports: Ports, case: ExchangeCase, amount: Rub) -> dict[str, 
 
 
 async def _written(ports: Ports, case: ExchangeCase, lock: Lock | None) -> Exchange:
-    """Write the exchange, its idempotency key and its watch. Operators' exchanges have no `lock`. Raises:
-    Refusal; Conflict of the key.
+    """Write the exchange, its idempotency key and its watch. Operators' exchanges have no `lock`. Raises: Refusal;
+    Conflict of the key.
     """
     phone, account = case.order.client_phone, case.account
     key = None

@@ -34,7 +34,8 @@ LATE_FOR = timedelta(hours=6)
 _LATE_LOOKS = ((timedelta(hours=1), timedelta(minutes=5)), (LATE_FOR, timedelta(hours=1)))
 """Poll intervals after expiry, as pairs (until this long after `expires_at`, interval)."""
 _UNHEARD, _UNHEARD_FOR = timedelta(minutes=10), timedelta(days=1)
-"""Retry interval when the last of these polls gets no answer, and the period after `expires_at` in which it is retried.
+"""Retry interval when the last of these polls gets no answer, and the period after `expires_at` in which it is
+retried.
 """
 _AWAY = timedelta(minutes=1)
 """Retry interval when a watcher gives no answer at the deadline; an exchange expires only after a successful poll."""

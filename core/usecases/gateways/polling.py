@@ -81,8 +81,8 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
 async def poll(
     ports: Ports, payment: Payment, ask: Callable[[Ports, Payment], Awaitable[S]]
 ) -> tuple[S | None, Looked]:
-    """Poll the bank of a payment or binding with `ask`, within the bank's budget. Return the
-    bank's state, or None without an answer, and the result that decides the next poll.
+    """Poll the bank of a payment or binding with `ask`, within the bank's budget. Return the bank's state, or None
+    without an answer, and the result that decides the next poll.
     """
     turn = await turned_away(ports, payment)
     if turn is not None:

@@ -45,9 +45,7 @@ too.
 """
 
 OPEN_AT_ONCE = 100
-"""The same limit for anonymous clients, without a merchant's link; it keeps them from using up the merchant's
-limit.
-"""
+"""The same limit for anonymous clients, without a merchant's link; it keeps them from using up the merchant's limit."""
 
 _PURPOSES = {
     "selfie_key": Purpose.SELFIE,

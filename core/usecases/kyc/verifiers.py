@@ -1,6 +1,5 @@
-"""Verifiers of checks. A check stays with the verifier that began it, even if another
-verifier is configured now (docs/kyc.md
-"Another verifier").
+"""Verifiers of checks. A check stays with the verifier that began it, even if another verifier is configured now
+(docs/kyc.md "Another verifier").
 """
 
 from ....ports.bundle import Ports

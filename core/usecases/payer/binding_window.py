@@ -96,8 +96,8 @@ class BindingView(msgspec.Struct, frozen=True, kw_only=True):
 
 @in_test_time(Subscription)
 async def press_button(ports: Ports, subscription_id: str, seen: str) -> Pressed | None:
-    """Request a QR from a bank, unless one can still be confirmed, if the amount is still the one shown
-    to the payer (`seen`). Return None when there is no such subscription.
+    """Request a QR from a bank, unless one can still be confirmed, if the amount is still the one shown to the payer
+    (`seen`). Return None when there is no such subscription.
     """
     try:
         await open_binding(ports, subscription_id, seen=seen)

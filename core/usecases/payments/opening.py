@@ -124,8 +124,7 @@ async def open_at_bank(ports: Ports, payment: Payment) -> Payment:
     tried, because the payer could pay twice.
 
     Raises: Refusal PROVIDER_ERROR (outcome unknown; the key keeps this answer), PAYMENT_ROUTE_UNAVAILABLE (400: every
-    route refused for certain; 503: a bank was unavailable). The latter takes the payment and its key
-    back.
+    route refused for certain; 503: a bank was unavailable). The latter takes the payment and its key back.
     """
     away = False
     while True:

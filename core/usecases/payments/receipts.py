@@ -1,5 +1,5 @@
-"""Receipts by 54-FZ: the choice of banks that can take a payment with the known data, and the receipt
-for the bank (docs/payments.md "Receipts"; docs/adapters.md "Receipts").
+"""Receipts by 54-FZ: the choice of banks that can take a payment with the known data, and the receipt for the bank
+(docs/payments.md "Receipts"; docs/adapters.md "Receipts").
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""Refunds that the bank later contradicts: the bank sent a refund that we recorded as failed, or did
-not send a completed one (docs/states.md "Refund"). Merchants have been notified of the first status.
+"""Refunds that the bank later contradicts: the bank sent a refund that we recorded as failed, or did not send a
+completed one (docs/states.md "Refund"). Merchants have been notified of the first status.
 
-No money is moved automatically. The refund is marked, and operators settle it with bank and
-merchant. Until then our books show more or less than the bank holds.
+No money is moved automatically. The refund is marked, and operators settle it with bank and merchant. Until then our
+books show more or less than the bank holds.
 """
 
 import msgspec

@@ -152,7 +152,8 @@ async def find_suspense(unit: Unit, suspense_id: str) -> Suspense | None:
 
 async def suspense_of(unit: Unit, operation: str) -> tuple[Suspense, int] | None:
     """Return the suspended money that a bank operation sends back, and the number of the attempt. Ids of earlier
-    versions work, too."""
+    versions work, too.
+    """
     payment_id = returning_payment(operation)
     if payment_id is not None:
         return await _of_payment(unit, payment_id, operation)

@@ -97,8 +97,8 @@ def _is_needed(subscription: Subscription, payment: Payment) -> bool:
 
 
 async def end_at_bank(ports: Ports, payment: Payment, attempts: int) -> bool:
-    """Ask the bank to end a binding, or the mandate from it. Return whether it is over
-    there; if not, the caller calls again. `attempts` counts the calls.
+    """Ask the bank to end a binding, or the mandate from it. Return whether it is over there; if not, the caller calls
+    again. `attempts` counts the calls.
     """
     if payment.bank_reference is None:
         try:
