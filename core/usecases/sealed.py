@@ -204,6 +204,42 @@ def require_pay_to(vault: Vault, payment: Payment) -> None:
         raise Refusal("PROVIDER_UNAVAILABLE", "The payment cannot be paid at present")
 
 
+def _link_said(subscription: Subscription) -> bytes:
+    return msgspec.json.encode((subscription.account_id, subscription.mode, subscription.binding_url))
+
+
+def _link_place(subscription: Subscription) -> str:
+    return f"subscriptions.binding_url:{subscription.id}"
+
+
+def tag_link(vault: Vault, subscription: Subscription) -> Subscription:
+    """Return the subscription with a tag over where its payer confirms it. Only call it where that was set."""
+    is_set = subscription.binding_url is not None
+    tag = vault.tag(_link_said(subscription), _link_place(subscription)) if is_set else None
+    return msgspec.structs.replace(subscription, link_tag=tag)
+
+
+def with_link_tag(vault: Vault, before: Subscription, after: Subscription) -> Subscription:
+    """Return the subscription after a change, with a new tag where the change moved its link."""
+    return after if after.binding_url == before.binding_url else tag_link(vault, after)
+
+
+def link_fits(vault: Vault, subscription: Subscription) -> bool:
+    """Return whether the subscription leads its payer where the service or its bank said."""
+    if subscription.link_tag is None:
+        return subscription.binding_url is None
+    return _fits(vault, subscription.link_tag, _link_said(subscription), _link_place(subscription))
+
+
+def binding_url(vault: Vault, subscription: Subscription) -> str | None:
+    """Return where the payer confirms, to be shown; None, with an error in the log, where that is not what the vault
+    tagged."""
+    if link_fits(vault, subscription):
+        return subscription.binding_url
+    log.error("the binding_url of %s is not what the vault tagged: it is not shown", subscription.id)
+    return None
+
+
 def _payout_said(withdrawal: Withdrawal) -> bytes:
     whose = (withdrawal.account_id, withdrawal.mode, withdrawal.amount.units)
     return msgspec.json.encode((*whose, withdrawal.wallet, withdrawal.network, withdrawal.sender))
@@ -228,7 +264,9 @@ def withdrawal_fits(vault: Vault, withdrawal: Withdrawal) -> bool:
 def _exchange_said(exchange: Exchange) -> bytes:
     whose = (exchange.account_id, exchange.mode, exchange.direction)
     amounts = (exchange.amount_usdt.units, exchange.amount_rub.kopecks)
-    return msgspec.json.encode((*whose, *amounts, exchange.network, exchange.client_wallet, exchange.client_bank_id))
+    to_us = (exchange.crypto_deposit_address, exchange.invoice_payload)
+    to_client = (exchange.network, exchange.client_wallet, exchange.client_bank_id)
+    return msgspec.json.encode((*whose, *amounts, *to_client, *to_us))
 
 
 def _exchange_place(exchange: Exchange) -> str:
@@ -236,16 +274,33 @@ def _exchange_place(exchange: Exchange) -> str:
 
 
 def tag_exchange(vault: Vault, exchange: Exchange) -> Exchange:
-    """The exchange with a tag over what its client gives and gets, and where that goes to; the phone is sealed."""
+    """Return the exchange with a tag over what its client gives and gets, and where both go. The phone is sealed."""
     return msgspec.structs.replace(exchange, tag=vault.tag(_exchange_said(exchange), _exchange_place(exchange)))
+
+
+def with_deposit(vault: Vault, exchange: Exchange, **changes: Any) -> Exchange:
+    """Return the exchange with where its client pays, tagged anew where it was as the service wrote it."""
+    after = msgspec.structs.replace(exchange, **changes)
+    return tag_exchange(vault, after) if exchange_fits(vault, exchange) else after
+
+
+def deposit_address(vault: Vault, exchange: Exchange) -> str | None:
+    """Return where the client sends USDT, to be shown; None, with an error in the log, where that is not what the vault
+    tagged."""
+    if exchange.crypto_deposit_address is None or _is_tagged(vault, exchange):
+        return exchange.crypto_deposit_address
+    log.error("the deposit address of %s is not what the vault tagged: it is not shown", exchange.id)
+    return None
+
+
+def _is_tagged(vault: Vault, exchange: Exchange) -> bool:
+    return exchange.tag is not None and _fits(vault, exchange.tag, _exchange_said(exchange), _exchange_place(exchange))
 
 
 def exchange_fits(vault: Vault, exchange: Exchange) -> bool:
     """Whether it gives what it was made to give, the parts of a payout together, too."""
     planned = sum(part.amount.kopecks for part in exchange.parts)
-    if exchange.tag is None or (exchange.parts and planned != exchange.amount_rub.kopecks):
-        return False
-    return _fits(vault, exchange.tag, _exchange_said(exchange), _exchange_place(exchange))
+    return _is_tagged(vault, exchange) and (not exchange.parts or planned == exchange.amount_rub.kopecks)
 
 
 def _return_said(transfer: ExchangeTransfer) -> bytes:
@@ -375,6 +430,7 @@ TAGGED: tuple[TaggedField, ...] = (
     TaggedField(Account, "settings_tag", _settings_place, _settings_said),
     TaggedField(ApiKey, "tag", _key_place, _key_said),
     TaggedField(Payment, "pay_tag", _pay_place, _pay_said),
+    TaggedField(Subscription, "link_tag", _link_place, _link_said),
     TaggedField(Withdrawal, "tag", _payout_place, _payout_said),
     TaggedField(Exchange, "tag", _exchange_place, _exchange_said),
     TaggedField(ExchangeTransfer, "return_tag", _return_place, _return_said),

@@ -14,7 +14,7 @@ from ...core.usecases.exchanges.exchanges import ExchangeFilter, cancel_exchange
 from ...core.usecases.paging import Page
 from ...core.usecases.sandbox.exchange_orders import ExchangeWish, begin_simulated
 from ...core.usecases.sandbox.exchanges import ExchangeSimulation, simulate_exchange
-from ...core.usecases.sealed import open_exchange_phone
+from ...core.usecases.sealed import deposit_address, open_exchange_phone
 from ...ports.bundle import Ports
 from .door.answers import answer, made
 from .door.bodies import page_of
@@ -62,12 +62,12 @@ class ExchangesView(msgspec.Struct, frozen=True, kw_only=True):
     pagination: Pagination
 
 
-def new_exchange_view(exchange: Exchange) -> NewExchangeView:
-    """What its maker is told."""
+def new_exchange_view(ports: Ports, exchange: Exchange) -> NewExchangeView:
+    """Return the answer to a new exchange."""
     return NewExchangeView(
         id=exchange.id,
         status=exchange.status.value,
-        crypto_deposit_address=exchange.crypto_deposit_address,
+        crypto_deposit_address=deposit_address(ports.vault, exchange),
         network=exchange.network,
         amount_usdt=str(exchange.amount_usdt),
         amount_rub=str(exchange.amount_rub),
@@ -88,7 +88,7 @@ def exchange_view(ports: Ports, exchange: Exchange) -> ExchangeView:
         amount_usdt_received=None if received is None else str(received),
         amount_rub=str(exchange.amount_rub),
         rate=exchange.rate,
-        crypto_deposit_address=exchange.crypto_deposit_address,
+        crypto_deposit_address=deposit_address(ports.vault, exchange),
         network=exchange.network,
         client_phone=open_exchange_phone(ports.vault, exchange),
         expires_at=iso(exchange.expires_at),
@@ -105,7 +105,7 @@ def exchanges_view(ports: Ports, page: Page[Exchange]) -> ExchangesView:
 
 async def create(ports: Ports, caller: Caller, request: ApiRequest[ExchangeOrder]) -> ASGIApp:
     exchange = await create_exchange(ports, caller, request.key, request.read)
-    return made(new_exchange_view(exchange.resource), replayed=exchange.replayed)
+    return made(new_exchange_view(ports, exchange.resource), replayed=exchange.replayed)
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:

@@ -12,6 +12,7 @@ from ...core.domain.subscriptions.patches import SubscriptionPatch
 from ...core.domain.subscriptions.subscriptions import Subscription, SubscriptionStatus
 from ...core.usecases.paging import Page
 from ...core.usecases.sandbox.subscriptions import SubscriptionSimulation, simulate_subscription
+from ...core.usecases.sealed import binding_url
 from ...core.usecases.subscriptions.list import SubscriptionFilter, list_subscriptions
 from ...core.usecases.subscriptions.subscriptions import (
     cancel_subscription,
@@ -58,7 +59,7 @@ class _ShopOnly(msgspec.Struct, frozen=True):
     shop_id: str | None = None
 
 
-def subscription_view(subscription: Subscription) -> SubscriptionView:
+def subscription_view(ports: Ports, subscription: Subscription) -> SubscriptionView:
     """The subscription object of the interface."""
     return SubscriptionView(
         id=subscription.id,
@@ -72,7 +73,7 @@ def subscription_view(subscription: Subscription) -> SubscriptionView:
         cap_window_rub=UNSET if subscription.cap_window is None else str(subscription.cap_window),
         description=subscription.description,
         external_id=subscription.external_id,
-        binding_url=subscription.binding_url,
+        binding_url=binding_url(ports.vault, subscription),
         binding_url_pending=subscription.binding_url_pending,
         binding_charge=subscription.binding_charge.value,
         current_period_start=iso_or_none(subscription.current_period_start),
@@ -81,9 +82,11 @@ def subscription_view(subscription: Subscription) -> SubscriptionView:
     )
 
 
-def subscriptions_view(page: Page[Subscription]) -> SubscriptionsView:
+def subscriptions_view(ports: Ports, page: Page[Subscription]) -> SubscriptionsView:
     """A page of subscriptions."""
-    return SubscriptionsView(data=[subscription_view(each) for each in page.records], pagination=pagination(page))
+    return SubscriptionsView(
+        data=[subscription_view(ports, each) for each in page.records], pagination=pagination(page)
+    )
 
 
 def named_shop(body: bytes) -> str | None | UnsetType:
@@ -96,34 +99,34 @@ def named_shop(body: bytes) -> str | None | UnsetType:
 
 async def create(ports: Ports, caller: Caller, request: ApiRequest[SubscriptionOrder]) -> ASGIApp:
     subscription = await create_subscription(ports, caller, request.key, request.read, lambda: named_shop(request.body))
-    return made(subscription_view(subscription.resource), replayed=subscription.replayed)
+    return made(subscription_view(ports, subscription.resource), replayed=subscription.replayed)
 
 
 async def page(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
     number, size = page_of(request.query)
     asked = request.asked(SubscriptionFilter)
-    return answer(subscriptions_view(await list_subscriptions(ports, caller, asked, number, size)))
+    return answer(subscriptions_view(ports, await list_subscriptions(ports, caller, asked, number, size)))
 
 
 async def one(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    return answer(subscription_view(await get_subscription(ports, caller, request.id)))
+    return answer(subscription_view(ports, await get_subscription(ports, caller, request.id)))
 
 
 async def change(ports: Ports, caller: Caller, request: ApiRequest[SubscriptionPatch]) -> ASGIApp:
-    return answer(subscription_view(await patch_subscription(ports, caller, request.id, request.read())))
+    return answer(subscription_view(ports, await patch_subscription(ports, caller, request.id, request.read())))
 
 
 async def cancel(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
-    return answer(subscription_view(await cancel_subscription(ports, caller, request.id)))
+    return answer(subscription_view(ports, await cancel_subscription(ports, caller, request.id)))
 
 
 async def rebind(ports: Ports, caller: Caller, request: ApiRequest[None]) -> ASGIApp:
     subscription = await rebind_subscription(ports, caller, request.id, request.key)
-    return made(subscription_view(subscription.resource), replayed=subscription.replayed)
+    return made(subscription_view(ports, subscription.resource), replayed=subscription.replayed)
 
 
 async def simulate(ports: Ports, caller: Caller, request: ApiRequest[SubscriptionSimulation]) -> ASGIApp:
-    return answer(subscription_view(await simulate_subscription(ports, caller, request.id, request.read)))
+    return answer(subscription_view(ports, await simulate_subscription(ports, caller, request.id, request.read)))
 
 
 _NO_SUBSCRIPTION: Refusals = {404: ("SUBSCRIPTION_NOT_FOUND",)}

@@ -104,6 +104,29 @@ async def test_an_altered_exchange_sends_no_rub(exchanges: ExchangeHouse, attack
     assert await asked_for(exchanges.ports, "exchange") == [(made.id, NOT_AS_MADE)]
 
 
+DEPOSITS = {
+    "address": f"crypto_deposit_address = '{THIEF}'",
+    "address, and its tag taken away": f"crypto_deposit_address = '{THIEF}', tag = NULL",
+    "another's address and tag": "(crypto_deposit_address, tag) = "
+    "(SELECT crypto_deposit_address, tag FROM exchanges WHERE id = '{other}')",
+}
+
+
+@pytest.mark.parametrize("case", DEPOSITS)
+async def test_altered_deposit_address_is_never_shown(exchanges: ExchangeHouse, attacker: Attacker, case: str) -> None:
+    made, other = await exchanges.made(), await exchanges.made(phone="+70000000002")
+    assert (await exchanges.shown(made.id))["crypto_deposit_address"] is not None
+    assert await named(exchanges.ports) == []
+    await attacker.run(f"UPDATE exchanges SET {DEPOSITS[case].format(other=other.id)} WHERE id = '{made.id}'")
+    assert (await exchanges.shown(made.id))["crypto_deposit_address"] is None
+    listed = (await exchanges.house.get("/exchanges")).json()["data"]
+    assert [each["crypto_deposit_address"] is None for each in listed if each["id"] == made.id] == [True]
+    assert await named(exchanges.ports) == [(made.id, "exchanges.client_wallet")]
+    await exchanges.cancel(made.id)
+    [*_, event] = await exchanges.house.events(made.id)
+    assert event["crypto_deposit_address"] is None
+
+
 async def test_a_part_of_a_payout_that_was_altered_is_not_sent(exchanges: ExchangeHouse, attacker: Attacker) -> None:
     made = await exchanges.made()
     await exchanges.send(made.id)

@@ -10,7 +10,7 @@ from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from tests.attacks.kit import OWN, Attacker
 from tests.attacks.test_money_rows import differing
 from tests.houses import TestHouse
-from tests.subscription_house import open_link, subscribed
+from tests.subscription_house import call, open_link, subscribed
 
 THEIRS = "https://thief.example/pay"
 
@@ -78,3 +78,25 @@ async def test_altered_binding_is_never_shown(attacked: TestHouse, attacker: Att
     answer = await attacked.http.get(page)
     assert (answer.status_code, 'id="qr"' in answer.text) == (503, False)
     assert [field for _, field in await differing(attacked)] == ["payments.qr_payload"]
+
+
+@pytest.mark.parametrize("tag", ["", ", link_tag = NULL"])
+async def test_altered_binding_url_is_never_shown(attacked: TestHouse, attacker: Attacker, tag: str) -> None:
+    made = await subscribed(attacked)
+    assert made["binding_url"] is not None
+    assert await differing(attacked) == []
+    await attacker.run(f"UPDATE subscriptions SET binding_url = '{THEIRS}'{tag} WHERE id = '{made['id']}'")
+    assert (await attacked.get(f"/subscriptions/{made['id']}")).json()["binding_url"] is None
+    assert await differing(attacked) == [(made["id"], "subscriptions.binding_url")]
+    assert (await call(attacked, made["id"], "cancel")).json()["binding_url"] is None
+    [*_, event] = await attacked.events(made["id"])
+    assert event["binding_url"] is None
+
+
+async def test_link_that_a_bank_gave_later_is_tagged(attacked: TestHouse) -> None:
+    await set_settings(attacked.ports, attacked.account.account_id, {"subscription_scheme": "calendar"})
+    made = await subscribed(attacked)
+    await attacked.work(60)
+    found = (await attacked.get(f"/subscriptions/{made['id']}")).json()
+    assert found["binding_url"] is not None
+    assert await differing(attacked) == []

@@ -11,6 +11,7 @@ from cambist.core.domain.exchanges.payouts import part_operation
 from cambist.core.domain.ledger import Purse
 from cambist.core.domain.money import Usdt
 from cambist.core.usecases.exchanges.steps import WATCH_EXCHANGE
+from cambist.core.usecases.sealed import tag_exchange
 from cambist.ports.bank_routes import BankRoutes
 from cambist.ports.jobs import Job
 from cambist.ports.remittances import RemittanceStatus
@@ -186,9 +187,8 @@ async def test_an_exchange_whose_maker_died_before_its_address_is_gone_on_with(h
     made = await house.made()
     async with house.ports.storage.unit() as unit:
         exchange = await house.exchange(made.id)
-        unit[type(exchange)].save(
-            msgspec.structs.replace(exchange, status=type(exchange.status).PENDING, crypto_deposit_address=None)
-        )
+        pending = msgspec.structs.replace(exchange, status=type(exchange.status).PENDING, crypto_deposit_address=None)
+        unit[type(exchange)].save(tag_exchange(house.ports.vault, pending))
         await unit.commit()
     house.watcher.script.address.append(Twist(ending=Ending.UNAVAILABLE))
     await house.house.work(25)

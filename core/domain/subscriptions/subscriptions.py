@@ -119,6 +119,8 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     past_due: bool = False
     rebind_required: bool = False
     binding_url: str | None = None
+    link_tag: bytes | None = None
+    """The vault's tag over `binding_url`; null without one."""
     binding_url_pending: bool = False
     binding: Binding | None = None
     """Null in the window scheme until the payer opens the link."""

@@ -4,8 +4,6 @@ The exchange is committed before a provider is called, and the operation id is d
 any process that continues gets the same address or invoice.
 """
 
-import msgspec
-
 from ....ports.bank import InvoiceRequest
 from ....ports.bundle import Ports
 from ....ports.faults import NotConfigured, Refused, Unavailable
@@ -14,6 +12,7 @@ from ...domain.accounts.idempotency import IdempotencyKey
 from ...domain.errors import Refusal
 from ...domain.exchanges.exchanges import Exchange, ExchangeStatus, ExchangeTrigger, invoice_operation
 from ..gateways.watch import watched
+from ..sealed import with_deposit
 from ..units import retrying
 from .steps import WATCH_EXCHANGE, fail, move
 
@@ -56,9 +55,8 @@ async def open_address(ports: Ports, exchange: Exchange) -> Exchange | None:
         present = await unit[Exchange].get(exchange.id)
         if present is None or present.status is not _S.PENDING:
             return present
-        return await move(
-            ports, unit, msgspec.structs.replace(present, crypto_deposit_address=address), ExchangeTrigger.ADDRESS_GIVEN
-        )
+        opened = with_deposit(ports.vault, present, crypto_deposit_address=address)
+        return await move(ports, unit, opened, ExchangeTrigger.ADDRESS_GIVEN)
 
     return await retrying(ports.storage, work)
 
@@ -88,7 +86,8 @@ async def open_invoice(ports: Ports, exchange: Exchange) -> Exchange | None:
             return present
         if invoice is None:
             return await fail(ports, unit, present, failure)
-        opened = msgspec.structs.replace(
+        opened = with_deposit(
+            ports.vault,
             present,
             invoice_reference=invoice.reference,
             invoice_payload=invoice.payload or invoice.link,

@@ -45,7 +45,7 @@ from ...domain.payloads import ExchangePayload
 from ...domain.webhooks.events import EventType
 from ..ledger.ledger import post
 from ..schedule import FollowUp
-from ..sealed import exchange_fits, open_exchange_phone
+from ..sealed import deposit_address, exchange_fits, open_exchange_phone
 from ..webhooks.outbox import announce_of
 
 WATCH_EXCHANGE = FollowUp("exchange.watch")
@@ -204,7 +204,7 @@ def _payload(ports: Ports, exchange: Exchange, previous: ExchangeStatus, now: da
         amount_rub=str(exchange.amount_rub),
         rate=exchange.rate,
         client_phone=open_exchange_phone(ports.vault, exchange),
-        crypto_deposit_address=exchange.crypto_deposit_address,
+        crypto_deposit_address=deposit_address(ports.vault, exchange),
         network=exchange.network,
         expires_at=iso(exchange.expires_at),
         timestamp=iso(now),

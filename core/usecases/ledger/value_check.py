@@ -18,7 +18,17 @@ from ...domain.payments.payments import Payment, PaymentStatus
 from ...domain.payments.tallies import TOOK_MONEY
 from ...domain.refunds.refunds import Refund, holds_money
 from ...domain.settlement.withdrawals import GIVEN_BACK, Withdrawal, WithdrawalStatus
-from ..sealed import act_fits, exchange_fits, key_fits, pay_to_fits, return_fits, settings_fit, withdrawal_fits
+from ...domain.subscriptions.subscriptions import Subscription
+from ..sealed import (
+    act_fits,
+    exchange_fits,
+    key_fits,
+    link_fits,
+    pay_to_fits,
+    return_fits,
+    settings_fit,
+    withdrawal_fits,
+)
 from .movement_check import movement_faults
 from .object_check import object_faults
 from .statement_check import statement_faults
@@ -87,6 +97,10 @@ async def _every(seen: Snapshot, vault: Vault, counted: Mapping[str, int]) -> As
         for payment in payments:
             if not pay_to_fits(vault, payment):
                 yield _bad(payment.id, "payments.qr_payload", "or where else it leads its payer is not what was tagged")
+    async for subscriptions in _batches(seen, Subscription):
+        for subscription in subscriptions:
+            if not link_fits(vault, subscription):
+                yield _bad(subscription.id, "subscriptions.binding_url", "is not what the vault tagged")
     async for refunds in _batches(seen, Refund):
         for each in await _refunds(seen, refunds):
             yield each

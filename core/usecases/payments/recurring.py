@@ -22,6 +22,7 @@ from ...domain.payloads import SubscriptionPayload
 from ...domain.payments.payments import RECURRING, BindingCharge, Payment, PaymentStatus
 from ...domain.subscriptions.subscriptions import Subscription, SubscriptionStatus, announces
 from ...domain.webhooks.events import EventType
+from ..sealed import binding_url, with_link_tag
 from ..webhooks.outbox import announce_of
 from .tallies import add_payment
 
@@ -84,6 +85,7 @@ async def save_subscription(ports: Ports, unit: Unit, before: Subscription, afte
     """
     if after == before:
         return before
+    after = with_link_tag(ports.vault, before, after)
     if announces(before, after):
         await announce_subscription(ports, unit, after, before.status)
     return unit[Subscription].save(after)
@@ -101,7 +103,7 @@ async def announce_subscription(
             external_id=subscription.external_id,
             status=subscription.status,
             past_due=subscription.past_due,
-            binding_url=subscription.binding_url,
+            binding_url=binding_url(ports.vault, subscription),
             binding_url_pending=subscription.binding_url_pending,
             previous_status=previous,
             timestamp=iso(now),

@@ -46,7 +46,7 @@ from ..payments.recurring import (
 )
 from ..payments.tallies import remove_payment
 from ..schedule import FollowUp
-from ..sealed import pay_tag
+from ..sealed import pay_tag, with_link_tag
 from ..units import retrying
 from .binders import Picked, binder, binders, takes_first_charge
 
@@ -197,7 +197,7 @@ async def take_binding(ports: Ports, asked: Payment, made: AtBank, *, announced:
             if announced:
                 await save_subscription(ports, unit, before, after)
             else:
-                unit[Subscription].save(untold(before, after))
+                unit[Subscription].save(untold(before, with_link_tag(ports.vault, before, after)))
         first_look = next_poll(ports, payment, Looked(check_after=made.check_after))
         if first_look is not None and (made.link is not None or made.check_after is not None):
             await WATCH_BINDING.hurry(unit, payment.id, first_look)

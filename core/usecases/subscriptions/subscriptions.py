@@ -25,6 +25,7 @@ from ..idempotency import Lock, Made, once, yield_to_maker
 from ..kyc.gate import pass_gate
 from ..payments.recurring import no_subscription, own_subscription, save_subscription
 from ..payments.route_refusals import no_route
+from ..sealed import tag_link
 from ..units import retrying
 from .binders import pick_binder
 from .binding_withdrawal import withdraw_outdated
@@ -68,7 +69,7 @@ async def create_subscription(
         )
         async with ports.storage.unit() as unit:
             unit[IdempotencyKey].add(key_record)
-            subscription = await _begun(ports, unit, subscription)
+            subscription = tag_link(ports.vault, await _begun(ports, unit, subscription))
             unit[Subscription].add(subscription)
             unit[Job].add(first_subscription_watch(subscription))
             await unit.commit()
