@@ -13,6 +13,7 @@ from cambist.core.domain.webhooks.events import Event, EventType
 from cambist.core.domain.webhooks.feed import KEPT, FeedEntry
 from cambist.core.domain.webhooks.signing import Signer, standard_secret, verify_signature
 from cambist.core.usecases.accounts import accounts
+from cambist.core.usecases.sealed import event_body_place
 from cambist.core.usecases.standing import start_standing
 from cambist.core.usecases.webhooks.feed import BATCH, TIDY, first_tidying, note_letters
 from cambist.core.usecases.webhooks.outbox import announce
@@ -38,14 +39,16 @@ async def failed(house: TestHouse) -> str:
 
 def event(house: TestHouse, number: int) -> Event:
 
+    event_id = f"evt_{house.ports.ids.uuid()}"
+    body = house.ports.vault.seal(msgspec.json.encode(full("gateway.status_changed")), event_body_place(event_id))
     return Event(
-        id=f"evt_{house.ports.ids.uuid()}",
+        id=event_id,
         account_id=house.account.account_id,
         mode=Mode.TEST,
         type=EventType.GATEWAY_STATUS_CHANGED,
         object_id="g",
         sequence=number,
-        body=msgspec.json.encode(full("gateway.status_changed")),
+        body=body,
         created_at=house.clock.now(),
     )
 

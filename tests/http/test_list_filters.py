@@ -40,8 +40,8 @@ from tests.subscription_house import record, subscribed
 START = datetime(2026, 3, 1, tzinfo=UTC)
 COUNT = 40
 """Two of each hour, so that the order of ids matters, too; each third without an id of the merchant's."""
-LINES = {"list_settlement_items", "list_withdrawal_items"}
-"""Lines of one statement are no objects: they have neither a moment nor an id of the merchant's."""
+LINES = {"list_settlement_items", "list_withdrawal_items", "list_payment_transfers"}
+"""Lines of one statement or payment have neither filters by time nor an id of the merchant's."""
 ELSEWHERE = {"list_movements", "list_webhook_endpoints", "list_webhook_endpoint_events", "list_requests"}
 """Narrowed by the same filters, and tried where their objects are made."""
 

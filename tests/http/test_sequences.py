@@ -12,6 +12,7 @@ from cambist.core.domain.gateways.gateways import GatewayStatus
 from cambist.core.domain.webhooks.events import Event, EventType
 from cambist.core.usecases.accounts.accounts import create_account, set_settings
 from cambist.core.usecases.gateways.gateways import set_gateway
+from cambist.core.usecases.sealed import event_body_place, open_event_body
 from cambist.frontends.cli.recipes import RECIPES, filled
 from tests.houses import WEBHOOK_SECRET, WEBHOOK_URL, TestHouse
 from tests.invariants import everything
@@ -120,7 +121,8 @@ async def test_a_count_goes_on_after_test_data_is_forgotten_and_after_one_who_do
     [told] = await everything(house.ports, Event)
     async with beneath(house.ports).unit() as unit:
         after = told.created_at + timedelta(seconds=1)
-        unit[Event].add(msgspec.structs.replace(told, id="evt_before", sequence=4, created_at=after))
+        body = house.ports.vault.seal(open_event_body(house.ports.vault, told), event_body_place("evt_before"))
+        unit[Event].add(msgspec.structs.replace(told, id="evt_before", sequence=4, created_at=after, body=body))
         await unit.commit()
     await house.clock.advance(2)
     await pretend(house, "operational")

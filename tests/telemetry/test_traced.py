@@ -13,8 +13,8 @@ from cambist.frontends.wrapping import OPERATIONS
 from cambist.ports.alarms import Alarms, TellsMerchants
 from cambist.ports.bank import Bank, CancellingBank, InvoiceRequest, ListingBank
 from cambist.ports.bank_simulator import BankSimulator
-from cambist.ports.chain import ChainSimulator, ChainWatcher
-from cambist.ports.checking import Checkable
+from cambist.ports.chain import ChainSimulator, ChainWatcher, OwnsAddresses
+from cambist.ports.checking import Checkable, CountsSources
 from cambist.ports.deposits import DepositSimulator, DepositWatcher
 from cambist.ports.faults import Conflict, Fault, NotConfigured, NotSupported, OutcomeUnknown, Refused, Unavailable
 from cambist.ports.files import ElsewhereFiles, FileStore, UploadReceiver
@@ -114,10 +114,18 @@ ABILITIES: dict[str, tuple[type, ...]] = {
         SearchesCharges,
         SearchesRemittances,
     ),
-    "chain": (ChainWatcher, ChainSimulator),
-    "deposits": (DepositWatcher, DepositSimulator),
+    "chain": (ChainWatcher, ChainSimulator, CountsSources),
+    "deposits": (DepositWatcher, DepositSimulator, OwnsAddresses, CountsSources),
     "kyc": (KycVerifier, SearchesChecks, VerifierSimulator, Notices),
-    "payouts": (UsdtSender, FindingSender, ListingSender, ReplacingSender, SenderSimulator),
+    "payouts": (
+        UsdtSender,
+        FindingSender,
+        ListingSender,
+        ReplacingSender,
+        SenderSimulator,
+        OwnsAddresses,
+        CountsSources,
+    ),
     "files": (FileStore, UploadReceiver, ElsewhereFiles),
     "rates": (RateSource, RateSimulator),
     "alarms": (Alarms, TellsMerchants),
